@@ -10,7 +10,7 @@ from queryprof.collect.output_path import is_null, make_room, with_process
 from queryprof.collect.target import Target
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import muted
-from queryprof.core.settings import read_settings
+from queryprof.core.settings import read_settings, window_ns
 from queryprof.errors import SessionError
 from queryprof.session import session
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queryprof.model import Profile
 
 
-def install(path: str | os.PathLike[str] | None = None) -> None:
+def install(path: str | os.PathLike[str] | None = None, *, window: str | None = None) -> None:
     """Records from now on, until `uninstall` or the end of the process, to a trace file.
 
     Args:
@@ -30,11 +30,14 @@ def install(path: str | os.PathLike[str] | None = None) -> None:
             it: then this one's id is in the name. By default queryprof-PROGRAM-PID.qprof in the
             working directory. Forked children write beside it, with their process id in the
             name. /dev/null: no trace is written.
+        window: "5m", "15m", "1h", "6h" or "1d": no trace is written, but a file beside its place
+            for each such part of the day (UTC), of which the latest 48 are kept (QUERYPROF_KEEP);
+            `queryprof report` reads them together. By default as QUERYPROF_WINDOW is set.
 
     Does nothing when recording is on already.
 
     Raises:
-        SettingsError: the settings of the working directory are invalid.
+        SettingsError: the settings of the working directory are invalid, or the window.
         TraceError: the file at `path` is no trace.
         SessionError: this process cannot be recorded.
     """
@@ -43,7 +46,11 @@ def install(path: str | os.PathLike[str] | None = None) -> None:
     def target() -> Target:
         return Target(make_room(text), lambda: with_process(text))
 
-    session.start(target=None if is_null(text) else target)
+    with own_imports():
+        settings = None if window is None else read_settings()
+        if settings and window is not None:
+            settings.window_ns = window_ns(window)
+    session.start(settings, target=None if is_null(text) else target)
 
 
 def uninstall() -> None:
@@ -98,7 +105,7 @@ class Recording:
         self.path = path
         self._started_session = False
         self._is_recording = False
-        self._parts_before = 0
+        self._part_before = 0  # its number
         self._since_unix_ns = 0
         self._profile: Profile | None = None
 
@@ -114,7 +121,7 @@ class Recording:
                 raise SessionError(
                     "what was recorded before cannot be put aside: no file can be made"
                 )
-            self._parts_before = len(session.parts())
+            self._part_before = session.parts.last()
             self._since_unix_ns = time_ns()
             session.begin_reading_parts()
             self._is_recording = True
@@ -139,7 +146,7 @@ class Recording:
         elif session.is_on and not session.end_part():
             raise SessionError("the recording cannot be loaded: no file can be made")
         with muted(), own_imports():
-            self._profile = self._read(session.parts()[self._parts_before :], own)
+            self._profile = self._read(session.parts.after(self._part_before), own)
 
     def _read(self, parts: list[str], own: bool) -> Profile:
         from queryprof.collect.keep import add_all, write_trace

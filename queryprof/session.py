@@ -11,6 +11,7 @@ import atexit
 import os
 from time import time_ns
 
+from queryprof.collect.own_parts import OwnParts
 from queryprof.collect.target import Target
 from queryprof.core import _core
 from queryprof.core.exclusive import Exclusive
@@ -33,8 +34,6 @@ from queryprof.region.region_files import (
     checkpoints_of,
     directories,
     is_removed,
-    parts_prefix,
-    parts_with,
     region_name,
     regions_of,
     remove,
@@ -75,10 +74,9 @@ class Session:
         self.exclusive = Exclusive(self.stop)  # start, stop, and reading what is recorded
         self._is_stopping = False
         self._target: Target | None = None
-        self._parts = ""  # the prefix of the paths of this process's parts
-        self._readers = 0  # of parts
+        self._window_ns, self._kept = 0, 0  # of traces that are not collected
+        self.parts = OwnParts()
         self._facts: Facts | None = None
-        self._reported: set[str] = set()  # why parts are left out
         self.counters_off: str | None = None
         self.files_off: str | None = None
         self._meter: ThreadMeter | None = None
@@ -117,6 +115,7 @@ class Session:
                 return False
             self._watch_forks()
             settings = settings or read_settings()
+            self._window_ns, self._kept = settings.window_ns, settings.kept
             made = target() if target else None
             self._start(settings)
             if ends_at_exit:
@@ -173,10 +172,12 @@ class Session:
         self._pid = os.getpid()
         self._meter = ThreadMeter()
         self._facts.begin()
+        self.parts.identity = self._facts.identity
 
     def _share(self, places: str, name: str, parts: str) -> None:
-        self._parts = parts_prefix(parts)
-        _core.share_region(places, name, self._parts)
+        self.parts.begin(parts)
+        _core.windows(0, 0)
+        _core.share_region(places, name, self.parts.prefix)
 
     def open_trace(self, target: Target) -> None:
         """Sets the trace's target. What was recorded before is in the trace, too."""
@@ -203,13 +204,16 @@ class Session:
         assert target is not None
         if target.is_collected and not os.path.isdir(target.family):
             self._target = None  # the runner that would collect it has ended
-            self._share("", "", self._parts)
+            self._share("", "", self.parts.path)
             return
         beside = os.path.join(target.family, "part") if target.is_collected else target.family
         parts = beside if target.is_collected else target.path
         self._share("\n".join(self._places_left(target)), region_name(target.family), parts)
         target.checkpoint = checkpoint_of(beside, os.getpid())
         _core.checkpoint_to(target.checkpoint, CHECKPOINT_INTERVAL_S, target.is_collected)
+        if self._window_ns and not target.is_collected:
+            self.parts.are_windows = True
+            _core.windows(self._window_ns, self._kept)
         if self._facts is not None:
             self._facts.note(trace=target.path)
 
@@ -244,10 +248,10 @@ class Session:
                 self.settle(is_end=True)
                 if target:
                     is_written, region = self._keep_or_complain(target)
-                if self._readers:
+                if self.parts.readers and not self.parts.are_windows:
                     self.end_part()
                 elif target is None or is_written:
-                    remove(self.parts())
+                    self.parts.remove()
         finally:
             _core.stop()
         if target and is_written:  # only now, when no thread makes another copy
@@ -257,16 +261,26 @@ class Session:
 
     def _keep_or_complain(self, target: Target) -> tuple[bool, str]:
         try:
-            return self._keep(target)
+            return self._leave(target) if self.parts.are_windows else self._keep(target)
         except Exception as error:
             reason, folder = str(error), os.path.dirname(target.path) or "."
             named = reason if target.path in reason else f"{target.path}: {reason}"
+            what = "last window" if self.parts.are_windows else "trace"
             later = f"; `queryprof report {target.path}` does it later"
-            if not os.path.isdir(folder):
+            if self.parts.are_windows:
+                later = f"; `queryprof report {target.path}` finds it in memory"
+            elif not os.path.isdir(folder):
                 named = f"{target.path}: there is no directory {folder}"
                 later = f"{later}, when there is"
-            complain(f"the trace is not written: {named}{later if _core.region_path() else ''}")
+            complain(f"the {what} is not written: {named}{later if _core.region_path() else ''}")
             return False, ""
+
+    def _leave(self, target: Target) -> tuple[bool, str]:
+        """Writes the last window, which stays with the others where a reader finds them."""
+        path = _core.region_path()
+        if target.even_if_empty or self.has_recorded():
+            _core.write_last_part()
+        return True, path
 
     def _keep(self, target: Target) -> tuple[bool, str]:
         """Writes the trace. One that is collected is left to the runner, if that can find it.
@@ -286,7 +300,7 @@ class Session:
         if is_wanted:
             from queryprof.collect.keep import write_trace
 
-            write_trace(target.path, self.parts(), True, target.since_unix_ns)
+            write_trace(target.path, self.parts.files(), True, target.since_unix_ns)
         return True, path
 
     def _bring_in(self, target: Target) -> None:
@@ -299,21 +313,7 @@ class Session:
 
     def has_recorded(self) -> bool:
         """Whether anything was recorded."""
-        return bool(self.parts()) or _core.has_recorded()
-
-    def parts(self) -> list[str]:
-        """The files of the parts before the present one, the oldest first."""
-        found = parts_with(self._parts) if self._parts else []
-        if not found or self._facts is None:
-            return []
-        with own_imports():
-            from queryprof.collect.part_files import of_process
-
-            parts, unsound = of_process(found, self._facts.identity)
-        for reason in set(unsound.values()) - self._reported:
-            self._reported.add(reason)
-            complain(f"left out: {reason}")
-        return parts
+        return bool(self.parts.files()) or _core.has_recorded()
 
     def _end_of_worker(self) -> None:
         self.settle(is_end=True)
@@ -342,13 +342,13 @@ class Session:
 
     def begin_reading_parts(self) -> None:
         """Keeps parts for a reader, until `end_reading_parts`."""
-        self._readers += 1
+        self.parts.readers += 1
 
     def end_reading_parts(self) -> None:
         with self.exclusive:
-            self._readers -= 1
-            if not self._readers and not (self.is_on and self._target):
-                remove(self.parts())
+            self.parts.readers -= 1
+            if not (self.is_on and self._target):
+                self.parts.remove()
 
     def end_of_process(self) -> None:
         """Ends the recording, if it is this process's; never raises an Exception."""
@@ -379,7 +379,7 @@ class Session:
             if was_on:
                 complain("a forked child is not recorded: not enough memory")
             return
-        self._readers = 0
+        self.parts.readers = 0
         try:
             self._begin_process()
             target = self._target

@@ -119,6 +119,10 @@ def _for_want_of_room(profile: Profile) -> list[str]:
             f"{unasked:,} questions for query plans were left out: 1/64 of the time was spent, or"
             " there was no room"
         )
+    removed = profile.total("lost_windows") or 0
+    if removed:
+        named = "window was" if removed == 1 else "windows were"
+        cautions.append(f"{removed:,} older {named} removed, to keep the latest (QUERYPROF_KEEP)")
     return cautions
 
 

@@ -118,7 +118,10 @@ class Collapse:
                 listed += 1
                 continue
             gone.append((number,))
-            start, end = values["start_unix_ns"], values["end_unix_ns"]
+            start, end = (
+                values["window_start_unix_ns"] or values["start_unix_ns"],
+                values["end_unix_ns"],
+            )
             more.update(dict(zip(MORE_PROCESSES[:2], (1, end - start), strict=True)))
             more.update({name: values[name.removeprefix("more_")] or 0 for name in MORE_SUMS})
             more["more_start_unix_ns"] = min(more["more_start_unix_ns"] or start, start)

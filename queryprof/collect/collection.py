@@ -19,6 +19,7 @@ from queryprof.collect.part_files import files_of, of_process
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.given_file import content_of
 from queryprof.region.identity import identity_of
+from queryprof.region.part_names import parts_of
 from queryprof.region.region import Region, claimed_region, opened_region
 from queryprof.region.region_files import (
     checkpoints_of,
@@ -27,7 +28,6 @@ from queryprof.region.region_files import (
     is_process_living,
     names_in,
     nearby,
-    parts_of,
     place_of_process,
     regions_of,
     remove,

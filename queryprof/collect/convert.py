@@ -16,7 +16,7 @@ from queryprof.errors import TraceError
 from queryprof.program.source_facts import SourceFacts, is_of_this_machine
 from queryprof.region.identity import facts_of, identity_of
 from queryprof.region.pending import aggregate_rows
-from queryprof.region.region import ENDED, PART, RECORDS
+from queryprof.region.region import ENDED, RECORDS
 from queryprof.region.region_files import is_living
 from queryprof.trace.declaration import LAST, SUM
 from queryprof.trace.tables import TABLE
@@ -73,8 +73,7 @@ class Conversion:
                 (known,) = self.store.add("process", [row])
                 self._processes[identity] = known
             else:
-                roles = (SUM,) if region.state == PART else (SUM, LAST)
-                self.store.update("process", known, roles, values)
+                self.store.update("process", known, (SUM, LAST), values)
             aggregates = aggregate_rows(region)
             region.read_head()  # the names after the sums: of a living process, they may be new
             addition = RegionAddition(self.store, region, known, tuple(facts["operations"]))
@@ -105,7 +104,9 @@ def _process_values(
         **known,
         "argv": json.dumps(facts["arguments"]),
         "unmeasured": None if facts.get("unmeasured") is None else json.dumps(facts["unmeasured"]),
-        "end_unix_ns": facts.get("end_unix_ns") or _last_sign_unix_ns(region, facts),
+        "end_unix_ns": _end_unix_ns(region, facts),
+        "window_start_unix_ns": region["part_start_unix_ns"] if region["window_ns"] else None,
+        "lost_windows": region["lost_windows"] if region["window_ns"] else None,
         "clean_end": int(clean),
         "flush_ns": region["own_ns"],
         "folded_statements": region["folded_statements"],
@@ -120,6 +121,16 @@ def _process_values(
 
 def _own_left_out(bytes_of_all: object, own: int) -> int | None:
     return max(0, bytes_of_all - own) if isinstance(bytes_of_all, int) else None
+
+
+def _end_unix_ns(region: Region, facts: Mapping[str, object]) -> int:
+    """When what a region holds ended; of a process that goes on or was killed, its last sign: it
+    may have noted the end of a block that it recorded.
+    """
+    noted = facts.get("end_unix_ns")
+    if region.state == ENDED and isinstance(noted, int) and noted:
+        return noted
+    return _last_sign_unix_ns(region, facts)
 
 
 def _last_sign_unix_ns(region: Region, facts: Mapping[str, object]) -> int:

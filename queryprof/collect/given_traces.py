@@ -10,11 +10,13 @@ from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
 from queryprof.collect.output_path import without_process
-from queryprof.collect.recovery import bring_in, open_living
+from queryprof.collect.recordings import recordings_at
+from queryprof.collect.recovery import bring_in
 from queryprof.errors import TraceError
 from queryprof.region.identity import trace_of
+from queryprof.region.part_names import trace_name
 from queryprof.region.region import opened_region
-from queryprof.region.region_files import PART_SUFFIX, regions, resolved
+from queryprof.region.region_files import PART_SUFFIX, names_in, regions, resolved
 
 EXTENSION = ".qprof"
 
@@ -46,7 +48,8 @@ def _matching(pattern: str) -> list[str]:
     above, name = os.path.split(pattern)
     found: dict[str, str] = {}  # by the real path: a link beside its trace is the same
     for directory in glob.glob(above) if glob.has_magic(above) else [above]:
-        recorded = [one for one in _recorded(directory) if fnmatchcase(os.path.basename(one), name)]
+        all_recorded = {*_recorded(directory), *_in_windows(directory)}
+        recorded = [one for one in all_recorded if fnmatchcase(os.path.basename(one), name)]
         # A name that ends in a number may be a process's, or what the first one was given.
         for family in {*recorded, *map(without_process, recorded)}:
             bring_in(family)
@@ -55,6 +58,12 @@ def _matching(pattern: str) -> list[str]:
             if not one.endswith(PART_SUFFIX) and not os.path.isdir(one):
                 found.setdefault(os.path.realpath(one), one)
     return list(found.values())
+
+
+def _in_windows(directory: str) -> list[str]:
+    """The traces in a directory that have parts there."""
+    real = os.path.realpath(directory)
+    return [os.path.join(real, trace) for trace in map(trace_name, names_in(real)) if trace]
 
 
 def _recorded(directory: str) -> list[str]:
@@ -78,4 +87,4 @@ def _recorded(directory: str) -> list[str]:
 def _is_living(path: str) -> bool:
     """Whether there is a process whose recording can be read in place of a file."""
     with ExitStack() as files:
-        return not os.path.lexists(path) and bool(open_living(path, files))
+        return not os.path.lexists(path) and bool(recordings_at(path, files))

@@ -129,8 +129,11 @@ def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | Non
 
 def _walls_ns(source: CheckedTrace, numbers: Mapping[str, Mapping[Any, Any]]) -> dict[int, int]:
     """The run times of a trace's processes, by their new numbers."""
-    rows = source.rows("process", ("id", "start_unix_ns", "end_unix_ns"))
-    return {numbers["process"][number]: end - start for number, start, end in rows}
+    columns = ("id", "start_unix_ns", "end_unix_ns", "window_start_unix_ns")
+    rows = source.rows("process", columns)
+    return {
+        numbers["process"][number]: end - (window or start) for number, start, end, window in rows
+    }
 
 
 def _add_numbered(

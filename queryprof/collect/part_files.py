@@ -32,10 +32,10 @@ def of_process(paths: Iterable[str], identity: Identity) -> tuple[list[str], dic
 
 def files_of(parts: list[str], region: Region) -> list[str]:
     """The files of a recording: its parts, and the region in which it goes on."""
-    return parts if _has_all(parts, region) else [*parts, region.path]
+    return parts if has_all(parts, region) else [*parts, region.path]
 
 
-def _has_all(parts: Sequence[str], region: Region) -> bool:
+def has_all(parts: Sequence[str], region: Region) -> bool:
     """Whether what a region holds is in the last of its parts, too: its process was killed before
     it had emptied it.
     """

@@ -4,17 +4,18 @@ behind.
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from queryprof.collect.convert import Conversion
 from queryprof.collect.leftovers import Leftovers
 from queryprof.collect.merge import add_opened
-from queryprof.collect.recovery import bring_in, open_living, recorded_commands, taken_already
+from queryprof.collect.recordings import MovedError, recordings_at
+from queryprof.collect.recovery import bring_in, recorded_commands, taken_already
 from queryprof.errors import TraceError
-from queryprof.region.region_files import is_living
 from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.loader import load_profile
 from queryprof.trace.opening import (
@@ -27,9 +28,11 @@ from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from queryprof.collect.recordings import Recording
     from queryprof.model import Profile
-    from queryprof.region.region import Region
-    from queryprof.trace.processes import Identity
+
+TRIES = 20
+"""How often recordings that go on in the meantime are read."""
 
 
 @contextmanager
@@ -62,21 +65,22 @@ def _opened(path: str) -> Iterator[tuple[CheckedTrace, frozenset[int]]]:
 
 
 def _with_living(path: str) -> tuple[sqlite3.Connection, frozenset[int]]:
-    """A trace, with the recordings of processes that still run, and their ids."""
-    while True:
+    """A trace, with the recordings that are in none, and the ids of the processes that run."""
+    for tries in range(TRIES):
         commands = recorded_commands(path)
         try:
             with ExitStack() as files:
                 # In this order: a region that is taken in between is in both, and never in neither.
-                living = open_living(path, files)
+                recordings = recordings_at(path, files)
                 taken = taken_already(path)
-                found = _sum_of(living, taken) if living or taken else None
-                running = frozenset(
-                    int(region["pid"])
-                    for regions in living.values()
-                    for region in regions
-                    if is_living(region)
-                )
+                if any(one.is_in_windows for one in recordings) and os.path.isfile(path):
+                    taken.append(path)
+                found = _sum_of(recordings, taken) if recordings or taken else None
+                running = frozenset(one.identity[0] for one in recordings if one.is_running)
+        except MovedError:
+            if tries + 1 == TRIES:
+                raise
+            continue
         except TraceError:
             if recorded_commands(path) == commands:
                 raise
@@ -90,18 +94,23 @@ def _with_living(path: str) -> tuple[sqlite3.Connection, frozenset[int]]:
     return of_present_version(connect(path), path), frozenset()
 
 
-def _sum_of(living: Mapping[Identity, list[Region]], taken: Iterable[str]) -> sqlite3.Connection:
-    """A trace in memory, with each process once."""
+def _sum_of(recordings: Iterable[Recording], taken: Iterable[str]) -> sqlite3.Connection:
+    """A trace in memory, with each process once.
+
+    Raises:
+        MovedError: a recording has gone on in between.
+    """
     store = TraceStore(":memory:")
     try:
         for path in taken:
             with opened_as_it_is_now(path) as trace:
                 add_opened(store, trace)
         known = store.identities()
-        for identity, regions in living.items():
+        for one in recordings:
             conversion = Conversion(store)
-            for region in regions if identity not in known else ():
+            for region in one.regions() if one.identity not in known else ():
                 conversion.add(region)
+            one.refuse_changes()
     except BaseException:
         store.abandon()
         raise

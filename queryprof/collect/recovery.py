@@ -15,20 +15,18 @@ from queryprof.collect.output_path import (
     beside,
     is_written,
     with_process,
-    without_process,
 )
 from queryprof.collect.part_files import files_of, of_process
 from queryprof.errors import TraceError
 from queryprof.region.identity import identity_of, trace_of
-from queryprof.region.region import ENDED, PART, Region, claimed_region, opened_region
+from queryprof.region.part_names import parts_of
+from queryprof.region.region import Region, claimed_region, opened_region
 from queryprof.region.region_files import (
     checkpoint_of,
     checkpoints_of,
     is_living,
     names_in,
     nearby,
-    parts_of,
-    records_to,
     regions_of,
     remove,
     resolved,
@@ -38,10 +36,8 @@ from queryprof.trace.processes import identities_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from contextlib import ExitStack
+    from collections.abc import Iterator
 
-    from queryprof.trace.processes import Identity
 
 UNFINISHED = ".new"
 UNFINISHED_NS = 60_000_000_000
@@ -58,17 +54,19 @@ MOVED = 2
 def bring_in(path: str) -> list[str]:
     """Writes the traces of the ended processes of a family, each where its process would have: that
     of the process that began with `path`, and those of its children; and that of a recorded command
-    whose runner was killed. Returns the paths of the traces.
+    whose runner was killed. Returns the paths of the traces. Recordings in windows stay as they
+    are.
 
     Never raises: what cannot be written stays for the next time.
     """
     written = []
     with alone_in(os.path.dirname(os.path.abspath(path))):
         # A process's memory and the copies of it are one recording: see _bring_in.
-        for found in [*regions_of(path), *_newest_first(checkpoints_of(path))]:
+        for found in [*regions_of(path), *newest_first(checkpoints_of(path))]:
             try:
                 with claimed_region(found) as region:
-                    if region is not None and is_living(region) is False:
+                    is_over = region is not None and is_living(region) is False
+                    if region is not None and is_over and not region["window_ns"]:
                         written += _bring_in(found, region, path)
             except Exception:  # noqa: S112 this may run at the end of a recorded program
                 continue
@@ -105,7 +103,7 @@ def alone_in(directory: str) -> Iterator[None]:
             os.close(file)
 
 
-def _newest_first(copies: list[str]) -> list[str]:
+def newest_first(copies: list[str]) -> list[str]:
     """Of the copies of one region, the first that is written to a trace counts."""
     return sorted(copies, key=_turn, reverse=True)
 
@@ -173,57 +171,6 @@ def _remove_unfinished(path: str) -> None:
         is_one = one == f"{name}.{rest}{UNFINISHED}" and pid.isdigit() and not started_at(int(pid))
         if is_one and time_ns() - _changed_ns(unfinished) > UNFINISHED_NS:
             remove([unfinished, unfinished + JOURNAL])
-
-
-def open_living(path: str, files: ExitStack) -> Mapping[Identity, list[Region]]:
-    """The regions of living processes whose trace is to be at `path`, each after its parts, by
-    process. Without a trace there, those of processes that may live, too.
-
-    Args:
-        files: keeps them open, for another process may remove them.
-    """
-    opened: dict[Identity, list[Region]] = {}
-    for identity, paths in _found_living(path):
-        try:
-            opened[identity] = [files.enter_context(opened_region(one)) for one in paths]
-        except TraceError:
-            continue  # another process has just taken it
-    return opened
-
-
-def _found_living(path: str) -> Iterator[tuple[Identity, list[str]]]:
-    """The identity and the paths of each process."""
-    known = set()
-    # A process's regions are found by the path of the first one's trace.
-    families = dict.fromkeys((path, without_process(path)))
-    copies = _newest_first([copy for one in families for copy in checkpoints_of(one)])
-    for found in [*(region for one in families for region in regions_of(one)), *copies]:
-        try:
-            with opened_region(found) as region:
-                is_undecided = is_living(region) is None and os.path.exists(path)
-                if is_undecided or not records_to(region, path):
-                    continue
-                identity = identity_of(region)
-                if identity in known or (
-                    # It has written its trace, or is about to.
-                    region.state == ENDED and identity in identities_in(path)
-                ):
-                    continue
-                known.add(identity)
-                parts, _ = of_process(parts_of(trace_of(region), identity[0]), identity)
-                yield identity, files_of(parts, region)
-        except (TraceError, ValueError):
-            continue
-    for collection in beside_trace(path):
-        for found in collection.regions:
-            try:
-                with opened_region(found) as region:
-                    identity = identity_of(region)
-                    if region.state != PART and identity not in known:
-                        known.add(identity)
-                        yield identity, files_of(collection.parts(region), region)
-            except (TraceError, ValueError):
-                continue
 
 
 def taken_already(path: str) -> list[str]:

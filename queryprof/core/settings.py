@@ -29,9 +29,24 @@ if TYPE_CHECKING:
 PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
 EXPLAIN_LOCKS_VARIABLE = "QUERYPROF_EXPLAIN_LOCKS"
 STALL_VARIABLE = "QUERYPROF_STALL_MS"
+WINDOW_VARIABLE = "QUERYPROF_WINDOW"
+KEEP_VARIABLE = "QUERYPROF_KEEP"
 WORKLOAD_VARIABLE = "QUERYPROF_WORKLOAD"
 """How large a process's workload may be in megabytes, a colon, and how the path of its
 file begins."""
+
+MINUTE_NS = 60 * 10**9
+WINDOWS_NS = {
+    "5m": 5 * MINUTE_NS,
+    "15m": 15 * MINUTE_NS,
+    "1h": 60 * MINUTE_NS,
+    "6h": 360 * MINUTE_NS,
+    "1d": 1440 * MINUTE_NS,
+}
+"""The lengths of windows: divisors of a day, so that a window is of one date."""
+
+KEPT, MOST_KEPT = 48, 1_000_000
+"""Windows of a process that are kept: by default, and at the most."""
 
 MAXIMUM_CALL_PATH_FRAMES = 8
 MINIMUM_MS = 1.0
@@ -103,14 +118,17 @@ class Settings:
         stall_ms: how long a step of an event loop may take before it is a stall.
         heartbeat_ms: the interval at which the lag of an event loop is measured.
         deployment: service, version and environment; None: not set.
-        workload: MEGABYTES:PREFIX for the file of the executions; "": none. The environment alone
-            sets it.
+        window_ns: the length of the windows that a trace is written in; 0: it is one file.
+        kept: how many windows of a process are kept, the latest.
+        workload: MEGABYTES:PREFIX for the file of the executions; "": none.
+
+    The environment alone sets the last three.
 
     Raises:
         SettingsError: a value is not of the setting's kind.
     """
 
-    __slots__ = (*SETTINGS, "deployment", "workload")
+    __slots__ = (*SETTINGS, "deployment", "kept", "window_ns", "workload")
     roots: tuple[str, ...]
     call_path_frames: int
     parameters: bool
@@ -119,12 +137,15 @@ class Settings:
     stall_ms: float
     heartbeat_ms: float
     deployment: Mapping[str, str | None]
+    window_ns: int
+    kept: int
     workload: str
 
     def __init__(self, **chosen: object) -> None:
         for name, (_, default) in SETTINGS.items():
             setattr(self, name, _value(name, chosen.get(name, default)))
         self.deployment, self.workload = {}, ""
+        self.window_ns, self.kept = 0, KEPT
         self.roots = tuple(os.path.abspath(root) for root in self.roots)
 
 
@@ -173,7 +194,24 @@ def read_settings(
     settings = Settings(**chosen)
     settings.workload = environ.get(WORKLOAD_VARIABLE, "")
     settings.deployment = deployment_names(environ)
+    if environ.get(WINDOW_VARIABLE):
+        settings.window_ns = window_ns(environ[WINDOW_VARIABLE], WINDOW_VARIABLE)
+        settings.kept = _kept(environ.get(KEEP_VARIABLE, str(KEPT)))
     return settings
+
+
+def window_ns(length: object, name: str = "window") -> int:
+    """The length of windows in ns. Raises SettingsError."""
+    found = WINDOWS_NS.get(length) if isinstance(length, str) else None
+    if found is None:
+        raise SettingsError(f"{name} must be one of {', '.join(WINDOWS_NS)}, not {length!r}")
+    return found
+
+
+def _kept(text: str) -> int:
+    if not (text.isdecimal() and text.isascii() and len(text) < 9 and 1 <= int(text) <= MOST_KEPT):
+        raise SettingsError(f"{KEEP_VARIABLE} must be 1 to {MOST_KEPT}, not {text!r}")
+    return int(text)
 
 
 def _text(path: str) -> str:

@@ -70,10 +70,20 @@ class Process:
     service: str | None = None
     version: str | None = None
     environment: str | None = None
+    window_start_unix_ns: int | None = None
+    lost_windows: int | None = None
+
+    @property
+    def recorded_unix_ns(self) -> int:
+        """When what is recorded of it begins: with it, or with its first window that is there."""
+        return (
+            self.start_unix_ns if self.window_start_unix_ns is None else self.window_start_unix_ns
+        )
 
     @property
     def wall_ns(self) -> int:
-        return self.end_unix_ns - self.start_unix_ns
+        """How long it was recorded."""
+        return self.end_unix_ns - self.recorded_unix_ns
 
 
 class Aggregate(NamedTuple):
@@ -361,11 +371,11 @@ class Profile:
     @property
     def span_unix_ns(self) -> tuple[int, int]:
         """The start of the first process, and the end of the last; (0, 0): there is none."""
-        some = (*self.processes, *((self.more,) if self.more else ()))
-        return (
-            min((one.start_unix_ns for one in some), default=0),
-            max((one.end_unix_ns for one in some), default=0),
-        )
+        starts = [one.recorded_unix_ns for one in self.processes]
+        ends = [one.end_unix_ns for one in self.processes]
+        if self.more:
+            starts, ends = [*starts, self.more.start_unix_ns], [*ends, self.more.end_unix_ns]
+        return min(starts, default=0), max(ends, default=0)
 
     def total(self, figure: str) -> int | None:
         """A figure of processes, added up over all; None: it is known of none."""

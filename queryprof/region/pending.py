@@ -12,6 +12,7 @@ from __future__ import annotations
 from operator import attrgetter
 
 from queryprof.core import _core
+from queryprof.region.region import PART
 from queryprof.trace.tables import TABLE
 
 TYPE_CHECKING = False
@@ -46,7 +47,7 @@ class AggregateRow:
     table (`SUMS`, `EXTREMES`).
     """
 
-    __slots__ = ("count_read", "histogram", "key", *SUMS, *EXTREMES)
+    __slots__ = ("carried", "count_read", "histogram", "key", *SUMS, *EXTREMES)
 
     count: int
     errors: int
@@ -62,6 +63,7 @@ class AggregateRow:
         self, key: Key, figures: Mapping[str, Any], histogram: list[tuple[int, int]]
     ) -> None:
         self.key, self.histogram = key, histogram
+        self.carried = 0  # executions in the histogram that an earlier part counts
         for name, value in figures.items():
             setattr(self, name, value)
         self.count_read = self.count
@@ -76,7 +78,7 @@ class AggregateRow:
 
     def is_used(self) -> bool:
         """Whether anything was added to it."""
-        return self.count > 0 or any(_counters(self))
+        return self.count > 0 or any(_counters(self)) or bool(self.histogram)
 
     def plotted(self) -> tuple[int, int, int]:
         """What a timeline has of it: calls, rows and their own time in ns."""
@@ -99,7 +101,8 @@ class AggregateRow:
         """
         counts = dict(self.histogram)
         is_new = from_ns < 0
-        is_there = sum(counts.values()) >= (self.count if is_new else self.count + 1)
+        whole = self.count + self.carried
+        is_there = sum(counts.values()) >= (whole if is_new else whole + 1)
         if not is_new:
             bucket = _core.histogram_bucket(from_ns)
             if not counts.get(bucket):
@@ -129,23 +132,26 @@ def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
         if is_still:
             break
     found = [_aggregate(region, row) for row in rows]
-    if is_still:
+    if is_still and region.state != PART:  # calls in progress are the next part's
         _Settling(region, found).settle(calls)
     for row in found:  # of a process that was killed between the one sum and the other
         row.self_ns = min(row.self_ns, row.total_ns)
     return [row for row in found if row.is_used()]
 
 
-_COLUMNS = (*KEY, *SUMS, *EXTREMES, *BEFORE, *HISTOGRAM)
+_COLUMNS = (*KEY, *SUMS, *EXTREMES, *BEFORE, *HISTOGRAM, "carried")
 
 
 def _aggregate(region: Region, row: tuple[Any, ...]) -> AggregateRow:
     figures = dict(zip(_COLUMNS, row, strict=True))
     key: Any = tuple([figures.pop(name) for name in KEY])
     histogram = region.histogram(*[figures.pop(name) for name in HISTOGRAM])
+    carried = figures.pop("carried")
     for name, before, furthest in zip(EXTREMES, BEFORE, (min, max, max), strict=True):
         figures[name] = furthest(figures[name], figures.pop(before))
-    return AggregateRow(key, figures, histogram)
+    found = AggregateRow(key, figures, histogram)
+    found.carried = carried
+    return found
 
 
 class _Settling:

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAGIC = b"QPREGION"
-VERSION = 2
+VERSION = 3
 START = struct.Struct("<8sIII")
 """Magic, version, where the description is, how long it is."""
 
 RECORDS, ENDED, PART = 1, 2, 3
-"""States: the region is written to, or its process was killed; its process ended it; it is a part
-of a recording that goes on in another region."""
+"""States: the region is written to, or its process was killed; its process ended it (the last part
+of a recording in windows is in that state, too); it is a part of a recording that goes on in
+another region."""
 
 NONE = 0
 """The number of no text: the empty one."""
@@ -45,6 +46,9 @@ HEADER: dict[type, tuple[str, ...]] = {
         "turn_unix_ns",
         "part_begun",
         "part_ended",
+        "lost_windows",
+        "window_ns",
+        "part_start_unix_ns",
     ),
     bytes: ("boot", "counts"),
 }
@@ -159,6 +163,9 @@ class Region:
         ) as error:
             self.close()
             raise TraceError(f"{path}: is no recording of queryprof") from error
+        except TraceError:
+            self.close()
+            raise
         self._texts = b""
         self._known: dict[int, str] = {NONE: ""}
 
@@ -170,7 +177,11 @@ class Region:
 
     def _read_description(self) -> None:
         magic, version, at, length = START.unpack(self._read(0, START.size))
-        if magic != MAGIC or version != VERSION or length > LONGEST_DESCRIPTION:
+        if magic == MAGIC and version != VERSION:
+            raise TraceError(
+                f"{self.path}: was recorded by another version of queryprof, which can read it"
+            )
+        if magic != MAGIC or length > LONGEST_DESCRIPTION:
             raise ValueError("no region")
         if self._bytes > LARGEST_FILE:
             raise ValueError("too large")

@@ -89,34 +89,6 @@ def token() -> str:
     return os.urandom(6).hex()
 
 
-def parts_prefix(path: str) -> str:
-    """What the paths of this process's parts of the trace at `path` begin with."""
-    return f"{nearby(path)}.{os.getpid()}-{token()}"
-
-
-def parts_with(prefix: str) -> list[str]:
-    """The parts whose paths have this prefix, the oldest first."""
-    directory, name = os.path.split(prefix)
-    found = [
-        os.path.join(directory, one)
-        for one in names_in(directory)
-        if one.startswith(f"{name}-") and one.endswith(PART_SUFFIX)
-    ]
-    return sorted(found, key=lambda part: (len(part), part))
-
-
-def parts_of(path: str, pid: int) -> list[str]:
-    """The parts of the trace at `path` of processes of this id, the oldest first."""
-    directory, name = os.path.split(nearby(path))
-    wanted = f"{name}.{pid}-"
-    found = [
-        os.path.join(directory, one)
-        for one in names_in(directory)
-        if one.startswith(wanted) and one.endswith(PART_SUFFIX)
-    ]
-    return sorted(found, key=lambda part: (len(part), part))
-
-
 def checkpoint_of(path: str, pid: int) -> str:
     """A path for the copy on the disk of a process's region for the trace at `path`. It is unique
     to the process and to the program that this executes.

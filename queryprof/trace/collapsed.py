@@ -26,6 +26,7 @@ MORE_SUMS = tuple(
         "flush_ns",
         "folded_statements",
         "folded_calls",
+        "lost_windows",
     )
 )
 """Settings: sums of columns of `process` over those that are not listed."""

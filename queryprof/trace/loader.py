@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import repeat
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -51,7 +51,10 @@ from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 Row = TypeVar("Row")
 Locked = TypeVar("Locked", LockHold, LockEvent)
+Event = TypeVar("Event", Exemplar, StallEvent)
 Histogram = dict[int, int]
+
+start_of = attrgetter("started_unix_ns")
 
 NO_HISTOGRAM: Mapping[int, int] = MappingProxyType({})
 
@@ -85,7 +88,10 @@ class _Loader:
         self._know("thread", ((number, Thread(*row)) for number, *row in self._rows("thread")))
 
     def profile(self) -> Profile:
-        exemplars = [Exemplar(*row) for _, *row in self._rows("exemplar")]
+        exemplars = _longest(
+            (Exemplar(*row) for _, *row in self._rows("exemplar")),
+            lambda one: (one.statement, one.thread, one.started_unix_ns),
+        )
         holds = self._all("lock_hold", LockHold)
         events = tuple(LockEvent(*row) for _, *row in self._rows("lock_event"))
         names = names_of({*(one.database for one in holds), *(one.database for one in events)})
@@ -93,7 +99,7 @@ class _Loader:
             processes=self._processes,
             aggregates=tuple(self._aggregates()),
             errors=self._all("error", ErrorCount),
-            exemplars=tuple(sorted(exemplars, key=lambda one: -one.duration_ns)),
+            exemplars=tuple(exemplars),
             stack_samples=self._all("stack_sample", StackSample),
             file_work=self._all("file_work", FileWork),
             lock_holds=_renamed(holds, names),
@@ -226,7 +232,10 @@ class _Loader:
         found: dict[int, list[StallEvent]] = defaultdict(list)
         for _, loop, *row in self._sorted("stall_event", "started_unix_ns"):
             found[loop].append(StallEvent(*row))
-        return found
+        each = {
+            loop: sorted(_longest(some, start_of), key=start_of) for loop, some in found.items()
+        }
+        return defaultdict(list, each)
 
     def _distributions(self, table: str, histogram: str) -> dict[tuple[Any, str], Distribution]:
         """By the number of the owner's row, and the kind."""
@@ -294,6 +303,14 @@ class _Loader:
             for thread, *sums in self._rows("thread_usage")
         ]
         yield from sorted(found, key=lambda usage: -usage.user_ns - usage.system_ns)
+
+
+def _longest(events: Iterable[Event], key: Callable[[Event], object]) -> list[Event]:
+    """Events, the longest first, each once: one that went on when a window ended is in both."""
+    found: dict[object, Event] = {}
+    for one in sorted(events, key=lambda event: -event.duration_ns):
+        found.setdefault(key(one), one)
+    return list(found.values())
 
 
 def _made(kind: Callable[..., Row], *values: Any) -> Row:

@@ -8,7 +8,9 @@
 #include "memory/region.h"
 #include "memory/texts.h"
 #include "recording/recorder.h"
+#include "recording/windows.h"
 #include "sharing/checkpoint.h"
+#include "sharing/parts.h"
 #include "sharing/region_file.h"
 #include "sharing/shared_region.h"
 #include "sums/aggregates.h"
@@ -49,8 +51,8 @@ static PyObject *share_region(PyObject *Py_UNUSED(module), PyObject *args)
                           PyUnicode_FSConverter, &name, PyUnicode_FSConverter, &parts)) {
         return NULL;
     }
-    qp_region_share_in(PyBytes_AS_STRING(directories), PyBytes_AS_STRING(name),
-                       PyBytes_AS_STRING(parts));
+    qp_region_share_in(PyBytes_AS_STRING(directories), PyBytes_AS_STRING(name));
+    qp_parts_in(PyBytes_AS_STRING(parts));
     Py_DECREF(directories);
     Py_DECREF(name);
     Py_DECREF(parts);
@@ -105,6 +107,39 @@ static PyObject *end_part(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unuse
     return qp_require_recording() ? PyBool_FromLong(qp_recorder_end_part()) : NULL;
 }
 
+static PyObject *windows(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long long length_ns;
+    unsigned kept;
+    if (!PyArg_ParseTuple(args, "LI:windows", &length_ns, &kept) || !qp_require_recording()) {
+        return NULL;
+    }
+    qp_windows_of(length_ns, kept);
+    Py_RETURN_NONE;
+}
+
+static PyObject *end_window(PyObject *Py_UNUSED(module), PyObject *unix_ns)
+{
+    int64_t ns = PyLong_AsLongLong(unix_ns);
+    if (PyErr_Occurred() || !qp_require_recording()) {
+        return NULL;
+    }
+    qp_recorder_end_window(ns);
+    Py_RETURN_NONE;
+}
+
+static PyObject *write_last_part(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    if (!qp_require_recording()) {
+        return NULL;
+    }
+    if (qp_part_write_last(qp_windows_kept())) {
+        Py_RETURN_NONE;
+    }
+    errno = qp_part_error();
+    return PyErr_SetFromErrno(PyExc_OSError);
+}
+
 static PyObject *end_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     if (!qp_require_recording()) {
@@ -153,6 +188,9 @@ PyMethodDef qp_table_functions[] = {
     {"workload_to", workload_to, METH_VARARGS, NULL},
     {"make_region", make_region, METH_NOARGS, NULL},
     {"end_part", end_part, METH_NOARGS, NULL},
+    {"windows", windows, METH_VARARGS, NULL},
+    {"end_window", end_window, METH_O, NULL},
+    {"write_last_part", write_last_part, METH_NOARGS, NULL},
     {"end_region", end_region, METH_NOARGS, NULL},
     {"set_facts", set_facts, METH_O, NULL},
     {"changes", changes, METH_O, NULL},

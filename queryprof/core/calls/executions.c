@@ -253,7 +253,7 @@ static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *p
 }
 
 /* Adds an execution to the distribution of durations, or moves one that has become longer. One that
- * began before the aggregates were emptied is not moved. */
+ * began before the aggregates were emptied, and was not carried over, is not moved. */
 static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *sums)
 {
     if (e->duration_ns == e->settled_ns) {
@@ -320,6 +320,25 @@ void qp_executions_flush(void)
         }
         table.unsettled[set] = false;
     }
+}
+
+void qp_executions_visit(void (*visit)(qp_execution *))
+{
+    for (int i = 0; i < QP_YOUNG; i++) {
+        visit(&table.young[i]);
+    }
+    for (uint32_t set = 0; set < SETS; set++) {
+        for (int way = 0; way < WAYS; way++) {
+            if (table.cursors[set][way]) {
+                visit(&calls()[table.rows[set][way]]);
+            }
+        }
+    }
+}
+
+qp_aggregate *qp_execution_sums(qp_execution *e)
+{
+    return began(e);
 }
 
 void qp_execution_failed(qp_execution *e)

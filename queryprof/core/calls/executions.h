@@ -54,6 +54,12 @@ void qp_execution_failed(qp_execution *execution);
 /* Flushes all executions. */
 void qp_executions_flush(void);
 
+/* Calls `visit` for each place of an execution that is not free, and some that are. */
+void qp_executions_visit(void (*visit)(qp_execution *execution));
+
+/* The aggregate of the operation that began an execution, as the aggregates are now. */
+qp_aggregate *qp_execution_sums(qp_execution *execution);
+
 /* Records that an execution has pending rows again since its last flush. */
 void qp_execution_pends(const qp_execution *execution);
 

@@ -6,6 +6,7 @@
 #include "counters/connections.h"
 #include "counters/locks.h"
 #include "counters/pending_counters.h"
+#include "counters/readings.h"
 #include "counters/vfs.h"
 #include "runtime/assertion.h"
 #include "runtime/clock.h"
@@ -322,44 +323,6 @@ bool qp_counters_trace_ends(PyObject *connection, bool ends)
     qp_trace_again(t);
     t->sqlite->mutex_leave(mutex);
     return true;
-}
-
-/* The connection, or NULL if no statement object keeps it alive. While the GIL is held no statement
- * object is deallocated, and before that its statement is removed. */
-static void *living_connection(const qp_traced_connection *t)
-{
-    void *statement = qp_traced_held(t);
-    return statement ? t->sqlite->db_handle(statement) : NULL;
-}
-
-static void settle_statement(qp_traced_connection *t, qp_counted_statement *s)
-{
-    if (!s->transient) {
-        qp_counters counters = qp_traced_read(t, s);
-        qp_counters_add_to(s->key, &counters);
-    }
-}
-
-static void settle_tracker(qp_traced_connection *t)
-{
-    void *db = t->epoch == qp_counting.epoch ? living_connection(t) : NULL;
-    /* The mutex's holder may be waiting for the GIL: try, and never wait. */
-    void *mutex = db ? t->sqlite->db_mutex(db) : NULL;
-    if (!mutex || t->sqlite->mutex_try(mutex) != 0) {
-        return;
-    }
-    if (t->sampled && !t->sqlite->stmt_busy(t->sampled->statement)) {
-        qp_traced_end_sample(t, true);
-    }
-    qp_traced_statements_visit(t, settle_statement);
-    t->sqlite->mutex_leave(mutex);
-}
-
-void qp_counters_flush(void)
-{
-    if (qp_counting.is_on) {
-        qp_traced_connections_visit(settle_tracker);
-    }
 }
 
 void qp_counters_after_fork(void)

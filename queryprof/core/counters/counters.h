@@ -65,8 +65,5 @@ qp_traced_connection *qp_counters_connection(PyObject *connection);
  * after it has reported that the statement starts. */
 bool qp_counters_explained(qp_traced_connection *traced, const qp_explanation *explanation);
 
-/* Adds all counters so far to the aggregates; busy connections are left for the next time. */
-void qp_counters_flush(void);
-
 /* In a forked child: makes new locks, and clears what is the parent's. */
 void qp_counters_after_fork(void);

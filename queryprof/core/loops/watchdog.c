@@ -2,6 +2,7 @@
 
 #include "loops/loops.h"
 #include "runtime/clock.h"
+#include "runtime/complaint.h"
 #include "runtime/cpu_time.h"
 #include "runtime/native_thread.h"
 
@@ -110,7 +111,7 @@ void qp_watchdog_launch(void)
 {
     qp_watchdog_awaited = false;
     if (present && !qp_native_thread_launch(present)) {
-        PySys_WriteStderr("queryprof: no thread can be started: stalls are not seen\n");
+        qp_complain("no thread can be started: stalls are not seen");
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include "memory/execution_row.h"
 #include "memory/file_rows.h"
+#include "memory/header.h"
 #include "memory/sampled_row.h"
 #include "memory/span_rows.h"
 
@@ -105,6 +106,7 @@ static const qp_column aggregates[] = {
     AS(qp_aggregate, "max_before_ns", before.max_ns, 'q'),
     AS(qp_aggregate, "execution_max_before_ns", before.execution_max_ns, 'q'),
     HISTOGRAM(qp_aggregate, "durations", histogram),
+    COLUMN(qp_aggregate, carried, 'q'),
     END};
 
 static const qp_column spreads[] = {COLUMN(qp_spread_row, octaves, 'H'), END};
@@ -355,5 +357,8 @@ const qp_column qp_header_columns[] = {COLUMN(qp_header, state, 'I'),
                                        COLUMN(qp_header, turns, 'I'),
                                        COLUMN(qp_header, part_begun, 'I'),
                                        COLUMN(qp_header, part_ended, 'I'),
+                                       COLUMN(qp_header, lost_windows, 'I'),
+                                       COLUMN(qp_header, window_ns, 'q'),
+                                       COLUMN(qp_header, part_start_unix_ns, 'q'),
                                        COLUMN(qp_header, counts, 'I'),
                                        END};

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "memory/header.h"
 #include "memory/tables.h"
 
 enum { QP_PAGE = 4096 };

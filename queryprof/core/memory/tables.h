@@ -199,6 +199,7 @@ typedef struct {
     qp_extremes now;    /* since the mark ... */
     qp_extremes before; /* ... and before it */
     qp_histogram histogram;
+    int64_t carried; /* in the histogram, and counted by an earlier part */
 } qp_aggregate;
 
 /* The errors of one type with one key. */
@@ -356,43 +357,3 @@ typedef struct {
     qp_text database;
     qp_text tree;
 } qp_plan_row;
-
-/* The fields of the whole recording. */
-typedef struct {
-    char magic[8];    /* "QPREGION" */
-    uint32_t version; /* of this header and of the description */
-    uint32_t text_at; /* the description: its offset, and its length */
-    uint32_t text_bytes;
-    uint32_t state; /* qp_region_state */
-    int64_t pid;
-    int64_t start_time;     /* of the process, field 22 of /proc/PID/stat; 0: unknown */
-    uint64_t pid_namespace; /* its inode; 0: unknown */
-    char boot[40];          /* the machine's boot id; empty: unknown */
-    qp_text facts;          /* of the process, as queryprof.region.facts writes them */
-    uint32_t timeline_half; /* which half of the table is valid */
-    uint32_t timeline_shift[2];
-    int64_t timeline_first[2];
-    int64_t start_unix_ns;
-    int64_t turn_unix_ns; /* of the last turn: the process was alive then */
-    double ns_per_tick;
-    uint64_t base_ticks; /* the same instant: ticks ... */
-    int64_t base_unix_ns;
-    uint64_t folded_statements;
-    uint64_t folded_calls;
-    uint64_t lost_counters;
-    uint64_t unseen_files; /* connections */
-    uint64_t unasked_plans;
-    int64_t own_read_bytes; /* by the core, as the next one */
-    int64_t own_written_bytes;
-    int64_t own_ns; /* CPU time spent on new statements and on turns */
-    uint32_t turns;
-    /* The number of the part that also holds these sums, and of the part after which they were
-     * emptied: they differ only in between. */
-    uint32_t part_begun;
-    uint32_t part_ended;
-    uint32_t counts[QP_TABLES];
-} qp_header;
-
-enum { QP_REGION_VERSION = 2 };
-
-typedef enum { QP_REGION_RECORDS = 1, QP_REGION_ENDED = 2, QP_REGION_PART = 3 } qp_region_state;

@@ -1,6 +1,7 @@
 #include "recording/recorder.h"
 
 #include "calls/call_stack.h"
+#include "calls/carry_over.h"
 #include "calls/executions.h"
 #include "calls/file_work_end.h"
 #include "calls/library_calls.h"
@@ -11,17 +12,21 @@
 #include "context/spans.h"
 #include "counters/counters.h"
 #include "counters/plans.h"
+#include "counters/readings.h"
 #include "loops/loops.h"
 #include "loops/stalls.h"
 #include "loops/steps.h"
 #include "memory/changes.h"
 #include "memory/region.h"
 #include "memory/texts.h"
+#include "recording/windows.h"
 #include "runtime/clock.h"
+#include "runtime/complaint.h"
 #include "runtime/operations.h"
 #include "runtime/recording.h"
 #include "runtime/turn.h"
 #include "sharing/checkpoint.h"
+#include "sharing/parts.h"
 #include "sharing/region_file.h"
 #include "sharing/shared_region.h"
 #include "stacks/call_paths.h"
@@ -63,6 +68,7 @@ static void forget_code(void)
 }
 
 static bool cannot_write; /* parts: what does not fit is added to "(other)" */
+static bool has_complained;
 
 /* `with_held`: also locks that are held, however short so far. */
 static void flush(bool with_held)
@@ -76,6 +82,15 @@ static void flush(bool with_held)
     qp_clock_calibrate();
     qp_timeline_calibrated();
     write_head();
+}
+
+/* What ended before a border is the window's that is over, the call in progress the next one's. */
+static void prepare_turn(void)
+{
+    int64_t unix_ns = qp_head->window_ns ? qp_clock_unix_now_ns() : 0;
+    if (unix_ns && qp_window_is_over(unix_ns)) {
+        qp_recorder_end_window(unix_ns);
+    }
 }
 
 /* The work of a turn. */
@@ -106,9 +121,10 @@ static void begin(void)
     qp_rows_clear(QP_HELD_ROWS);
     qp_rows_add(QP_HELD_ROWS, QP_HELD); /* where there is no room, what is held now is unknown */
     qp_head->start_unix_ns = qp_head->turn_unix_ns;
+    qp_window_begin(qp_head->start_unix_ns, false);
     qp_recording = ++recordings;
-    cannot_write = false;
-    qp_turn_start(turn);
+    cannot_write = has_complained = false;
+    qp_turn_start(prepare_turn, turn);
 }
 
 int qp_recorder_start(void)
@@ -133,6 +149,7 @@ int qp_recorder_start(void)
         const char *name = qp_operations[i].statement;
         qp_operation_statements[i] = name ? qp_statement_of_name(name) : QP_STATEMENT_UNKNOWN;
     }
+    qp_windows_of(0, 0);
     begin();
     qp_thread_here(); /* what this thread uses counts from now on, not from its first call */
     return 0;
@@ -245,15 +262,52 @@ void qp_recorder_flush_last(void)
     flush(true);
 }
 
+/* Writes the part of what is flushed, and empties the sums. */
+static bool end_part(bool carries_over)
+{
+    if (carries_over) {
+        qp_executions_take_out();
+    }
+    bool is_written = qp_changes_seal() && qp_part_begin(qp_windows_kept());
+    if (is_written) {
+        qp_checkpoint_restart();
+        forget_sums();
+    } else {
+        PyErr_Clear();
+    }
+    if (carries_over) {
+        qp_executions_put_in();
+    }
+    qp_part_end();
+    return is_written;
+}
+
 bool qp_recorder_end_part(void)
 {
     qp_recorder_flush_last();
-    if (!qp_changes_seal() || !qp_region_begin_part()) {
-        PyErr_Clear();
-        return false;
+    bool is_written = end_part(false);
+    if (is_written) {
+        qp_window_begin(qp_clock_unix_ns(qp_clock_ticks()), false);
     }
-    qp_checkpoint_restart();
-    forget_sums();
-    qp_region_end_part();
-    return true;
+    return is_written;
+}
+
+void qp_recorder_end_window(int64_t unix_ns)
+{
+    int64_t last_unix_ns = qp_head->turn_unix_ns;
+    qp_recorder_flush_last();
+    qp_head->turn_unix_ns = last_unix_ns; /* the window ends when it last did something */
+    if (end_part(true)) {
+        qp_clock_follow(unix_ns);
+        qp_window_begin(unix_ns, true);
+        cannot_write = false;
+    } else {
+        qp_window_go_on(unix_ns);
+        if (!has_complained) {
+            qp_complain("a window is not written: %s; what it has is kept for the next one",
+                        strerror(qp_part_error()));
+        }
+        has_complained = true;
+    }
+    write_head();
 }

@@ -3,6 +3,7 @@
 
 #include <Python.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Allocates everything and starts recording; -1 with an exception without memory. */
 int qp_recorder_start(void);
@@ -25,6 +26,10 @@ void qp_recorder_flush_last(void);
 /* Writes what was recorded up to now to a separate file, and empties the sums; false: it cannot be
  * written, and they stay. */
 bool qp_recorder_end_part(void);
+
+/* The same at the end of a window, at this Unix time. If it cannot be written, that is reported
+ * once, and tried again at the next border. */
+void qp_recorder_end_window(int64_t unix_ns);
 
 /* Clears what was recorded up to now. */
 void qp_recorder_clear(void);

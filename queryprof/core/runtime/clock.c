@@ -12,6 +12,8 @@
 /* The shortest baseline that gives a rate better than 1 in 10,000 with 50 ns of jitter. */
 #define FIRST_CALIBRATION_NS 1000000
 #define LAST_CALIBRATION_NS 1000000000
+/* What a clock that is not set, but adjusted, is never off. */
+#define SET_FROM_NS 1000000000
 /* A rate that moved more than this was disturbed (suspend, migration): start a new baseline. */
 #define CREDIBLE_RATE_CHANGE 0.001
 
@@ -35,7 +37,7 @@ int64_t qp_clock_monotonic_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static int64_t unix_ns(void)
+int64_t qp_clock_unix_now_ns(void)
 {
     struct timespec now;
     timespec_get(&now, TIME_UTC);
@@ -69,7 +71,7 @@ static instant read_clocks(void)
     uint64_t narrowest = UINT64_MAX;
     for (int attempt = 0; attempt < 5; attempt++) {
         uint64_t before = qp_clock_ticks();
-        int64_t ns = qp_clock_monotonic_ns(), now_unix_ns = unix_ns();
+        int64_t ns = qp_clock_monotonic_ns(), now_unix_ns = qp_clock_unix_now_ns();
         uint64_t width = qp_clock_ticks() - before;
         if (width < narrowest) {
             narrowest = width;
@@ -92,6 +94,14 @@ void qp_clock_use_system(void)
     qp_clock.counter = false;
     qp_clock.ns_per_tick = 1.0;
     set_base();
+}
+
+void qp_clock_follow(int64_t unix_ns)
+{
+    int64_t by_ns = unix_ns - qp_clock_unix_ns(qp_clock_ticks());
+    if (by_ns > SET_FROM_NS || by_ns < -SET_FROM_NS) {
+        set_base();
+    }
 }
 
 #ifdef QP_FAULT_INJECTION

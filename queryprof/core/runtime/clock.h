@@ -36,6 +36,12 @@ void qp_clock_start(void);
 /* Measures the rate again over the time since qp_clock_start. */
 void qp_clock_calibrate(void);
 
+/* Where the wall clock was set since, as this Unix time of now shows: follows it. */
+void qp_clock_follow(int64_t unix_ns);
+
+/* The operating system's Unix time in nanoseconds. */
+int64_t qp_clock_unix_now_ns(void);
+
 /* Nanoseconds of the operating system's monotonic clock. */
 int64_t qp_clock_monotonic_ns(void);
 

@@ -12,6 +12,7 @@ enum { FIRST_INTERVAL_NS = 1000 * 1000 * 1000 / 32, INTERVAL_NS = 1000 * 1000 * 
 
 uint64_t qp_turn_due_ticks = UINT64_MAX;
 
+static qp_turn_preparation *turn_preparation;
 static qp_turn_work *turn_work;
 static bool has_use_for_more;
 static int64_t interval_ns; /* until the next turn */
@@ -24,8 +25,9 @@ static void wait(void)
     interval_ns = interval_ns < INTERVAL_NS ? 2 * interval_ns : INTERVAL_NS;
 }
 
-void qp_turn_start(qp_turn_work *work)
+void qp_turn_start(qp_turn_preparation *prepare, qp_turn_work *work)
 {
+    turn_preparation = prepare;
     turn_work = work;
     has_use_for_more = true;
     interval_ns = FIRST_INTERVAL_NS;
@@ -44,6 +46,18 @@ void qp_turn_soon(void)
     }
 }
 
+QP_COLD void qp_turn_prepare(void)
+{
+    if (!qp_recording || qp_here.muted) {
+        return;
+    }
+    qp_exception exception = qp_exception_take();
+    qp_here.muted = true;
+    turn_preparation();
+    qp_here.muted = false;
+    qp_exception_put_back(&exception);
+}
+
 QP_COLD void qp_turn(void)
 {
     if (!qp_recording || qp_here.muted) {
@@ -52,9 +66,8 @@ QP_COLD void qp_turn(void)
     qp_exception exception = qp_exception_take();
     uint64_t now_ticks = qp_clock_ticks();
     wait();
-    bool was_muted = qp_here.muted;
     qp_here.muted = true;
     has_use_for_more = turn_work(now_ticks);
-    qp_here.muted = was_muted;
+    qp_here.muted = false;
     qp_exception_put_back(&exception);
 }

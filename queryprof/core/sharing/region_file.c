@@ -46,6 +46,18 @@ bool qp_prepare_file(int file)
     return qp_may_be_written() && ftruncate(file, (off_t)qp_region_bytes()) == 0;
 }
 
+bool qp_region_write(int file)
+{
+    const char *memory = (const char *)qp_head;
+    bool written =
+        qp_prepare_file(file) && qp_write_at(file, memory, (size_t)(qp_table_start[0] - memory), 0);
+    for (int i = 0; written && i < QP_TABLES; i++) {
+        size_t bytes = (qp_table_bytes((qp_table)i) + QP_PAGE - 1) / QP_PAGE * QP_PAGE;
+        written = qp_write_at(file, qp_table_start[i], bytes, qp_table_start[i] - memory);
+    }
+    return written;
+}
+
 int qp_above_standard(int file)
 {
     if (file < 0 || file > 2) {

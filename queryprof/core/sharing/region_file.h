@@ -17,6 +17,10 @@ bool qp_may_be_written(void);
 /* Makes a new file as large as the region; false on failure, or if the limit is less. */
 bool qp_prepare_file(int file);
 
+/* Writes the region's header and its rows in use to a new file, and makes that as large as the
+ * region; false on failure. */
+bool qp_region_write(int file);
+
 /* Writes the identity of this process to the header. */
 void qp_region_identify(void);
 

@@ -20,21 +20,14 @@ bool qp_share_awaited;
 static struct {
     char directories[QP_SHARED_PATH_BYTES];
     char name[QP_SHARED_PATH_BYTES];
-    char path[QP_SHARED_PATH_BYTES];  /* of the file; empty: none */
-    char parts[QP_SHARED_PATH_BYTES]; /* prefix of the paths of parts */
-    uint32_t part_count;
-    bool may_have_room_later; /* the process had no free descriptor */
-    bool is_lost;             /* in this forked child there was no memory for a copy */
+    char path[QP_SHARED_PATH_BYTES]; /* of the file; empty: none */
+    bool may_have_room_later;        /* the process had no free descriptor */
+    bool is_lost;                    /* in this forked child there was no memory for a copy */
 } shared;
 
 const char *qp_region_path(void)
 {
     return shared.path;
-}
-
-void qp_region_end_part(void)
-{
-    qp_release_store(&qp_head->part_ended, qp_head->part_begun);
 }
 
 #ifdef __linux__
@@ -51,19 +44,6 @@ void qp_region_end_part(void)
 
 /* statfs(2); <linux/magic.h> is missing where only the C library's headers are installed. */
 #define TMPFS 0x01021994
-
-/* Writes the header and the rows in use, and makes the file as large as the region. */
-static bool write_region(int file)
-{
-    const char *memory = (const char *)qp_head;
-    bool written =
-        qp_prepare_file(file) && qp_write_at(file, memory, (size_t)(qp_table_start[0] - memory), 0);
-    for (int i = 0; written && i < QP_TABLES; i++) {
-        size_t bytes = (qp_table_bytes((qp_table)i) + QP_PAGE - 1) / QP_PAGE * QP_PAGE;
-        written = qp_write_at(file, qp_table_start[i], bytes, qp_table_start[i] - memory);
-    }
-    return written;
-}
 
 /* A new file in a directory, without a name, or with the region's where that is impossible; only
  * its owner may read it, whatever the program's umask is. -1 on failure. */
@@ -128,7 +108,7 @@ static int make_file(const char *directory, size_t length, bool *is_named)
 static bool share_file(int file, bool *is_named)
 {
     qp_thread_usage_lock(); /* no other thread writes to the memory now */
-    bool is_shared = write_region(file) && (*is_named = *is_named || name_file(file)) &&
+    bool is_shared = qp_region_write(file) && (*is_named = *is_named || name_file(file)) &&
                      mmap(qp_head, qp_region_bytes(), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
     if (is_shared) {
@@ -240,63 +220,23 @@ static bool copy(char to[QP_SHARED_PATH_BYTES], const char *from)
     return fits && *from;
 }
 
-void qp_region_share_in(const char *directories, const char *name, const char *parts)
+void qp_region_share_in(const char *directories, const char *name)
 {
     bool is_wanted = copy(shared.directories, directories) && copy(shared.name, name);
     qp_share_awaited = is_wanted && !shared.path[0];
     shared.may_have_room_later = false;
-    copy(shared.parts, parts);
 }
 
-static bool write_part(const char *path)
-{
-    const uint32_t state = QP_REGION_PART;
-    int flags = O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY;
-    int file = qp_above_standard(open(path, flags, 0600));
-    if (file < 0) {
-        return false;
-    }
-    bool written =
-        fchmod(file, 0600) == 0 && write_region(file) &&
-        qp_write_at(file, (const char *)&state, sizeof state, offsetof(qp_header, state));
-    if (close(file) != 0 || !written) {
-        unlink(path);
-        return false;
-    }
-    return true;
-}
-
-bool qp_region_begin_part(void)
-{
-    char path[QP_SHARED_PATH_BYTES + 32], unfinished[QP_SHARED_PATH_BYTES + 40];
-    if (!shared.parts[0]) {
-        return false;
-    }
-    uint32_t number = ++shared.part_count;
-    snprintf(path, sizeof path, "%s-%u.live", shared.parts, (unsigned)number);
-    snprintf(unfinished, sizeof unfinished, "%s.new", path);
-    if (!write_part(unfinished)) {
-        return false;
-    }
-    qp_release_store(&qp_head->part_begun, number); /* first: with its name the part counts */
-    if (rename(unfinished, path) != 0) {
-        unlink(unfinished);
-        qp_region_end_part();
-        return false;
-    }
-    return true;
-}
 #else
 void qp_region_share(void)
 {
     qp_share_awaited = false;
 }
 
-void qp_region_share_in(const char *directories, const char *name, const char *parts)
+void qp_region_share_in(const char *directories, const char *name)
 {
     (void)directories;
     (void)name;
-    (void)parts;
 }
 
 void qp_region_unshare(void) {}
@@ -304,11 +244,6 @@ void qp_region_unshare(void) {}
 void qp_region_share_again(void) {}
 
 bool qp_region_is_lost(void)
-{
-    return false;
-}
-
-bool qp_region_begin_part(void)
 {
     return false;
 }

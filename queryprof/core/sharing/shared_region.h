@@ -17,9 +17,9 @@ enum { QP_SHARED_PATH_BYTES = 512 };
 extern bool qp_share_awaited;
 
 /* Sets the directories (each on a memory file system, otherwise skipped), separated by newlines,
- * the prefix of the file's name, and the prefix of the paths of parts. They are copied; one that is
- * too long counts as empty, and there is no file. */
-void qp_region_share_in(const char *directories, const char *name, const char *parts);
+ * and the prefix of the file's name. They are copied; one that is too long counts as empty, and
+ * there is no file. */
+void qp_region_share_in(const char *directories, const char *name);
 
 /* Makes the region a file; with the GIL. */
 void qp_region_share(void);
@@ -35,9 +35,3 @@ const char *qp_region_path(void);
 
 /* Makes the region private again, with its content; the file stays as it is. */
 void qp_region_unshare(void);
-
-/* Writes the region to a new file, in the region's layout: a part of the recording. False: it
- * cannot be written. Until the sums are emptied and qp_region_end_part is called, readers of a
- * killed process's memory take the part alone. */
-bool qp_region_begin_part(void);
-void qp_region_end_part(void);

@@ -184,6 +184,19 @@ void qp_aggregate_move(qp_aggregate *entry, int64_t from_ns, int64_t to_ns)
     }
 }
 
+void qp_aggregate_take_out(qp_aggregate *entry, int64_t ns)
+{
+    qp_aggregate_change(entry);
+    entry->execution_sum_sq_ns2 -= (double)ns * (double)ns;
+    qp_histogram_uncount(&entry->histogram, ns);
+}
+
+void qp_aggregate_put_in(qp_aggregate *entry, int64_t ns, bool is_carried)
+{
+    entry->carried += is_carried;
+    qp_aggregate_move(entry, -1, ns);
+}
+
 void qp_aggregate_count(qp_aggregate *entry, const qp_counters *counters)
 {
     qp_aggregate_change(entry);

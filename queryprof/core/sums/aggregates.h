@@ -68,6 +68,11 @@ static inline void qp_aggregate_count_error(qp_aggregate *to)
  * `to_ns`, which is not shorter. */
 void qp_aggregate_move(qp_aggregate *entry, int64_t from_ns, int64_t to_ns);
 
+/* Takes an execution that has not ended out of the distribution, and puts it in again: it is
+ * `carried` into it if an earlier part of the recording counts it. */
+void qp_aggregate_take_out(qp_aggregate *entry, int64_t ns);
+void qp_aggregate_put_in(qp_aggregate *entry, int64_t ns, bool is_carried);
+
 /* Adds counters to others. */
 static inline void qp_counters_add(qp_counters *to, const qp_counters *more)
 {

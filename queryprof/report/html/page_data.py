@@ -341,7 +341,7 @@ class _Page:
 
 def _instant(processes: Sequence[Process]) -> str:
     """When the first process began, in UTC; "": there is none."""
-    begun = min((one.start_unix_ns for one in processes), default=0) / 1e9
+    begun = min((one.recorded_unix_ns for one in processes), default=0) / 1e9
     return datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%d %H:%M UTC") if begun else ""
 
 

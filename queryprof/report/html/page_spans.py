@@ -21,7 +21,7 @@ class PageSpans:
     def __init__(self, report: Report, numbers: Numbers) -> None:
         self._report, self._numbers = report, numbers
         self._delays, self._places = Delays(report.profile), Places(report.profile)
-        starts = [process.start_unix_ns for process in report.profile.processes]
+        starts = [process.recorded_unix_ns for process in report.profile.processes]
         self._start_unix_ns = min(starts, default=0)
 
     def slowest(self) -> list[dict[str, Any]]:

@@ -107,7 +107,7 @@ class PageStatements:
         for one in profile.exemplars:
             exemplars.setdefault(one.statement, []).append(one)
         first = {one.statement: one for one in reversed(self._report.ranking.bottlenecks)}
-        start_ns = min((process.start_unix_ns for process in profile.processes), default=0)
+        start_ns = min((process.recorded_unix_ns for process in profile.processes), default=0)
         database_ns = self._report.overview.database_ns or 1
         found = []
         for (statement, group), totals in list(zip(self._groups, self._totals, strict=True))[

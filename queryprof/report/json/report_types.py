@@ -100,6 +100,10 @@ class Process:
     service: Annotated[str | None, "what the deployment calls the program; null: not set"]
     version: Annotated[str | None, "of the service"]
     environment: Annotated[str | None, "of the deployment"]
+    window_start_unix_ns: Annotated[
+        int | None, "since when it is recorded, where it is in windows; null: since start_unix_ns"
+    ]
+    lost_windows: Annotated[int | None, "windows that were removed; null: it is in none"]
 
 
 @shape_of(bottlenecks.Bottleneck)

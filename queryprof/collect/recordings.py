@@ -1,0 +1,157 @@
+"""The recordings at the path of a trace that are in no trace: of processes that run, and those in
+windows, whose parts stay when their process has ended.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from queryprof.collect.collection import beside_trace
+from queryprof.collect.output_path import without_process
+from queryprof.collect.part_files import has_all, of_process
+from queryprof.collect.recovery import newest_first
+from queryprof.errors import TraceError
+from queryprof.region.identity import identity_of, trace_of
+from queryprof.region.part_names import parts_in_reach, parts_of
+from queryprof.region.region import ENDED, PART, Region, opened_region
+from queryprof.region.region_files import (
+    checkpoints_of,
+    is_living,
+    records_to,
+    regions_of,
+    resolved,
+)
+from queryprof.trace.processes import identities_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import ExitStack
+
+    from queryprof.trace.processes import Identity
+
+
+class MovedError(TraceError):
+    """A file of a recording has gone: it has gone on, or another process has taken it."""
+
+
+class Recording(NamedTuple):
+    """The recording of one process.
+
+    Attributes:
+        parts: the paths of its parts, the oldest first.
+        region: in which it goes on; None: it has ended, and its last part is there.
+        begun: the number of the part that was begun when the parts were looked for.
+    """
+
+    identity: Identity
+    is_in_windows: bool
+    parts: list[str]
+    region: Region | None
+    begun: int
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process runs."""
+        return self.region is not None and bool(is_living(self.region))
+
+    def regions(self) -> Iterator[Region]:
+        """Its parts, each open until the next one, and its region.
+
+        Raises:
+            TraceError: a part cannot be read.
+            MovedError: it has gone.
+        """
+        for path in self.parts:
+            try:
+                part = Region(path=path)
+            except TraceError as error:
+                if os.path.lexists(path):
+                    raise
+                raise MovedError(str(error)) from error
+            try:
+                yield part
+            finally:
+                part.close()
+        if self.region is not None:
+            yield self.region
+
+    def refuse_changes(self) -> None:
+        """Raises MovedError: a part was begun since the parts were looked for."""
+        if self.region is not None:
+            self.region.read_head()
+            if self.region["part_begun"] != self.begun:
+                raise MovedError(f"{self.region.path}: parts of it end all the time")
+
+
+def recordings_at(path: str, files: ExitStack) -> list[Recording]:
+    """The recordings of processes whose trace is to be at `path`, and that live or record in
+    windows. Without a trace there, those of processes that may live, too.
+
+    Args:
+        files: keeps their regions open, for another process may remove them.
+    """
+    found: dict[Identity, Recording] = {}
+    for region in _regions(path):
+        files.callback(region.close)
+        try:
+            identity = identity_of(region)
+            if identity not in found and _belongs(region, path, identity):
+                parts, _ = of_process(parts_of(trace_of(region), identity[0]), identity)
+                found[identity] = _recording(identity, parts, region)
+        except (TraceError, ValueError):
+            continue
+    for collection in beside_trace(path):
+        for one in collection.regions:
+            try:
+                region = Region(path=one)
+                files.callback(region.close)
+                identity = identity_of(region)
+                if region.state != PART and identity not in found:
+                    found[identity] = _recording(identity, collection.parts(region), region)
+            except (TraceError, ValueError):
+                continue
+    for parts in parts_in_reach(resolved(path)):
+        for ended in _in_windows(parts):
+            found.setdefault(ended.identity, ended)
+    return list(found.values())
+
+
+def _recording(identity: Identity, parts: list[str], region: Region) -> Recording:
+    goes_on = None if has_all(parts, region) else region
+    return Recording(identity, bool(region["window_ns"]), parts, goes_on, region["part_begun"])
+
+
+def _regions(path: str) -> Iterator[Region]:
+    """The open regions and their copies that may be of processes of a trace."""
+    # A process's regions are found by the path of the first one's trace.
+    families = dict.fromkeys((path, without_process(path)))
+    copies = newest_first([copy for one in families for copy in checkpoints_of(one)])
+    for found in [*(region for one in families for region in regions_of(one)), *copies]:
+        try:
+            yield Region(path=found)
+        except TraceError:
+            continue
+
+
+def _belongs(region: Region, path: str, identity: Identity) -> bool:
+    """Whether a region is of a recording at this path that is in no trace."""
+    if region["window_ns"]:
+        return resolved(trace_of(region)) == resolved(path)
+    is_undecided = is_living(region) is None and os.path.exists(path)
+    if is_undecided or not records_to(region, path):
+        return False
+    # It has written its trace, or is about to.
+    return not (region.state == ENDED and identity in identities_in(path))
+
+
+def _in_windows(parts: list[str]) -> Iterator[Recording]:
+    """The recording of these parts, if it is in windows."""
+    try:
+        with opened_region(parts[0]) as first:
+            identity, is_in_windows = identity_of(first), bool(first["window_ns"])
+    except TraceError:
+        return
+    if is_in_windows:
+        yield Recording(identity, True, of_process(parts, identity)[0], None, 0)

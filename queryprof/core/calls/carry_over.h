@@ -1,0 +1,10 @@
+/* Executions that go on when the sums are emptied at the end of a window: they are carried over, so
+ * that each is in a distribution of durations once, with all its time, where it ends. */
+#pragma once
+
+/* With all executions flushed: takes those that go on out of the distributions. That are those with
+ * a call in progress, and those with a cursor whose statement SQLite still runs. */
+void qp_executions_take_out(void);
+
+/* Puts them in again, as the aggregates are now. */
+void qp_executions_put_in(void);

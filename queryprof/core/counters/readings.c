@@ -1,0 +1,84 @@
+#include "counters/readings.h"
+
+#include "counters/connections.h"
+#include "counters/pending_counters.h"
+#include "counters/statement_events.h"
+#include "sqlite/library.h"
+
+/* The connection, or NULL if no statement object keeps it alive. While the GIL is held no statement
+ * object is deallocated, and before that its statement is removed. */
+static void *living_connection(const qp_traced_connection *t)
+{
+    void *statement = qp_traced_held(t);
+    return statement ? t->sqlite->db_handle(statement) : NULL;
+}
+
+static void settle_statement(qp_traced_connection *t, qp_counted_statement *s)
+{
+    if (!s->transient) {
+        qp_counters counters = qp_traced_read(t, s);
+        qp_counters_add_to(s->key, &counters);
+    }
+}
+
+/* Takes the mutex of a connection that is alive; NULL: it may not be, or is busy. */
+static void *enter(const qp_traced_connection *t)
+{
+    void *db = t->epoch == qp_counting.epoch ? living_connection(t) : NULL;
+    /* The mutex's holder may be waiting for the GIL: try, and never wait. */
+    void *mutex = db ? t->sqlite->db_mutex(db) : NULL;
+    return mutex && t->sqlite->mutex_try(mutex) == 0 ? mutex : NULL;
+}
+
+static void settle_tracker(qp_traced_connection *t)
+{
+    void *mutex = enter(t);
+    if (!mutex) {
+        return;
+    }
+    if (t->sampled && !t->sqlite->stmt_busy(t->sampled->statement)) {
+        qp_traced_end_sample(t, true);
+    }
+    qp_traced_statements_visit(t, settle_statement);
+    t->sqlite->mutex_leave(mutex);
+}
+
+void qp_counters_flush(void)
+{
+    if (qp_counting.is_on) {
+        qp_traced_connections_visit(settle_tracker);
+    }
+}
+
+static struct {
+    qp_key *keys; /* borrowed from the caller of qp_counters_running */
+    int room;
+    int count;
+} running;
+
+static void note_if_it_runs(qp_traced_connection *t, qp_counted_statement *s)
+{
+    if (!s->transient && running.count < running.room && t->sqlite->stmt_busy(s->statement)) {
+        running.keys[running.count++] = s->key;
+    }
+}
+
+static void note_running(qp_traced_connection *t)
+{
+    void *mutex = enter(t);
+    if (mutex) {
+        qp_traced_statements_visit(t, note_if_it_runs);
+        t->sqlite->mutex_leave(mutex);
+    }
+}
+
+int qp_counters_running(qp_key *keys, int room)
+{
+    running.keys = keys;
+    running.room = room;
+    running.count = 0;
+    if (qp_counting.is_on) {
+        qp_traced_connections_visit(note_running);
+    }
+    return running.count;
+}

@@ -1,0 +1,7 @@
+/* Complaints: what the person who runs the program should know. */
+#pragma once
+
+/* Writes a line to the program's stderr, as queryprof.core.recorder.complain does: not to a file
+ * that the program has opened in its place. With the GIL; may run code of the program; leaves no
+ * exception. `format` is of PyUnicode_FromFormat. */
+void qp_complain(const char *format, ...);

@@ -1,0 +1,155 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* syscall, O_NOFOLLOW */
+#endif
+#include "sharing/parts.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "memory/region.h"
+#include "runtime/compiler.h"
+#include "sharing/region_file.h"
+#include "sharing/shared_region.h"
+
+static struct {
+    char prefix[QP_SHARED_PATH_BYTES];
+    uint32_t count; /* the number of the last one */
+    int error;
+} parts;
+
+void qp_parts_in(const char *prefix)
+{
+    size_t bytes = strlen(prefix) + 1;
+    bool fits = bytes <= sizeof parts.prefix;
+    memcpy(parts.prefix, fits ? prefix : "", fits ? bytes : 1);
+}
+
+void qp_part_end(void)
+{
+    qp_release_store(&qp_head->part_ended, qp_head->part_begun);
+}
+
+int qp_part_error(void)
+{
+    return parts.error;
+}
+
+#ifdef __linux__
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PART_PATH_BYTES = QP_SHARED_PATH_BYTES + 32, NAME_TRIES = 8 };
+
+static void part_path(char path[PART_PATH_BYTES], uint32_t number)
+{
+    snprintf(path, PART_PATH_BYTES, "%s-%u.live", parts.prefix, (unsigned)number);
+}
+
+static bool write_field(int file, const uint32_t *value, size_t at)
+{
+    return qp_write_at(file, (const char *)value, sizeof *value, (off_t)at);
+}
+
+/* Removes the part that is one too many, and counts it; last: nothing is lost unless the new one is
+ * whole. */
+static bool remove_oldest(int file, uint32_t number, uint32_t kept)
+{
+    char path[PART_PATH_BYTES];
+    part_path(path, number - kept);
+    if (!kept || number <= kept || unlink(path) != 0) {
+        return true; /* another process has taken it */
+    }
+    qp_head->lost_windows++;
+    return write_field(file, &qp_head->lost_windows, offsetof(qp_header, lost_windows));
+}
+
+static bool write_part(const char *path, qp_region_state state, uint32_t number, uint32_t kept)
+{
+    const uint32_t its_state = state;
+    int flags = O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY;
+    errno = EFBIG; /* where the limit of a file's size is too low */
+    int file = qp_above_standard(open(path, flags, 0600));
+    if (file < 0) {
+        return false;
+    }
+    bool written = fchmod(file, 0600) == 0 && qp_region_write(file) &&
+                   write_field(file, &its_state, offsetof(qp_header, state)) &&
+                   remove_oldest(file, number, kept);
+    int error = errno;
+    if (close(file) != 0 || !written) {
+        unlink(path);
+        errno = error;
+        return false;
+    }
+    return true;
+}
+
+/* Gives a file its name, unless there is a file of that name. */
+static bool name_part(const char *unfinished, const char *path)
+{
+#if defined(SYS_renameat2)
+    enum { NO_REPLACE = 1 }; /* RENAME_NOREPLACE, which some headers lack */
+    if (syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, NO_REPLACE) == 0) {
+        return true;
+    }
+    if (errno != EINVAL && errno != ENOSYS) { /* the file system cannot do that */
+        return false;
+    }
+#endif
+    return access(path, F_OK) != 0 && rename(unfinished, path) == 0;
+}
+
+/* Writes a part with the next number whose name is free. */
+static bool write_next_part(qp_region_state state, uint32_t kept)
+{
+    char path[PART_PATH_BYTES], unfinished[PART_PATH_BYTES + 8];
+    parts.error = parts.prefix[0] ? EEXIST : ENAMETOOLONG;
+    for (int tries = 0; parts.error == EEXIST && tries < NAME_TRIES; tries++) {
+        uint32_t number = parts.count + 1;
+        part_path(path, number);
+        snprintf(unfinished, sizeof unfinished, "%s.new", path);
+        if (write_part(unfinished, state, number, kept)) {
+            /* First: with its name the part counts. */
+            qp_release_store(&qp_head->part_begun, number);
+            if (name_part(unfinished, path)) {
+                parts.count = number;
+                parts.error = 0;
+                return true;
+            }
+            parts.error = errno;
+            unlink(unfinished);
+            qp_part_end();
+        } else {
+            parts.error = errno;
+        }
+        parts.count += parts.error == EEXIST;
+    }
+    return false;
+}
+
+bool qp_part_begin(uint32_t kept)
+{
+    return write_next_part(QP_REGION_PART, kept);
+}
+
+bool qp_part_write_last(uint32_t kept)
+{
+    return write_next_part(QP_REGION_ENDED, kept);
+}
+#else
+bool qp_part_begin(uint32_t kept)
+{
+    (void)kept;
+    return false;
+}
+
+bool qp_part_write_last(uint32_t kept)
+{
+    (void)kept;
+    return false;
+}
+#endif
