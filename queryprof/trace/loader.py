@@ -93,7 +93,7 @@ class _Loader:
             lambda one: (one.statement, one.thread, one.started_unix_ns),
         )
         holds = self._all("lock_hold", LockHold)
-        events = tuple(LockEvent(*row) for _, *row in self._rows("lock_event"))
+        events = _each_once([LockEvent(*row) for _, *row in self._rows("lock_event")])
         names = names_of({*(one.database for one in holds), *(one.database for one in events)})
         return Profile(
             processes=self._processes,
@@ -311,6 +311,29 @@ def _longest(events: Iterable[Event], key: Callable[[Event], object]) -> list[Ev
     for one in sorted(events, key=lambda event: -event.duration_ns):
         found.setdefault(key(one), one)
     return list(found.values())
+
+
+def _each_once(events: Iterable[LockEvent]) -> tuple[LockEvent, ...]:
+    """Holds of locks, each once: a connection has one lock of a kind at a time, and one that went
+    on when a window ended is in both.
+    """
+    found: list[LockEvent] = []
+    last: dict[object, int] = {}
+    for one in sorted(events, key=lambda event: (event.start_unix_ns, -event.duration_ns)):
+        key = (one.thread.process_id, one.kind, one.database, one.connection)
+        is_known = one.connection and one.thread.process_id != OF_ALL and one.kind != "wait"
+        known = last.get(key) if is_known else None
+        if known is not None and one.start_unix_ns < _end_ns(found[known]):
+            if _end_ns(one) > _end_ns(found[known]):
+                found[known] = one
+            continue
+        last[key] = len(found)
+        found.append(one)
+    return tuple(found)
+
+
+def _end_ns(event: LockEvent) -> int:
+    return event.start_unix_ns + event.duration_ns
 
 
 def _made(kind: Callable[..., Row], *values: Any) -> Row:

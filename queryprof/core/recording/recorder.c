@@ -100,10 +100,10 @@ static bool turn(uint64_t now_ticks)
     qp_thread_usage_read();
     qp_head->turn_unix_ns = qp_clock_unix_ns(now_ticks);
     qp_head->turns++;
-    int64_t written = qp_written_bytes;
+    qp_written before = qp_written_so_far;
     qp_checkpoint_turn();
     qp_region_share_again();
-    qp_thread_usage_leave_out(qp_written_bytes - written);
+    qp_written_leave_out(before);
     qp_own_ticks += qp_clock_elapsed(now_ticks, qp_clock_ticks());
     qp_head->own_ns = qp_clock_ns(qp_own_ticks);
     if (qp_aggregates_nearly_full() && !cannot_write) {
@@ -268,7 +268,9 @@ static bool end_part(bool carries_over)
     if (carries_over) {
         qp_executions_take_out();
     }
+    qp_written before = qp_written_so_far;
     bool is_written = qp_changes_seal() && qp_part_begin(qp_windows_kept());
+    qp_written_leave_out(before);
     if (is_written) {
         qp_checkpoint_restart();
         forget_sums();
@@ -295,7 +297,8 @@ bool qp_recorder_end_part(void)
 void qp_recorder_end_window(int64_t unix_ns)
 {
     int64_t last_unix_ns = qp_head->turn_unix_ns;
-    qp_recorder_flush_last();
+    qp_library_calls_flush();
+    flush(false);                         /* locks that are held are counted where they end */
     qp_head->turn_unix_ns = last_unix_ns; /* the window ends when it last did something */
     if (end_part(true)) {
         qp_clock_follow(unix_ns);

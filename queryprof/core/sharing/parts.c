@@ -24,6 +24,7 @@ void qp_parts_in(const char *prefix)
     size_t bytes = strlen(prefix) + 1;
     bool fits = bytes <= sizeof parts.prefix;
     memcpy(parts.prefix, fits ? prefix : "", fits ? bytes : 1);
+    parts.count = 0;
 }
 
 void qp_part_end(void)

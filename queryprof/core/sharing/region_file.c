@@ -4,8 +4,15 @@
 #include "sharing/region_file.h"
 
 #include "memory/region.h"
+#include "threads/thread_usage.h"
 
-int64_t qp_written_bytes;
+qp_written qp_written_so_far;
+
+void qp_written_leave_out(qp_written before)
+{
+    qp_thread_usage_leave_out(qp_written_so_far.bytes - before.bytes,
+                              qp_written_so_far.calls - before.calls);
+}
 
 #ifdef __linux__
 #include <errno.h>
@@ -29,7 +36,8 @@ bool qp_write_at(int file, const char *bytes, size_t length, long long at)
         bytes += written;
         length -= (size_t)written;
         at += written;
-        qp_written_bytes += written;
+        qp_written_so_far.bytes += written;
+        qp_written_so_far.calls++;
     }
     return true;
 }

@@ -5,8 +5,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes that qp_write_at has written. */
-extern int64_t qp_written_bytes;
+/* What qp_write_at has written, and the calls that it took. */
+typedef struct {
+    int64_t bytes;
+    int64_t calls;
+} qp_written;
+
+extern qp_written qp_written_so_far;
+
+/* Leaves what it has written since out of what the running thread has written: it is not the
+ * program's. */
+void qp_written_leave_out(qp_written before);
 
 /* Writes all bytes at an offset of a file; false on failure. */
 bool qp_write_at(int file, const char *bytes, size_t length, long long at);

@@ -190,7 +190,7 @@ void qp_region_share(void)
         return;
     }
     qp_region_identify();
-    int64_t before = qp_written_bytes;
+    qp_written before = qp_written_so_far;
     const char *directory = shared.directories;
     while (*directory) {
         size_t length = strcspn(directory, "\n");
@@ -201,7 +201,7 @@ void qp_region_share(void)
             close(file);
         }
         if (is_shared) {
-            qp_thread_usage_leave_out(qp_written_bytes - before);
+            qp_written_leave_out(before);
             return;
         }
         if (file >= 0 && is_named) {

@@ -181,12 +181,13 @@ void qp_thread_usage_read(void)
     qp_thread_usage_unlock();
 }
 
-void qp_thread_usage_leave_out(int64_t written_bytes)
+void qp_thread_usage_leave_out(int64_t written_bytes, int64_t write_calls)
 {
     qp_thread_usage_lock();
     qp_task_row *task = own_row();
     if (task) {
         task->base.written_bytes += written_bytes;
+        task->base.write_calls += write_calls;
     }
     qp_head->own_written_bytes += written_bytes;
     qp_thread_usage_unlock();
@@ -252,9 +253,9 @@ void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording)
 
 void qp_thread_usage_read(void) {}
 
-void qp_thread_usage_leave_out(int64_t written_bytes)
+void qp_thread_usage_leave_out(int64_t written_bytes, int64_t write_calls)
 {
-    (void)written_bytes;
+    (void)written_bytes, (void)write_calls;
 }
 
 void qp_thread_usage_end(void) {}
