@@ -109,8 +109,10 @@ def add_all(
         since_unix_ns: as in Conversion.
     """
     conversion = Conversion(store, since_unix_ns)
-    for path in files:
+    paths = list(files)
+    for place, path in enumerate(paths, 1):
         with opened_region(path) as region:
+            region.goes_on = own or place < len(paths)
             conversion.add(region, is_clean)
     if own:
         conversion.add(Region(_core.region()), is_clean)

@@ -63,9 +63,10 @@ class Recording(NamedTuple):
             TraceError: a part cannot be read.
             MovedError: it has gone.
         """
-        for path in self.parts:
+        for place, path in enumerate(self.parts, 1):
             try:
                 part = Region(path=path)
+                part.goes_on = self.region is not None or place < len(self.parts)
             except TraceError as error:
                 if os.path.lexists(path):
                     raise

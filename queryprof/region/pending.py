@@ -12,7 +12,6 @@ from __future__ import annotations
 from operator import attrgetter
 
 from queryprof.core import _core
-from queryprof.region.region import PART
 from queryprof.trace.tables import TABLE
 
 TYPE_CHECKING = False
@@ -132,7 +131,7 @@ def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
         if is_still:
             break
     found = [_aggregate(region, row) for row in rows]
-    if is_still and region.state != PART:  # calls in progress are the next part's
+    if is_still and not region.goes_on:
         _Settling(region, found).settle(calls)
     for row in found:  # of a process that was killed between the one sum and the other
         row.self_ns = min(row.self_ns, row.total_ns)

@@ -130,6 +130,7 @@ class Region:
 
     Attributes:
         state: RECORDS, ENDED or PART.
+        goes_on: a later part, or the region, has what went on at its end.
         file: its descriptor; -1: there is none.
 
     Raises:
@@ -166,6 +167,7 @@ class Region:
         except TraceError:
             self.close()
             raise
+        self.goes_on = self.state == PART
         self._texts = b""
         self._known: dict[int, str] = {NONE: ""}
 

@@ -12,10 +12,13 @@ import mmap
 import os
 import subprocess
 import sys
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from queryprof.collect.recordings import recordings_at
+from queryprof.core import _core
 from queryprof.region.pending import aggregate_rows
 from queryprof.region.region import opened_region
 from queryprof.region.region_files import regions_of
@@ -53,7 +56,44 @@ for result in results:
     result.fetchall()
 os._exit(0)
 """
+BORDER = """
+import ctypes, os, signal, sqlite3, time
+import queryprof
+from queryprof.core import _core
+queryprof.install("x.qprof", window="1h")
+now, hour = time.time_ns(), 3600 * 10**9
+connection = sqlite3.connect(":memory:")
+cursor = connection.cursor()
+for turn in range(5):
+    cursor.execute("SELECT ?", (turn,)).fetchall()
+results = [connection.execute("VALUES (1), (2), (3)") for _ in range(2)]
+for result in results:
+    result.fetchone()
+_core.flush()
+_core.end_window(now + hour)
+if ctypes.CDLL(None).ptrace(0, 0, None, None):
+    os._exit(3)
+os.kill(os.getpid(), signal.SIGSTOP)
+_core.end_window(now + 2 * hour)
+for result in results:
+    result.fetchall()
+cursor.execute("SELECT ?", (6,)).fetchone()
+_core.flush()
+os._exit(0)
+"""
+"""With cursors that are open at two borders, of which the second is executed step by step."""
+
 SINGLE_STEP = 9
+SERVING = {
+    number
+    for number, name in enumerate(_core.operations())
+    if name.startswith("fetch") or name == "next"
+}
+"""The operations that begin no execution."""
+
+
+HEADER_BYTES = 512
+"""As many at the least as the region's header has."""
 
 
 class Sums(NamedTuple):
@@ -64,16 +104,17 @@ class Sums(NamedTuple):
     in_histograms: int
 
 
-def sums(path: str) -> Sums:
-    with opened_region(path) as region:
-        rows = aggregate_rows(region)
+def sums() -> Sums:
+    """Of the parts and the region, as a reader takes them."""
+    with ExitStack() as files:
+        (recording,) = recordings_at(os.path.abspath("x.qprof"), files)
+        rows = [row for region in recording.regions() for row in aggregate_rows(region)]
     # A row whose total and own time are being added up has no more own time than time.
     assert all(0 <= row.self_ns <= row.total_ns for row in rows)
-    durations = [(row.count, sum(count for _, count in row.histogram)) for row in rows]
     return Sums(
-        sum(calls for calls, _ in durations),
-        sum(calls for calls, in_histogram in durations if in_histogram),
-        sum(in_histogram for _, in_histogram in durations),
+        sum(row.count for row in rows),
+        sum(row.count for row in rows if row.key[-1] not in SERVING),
+        sum(count for row in rows for _, count in row.histogram),
     )
 
 
@@ -83,15 +124,15 @@ def changes(child: subprocess.Popen[bytes], path: str) -> Iterator[Sums]:
     ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
     with opened_region(path) as region:
         tables = [region.tables[name] for name in ("calls", "aggregates", "spreads", "octaves")]
-        used = [(table.at, table.row_bytes * 32) for table in tables]
+        used = [(table.at, table.row_bytes * 32) for table in tables] + [(0, HEADER_BYTES)]
         memory = mmap.mmap(region.file, 0, prot=mmap.PROT_READ)
-    seen: list[bytes] = []
+    seen: tuple[list[bytes], list[str]] = ([], [])
     with memory:
         while True:
-            now = [memory[at : at + length] for at, length in used]
+            now = ([memory[at : at + length] for at, length in used], os.listdir())
             if now != seen:
                 seen = now
-                yield sums(path)
+                yield sums()
             assert not ptrace(SINGLE_STEP, child.pid, None, None), os.strerror(ctypes.get_errno())
             _, status = os.waitpid(child.pid, 0)
             if not os.WIFSTOPPED(status):
@@ -99,10 +140,11 @@ def changes(child: subprocess.Popen[bytes], path: str) -> Iterator[Sums]:
                 return
 
 
-@pytest.mark.slow
-def test_counts_are_exact_after_each_instruction(tmp_path: Path) -> None:
+@contextmanager
+def stopped(tmp_path: Path, text: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A program that has stopped itself, and the path of its region."""
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+    program.write_text(text)
     with subprocess.Popen([sys.executable, program]) as child:
         try:
             _, status = os.waitpid(child.pid, 0)
@@ -110,15 +152,38 @@ def test_counts_are_exact_after_each_instruction(tmp_path: Path) -> None:
                 child.returncode = os.waitstatus_to_exitcode(status)
                 pytest.skip(f"ptrace is not permitted here (exit status {child.returncode})")
             (path,) = regions_of(os.path.abspath("x.qprof"))
-            before, looks = sums(path), 0
-            first = before
-            for now in changes(child, path):
-                assert now.calls - before.calls in (0, 1), (looks, before, now)
-                assert now.executions == now.in_histograms, (looks, before, now)
-                before, looks = now, looks + 1
+            yield child, path
         finally:
             child.kill()
     assert child.returncode == 0
+
+
+@pytest.mark.slow
+def test_counts_are_exact_after_each_instruction(tmp_path: Path) -> None:
+    with stopped(tmp_path, PROGRAM) as (child, path):
+        before, looks = sums(), 0
+        first = before
+        for now in changes(child, path):
+            assert now.calls - before.calls in (0, 1), (looks, before, now)
+            assert now.executions == now.in_histograms, (looks, before, now)
+            before, looks = now, looks + 1
     assert looks > 500
     assert before.calls - first.calls == 3 + 6 * 6 + 3
     assert before.executions - first.executions == 3 + 6 * 2
+
+
+@pytest.mark.slow
+def test_a_border_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """A window's end, and what goes on after it."""
+    with stopped(tmp_path, BORDER) as (child, path):
+        before, looks = sums(), 0
+        first = before
+        assert first == Sums(1 + 2 * 5 + 2 * 2, 1 + 5 + 2, 1 + 5 + 2)
+        for now in changes(child, path):
+            assert now.calls - before.calls in (0, 1), (looks, before, now)
+            assert now.executions == now.in_histograms, (looks, before, now)
+            before, looks = now, looks + 1
+    assert looks > 500
+    assert len(list(tmp_path.glob("x.qprof.*-*.live"))) >= 2
+    assert before.calls - first.calls == 2 + 2
+    assert before.executions - first.executions == 1
