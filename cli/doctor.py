@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from queryprof.core.settings import Settings
     from queryprof.hooks.imports import ImportHooks
 
 
@@ -67,12 +68,20 @@ def doctor() -> None:
             "names",
             in_words([settings.deployment]) or "not set (QUERYPROF_SERVICE, ...)",
         ),
+        *([("windows", _windows(settings))] if settings.window_ns else []),
         ("parameters", "kept (secrets may be in the trace)" if settings.parameters else "not kept"),
         ("startup", _startup()),
         *[("left", text) for text in _left_behind()],
     ]
     for name, text in lines:
         click.echo(visible(f"{name:<11} {text}"))
+
+
+def _windows(settings: Settings) -> str:
+    from queryprof.core.settings import WINDOWS_NS
+
+    (length,) = [name for name, ns in WINDOWS_NS.items() if ns == settings.window_ns]
+    return f"a file for each {length}, in place of a trace; the latest {settings.kept} are kept"
 
 
 def _left_behind() -> list[str]:

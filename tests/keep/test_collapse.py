@@ -228,7 +228,7 @@ def test_processes_beyond_the_listed_ones_are_in_all_figures(
         assert any("more processes ended" in line for line in found.cautions) == bool(profile.more)
         assert set(expected.cautions) <= set(found.cautions)
         if profile.more:
-            latest = {one.start_unix_ns for one in plain.processes if one.pid > MOST_LISTED}
+            latest = {one.recorded_unix_ns for one in plain.processes if one.pid > MOST_LISTED}
             assert profile.more.start_unix_ns in latest
             assert profile.more.end_unix_ns - 10 * 10**9 in latest
     shown = queryprof("report", "e.qprof", "--by", "thread").stdout

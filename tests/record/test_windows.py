@@ -18,7 +18,6 @@ import queryprof
 from conftest import Run, by_operation
 from queryprof.collect.reader import opened, read_profile
 from queryprof.core import _core
-from queryprof.errors import SettingsError
 from queryprof.region.part_names import part_number
 from queryprof.region.region import ENDED, PART, Region, opened_region
 from queryprof.region.region_files import regions_of
@@ -357,39 +356,6 @@ def test_a_recorded_command_has_one_trace(queryprof: Run) -> None:
     assert (result.returncode, result.stderr) == (0, "")
     assert [path.name for path in Path().glob("y*")] == ["y.qprof"]
     assert read_profile("y.qprof").processes[0].window_start_unix_ns is None
-
-
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("QUERYPROF_WINDOW", "7m"),
-        ("QUERYPROF_WINDOW", "-1h"),
-        ("QUERYPROF_WINDOW", "1y"),
-        ("QUERYPROF_KEEP", "0"),
-        ("QUERYPROF_KEEP", "-1"),
-        ("QUERYPROF_KEEP", "1e3"),
-        ("QUERYPROF_KEEP", "1000001"),
-        ("QUERYPROF_KEEP", "9" * 5000),
-    ],
-)
-def test_a_length_or_number_that_is_none(variable: str, value: str) -> None:
-    """The program runs, and one line says why it is not recorded."""
-    result = run("print('ran')", QUERYPROF="x.qprof", **{"QUERYPROF_WINDOW": "1h", variable: value})
-    assert (result.returncode, result.stdout) == (0, "ran\n")
-    (line,) = result.stderr.splitlines()
-    wanted = "one of 5m, 15m, 1h, 6h, 1d" if variable == "QUERYPROF_WINDOW" else "1 to 1000000"
-    assert line.startswith(f"queryprof: this process is not recorded: {variable} must be {wanted}")
-    assert not list(Path().glob("x*"))
-
-
-def test_no_length_is_none() -> None:
-    result = run("print('ran')", QUERYPROF="x.qprof", QUERYPROF_WINDOW="", QUERYPROF_KEEP="")
-    assert (result.returncode, result.stderr) == (0, "")
-    assert Path("x.qprof").exists()
-    with pytest.raises(SettingsError, match="window must be one of 5m, 15m, 1h, 6h, 1d, not '2h'"):
-        queryprof.install("x.qprof", window="2h")
-    with pytest.raises(SettingsError, match="not 3600"):
-        queryprof.install("x.qprof", window=3600)  # type: ignore[arg-type]
 
 
 def test_it_is_as_without_where_there_are_none(tmp_path: Path) -> None:
