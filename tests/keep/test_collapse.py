@@ -176,7 +176,9 @@ def processes(path: str, number: int, first: int = 0, **further: object) -> None
     store = TraceStore(path)
     columns = TABLE["process"].columns
     values = {column.name: value_of(Random(1), column, {}) for column in columns}
-    values |= dict.fromkeys(("service", "version", "environment", "counters_off", "files_off"))
+    values |= dict.fromkeys(
+        ("service", "version", "environment", "counters_off", "files_off", "window_start_unix_ns")
+    )
     values |= {
         "clean_end": 1,
         "lost_counters": 2,

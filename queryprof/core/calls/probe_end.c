@@ -251,15 +251,6 @@ static QP_COLD void end_measured(qp_call *call, PyObject *result)
     qp_own_part_end(part, qp_clock_ticks());
 }
 
-/* Ends a call at whose end there is a turn. */
-static QP_COLD void end_with_turn(qp_call *call, PyObject *result, uint64_t now)
-{
-    qp_turn_prepare();
-    finish(call, result, now);
-    qp_call_give_back(call);
-    qp_turn();
-}
-
 void qp_call_end(qp_call *call, PyObject *result)
 {
     if (call->active.is_measured) {
@@ -267,9 +258,9 @@ void qp_call_end(qp_call *call, PyObject *result)
         return;
     }
     uint64_t now = qp_clock_ticks();
-    if (now >= qp_turn_due_ticks) {
-        end_with_turn(call, result, now);
-        return;
+    if (now >=
+        qp_turn_due_ticks) { /* first: it may be the end of a window, which has not this call */
+        qp_turn();
     }
     finish(call, result, now);
     qp_call_give_back(call);

@@ -85,7 +85,7 @@ static void flush(bool with_held)
 }
 
 /* What ended before a border is the window's that is over, the call in progress the next one's. */
-static void prepare_turn(void)
+static void end_window_in_time(void)
 {
     int64_t unix_ns = qp_head->window_ns ? qp_clock_unix_now_ns() : 0;
     if (unix_ns && qp_window_is_over(unix_ns)) {
@@ -96,6 +96,7 @@ static void prepare_turn(void)
 /* The work of a turn. */
 static bool turn(uint64_t now_ticks)
 {
+    end_window_in_time();
     flush(false);
     qp_thread_usage_read();
     qp_head->turn_unix_ns = qp_clock_unix_ns(now_ticks);
@@ -124,7 +125,7 @@ static void begin(void)
     qp_window_begin(qp_head->start_unix_ns, false);
     qp_recording = ++recordings;
     cannot_write = has_complained = false;
-    qp_turn_start(prepare_turn, turn);
+    qp_turn_start(turn);
 }
 
 int qp_recorder_start(void)

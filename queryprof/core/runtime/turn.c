@@ -12,7 +12,6 @@ enum { FIRST_INTERVAL_NS = 1000 * 1000 * 1000 / 32, INTERVAL_NS = 1000 * 1000 * 
 
 uint64_t qp_turn_due_ticks = UINT64_MAX;
 
-static qp_turn_preparation *turn_preparation;
 static qp_turn_work *turn_work;
 static bool has_use_for_more;
 static int64_t interval_ns; /* until the next turn */
@@ -25,9 +24,8 @@ static void wait(void)
     interval_ns = interval_ns < INTERVAL_NS ? 2 * interval_ns : INTERVAL_NS;
 }
 
-void qp_turn_start(qp_turn_preparation *prepare, qp_turn_work *work)
+void qp_turn_start(qp_turn_work *work)
 {
-    turn_preparation = prepare;
     turn_work = work;
     has_use_for_more = true;
     interval_ns = FIRST_INTERVAL_NS;
@@ -44,18 +42,6 @@ void qp_turn_soon(void)
     if (qp_turn_due_ticks != UINT64_MAX && has_use_for_more) {
         qp_turn_due_ticks = 0;
     }
-}
-
-QP_COLD void qp_turn_prepare(void)
-{
-    if (!qp_recording || qp_here.muted) {
-        return;
-    }
-    qp_exception exception = qp_exception_take();
-    qp_here.muted = true;
-    turn_preparation();
-    qp_here.muted = false;
-    qp_exception_put_back(&exception);
 }
 
 QP_COLD void qp_turn(void)

@@ -9,22 +9,16 @@
 /* When the next turn is due; UINT64_MAX: none is. */
 extern uint64_t qp_turn_due_ticks;
 
-/* Runs a turn in the running thread, with the GIL and between calls. May run code of the program,
- * as any release of an object may; keeps the exception that is set. */
+/* Runs a turn in the running thread, with the GIL, at the end of a call that is not counted yet.
+ * May run code of the program, as any release of an object may; keeps the exception that is set. */
 void qp_turn(void);
-
-/* For a call whose end is a turn, before it is counted. */
-void qp_turn_prepare(void);
 
 /* The work of a turn, muted and with no exception set. False: an early turn is of no further
  * use. */
 typedef bool qp_turn_work(uint64_t now_ticks);
 
-/* What is done before the call is counted, alike. */
-typedef void qp_turn_preparation(void);
-
 /* For the start and the end of recording. */
-void qp_turn_start(qp_turn_preparation *prepare, qp_turn_work *work);
+void qp_turn_start(qp_turn_work *work);
 void qp_turn_stop(void);
 
 /* Makes the end of the next call a turn, if that is of use. */
