@@ -1,4 +1,4 @@
-"""`queryprof export`: the database time in the formats of other viewers."""
+"""`queryprof export`: the database time in the formats of other viewers, and Parquet files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 
 import click
 
+PARQUET = "parquet"
 SUFFIXES = {
     "pstats": ".prof",
     "speedscope": ".speedscope.json",
@@ -18,15 +19,20 @@ PSTATS_NODES = 1000
 
 
 @click.command()
-@click.argument("file", type=click.Path())
+@click.argument("files", type=click.Path(), nargs=-1, required=True)
 @click.option(
-    "--format", "form", type=click.Choice(tuple(SUFFIXES)), required=True, help="The viewer's."
+    "--format",
+    "form",
+    type=click.Choice((*SUFFIXES, PARQUET)),
+    required=True,
+    help="The viewer's; or Parquet files, for a fleet.",
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(),
-    help="The file; - is standard output.  [default: FILE with the format's ending]",
+    help="The file; - is standard output.  [default: FILE with the format's ending]  Of parquet:"
+    " the directory.",
 )
 @click.option("--stacks", is_flag=True, help="Whole stacks, with libraries: estimates.")
 @click.option(
@@ -35,15 +41,90 @@ PSTATS_NODES = 1000
     help="How many functions and statements; the rest is (other).  [default: 1000 for pstats]",
 )
 @click.option("--force", is_flag=True, help="Replaces a file that this command has not made.")
+@click.option("--service", help="parquet: of traces without a name: the service ...")
+@click.option("--version", help="... its version ...")
+@click.option("--environment", help="... and the deployment's environment.")
+@click.option(
+    "--anonymize", is_flag=True, help="parquet: hashes instead of statements, places and names."
+)
 def export(
+    files: tuple[str, ...],
+    form: str,
+    output: str | None,
+    stacks: bool,
+    top: int | None,
+    force: bool,
+    service: str | None,
+    version: str | None,
+    environment: str | None,
+    anonymize: bool,
+) -> None:
+    """Writes FILE's database time for another viewer.
+
+    With --format parquet: the sums of FILES... (traces, directories and patterns) as files for a
+    fleet, a file for each table, host and window, below the directory of -o.
+    """
+    if stacks and form in ("trace-events", PARQUET):
+        raise click.UsageError("--stacks goes with pstats, speedscope and collapsed")
+    names = (service, version, environment)
+    if form == PARQUET:
+        if output in (None, "-") or top is not None or force:
+            raise click.UsageError("--format parquet goes with -o DIRECTORY, and not with --top")
+        sys.exit(_export_parquet(files, str(output), names, anonymize))
+    if anonymize or any(names):
+        raise click.UsageError("--service, --version, --environment, --anonymize: of parquet alone")
+    if len(files) > 1:
+        raise click.UsageError(f"--format {form} takes one FILE")
+    _export_file(files[0], form, output, stacks, top, force)
+
+
+def _export_parquet(
+    given: tuple[str, ...],
+    directory: str,
+    names: tuple[str | None, str | None, str | None],
+    is_anonymous: bool,
+) -> int:
+    """Writes what can be read; returns the exit status."""
+    from queryprof.analysis.units import counted
+    from queryprof.cli.fleet_extra import fleet_extra
+    from queryprof.cli.output import print_message
+    from queryprof.cli.progress import progress
+    from queryprof.collect.given_traces import traces_of
+    from queryprof.collect.reader import read_windows
+    from queryprof.errors import QueryprofError, TraceError
+    from queryprof.fleet.flat import Given, host_windows
+
+    with fleet_extra():
+        from queryprof.fleet import parquet_files
+    parquet_files.refuse_other_schema(directory)
+    traces = [trace for one in given for trace in traces_of(one)]
+    written, left_out = 0, 0
+    with progress("exporting", len(traces)) as step:
+        for path in traces:
+            try:
+                for profile in read_windows(path):
+                    if profile.running:
+                        raise TraceError(f"{path}: a process of it still runs")
+                    if not profile.aggregates:
+                        raise TraceError(f"{path}: has no calls")
+                    for window in host_windows(profile, Given(*names, is_anonymous)):
+                        written += len(parquet_files.write(directory, window))
+            except parquet_files.CannotWriteError:
+                raise
+            except QueryprofError as error:
+                left_out += 1
+                print_message(f"left out: {error}")
+            step()
+    print_message(f"{counted(written, 'file')} written to {directory}")
+    return 1 if left_out else 0
+
+
+def _export_file(
     file: str, form: str, output: str | None, stacks: bool, top: int | None, force: bool
 ) -> None:
-    """Writes FILE's database time for another viewer."""
     from queryprof.cli.output import refuse_other_file, write_output
     from queryprof.report.inert import visible
 
-    if stacks and form == "trace-events":
-        raise click.UsageError("--stacks goes with pstats, speedscope and collapsed")
     path = output or os.path.splitext(file)[0] + SUFFIXES[form]
     mark = _mark(form)
     if path != "-":

@@ -21,7 +21,7 @@ from time import time_ns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
 
 VARIABLE = "QUERYPROF"
 FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
@@ -276,7 +276,12 @@ def _changed_ns(path: str) -> int:
 
 def running_program() -> str:
     """The name for the running program's trace: its script or module, without a path."""
-    option, name = _program()
+    return program_named_in(getattr(sys, "orig_argv", sys.argv))
+
+
+def program_named_in(arguments: Sequence[str]) -> str:
+    """The script or module, without a path, that a Python with these arguments runs."""
+    option, name = _program(arguments)
     return name if option else os.path.splitext(os.path.basename(name))[0] or "python"
 
 
@@ -286,7 +291,7 @@ def program_directory() -> str:
     """
     if sys.flags.isolated or getattr(sys.flags, "safe_path", False):
         return ""
-    option, name = _program()
+    option, name = _program(getattr(sys, "orig_argv", sys.argv))
     try:
         if option or not name:
             return os.getcwd()
@@ -296,16 +301,16 @@ def program_directory() -> str:
         return ""  # a working directory that is gone
 
 
-def _program() -> tuple[str, str]:
+def _program(arguments: Sequence[str]) -> tuple[str, str]:
     """The option of Python with what it runs ("": it is a script), and the name
     of that.
     """
-    arguments: Iterator[str] = iter(getattr(sys, "orig_argv", sys.argv)[1:])
-    for argument in arguments:
+    left = iter(arguments[1:])
+    for argument in left:
         if argument in OPTIONS_WITH_VALUES:
-            next(arguments, None)
+            next(left, None)
         elif argument == "-m":
-            return argument, next(arguments, "python")
+            return argument, next(left, "python")
         elif argument == "-c":
             return argument, "python"
         elif not argument.startswith("-"):

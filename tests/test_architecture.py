@@ -104,6 +104,16 @@ MAY_IMPORT = {
         "queryprof.program.database_schema",
         "queryprof.sql",
     },
+    # What leaves the machine, and the questions about it: from the command line alone.
+    "queryprof.fleet": {
+        "queryprof.analysis",
+        "queryprof.autoload",
+        "queryprof.errors",
+        "queryprof.model",
+        "queryprof.report.places",
+        "queryprof.trace",
+        "queryprof.version",
+    },
     # The findings, with what is looked up for them.
     "queryprof.findings": {"queryprof.analysis", "queryprof.program", "queryprof.proof.planner"},
     # The test runner's own command line, as it were: it records, compares and reports.
@@ -223,6 +233,7 @@ ABOVE = (
     "queryprof.analysis",
     "queryprof.cli",
     "queryprof.findings",
+    "queryprof.fleet",
     "queryprof.proof",
     "queryprof.replay",
     "queryprof.report",

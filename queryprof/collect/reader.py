@@ -30,6 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queryprof.collect.recordings import Recording
     from queryprof.model import Profile
+    from queryprof.region.region import Region
 
 TRIES = 20
 """How often recordings that go on in the meantime are read."""
@@ -125,6 +126,36 @@ def read_profile(path: str) -> Profile:
     """
     with _opened(path) as (trace, running):
         return replace(load_profile(trace), running=running)
+
+
+def read_windows(path: str) -> Iterator[Profile]:
+    """The profiles of the windows of a trace that have ended, each alone; of one that is in none,
+    the whole.
+
+    Raises:
+        TraceError: as `opened`.
+    """
+    bring_in(path)
+    with ExitStack() as files:
+        in_windows = [one for one in recordings_at(path, files) if one.is_in_windows]
+        if not in_windows:
+            yield read_profile(path)
+        elif os.path.isfile(path):
+            with opened_file(path) as trace:
+                yield load_profile(trace)
+        for one in in_windows:
+            for region in one.regions():
+                if region is not one.region or not one.is_running:
+                    yield _profile_of_window(region)
+
+
+def _profile_of_window(region: Region) -> Profile:
+    store = TraceStore(":memory:")
+    try:
+        Conversion(store).add(region)
+        return profile_of(store.connection)
+    finally:
+        store.abandon()
 
 
 def profile_of(connection: sqlite3.Connection) -> Profile:

@@ -1,0 +1,319 @@
+"""From a profile to the flat rows of a fleet's tables: one row a key, threads and processes of one
+host and version added up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from queryprof.analysis.findings.find import find
+from queryprof.analysis.report import Report
+from queryprof.autoload import program_named_in
+from queryprof.fleet.names import Names, identifier
+from queryprof.fleet.schema import COUNTED_BY, FLEET_TABLE, OWNER, SCHEMA
+from queryprof.model import Aggregate, FileWork, Process, Profile, Span
+from queryprof.trace.collapsed import OF_ALL
+from queryprof.trace.declaration import KEY, LEAST, MOST, SUM
+from queryprof.trace.tables import TABLE
+
+SEVERAL = "(several)"
+"""The service of what is of several services together."""
+
+Row = tuple[Any, ...]
+Key = tuple["Owner", str, str, str, str]
+"""Owner, statement, path, span, operation."""
+
+Flat = tuple["Owner", tuple[str, ...], Row]
+"""Owner, the rest of the key, and what is behind the window."""
+
+
+class Given(NamedTuple):
+    """Names for processes that have none of their own, and whether all are replaced by hashes."""
+
+    service: str | None = None
+    version: str | None = None
+    environment: str | None = None
+    is_anonymous: bool = False
+
+
+class Owner(NamedTuple):
+    """Whose a row is; None: unknown, or of several."""
+
+    service: str
+    version: str | None
+    environment: str | None
+    host: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HostWindow:
+    """What one host did for a service in one window.
+
+    Attributes:
+        start_unix_ns: of the window.
+        identities: of the processes that are in it: host, process id, start, start of the window.
+        tables: the rows of each table, in the order of its columns, sorted by its key.
+    """
+
+    service: str
+    host: str | None
+    start_unix_ns: int
+    identities: tuple[tuple[str, int, int, int], ...]
+    tables: Mapping[str, Sequence[Row]]
+
+    @property
+    def identity(self) -> str:
+        """The same for what is of the same processes and window."""
+        return identifier(json.dumps([SCHEMA, self.service, self.host, self.identities]))
+
+
+def host_windows(profile: Profile, given: Given) -> list[HostWindow]:
+    """The rows of a profile, by service and host."""
+    return _Flattening(profile, given).windows()
+
+
+class _Figures:
+    """The figures of one table of a trace, added up by the roles of its columns."""
+
+    def __init__(self, table: str) -> None:
+        columns = [column for column in TABLE[table].columns if column.role != KEY]
+        self.names = [column.name for column in columns]
+        self._sums = [at for at, column in enumerate(columns) if column.role == SUM]
+        self._most = [at for at, column in enumerate(columns) if column.role == MOST]
+        self._least = [at for at, column in enumerate(columns) if column.role == LEAST]
+        if len(self._sums + self._most + self._least) != len(columns):
+            raise AssertionError(f"a column of {table} has no fold")
+        self._count = self.names.index("count") if "count" in self.names else 0
+
+    def fold(self, known: dict[Key, list[Any]], key: Key, more: Sequence[Any]) -> None:
+        """Adds figures to those of a key."""
+        to = known.get(key)
+        if to is None:
+            known[key] = list(more)
+            return
+        for at in self._least:  # of calls: there may be none
+            if more[self._count]:
+                to[at] = min(to[at], more[at]) if to[self._count] else more[at]
+        for at in self._sums:
+            to[at] += more[at]
+        for at in self._most:
+            to[at] = max(to[at], more[at])
+
+
+CALLS, FILES, SPANS = _Figures("aggregate"), _Figures("file_work"), _Figures("span_total")
+_values_of_call = attrgetter(*CALLS.names)
+_values_of_files = attrgetter(*FILES.names)
+
+
+class _Flattening:
+    """The rows of one profile."""
+
+    def __init__(self, profile: Profile, given: Given) -> None:
+        self._profile = profile
+        self._report = Report(profile)
+        self._names = Names(profile, self._report.sites, given.is_anonymous)
+        self._given = given
+        self._owners = {one.id: self._owner(one) for one in profile.processes}
+        self._of_all = _common(set(self._owners.values()))
+        self._processes: dict[Owner, list[Process]] = {}
+        for one in profile.processes:
+            self._processes.setdefault(self._owners[one.id], []).append(one)
+        self._processes.setdefault(self._of_all, list(profile.processes))
+        self._windows: dict[Owner, Row] = {}
+        self._sites: dict[str, tuple[str, str]] = {}  # of a path: the ranked frame, and its place
+
+    def _owner(self, process: Process) -> Owner:
+        given = self._given
+        return Owner(
+            process.service or given.service or program_named_in(process.argv),
+            process.version or given.version,
+            process.environment or given.environment,
+            process.host,
+        )
+
+    def windows(self) -> list[HostWindow]:
+        """The rows, by service and host."""
+        rows: dict[tuple[str, str | None], dict[str, list[Row]]] = {}
+        for table, flat in (
+            ("aggregate", self._aggregates()),
+            ("span", self._spans()),
+            ("plan", self._plans()),
+            ("finding", self._findings()),
+        ):
+            for owner, key, values in flat:
+                tables = rows.setdefault((owner.service, owner.host), {})
+                row = (*owner[1:], *key, *self._window_of(owner), *values)
+                tables.setdefault(table, []).append(row)
+        return [
+            self._host_window(service, host, tables)
+            for (service, host), tables in sorted(rows.items(), key=lambda one: _ordered(one[0]))
+        ]
+
+    def _host_window(
+        self, service: str, host: str | None, tables: dict[str, list[Row]]
+    ) -> HostWindow:
+        its = [
+            process
+            for owner, processes in self._processes.items()
+            if (owner.service, owner.host) == (service, host)
+            for process in processes
+        ]
+        identities = {(p.host, p.pid, p.start_unix_ns, p.recorded_unix_ns) for p in its}
+        return HostWindow(
+            service,
+            host,
+            min(process.recorded_unix_ns for process in its),
+            tuple(sorted(identities)),
+            {name: _sorted(name, some) for name, some in tables.items()},
+        )
+
+    def _window_of(self, owner: Owner) -> Row:
+        """The start and end of an owner's window in us, and how many processes were added up."""
+        known = self._windows.get(owner)
+        if known is not None:
+            return known
+        its = self._processes[owner]
+        more = self._profile.more if owner == self._of_all else None
+        starts = [process.recorded_unix_ns for process in its]
+        ends = [process.end_unix_ns for process in its]
+        if more:
+            starts, ends = [*starts, more.start_unix_ns], [*ends, more.end_unix_ns]
+        count = len(its) + (more.count if more else 0)
+        window = self._windows[owner] = min(starts) // 1000, max(ends) // 1000, count
+        return window
+
+    def _key(self, call: Aggregate | FileWork) -> Key:
+        path, site, place = self._names.path(call.path)
+        self._sites[path] = site, place
+        process_id = call.thread.process_id
+        owner = self._of_all if process_id == OF_ALL else self._owners[process_id]
+        return owner, call.statement, path, call.span, call.operation
+
+    def _aggregates(self) -> Iterator[Flat]:
+        calls: dict[Key, list[Any]] = {}
+        files: dict[Key, list[Any]] = {}
+        histograms: dict[Key, dict[int, int]] = {}
+        for one in self._profile.aggregates:
+            key = self._key(one)
+            CALLS.fold(calls, key, _values_of_call(one))
+            _join(histograms.setdefault(key, {}), one.histogram)
+        for work in self._profile.file_work:
+            FILES.fold(files, self._key(work), _values_of_files(work))
+        of, systems = self._names.of, self._profile.systems
+        for key in {**calls, **files}:
+            owner, statement, path, span, operation = key
+            buckets, counts = _lists(histograms.get(key, {}))
+            named = {
+                **dict(zip(CALLS.names, calls.get(key, NO_CALLS), strict=True)),
+                **dict(zip(FILE_NAMES, files.get(key, NO_FILES), strict=True)),
+            }
+            yield (
+                owner,
+                (identifier(statement), path, of(span), operation),
+                (
+                    of(statement),
+                    systems.get(statement),
+                    *self._sites[path],
+                    *_known(named, sum(counts)),
+                    buckets,
+                    counts,
+                ),
+            )
+
+    def _spans(self) -> Iterator[Flat]:
+        for span in self._profile.spans:
+            if span.name:
+                buckets, counts = _lists(span.durations.histogram)
+                named = dict(zip(SPANS.names, _values_of_span(span), strict=True))
+                values = (*_known(named), buckets, counts)
+                yield self._of_all, (self._names.of(span.name),), values
+
+    def _plans(self) -> Iterator[Flat]:
+        of = self._names.of
+        plans = {
+            (identifier(one.statement), self._names.database(one.database), of(one.tree)): (
+                of(one.statement),
+                identifier(one.tree),
+            )
+            for one in self._profile.plans
+        }
+        for key, values in plans.items():
+            yield self._of_all, key, values
+
+    def _findings(self) -> Iterator[Flat]:
+        """Those that the trace alone shows: no source and no database is read."""
+        of = self._names.of
+        for one in find(self._report, lambda *_: None, {}):
+            statement = identifier(one.statement) if one.statement else None
+            site = self._names.site(one.site)
+            fix = "\n".join(filter(None, (one.fix, one.code)))
+            values = (one.category, one.severity.name.lower(), one.gain_ns, statement, site)
+            evidence = "\n".join(one.evidence)
+            yield self._of_all, (of(one.identity),), (*values, of(fix), of(evidence))
+
+
+FILE_NAMES = [f"file_{name}" for name in FILES.names]
+NO_CALLS, NO_FILES = [0] * len(CALLS.names), [None] * len(FILES.names)
+
+
+def _common(owners: set[Owner]) -> Owner:
+    """What several have in common."""
+    if not owners:
+        return Owner(SEVERAL, None, None, None)
+    service, version, environment, host = (
+        values[0] if len(set(values)) == 1 else None for values in zip(*owners, strict=True)
+    )
+    return Owner(service or SEVERAL, version, environment, host)
+
+
+def _values_of_span(span: Span) -> Sequence[Any]:
+    """In the order of the trace's columns."""
+    durations, queries = span.durations, span.queries
+    return (
+        span.count,
+        span.errors,
+        span.cpu_count,
+        span.cpu_ns,
+        span.database_ns,
+        durations.total_ns,
+        durations.max_ns,
+        queries.total_ns,
+        queries.max_ns,
+    )
+
+
+def _known(figures: Mapping[str, Any], executions: int = 0) -> list[Any]:
+    """Figures; those of nothing are unknown."""
+    counted = {**figures, "executions": executions}
+    return [
+        None if name in COUNTED_BY and not counted[COUNTED_BY[name]] else value
+        for name, value in figures.items()
+    ]
+
+
+def _join(histogram: dict[int, int], more: Mapping[int, int]) -> None:
+    for bucket, count in more.items():
+        histogram[bucket] = histogram.get(bucket, 0) + count
+
+
+def _lists(histogram: Mapping[int, int]) -> tuple[list[int], list[int]]:
+    """The buckets, and how many are in each."""
+    pairs = sorted((bucket, count) for bucket, count in histogram.items() if count)
+    return [bucket for bucket, _ in pairs], [count for _, count in pairs]
+
+
+def _sorted(table: str, rows: list[Row]) -> list[Row]:
+    """By what is looked for most, then the rest of the key."""
+    facts = FLEET_TABLE[table]
+    owners = len(OWNER)
+    width = len(facts.key)
+    return sorted(rows, key=lambda row: _ordered((*row[owners:width], *row[:owners])))
+
+
+def _ordered(values: Sequence[str | None]) -> list[tuple[bool, str]]:
+    """An order in which unknown values come first."""
+    return [(value is not None, value or "") for value in values]

@@ -1,0 +1,81 @@
+"""The names in a fleet's tables: of statements, places and databases, the same from every host and
+in every window.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from queryprof.analysis.call_sites import Sites
+from queryprof.report.places import Places
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queryprof.analysis.call_sites import CallSite
+    from queryprof.model import CallPath, Frame, Profile
+
+ID_DIGITS = 16
+"""Hexadecimal digits of SHA-256: 64 bits."""
+
+PARTS_OUTSIDE = 2
+"""What is left of a path outside of the program's directory: its last parts."""
+
+
+def identifier(text: str) -> str:
+    """What a text is known by."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:ID_DIGITS]
+
+
+class FleetPlaces(Places):
+    """Files relative to the program's directory, or their last parts: a function of the file and
+    that directory alone, so that a place has one name in all windows, and no machine's.
+    """
+
+    def file(self, path: str) -> str:
+        found = super().file(path)
+        return "/".join(found.split(os.sep)[-PARTS_OUTSIDE:]) if os.path.isabs(found) else found
+
+
+class Names:
+    """The names of one profile.
+
+    Args:
+        is_anonymous: texts of the program are replaced by their hashes.
+    """
+
+    def __init__(self, profile: Profile, sites: Sites, is_anonymous: bool) -> None:
+        self._places = FleetPlaces(profile)
+        self._sites = sites
+        self._is_anonymous = is_anonymous
+        self._of_paths: dict[int, tuple[CallPath, tuple[str, str, str]]] = {}
+
+    def of(self, text: str) -> str:
+        """A text of the program, as it leaves the machine."""
+        return identifier(text) if self._is_anonymous and text else text
+
+    def path(self, path: CallPath) -> tuple[str, str, str]:
+        """(path, site, place): the frames, innermost first, a line each; the one that is ranked;
+        that without its line.
+        """
+        known = self._of_paths.get(id(path))
+        if known is None:
+            frames = "\n".join(map(self._frame, path))
+            ranked = self._sites.site(path)
+            names = self.of(frames), self.site(ranked), self.of(self._place(ranked.frame))
+            known = self._of_paths[id(path)] = (path, names)
+        return known[1]
+
+    def site(self, site: CallSite) -> str:
+        """A call site: file:line function; "": unknown."""
+        return self.of(self._frame(site.frame)) if site.frame else ""
+
+    def _frame(self, frame: Frame) -> str:
+        return f"{self._places.file(frame.file)}:{frame.line} {frame.function}"
+
+    def _place(self, frame: Frame | None) -> str:
+        return f"{self._places.file(frame.file)} {frame.function}" if frame else ""
+
+    def database(self, database: str) -> str:
+        """A database's file."""
+        return self.of(self._places.file(database))

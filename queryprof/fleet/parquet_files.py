@@ -1,0 +1,186 @@
+"""Writes the tables of hosts' windows to Parquet files, below a directory.
+
+    TABLE/service=SERVICE/date=YYYY-MM-DD/HHMM-HOST-IDENTITY.parquet
+
+The name says whose rows are in a file, so that a recording that is written twice is there once. A
+file is written beside its place and renamed: it is whole, or not there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from queryprof.errors import QueryprofError, TraceError
+from queryprof.fleet.names import identifier
+from queryprof.fleet.schema import (
+    BUCKETS,
+    COUNTS,
+    FLEET_TABLES,
+    INSTANT,
+    INTEGER,
+    REAL,
+    SCHEMA,
+    SMALL,
+    TEXT,
+)
+from queryprof.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queryprof.fleet.flat import HostWindow, Row
+    from queryprof.fleet.schema import FleetTable
+
+COMPRESSION_LEVEL = 9
+ROWS_IN_A_GROUP = 100_000
+
+
+class CannotWriteError(QueryprofError):
+    """A file cannot be written."""
+
+
+LONGEST_NAME = 120
+"""Characters of a service's or a host's name in a path."""
+
+TYPES = {
+    TEXT: pa.string(),
+    INTEGER: pa.int64(),
+    SMALL: pa.int32(),
+    REAL: pa.float64(),
+    INSTANT: pa.timestamp("us", "UTC"),
+    BUCKETS: pa.list_(pa.int16()),
+    COUNTS: pa.list_(pa.int64()),
+}
+
+SCHEMA_KEY, VERSION_KEY, PROCESSES_KEY = (
+    b"queryprof.schema",
+    b"queryprof.version",
+    b"queryprof.processes",
+)
+"""In a file's footer: the version of the tables, of queryprof, and the processes that are in it."""
+
+
+def arrow_schema(table: FleetTable) -> pa.Schema:
+    """A table's columns with their types."""
+    return pa.schema([(column.name, TYPES[column.kind]) for column in table.columns])
+
+
+def file_of(directory: str, table: str, window: HostWindow) -> str:
+    """The path of a table's file."""
+    start = datetime.fromtimestamp(window.start_unix_ns / 1e9, UTC)
+    return os.path.join(
+        directory,
+        table,
+        f"service={_in_a_path(window.service)}",
+        f"date={start:%Y-%m-%d}",
+        f"{start:%H%M}-{_in_a_path(window.host or 'several')}-{window.identity}.parquet",
+    )
+
+
+def _in_a_path(name: str) -> str:
+    """A name as engines decode it; a long one is cut, and ends in its hash."""
+    encoded = quote(name, safe="", errors="surrogatepass").replace("~", "%7E")
+    if encoded.strip(".") == "":
+        encoded = encoded.replace(".", "%2E")
+    if len(encoded) <= LONGEST_NAME:
+        return encoded
+    cut = encoded[:LONGEST_NAME].rpartition("%")[0] or encoded[:LONGEST_NAME]
+    return f"{cut}~{identifier(name)}"
+
+
+def write(directory: str, window: HostWindow) -> list[str]:
+    """Writes the tables that have rows; returns the files' paths.
+
+    Raises:
+        CannotWriteError: one cannot be written; those before it stay.
+    """
+    written = []
+    for table in FLEET_TABLES:
+        rows = window.tables.get(table.name)
+        if rows:
+            path = file_of(directory, table.name, window)
+            _write(path, table, rows, window)
+            written.append(path)
+    return written
+
+
+def _write(path: str, table: FleetTable, rows: Sequence[Row], window: HostWindow) -> None:
+    schema = arrow_schema(table).with_metadata(
+        {
+            SCHEMA_KEY: str(SCHEMA),
+            VERSION_KEY: __version__,
+            PROCESSES_KEY: json.dumps(window.identities),
+        }
+    )
+    columns = zip(*rows, strict=True)
+    arrays = [
+        pa.array(_encodable(values) if column.kind == TEXT else values, TYPES[column.kind])
+        for column, values in zip(table.columns, columns, strict=True)
+    ]
+    folder, name = os.path.split(path)
+    beside = os.path.join(folder, f".{name}.{os.getpid()}.new")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        try:
+            pq.write_table(
+                pa.Table.from_arrays(arrays, schema=schema),
+                beside,
+                compression="zstd",
+                compression_level=COMPRESSION_LEVEL,
+                row_group_size=ROWS_IN_A_GROUP,
+            )
+            os.replace(beside, path)
+        except BaseException:
+            if os.path.lexists(beside):
+                os.unlink(beside)
+            raise
+    except OSError as error:
+        raise CannotWriteError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _encodable(values: tuple[str | None, ...]) -> list[str | None]:
+    """Texts as a trace keeps them: what is no Unicode is escaped."""
+    return [
+        value
+        if value is None or value.isascii()
+        else value.encode("utf-8", "backslashreplace").decode()
+        for value in values
+    ]
+
+
+def refuse_other_schema(directory: str) -> None:
+    """Raises TraceError: there are files in a directory that are of another version, or of another
+    program.
+    """
+    found = _schema_in(directory)
+    if found not in (None, SCHEMA):
+        what = f"version {found}" if found else "no version"
+        raise TraceError(
+            f"{directory}: has tables of {what} of queryprof's schema, and these are of version"
+            f" {SCHEMA}; choose another directory"
+        )
+
+
+def _schema_in(directory: str) -> int | None:
+    """The version of the tables that are there; None: there are none; 0: none of queryprof's."""
+    for table in FLEET_TABLES:
+        for folder, _, names in os.walk(os.path.join(directory, table.name)):
+            for name in sorted(names):
+                if name.endswith(".parquet"):
+                    return _schema_of(os.path.join(folder, name))
+    return None
+
+
+def _schema_of(path: str) -> int:
+    try:
+        found = pq.read_schema(path).metadata or {}
+        return int(found[SCHEMA_KEY])
+    except (OSError, pa.ArrowException, KeyError, ValueError):
+        return 0

@@ -1,0 +1,143 @@
+"""The tables of a fleet: their columns, and how two rows of one key become one.
+
+The figures are the columns of a trace's tables (queryprof.trace.tables) under their names there: a
+column that is added there is in Parquet. A figure that is unknown is null, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from queryprof.trace.declaration import FIRST, KEY, LEAST, MOST, SUM
+from queryprof.trace.tables import TABLE
+
+SCHEMA = 1
+"""The version of these tables. Columns are only added in one version."""
+
+HISTOGRAM = 7
+"""A role beside those of a trace's columns: a list of buckets, or of how many are in each."""
+
+TEXT, INTEGER, SMALL, REAL, INSTANT, BUCKETS, COUNTS = (
+    "text",
+    "integer",
+    "small integer",
+    "real",
+    "instant",
+    "buckets",
+    "counts",
+)
+KINDS = {"INTEGER": INTEGER, "REAL": REAL, "TEXT": TEXT}
+
+COUNTED_BY = {
+    "min_ns": "count",
+    "max_ns": "count",
+    "execution_max_ns": "executions",
+    "vm_steps": "counted",
+    "full_scan_steps": "counted",
+    "sorts": "counted",
+    "automatic_indexes": "counted",
+    "page_fetches": "page_fetch_samples",
+    "cpu_ns": "cpu_count",
+    "queries_max": "count",
+    "file_max_lock_ns": "file_lock_waits",
+}
+"""Figures that are of what another column counts: of none they are unknown."""
+
+
+class FleetColumn(NamedTuple):
+    """A column.
+
+    Attributes:
+        role: as of a trace's columns, or HISTOGRAM.
+    """
+
+    name: str
+    kind: str
+    role: int
+
+
+class FleetTable(NamedTuple):
+    """A table: the columns of its key come first."""
+
+    name: str
+    columns: tuple[FleetColumn, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple([column.name for column in self.columns])
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the columns of its key."""
+        return tuple([column.name for column in self.columns if column.role == KEY])
+
+
+def _keys(*names: str) -> tuple[FleetColumn, ...]:
+    return tuple(FleetColumn(name, TEXT, KEY) for name in names)
+
+
+def _texts(*names: str) -> tuple[FleetColumn, ...]:
+    return tuple(FleetColumn(name, TEXT, FIRST) for name in names)
+
+
+def figures(table: str, prefix: str = "") -> tuple[FleetColumn, ...]:
+    """The columns of a trace's table that are of no key."""
+    return tuple(
+        FleetColumn(f"{prefix}{column.name}", KINDS[column.sql_type], column.role)
+        for column in TABLE[table].columns
+        if column.role != KEY
+    )
+
+
+OWNER = _keys("version", "environment", "host")
+WINDOW = (
+    FleetColumn("window_start", INSTANT, LEAST),
+    FleetColumn("window_end", INSTANT, MOST),
+    FleetColumn("processes", SMALL, MOST),
+)
+
+
+def _histogram(counts: str) -> tuple[FleetColumn, ...]:
+    return FleetColumn("buckets", BUCKETS, HISTOGRAM), FleetColumn(counts, COUNTS, HISTOGRAM)
+
+
+FLEET_TABLES = (
+    FleetTable(
+        "aggregate",
+        (
+            *OWNER,
+            *_keys("statement_id", "path", "span", "operation"),
+            *WINDOW,
+            *_texts("statement", "system", "site", "place"),
+            *figures("aggregate"),
+            *figures("file_work", "file_"),
+            *_histogram("executions"),
+        ),
+    ),
+    FleetTable(
+        "span",
+        (*OWNER, *_keys("span"), *WINDOW, *figures("span_total"), *_histogram("spans")),
+    ),
+    FleetTable(
+        "plan",
+        (
+            *OWNER,
+            *_keys("statement_id", "database", "tree"),
+            *WINDOW,
+            *_texts("statement", "plan_id"),
+        ),
+    ),
+    FleetTable(
+        "finding",
+        (
+            *OWNER,
+            *_keys("identity"),
+            *WINDOW,
+            *_texts("category", "severity"),
+            FleetColumn("gain_ns", INTEGER, SUM),
+            *_texts("statement_id", "site", "fix", "evidence"),
+        ),
+    ),
+)
+FLEET_TABLE = {table.name: table for table in FLEET_TABLES}

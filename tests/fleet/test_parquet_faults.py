@@ -1,0 +1,130 @@
+"""What cannot be exported, and where it cannot be written."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fleet.test_parquet import record, rows_of
+
+import queryprof as package
+from conftest import Run
+
+pytestmark = pytest.mark.once
+pytest.importorskip("pyarrow.parquet")
+
+
+def export(queryprof: Run, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return queryprof("export", "--format", "parquet", "-o", "out", *arguments, **options)
+
+
+@pytest.mark.strange_traces
+def test_what_cannot_be_read_is_left_out(queryprof: Run) -> None:
+    record("good.qprof")
+    content = Path("good.qprof").read_bytes()
+    Path("damaged.qprof").write_bytes(content[: len(content) // 2])
+    Path("newer.qprof").write_bytes(content)
+    newer = sqlite3.connect("newer.qprof")
+    newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    package.install("empty.qprof")
+    package.uninstall()
+    result = export(
+        queryprof, "damaged.qprof", "newer.qprof", "empty.qprof", "none.qprof", "good.qprof"
+    )
+    assert result.returncode == 1
+    left_out = [
+        line for line in result.stderr.splitlines() if line.startswith("queryprof: left out: ")
+    ]
+    assert [line.split()[3].rstrip(":") for line in left_out] == [
+        "damaged.qprof",
+        "newer.qprof",
+        "empty.qprof",
+        "none.qprof",
+    ]
+    assert "empty.qprof: has no calls" in result.stderr
+    assert rows_of(Path("out"), "aggregate")
+
+
+def test_a_living_process_is_left_out(queryprof: Run) -> None:
+    record("good.qprof")
+    program = (
+        "import sqlite3, queryprof; queryprof.install('living.qprof')\n"
+        "sqlite3.connect(':memory:').execute('SELECT 1').fetchall(); print(flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout
+        child.stdout.readline()
+        result = export(queryprof, "living.qprof", "good.qprof")
+        child.communicate(b"\n")
+    assert result.returncode == 1
+    assert "living.qprof: a process of it still runs" in result.stderr
+    assert len(list(Path("out", "aggregate").rglob("*.parquet"))) == 1
+
+
+def test_a_directory_of_others(queryprof: Run, tmp_path: Path) -> None:
+    record()
+    folder = Path("out", "aggregate", "service=x")
+    folder.mkdir(parents=True)
+    (folder / "a.parquet").write_text("no Parquet")
+    result = export(queryprof, "x.qprof")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "out: has tables of no version of queryprof's schema" in result.stderr
+    Path("file").write_text("")
+    result = queryprof("export", "--format", "parquet", "-o", "file", "x.qprof")
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "cannot be written" in result.stderr
+
+
+def test_no_room_leaves_no_unfinished_file(queryprof: Run) -> None:
+    record()
+    limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "-"]
+    command = [*limited, sys.executable, "-m", "queryprof"]
+    result = subprocess.run(
+        [*command, "export", "--format", "parquet", "-o", "out", "x.qprof"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 2, result.stderr
+    assert "cannot be written: " in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not [path for path in Path("out").rglob("*") if path.is_file()]
+
+
+def test_without_pyarrow(queryprof: Run) -> None:
+    record()
+    Path("without").mkdir()
+    Path("without", "pyarrow.py").write_text("raise ModuleNotFoundError(name='pyarrow')")
+    result = export(queryprof, "x.qprof", env={"PYTHONPATH": "without"})
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        "queryprof: it needs pyarrow, which is not installed: pip install 'queryprof[fleet]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--format", "parquet", "x.qprof"),
+        ("--format", "parquet", "-o", "-", "x.qprof"),
+        ("--format", "parquet", "-o", "out", "--top", "3", "x.qprof"),
+        ("--format", "parquet", "-o", "out", "--stacks", "x.qprof"),
+        ("--format", "speedscope", "--service", "a", "x.qprof"),
+        ("--format", "speedscope", "--anonymize", "x.qprof"),
+        ("--format", "speedscope", "x.qprof", "x.qprof"),
+    ],
+)
+def test_options_that_do_not_go_together(queryprof: Run, arguments: tuple[str, ...]) -> None:
+    record()
+    result = queryprof("export", *arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Traceback" not in result.stderr
+    assert not Path("out").exists()
