@@ -15,6 +15,7 @@ import pytest
 
 from queryprof.analysis.findings.finding import CATEGORIES
 from queryprof.cli.main import cli
+from queryprof.fleet.schema import FLEET_TABLES, INTEGER, REAL, SCHEMA
 from queryprof.trace.tables import TABLES
 
 pytestmark = pytest.mark.once
@@ -114,6 +115,20 @@ def test_every_command_and_option_is_documented() -> None:
 def test_the_page_on_the_trace_has_every_table() -> None:
     text = (ROOT / "docs" / "trace.md").read_text()
     assert not [table.name for table in TABLES if f"`{table.name}`" not in text]
+
+
+def test_the_page_on_a_fleet_has_every_table() -> None:
+    text = (ROOT / "docs" / "fleet.md").read_text()
+    assert f"Version {SCHEMA} of the schema" in text
+    for table in FLEET_TABLES:
+        (line,) = [one for one in text.splitlines() if one.startswith(f"| `{table.name}` |")]
+        own = [one.name for one in table.columns if one.kind not in (INTEGER, REAL)]
+        missing = [name for name in own if f"`{name}`" not in line + shared(text)]
+        assert not missing
+
+
+def shared(text: str) -> str:
+    return next(line for line in text.splitlines() if line.startswith("| all |"))
 
 
 def test_the_page_on_commands_is_what_they_print() -> None:
