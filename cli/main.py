@@ -38,6 +38,7 @@ COMMANDS = (
     "tune",
     "scenario",
     "merge",
+    "fleet",
     "doctor",
 )
 

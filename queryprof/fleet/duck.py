@@ -1,0 +1,205 @@
+"""The fleet's questions, answered by DuckDB in this process.
+
+It reads the files that it is given and no others, loads no extension, and values are bound to the
+questions' parameters: a service's name is never part of a text of SQL.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.resources import files as resources
+from itertools import pairwise
+from typing import Any
+
+import duckdb
+
+from queryprof.errors import TraceError
+from queryprof.fleet.schema import (
+    BUCKETS,
+    COUNTS,
+    FLEET_TABLE,
+    FLEET_TABLES,
+    INSTANT,
+    INTEGER,
+    REAL,
+    SMALL,
+    TEXT,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from queryprof.fleet.store import Store
+
+MOST_NAMES = 20
+"""Services with their versions that a message lists."""
+
+MEMORY_SHARE = 0.25
+"""Of the machine's memory, what the engine may use."""
+
+SQL_TYPES = {
+    TEXT: "VARCHAR",
+    INTEGER: "BIGINT",
+    SMALL: "INTEGER",
+    REAL: "DOUBLE",
+    INSTANT: "TIMESTAMPTZ",
+    BUCKETS: "SMALLINT[]",
+    COUNTS: "BIGINT[]",
+}
+PARTITIONS = {"service": "VARCHAR", "date": "DATE"}
+
+SELECTION = """(CAST($service AS VARCHAR) IS NULL OR service = $service)
+        AND (CAST($version AS VARCHAR) IS NULL OR version = $version)
+        AND (CAST($environment AS VARCHAR) IS NULL OR environment = $environment)
+        AND (CAST($host AS VARCHAR) IS NULL OR host = $host)
+        AND (CAST($since AS TIMESTAMPTZ) IS NULL OR window_end >= $since)
+        AND (CAST($until AS TIMESTAMPTZ) IS NULL OR window_start < $until)"""
+
+IN_UTC = """* REPLACE (
+        CAST(window_start AS TIMESTAMP) AS window_start, CAST(window_end AS TIMESTAMP) AS window_end
+    )"""
+
+DURATION = """SELECT service, version, host, window_start, statement_id, site, span, operation,
+        unnest(buckets) AS bucket, unnest(executions) AS executions FROM aggregate"""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which windows a question is about; None: all."""
+
+    service: str | None = None
+    version: str | None = None
+    environment: str | None = None
+    host: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows that answer a question."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows by the names of their columns."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def question(name: str) -> str:
+    """The text of a question."""
+    return resources("queryprof.fleet").joinpath("questions", f"{name}.sql").read_text("utf-8")
+
+
+class Engine:
+    """DuckDB on the files of a fleet.
+
+    Args:
+        store: the files.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._files = store.files
+        self._connection = duckdb.connect(":memory:")
+        paths = [path for some in store.files.values() for path in some]
+        for setting, value in (
+            ("allowed_paths", paths),
+            ("enable_external_access", False),
+            ("autoinstall_known_extensions", False),
+            ("autoload_known_extensions", False),
+            ("memory_limit", f"{int(MEMORY_SHARE * _memory_bytes()) >> 20}MiB"),
+            ("TimeZone", "UTC"),
+            ("lock_configuration", True),
+        ):
+            self._connection.execute(f"SET {setting} = $value", {"value": value})
+
+    def close(self) -> None:
+        """Ends the engine."""
+        self._connection.close()
+
+    def text(self, name: str) -> str:
+        """A question with the tables that it reads, as it is executed."""
+        asked = question(name)
+        comment, _, rest = asked.partition("\nWITH ")
+        tables = [self._table(table.name) for table in FLEET_TABLES if _reads(rest, table.name)]
+        if _reads(rest, "duration"):
+            tables.append(f"duration AS (\n    {DURATION}\n)")
+        return f"{comment}\nWITH {', '.join(tables)},\n{rest}"
+
+    def _table(self, name: str) -> str:
+        if self._files[name]:
+            types = ", ".join(f"'{column}': {kind}" for column, kind in PARTITIONS.items())
+            source = (
+                f"read_parquet(${name}_files, hive_partitioning = true, union_by_name = true,"
+                f" hive_types = {{{types}}})"
+            )
+        else:
+            columns = [(one.name, SQL_TYPES[one.kind]) for one in FLEET_TABLE[name].columns]
+            nulls = [
+                f"CAST(NULL AS {kind}) AS {one}" for one, kind in [*columns, *PARTITIONS.items()]
+            ]
+            source = f"(SELECT {', '.join(nulls)} WHERE false)"
+        return f"{name} AS (\n    SELECT {IN_UTC} FROM {source}\n    WHERE {SELECTION}\n)"
+
+    def refuse_nothing(self, selection: Selection) -> None:
+        """Raises TraceError: nothing is selected; the names that there are are listed."""
+        if self.answer("names", selection).rows:
+            return
+        there = self.answer("names", Selection()).records()
+        names = dict.fromkeys(
+            f"{one['service']} {one['version'] or '(no version)'}"
+            f" {one['environment'] or '(no environment)'}"
+            for one in there
+        )
+        listed = ", ".join(list(names)[:MOST_NAMES])
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        first, last = (
+            min(one["first_seen"] for one in there),
+            max(one["last_seen"] for one in there),
+        )
+        raise TraceError(
+            f"nothing is selected; there are, from {first:%Y-%m-%d %H:%M} to"
+            f" {last:%Y-%m-%d %H:%M} UTC: {listed}{more}"
+        )
+
+    def answer(self, name: str, selection: Selection, **values: object) -> Answer:
+        """Answers a question.
+
+        Args:
+            values: of its own parameters.
+
+        Raises:
+            TraceError: a file is damaged, or the engine's memory does not suffice.
+        """
+        text = self.text(name)
+        known: Mapping[str, object] = {
+            **{field: getattr(selection, field) for field in Selection.__slots__},
+            **{f"{table}_files": paths for table, paths in self._files.items()},
+            **values,
+        }
+        bound = {one: value for one, value in known.items() if f"${one}" in text}
+        try:
+            found = self._connection.execute(text, bound)
+            columns = tuple(one[0] for one in found.description or ())
+            return Answer(columns, tuple(found.fetchall()))
+        except duckdb.Error as error:
+            raise TraceError(
+                f"the files cannot be read: {str(error).partition(chr(10))[0]}"
+            ) from error
+
+
+def _reads(text: str, table: str) -> bool:
+    """Whether a question's text names a table after FROM or JOIN."""
+    words = text.split()
+    return any(
+        before in ("FROM", "JOIN") and word.rstrip(",)") == table
+        for before, word in pairwise(words)
+    )
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

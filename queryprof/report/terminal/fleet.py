@@ -1,0 +1,256 @@
+"""The answers about a fleet for a terminal: a card for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TextIO
+
+from rich.console import RenderableType
+from rich.padding import Padding
+
+from queryprof.analysis.units import average, count, counted, duration, percent, times
+from queryprof.report.terminal.console import Text, console_for, heading, write
+
+Record = Mapping[str, Any]
+Card = tuple[str, str, tuple[str, ...]]
+"""What stands in bold, where it is, and further lines."""
+
+LEAST_SHARE = 0.01
+"""Of a statement's time: what is less is not shown."""
+
+
+def print_cards(
+    title: str,
+    cards: Sequence[Card],
+    left_out: int = 0,
+    file: TextIO | None = None,
+) -> None:
+    """Prints cards below a title, and how many more there are."""
+    parts: list[RenderableType] = [heading(title)]
+    for head, site, lines in cards:
+        parts.append(Text())
+        parts.append(Text.assemble("  ", (head, "bold"), ("  " + site if site else "", "cyan")))
+        parts += [Padding(Text(line), (0, 0, 0, 5)) for line in lines if line]
+    if left_out > 0:
+        parts += [Text(), Text(f"{left_out:,} more: --top", style="dim")]
+    write(console_for(file), parts)
+
+
+def ranking_cards(rows: Sequence[Record]) -> list[Card]:
+    """The vital few."""
+    return [_ranked(row) for row in rows]
+
+
+def _ranked(row: Record) -> Card:
+    ns = row["seconds"] * 1e9
+    executions = row["executions"] or row["calls"]
+    head = (
+        f"{row['rank']}  {percent(row['share'] or 0.0)}  {duration(ns)}  {count(executions)} x"
+        f" {duration(ns / executions if executions else None)}"
+    )
+    shares = ("p50", "p95", "p99", "max")
+    distribution = "  ".join(f"{one} {duration(row[f'{one}_ns'])}" for one in shares)
+    files = [
+        f"{part} {duration(row[f'{part}_seconds'] * 1e9)}"
+        for part in ("lock", "sync", "read", "write")
+        if (row[f"{part}_seconds"] or 0.0) > LEAST_SHARE * row["seconds"]
+    ]
+    steps = row["vm_steps"]
+    work = [
+        f"each: rows {average(row['fetched_rows'] / executions)}" if executions else "",
+        f"VM steps {average(steps / executions)}" if steps is not None and executions else "",
+    ]
+    statements = counted(row["statements"], "statement") if not row["statement"] else ""
+    return (
+        head,
+        row["site"] or row["host"] or "",
+        (
+            row["statement"] or statements,
+            distribution,
+            "  ".join(filter(None, work)) + ("  files: " + "  ".join(files) if files else ""),
+            f"{counted(row['hosts'], 'host')}, {period(row)}",
+        ),
+    )
+
+
+def period(row: Record) -> str:
+    """From when to when something was seen, in UTC."""
+    return f"{instant(row['first_seen'])} to {instant(row['last_seen'])} UTC"
+
+
+def instant(when: datetime | None) -> str:
+    """A time in UTC."""
+    return f"{when:%Y-%m-%d %H:%M}" if when else "?"
+
+
+def outlier_cards(rows: Sequence[Record]) -> list[Card]:
+    """Hosts that lose time."""
+    return [
+        (
+            f"{_seconds(row['lost_seconds'])} lost",
+            row["host"] or "(unknown)",
+            (
+                row["statement"],
+                (
+                    f"{times(row['times'])}: {duration(row['mean_ns'])} each, on the median host"
+                    f" {duration(row['usual_ns'])}, {counted(int(row['executions']), 'execution')}"
+                ),
+                f"and {counted(row['statements'] - 1, 'more statement')}"
+                if row["statements"] > 1
+                else "",
+            ),
+        )
+        for row in rows
+    ]
+
+
+def _seconds(seconds: float | None) -> str:
+    return duration(None if seconds is None else seconds * 1e9)
+
+
+def trend_cards(rows: Sequence[Record]) -> list[Card]:
+    """Statements that got slower."""
+    return [
+        (
+            f"{row['since_day']}  {times(row['times'])}  {_seconds(row['cost_seconds'])} since",
+            f"version {row['version']} came that day" if row["version"] else "",
+            (
+                row["statement"],
+                f"{duration(row['mean_before_ns'])} -> {duration(row['mean_after_ns'])}",
+            ),
+        )
+        for row in rows
+    ]
+
+
+def plan_cards(rows: Sequence[Record]) -> list[Card]:
+    """Statements with several plans."""
+    found: dict[str, list[Record]] = {}
+    for row in rows:
+        found.setdefault(row["statement_id"], []).append(row)
+    return [
+        (counted(len(plans), "plan"), "", (plans[0]["statement"], *_plans(plans)))
+        for plans in found.values()
+    ]
+
+
+def _plans(plans: Iterable[Record]) -> Iterable[str]:
+    for row in plans:
+        who = f" ({row['host']})" if row["hosts"] == 1 and row["host"] else ""
+        yield f"{counted(row['hosts'], 'host')}{who}: {row['plan'].replace(chr(10), '; ')}"
+
+
+def finding_cards(rows: Sequence[Record]) -> list[Card]:
+    """The findings of the fleet."""
+    return [
+        (
+            f"{row['category']}  {duration((row['gain_seconds_a_day'] or 0.0) * 1e9)} a day",
+            row["site"] or "",
+            (
+                row["fix"] or "",
+                f"{counted(row['hosts'], 'host')}, {period(row)}"
+                + (f", first with version {row['version']}" if row["version"] else ""),
+            ),
+        )
+        for row in rows
+    ]
+
+
+def slower_cards(rows: Sequence[Record]) -> list[Card]:
+    """Statements whose time has changed with a version."""
+    return [
+        (
+            f"{times(row['ratio'])} ({times(row['low'])} to {times(row['high'])})",
+            "",
+            (
+                row["statement"],
+                (
+                    f"{duration(row['mean_before_ns'])} -> {duration(row['mean_after_ns'])} on"
+                    f" {row['hosts_before']:.0f} and {counted(int(row['hosts_after']), 'host')},"
+                    f" {_cost(row)}"
+                ),
+            ),
+        )
+        for row in rows
+    ]
+
+
+def _cost(row: Record) -> str:
+    cost = row["cost_seconds_a_day"]
+    return f"{duration(abs(cost) * 1e9)} a day {'more' if cost > 0 else 'less'}"
+
+
+def step_cards(rows: Sequence[Record]) -> list[Card]:
+    """Statements that take more VM steps."""
+    return [
+        (
+            times(row["vm_steps_after"] / row["vm_steps_before"]),
+            "",
+            (
+                row["statement"],
+                (
+                    f"VM steps each: {average(row['vm_steps_before'])} ->"
+                    f" {average(row['vm_steps_after'])}"
+                ),
+            ),
+        )
+        for row in rows
+    ]
+
+
+def request_cards(rows: Sequence[Record]) -> list[Card]:
+    """Statements that are executed more often in a span."""
+    return [
+        (
+            f"{row['each_before']:,.3g} -> {row['each_after']:,.3g} in each",
+            row["span"],
+            (row["statement"],),
+        )
+        for row in rows
+    ]
+
+
+def new_plan_cards(rows: Sequence[Record]) -> list[Card]:
+    """Plans that came with a version."""
+    return [
+        (
+            counted(row["hosts"], "host"),
+            f"since {instant(row['first_seen'])} UTC",
+            (row["statement"], row["plan"].replace("\n", "; ")),
+        )
+        for row in rows
+    ]
+
+
+def new_finding_cards(rows: Sequence[Record]) -> list[Card]:
+    """Findings that came with a version."""
+    return [
+        (
+            f"{row['category']}  {_seconds(row['gain_seconds'])}",
+            row["site"] or "",
+            (row["fix"] or "", f"{counted(row['hosts'], 'host')}"),
+        )
+        for row in rows
+    ]
+
+
+def statement_cards(rows: Sequence[Record]) -> list[Card]:
+    """Statements that one version has alone."""
+    return [
+        (
+            f"{row['change']}  {_seconds(row['seconds'])}",
+            row["site"] or "",
+            (row["statement"],),
+        )
+        for row in rows
+    ]
+
+
+CARDS: Mapping[str, Callable[[Sequence[Record]], list[Card]]] = {
+    "outliers": outlier_cards,
+    "trend": trend_cards,
+    "plans": plan_cards,
+    "findings": finding_cards,
+}
+"""By question."""

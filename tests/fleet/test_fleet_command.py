@@ -1,0 +1,134 @@
+"""The command `fleet`: what it reads and chooses, and what it does not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from fleet.fleets import READ, SLOW, Work, add_host
+
+from conftest import Run
+
+pytestmark = pytest.mark.once
+pytest.importorskip("pyarrow")
+duckdb = pytest.importorskip("duckdb")
+
+from queryprof.fleet.duck import Engine  # noqa: E402  needs DuckDB
+from queryprof.fleet.store import read_store  # noqa: E402
+
+
+def test_it_reads_no_other_file(tmp_path: Path) -> None:
+    add_host(Path("out"), "h", {READ: Work(1, 10)})
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    engine = Engine(read_store(["out"]))
+    for text in (
+        f"SELECT * FROM read_text('{secret}')",
+        f"COPY (SELECT 1) TO '{tmp_path}/written.csv'",
+        f"ATTACH '{tmp_path}/other.db'",
+        "SET enable_external_access = true",
+        "INSTALL httpfs",
+    ):
+        with pytest.raises(duckdb.Error):
+            engine._connection.execute(text)
+    engine.close()
+    assert not (tmp_path / "written.csv").exists()
+
+
+def test_names_are_values(queryprof: Run) -> None:
+    hostile = "'; DROP TABLE aggregate; --"
+    add_host(Path("out"), hostile, {READ: Work(1, 10)}, service=hostile, version=hostile)
+    add_host(Path("out"), "h", {SLOW: Work(1, 10)}, service="0123")
+    for option in ("--host", "--service", "--version"):
+        found = json.loads(queryprof("fleet", "out", option, hostile, "--format", "json").stdout)
+        assert [one["statement"] for one in found] == [READ]
+    found = json.loads(queryprof("fleet", "out", "--service", "0123", "--format", "json").stdout)
+    assert [one["statement"] for one in found] == [SLOW]
+    result = queryprof("fleet", "out", "--host", "' OR 1=1 --")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "nothing is selected; there are, from 2026-11-01 00:00" in result.stderr
+
+
+def test_a_selection(queryprof: Run) -> None:
+    for day in range(3):
+        add_host(Path("out"), f"h{day}", {READ: Work(10 + day, 10)}, version=f"v{day}", day=day)
+
+    def calls(*arguments: str) -> float:
+        found = json.loads(queryprof("fleet", "out", "--format", "json", *arguments).stdout)
+        return sum(one["calls"] for one in found)
+
+    assert calls() == 33
+    assert calls("--since", "2026-11-02") == 23
+    assert calls("--until", "2026-11-02") == 10
+    assert calls("--since", "2026-11-02T00:00", "--until", "2026-11-03") == 11
+    assert calls("--host", "h2") == calls("--version", "v2") == 12
+    unknown = queryprof("fleet", "out", "--compare", "v1", "v9")
+    assert unknown.returncode == 2
+    assert "there is no version 'v9': versions there are: v0, v1, v2" in unknown.stderr
+    for when in ("tomorrow", "7x", "", "99999999999d", "2026-13-01"):
+        result = queryprof("fleet", "out", "--since", when)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert "Traceback" not in result.stderr
+
+
+def test_files_that_cannot_be_read(queryprof: Run) -> None:
+    add_host(Path("out"), "h", {READ: Work(10, 10)})
+    (whole,) = Path("out", "aggregate").rglob("*.parquet")
+    content = whole.read_bytes()
+    whole.with_name("cut.parquet").write_bytes(content[: len(content) // 2])
+    whole.with_name("none.parquet").write_bytes(b"text")
+    whole.with_name(".unfinished.new").write_bytes(b"text")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    later = pa.table({"a": [1]}).replace_schema_metadata({"queryprof.schema": "2"})
+    pq.write_table(later, whole.with_name("later.parquet"))
+    pq.write_table(pa.table({"a": [1]}), whole.with_name("other.parquet"))
+    result = queryprof("fleet", "out", "--format", "json")
+    assert result.returncode == 1
+    assert [one["calls"] for one in json.loads(result.stdout)] == [10]
+    lines = result.stderr.splitlines()
+    assert len(lines) == 4
+    assert all(line.startswith("queryprof: left out: out/aggregate/") for line in lines)
+    assert (
+        "later.parquet: has version 2 of the schema; this queryprof reads version 1"
+        in result.stderr
+    )
+    empty = queryprof("fleet", "nowhere")
+    assert empty.returncode == 2
+    Path("empty").mkdir()
+    empty = queryprof("fleet", "empty")
+    assert (empty.returncode, empty.stdout) == (2, "")
+    assert "empty: there are no files of a fleet" in empty.stderr
+
+
+def test_a_window_twice_is_told(queryprof: Run) -> None:
+    add_host(Path("out"), "h", {READ: Work(10, 10)})
+    (whole,) = Path("out", "aggregate").rglob("*.parquet")
+    shutil.copy(whole, whole.with_name("copy.parquet"))
+    result = queryprof("fleet", "out", "--format", "json")
+    assert "1 window of processes in more than one file: counted with each" in result.stderr
+    assert [one["calls"] for one in json.loads(result.stdout)] == [20]
+
+
+def test_the_sql(queryprof: Run) -> None:
+    add_host(Path("out"), "h", {READ: Work(10, 10)})
+    result = queryprof("fleet", "out", "--outliers", "--sql")
+    assert result.returncode == 0
+    assert "median(mean_ns)" in result.stdout
+    assert "read_parquet($aggregate_files" in result.stdout
+    assert queryprof("fleet", "out", "--outliers", "--trend").returncode in (0, 2)
+    assert queryprof("fleet", "out", "--outliers", "--by", "host").returncode == 2
+    assert queryprof("fleet", "out", "--fail-on", "time").returncode == 2
+
+
+def test_without_duckdb(queryprof: Run) -> None:
+    Path("without").mkdir()
+    Path("without", "duckdb.py").write_text("raise ModuleNotFoundError(name='duckdb')")
+    result = queryprof("fleet", "out", env={"PYTHONPATH": "without"})
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        "queryprof: it needs duckdb, which is not installed: pip install 'queryprof[fleet]'\n"
+    )
