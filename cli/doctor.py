@@ -81,7 +81,8 @@ def _windows(settings: Settings) -> str:
     from queryprof.core.settings import WINDOWS_NS
 
     (length,) = [name for name, ns in WINDOWS_NS.items() if ns == settings.window_ns]
-    return f"a file for each {length}, in place of a trace; the latest {settings.kept} are kept"
+    kept = f"the latest {settings.kept} of each process are kept"
+    return f"a file for each {length}, in place of a trace; {kept}"
 
 
 def _left_behind() -> list[str]:

@@ -9,7 +9,7 @@ from queryprof.autoload import running_program
 from queryprof.collect.output_path import is_null, make_room, with_process
 from queryprof.collect.target import Target
 from queryprof.core.own_imports import own_imports
-from queryprof.core.recorder import muted
+from queryprof.core.recorder import complain, muted
 from queryprof.core.settings import read_settings, window_ns
 from queryprof.errors import SessionError
 from queryprof.session import session
@@ -43,13 +43,16 @@ def install(path: str | os.PathLike[str] | None = None, *, window: str | None = 
     """
     text = os.path.abspath(path or f"queryprof-{running_program()}-{os.getpid()}.qprof")
 
-    def target() -> Target:
-        return Target(make_room(text), lambda: with_process(text))
-
     with own_imports():
-        settings = None if window is None else read_settings()
-        if settings and window is not None:
-            settings.window_ns = window_ns(window)
+        length_ns = None if window is None else window_ns(window)
+        settings = None if session.is_on else read_settings()
+        if settings and length_ns is not None:
+            settings.window_ns = length_ns
+
+    def target() -> Target:
+        replaces = not (settings and settings.window_ns)
+        return Target(make_room(text, replaces), lambda: with_process(text))
+
     session.start(settings, target=None if is_null(text) else target)
 
 
@@ -134,6 +137,10 @@ class Recording:
         with session.exclusive:
             try:
                 self._load()
+            except SessionError as error:
+                if exc_info[0] is None:
+                    raise
+                complain(f"the recorded block is lost: {error}")  # the program's own error counts
             finally:
                 session.end_reading_parts()
         if self._started_session:

@@ -105,6 +105,7 @@ class _Beginning:
             name: os.environ[name] for name in os.environ if name.startswith((VARIABLE, "OTEL_"))
         }
         self._waits = self._has_begun = False
+        self._replaces = True  # a trace at its path
 
     def at_first_use(self) -> None:
         """Lets a child begin when it imports something that is measured; others never do."""
@@ -150,8 +151,9 @@ class _Beginning:
         runner = self._runner
         if is_null(value):
             return
-        path = self._path()
         settings = read_settings(self._directory, self._environ)
+        self._replaces = not settings.window_ns
+        path = self._path()
         if self._directory and self._directory != _working_directory():
             settings.roots = (*settings.roots, self._directory)  # the program has left it since
         session.start(
@@ -177,7 +179,7 @@ class _Beginning:
     def _path(self) -> str:
         """The trace of this process."""
         if self._runner is None:
-            return _path(self._value)
+            return _path(self._value, self._replaces)
         from time import monotonic_ns
 
         return os.path.join(self._runner.directory, f"{os.getpid()}-{monotonic_ns()}.qprof")
@@ -231,7 +233,7 @@ def _hand_on_roots() -> None:
         os.environ[ROOTS_VARIABLE] = os.pathsep.join([*known, *new])
 
 
-def _path(value: str) -> str:
+def _path(value: str, replaces: bool) -> str:
     """The trace of this process. The first process gets the plain path, others their own."""
     pid = os.getpid()
     if _is_directory(value):
@@ -246,7 +248,7 @@ def _path(value: str) -> str:
         others, path = path, with_process(path)
         if _changed_ns(path) >= int(since_ns or 0):
             return beside(others)  # another process of this recording had this id
-    return make_room(path)
+    return make_room(path, replaces)
 
 
 def _absolute(value: str) -> str:

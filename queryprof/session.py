@@ -248,7 +248,7 @@ class Session:
                 self.settle(is_end=True)
                 if target:
                     is_written, region = self._keep_or_complain(target)
-                if self.parts.readers and not self.parts.are_windows:
+                if self.parts.is_read and not self.parts.are_windows:
                     self.end_part()
                 elif target is None or is_written:
                     self.parts.remove()
@@ -342,11 +342,11 @@ class Session:
 
     def begin_reading_parts(self) -> None:
         """Keeps parts for a reader, until `end_reading_parts`."""
-        self.parts.readers += 1
+        self.parts.begin_reading()
 
     def end_reading_parts(self) -> None:
         with self.exclusive:
-            self.parts.readers -= 1
+            self.parts.end_reading()
             if not (self.is_on and self._target):
                 self.parts.remove()
 
@@ -379,7 +379,7 @@ class Session:
             if was_on:
                 complain("a forked child is not recorded: not enough memory")
             return
-        self.parts.readers = 0
+        self.parts.forget_readers()
         try:
             self._begin_process()
             target = self._target

@@ -138,9 +138,11 @@ def _cautions(profile: Profile) -> list[str]:
     if killed := [p for p in unended if p.pid not in profile.running]:
         cautions.append(
             f"{_named(killed, 'was', 'were')} ended by a signal, left by os._exit, in another"
-            " container, or still running when the trace was made: all that was executed is here"
-            " but a call in progress; run times, and what threads used, are the least"
+            " container, or still running when the trace was made: "
+            + ("" if profile.left_out else "all that was executed is here but a call in progress; ")
+            + "run times, and what threads used, are the least"
         )
+    cautions += [f"left out, and missing in all figures: {one}" for one in profile.left_out]
     if profile.more:
         cautions.append(
             f"{profile.more.count:,} more processes ended by themselves: they are in all sums, and"

@@ -52,14 +52,19 @@ def refuse_to_replace(path: str) -> None:
         raise TraceError(f"{path}: exists and is no queryprof trace; choose another name")
 
 
-def make_room(path: str) -> str:
+def make_room(path: str, replaces: bool = True) -> str:
     """Removes an old trace at `path` and returns the path; while another process writes to it, it
     stays, and the path with this process's id in its name is returned.
+
+    Args:
+        replaces: False: none is written there (a recording in windows), and an old one stays.
 
     Raises:
         TraceError: the file is no trace.
     """
     refuse_to_replace(path)
+    if not replaces:
+        return path
     if is_written(path):
         return beside(path)
     if os.path.isfile(path) and not os.path.getsize(path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queryprof.core import _core
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain
 from queryprof.errors import SessionError
@@ -19,14 +20,13 @@ class OwnParts:
     Attributes:
         path: that their names begin with; prefix: that and this process's token.
         are_windows: they are the trace itself, and stay when the recording has ended.
-        readers: while there are some they stay, too.
         identity: of the process; None: it is not recorded.
     """
 
     def __init__(self) -> None:
         self.path = self.prefix = ""
         self.are_windows = False
-        self.readers = 0
+        self._readers = 0
         self.identity: Identity | None = None
         self._reported: set[str] = set()  # why some are left out
 
@@ -49,6 +49,25 @@ class OwnParts:
             complain(f"left out: {reason}")
         return parts
 
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody is about to read them: they stay for as long."""
+        return self._readers > 0
+
+    def forget_readers(self) -> None:
+        """In a forked child."""
+        self._readers = 0
+
+    def begin_reading(self) -> None:
+        """Keeps them, until `end_reading`."""
+        self._readers += 1
+        _core.hold_windows(True)
+
+    def end_reading(self) -> None:
+        """Lets go of them."""
+        self._readers -= 1
+        _core.hold_windows(self.is_read)
+
     def last(self) -> int:
         """The number of the last one; 0: there is none."""
         return max(map(part_number, self.files()), default=0)
@@ -57,10 +76,10 @@ class OwnParts:
         """Those after this one. Raises SessionError: one of them is gone."""
         found = [one for one in self.files() if part_number(one) > number]
         if found and part_number(found[-1]) != number + len(found):
-            raise SessionError("windows of it were removed in the meantime (QUERYPROF_KEEP)")
+            raise SessionError("parts of it were taken away in the meantime")
         return found
 
     def remove(self) -> None:
         """Removes them, if nobody needs them any more."""
-        if not self.readers and not self.are_windows:
+        if not self.is_read and not self.are_windows:
             remove(self.files())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from queryprof.errors import TraceError
 from queryprof.region.identity import identity_of
+from queryprof.region.part_names import part_number
 from queryprof.region.region import opened_region
 
 TYPE_CHECKING = False
@@ -36,9 +37,7 @@ def files_of(parts: list[str], region: Region) -> list[str]:
 
 
 def has_all(parts: Sequence[str], region: Region) -> bool:
-    """Whether what a region holds is in the last of its parts, too: its process was killed before
-    it had emptied it.
+    """Whether what a region holds, or the older copy of one, is in a part, too: its process was
+    killed before it had emptied it, or removed the copy.
     """
-    begun = region["part_begun"]
-    is_between = begun != region["part_ended"]
-    return is_between and any(part.endswith(f"-{begun}.live") for part in parts)
+    return any(part_number(part) > int(region["part_ended"]) for part in parts)

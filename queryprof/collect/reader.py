@@ -16,6 +16,7 @@ from queryprof.collect.merge import add_opened
 from queryprof.collect.recordings import MovedError, recordings_at
 from queryprof.collect.recovery import bring_in, recorded_commands, taken_already
 from queryprof.errors import TraceError
+from queryprof.region.region import is_part, opened_region
 from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.loader import load_profile
 from queryprof.trace.opening import (
@@ -28,12 +29,15 @@ from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.collect.recordings import Recording
+    from queryprof.collect.recordings import ProcessRecording
     from queryprof.model import Profile
     from queryprof.region.region import Region
 
 TRIES = 20
 """How often recordings that go on in the meantime are read."""
+
+Found = tuple[sqlite3.Connection, frozenset[int], tuple[str, ...]]
+"""A trace, the ids of its processes that run, and what is left out of it."""
 
 
 @contextmanager
@@ -50,52 +54,82 @@ def opened(path: str) -> Iterator[CheckedTrace]:
     Raises:
         TraceError: there is no such file, it is no trace, damaged, or of a newer version.
     """
-    with _opened(path) as (trace, _):
+    with _opened(path) as (trace, _, _):
         yield trace
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[tuple[CheckedTrace, frozenset[int]]]:
-    """The same, with the ids of its processes that still run."""
+def _opened(path: str) -> Iterator[tuple[CheckedTrace, frozenset[int], tuple[str, ...]]]:
+    """The same, with the ids of its processes that still run, and what is left out of it."""
     bring_in(path)
-    connection, running = _with_living(path)
+    connection, running, left_out = _with_recordings(path)
     try:
-        yield CheckedTrace(connection, path), running
+        yield CheckedTrace(connection, path), running, left_out
     finally:
         connection.close()
 
 
-def _with_living(path: str) -> tuple[sqlite3.Connection, frozenset[int]]:
-    """A trace, with the recordings that are in none, and the ids of the processes that run."""
-    for tries in range(TRIES):
+def _with_recordings(path: str) -> Found:
+    """A trace, with the recordings that are in none; the ids of the processes that run; what is
+    left out.
+    """
+    if is_part(path):
+        return _sum_of_part(path), frozenset(), ()
+    moved: TraceError | None = None
+    for _ in range(TRIES):
         commands = recorded_commands(path)
         try:
-            with ExitStack() as files:
-                # In this order: a region that is taken in between is in both, and never in neither.
-                recordings = recordings_at(path, files)
-                taken = taken_already(path)
-                if any(one.is_in_windows for one in recordings) and os.path.isfile(path):
-                    taken.append(path)
-                found = _sum_of(recordings, taken) if recordings or taken else None
-                running = frozenset(one.identity[0] for one in recordings if one.is_running)
-        except MovedError:
-            if tries + 1 == TRIES:
-                raise
+            found = _read_once(path)
+        except MovedError as error:
+            moved = error
             continue
         except TraceError:
             if recorded_commands(path) == commands:
                 raise
             continue
         if recorded_commands(path) == commands:
-            break
-        if found is not None:  # a command has just ended, and its trace is made
-            found.close()
-    if found is not None:
-        return found, running
-    return of_present_version(connect(path), path), frozenset()
+            return found or (of_present_version(connect(path), path), frozenset(), ())
+        if found:  # a command has just ended, and its trace is made
+            found[0].close()
+    raise moved or TraceError(f"{path}: commands that are recorded for it end all the time")
 
 
-def _sum_of(recordings: Iterable[Recording], taken: Iterable[str]) -> sqlite3.Connection:
+def _read_once(path: str) -> Found | None:
+    """What is recorded for a trace, and not in it alone; None: nothing.
+
+    Raises:
+        MovedError: it has gone on in between.
+    """
+    with ExitStack() as files:
+        # In this order: a region that is taken in between is in both, and never in neither.
+        recordings = recordings_at(path, files)
+        taken = taken_already(path)
+        if any(one.is_in_windows for one in recordings) and _has_content(path):
+            taken.append(path)
+        if not recordings and not taken:
+            return None
+        running = frozenset(one.identity[0] for one in recordings if one.is_running)
+        left_out = tuple(reason for one in recordings for reason in one.left_out)
+        return _sum_of(recordings, taken), running, left_out
+
+
+def _has_content(path: str) -> bool:
+    return os.path.isfile(path) and os.path.getsize(path) > 0
+
+
+def _sum_of_part(path: str) -> sqlite3.Connection:
+    """A trace in memory of one part alone."""
+    store = TraceStore(":memory:")
+    try:
+        with opened_region(path) as region:
+            Conversion(store).add(region)
+    except BaseException:
+        store.abandon()
+        raise
+    return store.connection
+
+
+def _sum_of(recordings: Iterable[ProcessRecording], taken: Iterable[str]) -> sqlite3.Connection:
     """A trace in memory, with each process once.
 
     Raises:
@@ -124,8 +158,8 @@ def read_profile(path: str) -> Profile:
     Raises:
         TraceError: as `opened`.
     """
-    with _opened(path) as (trace, running):
-        return replace(load_profile(trace), running=running)
+    with _opened(path) as (trace, running, left_out):
+        return replace(load_profile(trace), running=running, left_out=left_out)
 
 
 def read_windows(path: str) -> Iterator[Profile]:
@@ -140,13 +174,13 @@ def read_windows(path: str) -> Iterator[Profile]:
         in_windows = [one for one in recordings_at(path, files) if one.is_in_windows]
         if not in_windows:
             yield read_profile(path)
-        elif os.path.isfile(path):
+        elif _has_content(path):
             with opened_file(path) as trace:
                 yield load_profile(trace)
         for one in in_windows:
             for region in one.regions():
                 if region is not one.region or not one.is_running:
-                    yield _profile_of_window(region)
+                    yield replace(_profile_of_window(region), left_out=one.left_out)
 
 
 def _profile_of_window(region: Region) -> Profile:

@@ -13,7 +13,7 @@ from queryprof.collect.part_files import has_all, of_process
 from queryprof.collect.recovery import newest_first
 from queryprof.errors import TraceError
 from queryprof.region.identity import identity_of, trace_of
-from queryprof.region.part_names import parts_in_reach, parts_of
+from queryprof.region.part_names import part_number, parts_in_reach, parts_of
 from queryprof.region.region import ENDED, PART, Region, opened_region
 from queryprof.region.region_files import (
     checkpoints_of,
@@ -26,7 +26,7 @@ from queryprof.trace.processes import identities_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from contextlib import ExitStack
 
     from queryprof.trace.processes import Identity
@@ -36,20 +36,25 @@ class MovedError(TraceError):
     """A file of a recording has gone: it has gone on, or another process has taken it."""
 
 
-class Recording(NamedTuple):
+class ProcessRecording(NamedTuple):
     """The recording of one process.
 
     Attributes:
         parts: the paths of its parts, the oldest first.
-        region: in which it goes on; None: it has ended, and its last part is there.
-        begun: the number of the part that was begun when the parts were looked for.
+        region: in which it goes on, or went on until it was killed; None: it has ended, and its
+            last part is there.
+        is_in_parts: what the region holds is in a part, too.
+        left_out: why parts cannot be read, a line each.
+        seen: what its region said of parts when they were looked for.
     """
 
     identity: Identity
     is_in_windows: bool
     parts: list[str]
     region: Region | None
-    begun: int
+    is_in_parts: bool
+    left_out: tuple[str, ...]
+    seen: tuple[int, int]
 
     @property
     def is_running(self) -> bool:
@@ -63,10 +68,11 @@ class Recording(NamedTuple):
             TraceError: a part cannot be read.
             MovedError: it has gone.
         """
+        goes_on = self.region is not None and not self.is_in_parts
         for place, path in enumerate(self.parts, 1):
             try:
                 part = Region(path=path)
-                part.goes_on = self.region is not None or place < len(self.parts)
+                part.goes_on = goes_on or place < len(self.parts)
             except TraceError as error:
                 if os.path.lexists(path):
                     raise
@@ -75,31 +81,36 @@ class Recording(NamedTuple):
                 yield part
             finally:
                 part.close()
-        if self.region is not None:
+        if goes_on and self.region is not None:
             yield self.region
 
     def refuse_changes(self) -> None:
-        """Raises MovedError: a part was begun since the parts were looked for."""
+        """Raises MovedError: a part was begun or ended since the parts were looked for."""
         if self.region is not None:
             self.region.read_head()
-            if self.region["part_begun"] != self.begun:
+            is_between = self.region["part_begun"] != self.region["part_ended"]
+            if _seen(self.region) != self.seen or (is_between and self.is_running):
                 raise MovedError(f"{self.region.path}: parts of it end all the time")
 
 
-def recordings_at(path: str, files: ExitStack) -> list[Recording]:
+def _seen(region: Region) -> tuple[int, int]:
+    return region["part_begun"], region["part_ended"]
+
+
+def recordings_at(path: str, files: ExitStack) -> list[ProcessRecording]:
     """The recordings of processes whose trace is to be at `path`, and that live or record in
     windows. Without a trace there, those of processes that may live, too.
 
     Args:
         files: keeps their regions open, for another process may remove them.
     """
-    found: dict[Identity, Recording] = {}
+    found: dict[Identity, ProcessRecording] = {}
     for region in _regions(path):
         files.callback(region.close)
         try:
             identity = identity_of(region)
             if identity not in found and _belongs(region, path, identity):
-                parts, _ = of_process(parts_of(trace_of(region), identity[0]), identity)
+                parts = parts_of(trace_of(region), identity[0])
                 found[identity] = _recording(identity, parts, region)
         except (TraceError, ValueError):
             continue
@@ -119,9 +130,27 @@ def recordings_at(path: str, files: ExitStack) -> list[Recording]:
     return list(found.values())
 
 
-def _recording(identity: Identity, parts: list[str], region: Region) -> Recording:
-    goes_on = None if has_all(parts, region) else region
-    return Recording(identity, bool(region["window_ns"]), parts, goes_on, region["part_begun"])
+def _recording(identity: Identity, paths: list[str], region: Region) -> ProcessRecording:
+    parts, unsound = of_process(paths, identity)
+    left_out = _left_out(parts, unsound.values()) if region["window_ns"] else ()
+    is_in_parts = has_all(parts, region)
+    is_in_windows = bool(region["window_ns"])
+    return ProcessRecording(
+        identity, is_in_windows, parts, region, is_in_parts, left_out, _seen(region)
+    )
+
+
+def _left_out(parts: list[str], unsound: Iterable[str]) -> tuple[str, ...]:
+    """What is missing of a recording in windows: parts that cannot be read, or are not there
+    between others.
+    """
+    numbers = [part_number(part) for part in parts]
+    missing = numbers[-1] - numbers[0] + 1 - len(numbers) if numbers else 0
+    reasons = list(unsound)
+    gone = missing - len(reasons)
+    if gone > 0:
+        reasons.append(f"{gone:,} {'part is' if gone == 1 else 'parts are'} not there")
+    return tuple(reasons)
 
 
 def _regions(path: str) -> Iterator[Region]:
@@ -147,12 +176,16 @@ def _belongs(region: Region, path: str, identity: Identity) -> bool:
     return not (region.state == ENDED and identity in identities_in(path))
 
 
-def _in_windows(parts: list[str]) -> Iterator[Recording]:
-    """The recording of these parts, if it is in windows."""
-    try:
-        with opened_region(parts[0]) as first:
-            identity, is_in_windows = identity_of(first), bool(first["window_ns"])
-    except TraceError:
+def _in_windows(paths: list[str]) -> Iterator[ProcessRecording]:
+    """The recording of parts with one prefix, if it is in windows."""
+    for path in paths:
+        try:
+            with opened_region(path) as part:
+                identity, is_in_windows = identity_of(part), bool(part["window_ns"])
+        except TraceError:
+            continue  # one of the others says whose they are
+        if is_in_windows:
+            parts, unsound = of_process(paths, identity)
+            left_out = _left_out(parts, unsound.values())
+            yield ProcessRecording(identity, True, parts, None, False, left_out, (0, 0))
         return
-    if is_in_windows:
-        yield Recording(identity, True, of_process(parts, identity)[0], None, 0)

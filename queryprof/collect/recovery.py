@@ -19,9 +19,10 @@ from queryprof.collect.output_path import (
 from queryprof.collect.part_files import files_of, of_process
 from queryprof.errors import TraceError
 from queryprof.region.identity import identity_of, trace_of
-from queryprof.region.part_names import parts_of
+from queryprof.region.part_names import parts_of, trace_name
 from queryprof.region.region import Region, claimed_region, opened_region
 from queryprof.region.region_files import (
+    PART_SUFFIX,
     checkpoint_of,
     checkpoints_of,
     is_living,
@@ -38,6 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from queryprof.trace.processes import Identity
 
 UNFINISHED = ".new"
 UNFINISHED_NS = 60_000_000_000
@@ -54,8 +56,8 @@ MOVED = 2
 def bring_in(path: str) -> list[str]:
     """Writes the traces of the ended processes of a family, each where its process would have: that
     of the process that began with `path`, and those of its children; and that of a recorded command
-    whose runner was killed. Returns the paths of the traces. Recordings in windows stay as they
-    are.
+    whose runner was killed. Returns the paths of the traces. Recordings in windows stay, and go
+    from the memory to the disk.
 
     Never raises: what cannot be written stays for the next time.
     """
@@ -66,7 +68,9 @@ def bring_in(path: str) -> list[str]:
             try:
                 with claimed_region(found) as region:
                     is_over = region is not None and is_living(region) is False
-                    if region is not None and is_over and not region["window_ns"]:
+                    if region is not None and is_over and region["window_ns"]:
+                        _move_to_disk(found, region, path)
+                    elif region is not None and is_over:
                         written += _bring_in(found, region, path)
             except Exception:  # noqa: S112 this may run at the end of a recorded program
                 continue
@@ -106,6 +110,24 @@ def alone_in(directory: str) -> Iterator[None]:
 def newest_first(copies: list[str]) -> list[str]:
     """Of the copies of one region, the first that is written to a trace counts."""
     return sorted(copies, key=_turn, reverse=True)
+
+
+def _move_to_disk(found: str, region: Region, path: str) -> None:
+    """Makes the memory that a process in windows has left the one copy of it beside the trace."""
+    if found.endswith(PART_SUFFIX):
+        return
+    older = [one for one in checkpoints_of(path) if _is_of(one, identity_of(region))]
+    _copy(found, checkpoint_of(path, int(region["pid"])))
+    remove([found, *older])
+
+
+def _is_of(path: str, identity: Identity) -> bool:
+    try:
+        with opened_region(path) as region:
+            found: Identity = identity_of(region)
+            return found == identity
+    except TraceError:
+        return False
 
 
 def _turn(path: str) -> tuple[int, int]:
@@ -202,6 +224,16 @@ def others_of(path: str, since_unix_ns: int) -> list[str]:
                 for of, start, _ in identities_in(trace)
                 if of == int(pid) and start >= since_unix_ns
             ][:1]
+    windows = {trace_name(one): one for one in names_in(directory)}
+    for trace, part in windows.items():
+        pid = trace.removeprefix(f"{stem}-").removesuffix(extension).partition("-")[0]
+        if trace.startswith(f"{stem}-") and trace.endswith(extension) and pid.isdigit():
+            try:
+                with opened_region(os.path.join(directory, part)) as region:
+                    began_then = identity_of(region)[1] >= since_unix_ns
+                    found += [os.path.join(directory, trace)] * began_then
+            except TraceError:
+                continue
     for region_path in regions_of(path):
         try:
             with opened_region(region_path) as region:

@@ -45,7 +45,7 @@ WINDOWS_NS = {
 }
 """The lengths of windows: divisors of a day, so that a window is of one date."""
 
-KEPT, MOST_KEPT = 48, 1_000_000
+KEPT, MOST_KEPT = 48, 100_000
 """Windows of a process that are kept: by default, and at the most."""
 
 MAXIMUM_CALL_PATH_FRAMES = 8
@@ -122,7 +122,7 @@ class Settings:
         kept: how many windows of a process are kept, the latest.
         workload: MEGABYTES:PREFIX for the file of the executions; "": none.
 
-    The environment alone sets the last three.
+    The environment alone sets the last three, but for `window_ns` (queryprof.install).
 
     Raises:
         SettingsError: a value is not of the setting's kind.
@@ -196,7 +196,8 @@ def read_settings(
     settings.deployment = deployment_names(environ)
     if environ.get(WINDOW_VARIABLE):
         settings.window_ns = window_ns(environ[WINDOW_VARIABLE], WINDOW_VARIABLE)
-        settings.kept = _kept(environ.get(KEEP_VARIABLE, str(KEPT)))
+    if environ.get(KEEP_VARIABLE):
+        settings.kept = _kept(environ[KEEP_VARIABLE])
     return settings
 
 

@@ -82,8 +82,8 @@ class Process:
 
     @property
     def wall_ns(self) -> int:
-        """How long it was recorded."""
-        return self.end_unix_ns - self.recorded_unix_ns
+        """How long it was recorded; 0 where the clock was set back meanwhile."""
+        return max(0, self.end_unix_ns - self.recorded_unix_ns)
 
 
 class Aggregate(NamedTuple):
@@ -345,6 +345,8 @@ class Profile:
     thread_usage: tuple[ThreadUsage, ...] = ()
     running: frozenset[int] = frozenset()
     """The system's ids of processes that still ran when the trace was read."""
+    left_out: tuple[str, ...] = ()
+    """Why something of a recording is missing, a line each."""
     notes: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By statement: its label, from a library."""
     systems: Mapping[str, str] = field(default_factory=dict, hash=False)

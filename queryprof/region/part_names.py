@@ -24,19 +24,12 @@ def parts_with(prefix: str) -> list[str]:
         for one in names_in(directory)
         if one.startswith(f"{name}-") and one.endswith(PART_SUFFIX)
     ]
-    return sorted(found, key=lambda part: (len(part), part))
+    return sorted(found, key=lambda part: (part_number(part), part))
 
 
 def parts_of(path: str, pid: int) -> list[str]:
     """The parts of the trace at `path` of processes of this id, the oldest first."""
-    directory, name = os.path.split(nearby(path))
-    wanted = f"{name}.{pid}-"
-    found = [
-        os.path.join(directory, one)
-        for one in names_in(directory)
-        if one.startswith(wanted) and one.endswith(PART_SUFFIX)
-    ]
-    return sorted(found, key=lambda part: (len(part), part))
+    return parts_with(f"{nearby(path)}.{pid}")
 
 
 def part_number(path: str) -> int:

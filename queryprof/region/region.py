@@ -345,6 +345,17 @@ class Region:
         return self._histograms
 
 
+def is_part(path: str) -> bool:
+    """Whether a regular file is a region's, or a part of a recording."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except (OSError, ValueError):
+        return False
+
+
 @contextmanager
 def opened_region(path: str) -> Iterator[Region]:
     """The region in a file, for as long as the block runs."""

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import repeat
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -47,14 +47,12 @@ from queryprof.model import (
 from queryprof.trace.attached import names_of
 from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.collapsed import COLLAPSED, MORE_SUMS, OF_ALL, settings_of
+from queryprof.trace.split_events import exemplars_once, locks_once, stalls_once
 from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 Row = TypeVar("Row")
 Locked = TypeVar("Locked", LockHold, LockEvent)
-Event = TypeVar("Event", Exemplar, StallEvent)
 Histogram = dict[int, int]
-
-start_of = attrgetter("started_unix_ns")
 
 NO_HISTOGRAM: Mapping[int, int] = MappingProxyType({})
 
@@ -80,6 +78,9 @@ class _Loader:
         self._know("process", [(OF_ALL, OF_ALL), *((p.id, p.id) for p in self._processes)])
         self._notes: dict[str, str] = {}
         self._systems: dict[str, str] = {}
+        self._in_windows = {
+            one.id for one in self._processes if one.window_start_unix_ns is not None
+        }
         self._know("statement", self._statements())
         # One line of source may have given two places: they are the same frame.
         self._know("frame", ((number, Frame(*row)) for number, *row in self._rows("frame")))
@@ -88,22 +89,19 @@ class _Loader:
         self._know("thread", ((number, Thread(*row)) for number, *row in self._rows("thread")))
 
     def profile(self) -> Profile:
-        exemplars = _longest(
-            (Exemplar(*row) for _, *row in self._rows("exemplar")),
-            lambda one: (one.statement, one.thread, one.started_unix_ns),
-        )
+        exemplars = [Exemplar(*row) for _, *row in self._rows("exemplar")]
         holds = self._all("lock_hold", LockHold)
-        events = _each_once([LockEvent(*row) for _, *row in self._rows("lock_event")])
+        events = [LockEvent(*row) for _, *row in self._rows("lock_event")]
         names = names_of({*(one.database for one in holds), *(one.database for one in events)})
         return Profile(
             processes=self._processes,
             aggregates=tuple(self._aggregates()),
             errors=self._all("error", ErrorCount),
-            exemplars=tuple(exemplars),
+            exemplars=tuple(exemplars_once(exemplars, self._in_windows)),
             stack_samples=self._all("stack_sample", StackSample),
             file_work=self._all("file_work", FileWork),
             lock_holds=_renamed(holds, names),
-            lock_events=_renamed(events, names),
+            lock_events=_renamed(locks_once(events, self._in_windows), names),
             texts=dict(self._rows("statement_use")),
             parameters=self._all("parameter_sample", ParameterSample),
             library_times=self._all("library_time", LibraryTime),
@@ -196,6 +194,7 @@ class _Loader:
         steps, stalls, events = self._steps(), self._stalls(), self._stall_events()
         for number, kind, thread, has_steps, *sums in rows:
             timer, beat = lags.get((number, "timer")), lags.get((number, "beat"))
+            in_windows = thread is not None and thread.process_id in self._in_windows
             yield _made(
                 Loop,
                 kind,
@@ -206,7 +205,7 @@ class _Loader:
                 beat or Distribution(),
                 steps[number],
                 stalls[number],
-                tuple(events[number]),
+                tuple(stalls_once(events[number]) if in_windows else events[number]),
             )
 
     def _steps(self) -> Mapping[int, tuple[Step, ...]]:
@@ -232,10 +231,7 @@ class _Loader:
         found: dict[int, list[StallEvent]] = defaultdict(list)
         for _, loop, *row in self._sorted("stall_event", "started_unix_ns"):
             found[loop].append(StallEvent(*row))
-        each = {
-            loop: sorted(_longest(some, start_of), key=start_of) for loop, some in found.items()
-        }
-        return defaultdict(list, each)
+        return found
 
     def _distributions(self, table: str, histogram: str) -> dict[tuple[Any, str], Distribution]:
         """By the number of the owner's row, and the kind."""
@@ -303,37 +299,6 @@ class _Loader:
             for thread, *sums in self._rows("thread_usage")
         ]
         yield from sorted(found, key=lambda usage: -usage.user_ns - usage.system_ns)
-
-
-def _longest(events: Iterable[Event], key: Callable[[Event], object]) -> list[Event]:
-    """Events, the longest first, each once: one that went on when a window ended is in both."""
-    found: dict[object, Event] = {}
-    for one in sorted(events, key=lambda event: -event.duration_ns):
-        found.setdefault(key(one), one)
-    return list(found.values())
-
-
-def _each_once(events: Iterable[LockEvent]) -> tuple[LockEvent, ...]:
-    """Holds of locks, each once: a connection has one lock of a kind at a time, and one that went
-    on when a window ended is in both.
-    """
-    found: list[LockEvent] = []
-    last: dict[object, int] = {}
-    for one in sorted(events, key=lambda event: (event.start_unix_ns, -event.duration_ns)):
-        key = (one.thread.process_id, one.kind, one.database, one.connection)
-        is_known = one.connection and one.thread.process_id != OF_ALL and one.kind != "wait"
-        known = last.get(key) if is_known else None
-        if known is not None and one.start_unix_ns < _end_ns(found[known]):
-            if _end_ns(one) > _end_ns(found[known]):
-                found[known] = one
-            continue
-        last[key] = len(found)
-        found.append(one)
-    return tuple(found)
-
-
-def _end_ns(event: LockEvent) -> int:
-    return event.start_unix_ns + event.duration_ns
 
 
 def _made(kind: Callable[..., Row], *values: Any) -> Row:

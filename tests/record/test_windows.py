@@ -27,7 +27,7 @@ from queryprof.trace.tables import TABLES
 
 pytestmark = pytest.mark.once
 
-HOUR_NS = 3600 * 10**9
+HOUR_NS, YEARS_NS = 3600 * 10**9, 10**18
 ONE = ("SELECT ?", "execute")
 SAMPLED = {"stack_sample", "parameter_sample"}
 """Tables with figures of chance alone."""
@@ -80,10 +80,9 @@ def parts() -> list[Path]:
 def recorded(kept: int = 48) -> Iterator[Callable[[], None]]:
     """Records this process in windows; gives a function that ends one."""
     queryprof.install("x.qprof", window="1h")
-    _core.windows(HOUR_NS, kept)
-    ends = iter(range(time.time_ns() + HOUR_NS, 1 << 62, HOUR_NS))
+    _core.windows(YEARS_NS, kept)  # none ends by itself
     try:
-        yield lambda: _core.end_window(next(ends))
+        yield lambda: _core.end_window(time.time_ns())
     finally:
         queryprof.uninstall()
 
@@ -118,7 +117,7 @@ def test_the_call_after_a_border_is_the_next_windows() -> None:
     """Whatever came before is a part; that call alone goes on."""
     connection = sqlite3.connect(":memory:")
     with recorded():
-        _core.windows(1, 0)  # every turn is at a border
+        _core.windows(1, 48)  # every turn is at a border
         executed = 0
         while not parts():
             execute(connection)
@@ -145,11 +144,12 @@ def test_a_window_ends_when_it_last_did_something() -> None:
     """An idle time belongs to no window: the next begins at its border, not at the next call."""
     connection = sqlite3.connect(":memory:")
     idle_ns = 50_000_000
-    with recorded() as border:
+    with recorded():
         execute(connection)
         last_ns = time.time_ns()
         time.sleep(idle_ns / 1e9)
-        border()
+        _core.windows(HOUR_NS, 48)
+        _core.end_window(time.time_ns() + HOUR_NS)
         with opened_region(str(parts()[0])) as part:
             assert int(part["turn_unix_ns"]) < last_ns + idle_ns / 2
         header = Region(_core.region())
@@ -256,9 +256,10 @@ OTHERS = ((1, ""), (2, ".new"))
 
 def test_a_clock_that_is_set_back_ends_the_window() -> None:
     connection = sqlite3.connect(":memory:")
-    with recorded() as border:
+    with recorded():
         execute(connection)
-        border()  # an hour from now: from here on the clock is before the window
+        _core.windows(HOUR_NS, 48)
+        _core.end_window(time.time_ns() + HOUR_NS)  # from here on the clock is before the window
         while len(parts()) < 2:
             execute(connection)
         with opened_region(str(parts()[1])) as part:
@@ -313,8 +314,9 @@ def test_a_killed_process(queryprof: Run) -> None:
         profile = read_profile("x.qprof")
         assert by_operation(profile)[ONE] == 10
         assert not profile.processes[0].clean_end
-        assert len(parts()) == 1
-        assert len(regions_of(str(Path("x.qprof").resolve()))) == 1
+        assert len(list(Path().glob("x.qprof.*-*.live"))) == 1
+    assert not regions_of(str(Path("x.qprof").resolve()))  # it is on the disk now, once
+    assert len(list(Path().glob("x.qprof.*.live"))) == 2
     assert "was ended by a signal" in " ".join(queryprof("report", "x.qprof").stdout.split())
 
 

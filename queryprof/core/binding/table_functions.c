@@ -114,7 +114,12 @@ static PyObject *windows(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "LI:windows", &length_ns, &kept) || !qp_require_recording()) {
         return NULL;
     }
-    qp_windows_of(length_ns, kept);
+    return qp_windows_of(length_ns, kept) ? Py_NewRef(Py_None) : PyErr_NoMemory();
+}
+
+static PyObject *hold_windows(PyObject *Py_UNUSED(module), PyObject *is_held)
+{
+    qp_windows_hold(is_held == Py_True);
     Py_RETURN_NONE;
 }
 
@@ -133,7 +138,8 @@ static PyObject *write_last_part(PyObject *Py_UNUSED(module), PyObject *Py_UNUSE
     if (!qp_require_recording()) {
         return NULL;
     }
-    if (qp_part_write_last(qp_windows_kept())) {
+    qp_windows_remove_oldest(true);
+    if (qp_part_write_last()) {
         Py_RETURN_NONE;
     }
     errno = qp_part_error();
@@ -189,6 +195,7 @@ PyMethodDef qp_table_functions[] = {
     {"make_region", make_region, METH_NOARGS, NULL},
     {"end_part", end_part, METH_NOARGS, NULL},
     {"windows", windows, METH_VARARGS, NULL},
+    {"hold_windows", hold_windows, METH_O, NULL},
     {"end_window", end_window, METH_O, NULL},
     {"write_last_part", write_last_part, METH_NOARGS, NULL},
     {"end_region", end_region, METH_NOARGS, NULL},

@@ -1,24 +1,44 @@
 #include "calls/carry_over.h"
 
+#include <string.h>
+
 #include "calls/executions.h"
 #include "counters/readings.h"
 #include "runtime/compiler.h"
+#include "runtime/index.h"
 
-enum { MOST_RUNNING = 512 }; /* those beyond are counted with their time so far */
+enum { SLOTS = 8192, MOST_RUNNING = SLOTS / 2 }; /* keys: as many executions are kept */
 
+/* The keys of statements that may go on, by their hash. */
 static struct {
-    qp_key keys[MOST_RUNNING];
+    qp_key keys[SLOTS];
+    bool is_used[SLOTS];
     int count;
 } running;
 
+/* The slot of a key: its own, or the free one for it. */
+static uint32_t slot_of(const qp_key *key)
+{
+    uint32_t slot = (uint32_t)qp_hash_bytes((const char *)key, sizeof *key) % SLOTS;
+    while (running.is_used[slot] && !qp_same_key(&running.keys[slot], key)) {
+        slot = (slot + 1) % SLOTS;
+    }
+    return slot;
+}
+
+static void note_running(const qp_key *key)
+{
+    uint32_t slot = slot_of(key);
+    if (!running.is_used[slot] && running.count < MOST_RUNNING) {
+        running.keys[slot] = *key;
+        running.is_used[slot] = true;
+        running.count++;
+    }
+}
+
 static bool runs(const qp_key *key)
 {
-    for (int i = 0; i < running.count; i++) {
-        if (qp_same_key(&running.keys[i], key)) {
-            return true;
-        }
-    }
-    return false;
+    return running.is_used[slot_of(key)];
 }
 
 static bool is_settled(const qp_execution *e)
@@ -54,7 +74,9 @@ static void put_in(qp_execution *e)
 
 void qp_executions_take_out(void)
 {
-    running.count = qp_counters_running(running.keys, MOST_RUNNING);
+    memset(running.is_used, 0, sizeof running.is_used);
+    running.count = 0;
+    qp_counters_running(note_running);
     qp_executions_visit(take_out);
 }
 

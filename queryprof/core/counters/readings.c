@@ -50,35 +50,37 @@ void qp_counters_flush(void)
     }
 }
 
-static struct {
-    qp_key *keys; /* borrowed from the caller of qp_counters_running */
-    int room;
-    int count;
-} running;
+static void (*note_key)(const qp_key *key);
 
 static void note_if_it_runs(qp_traced_connection *t, qp_counted_statement *s)
 {
-    if (!s->transient && running.count < running.room && t->sqlite->stmt_busy(s->statement)) {
-        running.keys[running.count++] = s->key;
+    if (!s->transient && t->sqlite->stmt_busy(s->statement)) {
+        note_key(&s->key);
+    }
+}
+
+/* Without the mutex the key may be of two halves, of different statements: then it is none's. */
+static void note_if_it_may(qp_traced_connection *Py_UNUSED(t), qp_counted_statement *s)
+{
+    if (s->held) {
+        qp_key key = s->key;
+        note_key(&key);
     }
 }
 
 static void note_running(qp_traced_connection *t)
 {
     void *mutex = enter(t);
+    qp_traced_statements_visit(t, mutex ? note_if_it_runs : note_if_it_may);
     if (mutex) {
-        qp_traced_statements_visit(t, note_if_it_runs);
         t->sqlite->mutex_leave(mutex);
     }
 }
 
-int qp_counters_running(qp_key *keys, int room)
+void qp_counters_running(void (*note)(const qp_key *key))
 {
-    running.keys = keys;
-    running.room = room;
-    running.count = 0;
+    note_key = note;
     if (qp_counting.is_on) {
         qp_traced_connections_visit(note_running);
     }
-    return running.count;
 }

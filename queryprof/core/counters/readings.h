@@ -7,7 +7,7 @@
 /* Adds all counters so far to the aggregates; busy connections are left for the next time. */
 void qp_counters_flush(void);
 
-/* The keys of statements that SQLite still runs, `room` of them at the most; returns how many.
- * Those of busy connections, and of drivers whose statements may be finalized at any time, are not
- * known. */
-int qp_counters_running(qp_key *keys, int room);
+/* Calls `note` for the key of each statement that SQLite still runs, or that it may: of a
+ * connection that another thread uses. Statements that may be finalized at any time (of drivers
+ * other than sqlite3) are not known. */
+void qp_counters_running(void (*note)(const qp_key *key));

@@ -39,7 +39,7 @@ typedef struct {
      * emptied: they differ only in between. */
     uint32_t part_begun;
     uint32_t part_ended;
-    uint32_t lost_windows; /* parts that were removed, to keep no more than was set */
+    uint32_t lost_windows; /* that were removed, to keep no more than was set */
     int64_t window_ns;     /* 0: the recording has no windows */
     int64_t part_start_unix_ns;
     uint32_t counts[QP_TABLES];

@@ -44,7 +44,15 @@
 #include "threads/thread_usage.h"
 #include "threads/threads.h"
 
+enum { SLACK = 16 }; /* of a window: that part of its length its timeline begins before it */
+
 static uint32_t recordings;
+
+/* What the parts before the present one have of figures that are counted from the start on. */
+static struct {
+    int64_t own_ticks;
+    uint64_t lost_counters;
+} before_part;
 
 /* Writes the figures of the whole recording so far to the header. */
 static void write_head(void)
@@ -53,9 +61,9 @@ static void write_head(void)
     qp_head->base_ticks = qp_clock.base_ticks;
     qp_head->base_unix_ns = qp_clock.base_unix_ns;
     qp_head->turn_unix_ns = qp_clock_unix_ns(qp_clock_ticks());
-    qp_head->lost_counters = qp_counters_lost();
+    qp_head->lost_counters = qp_counters_lost() - before_part.lost_counters;
     qp_head->unseen_files = qp_counters_unseen_files();
-    qp_head->own_ns = qp_clock_ns(qp_own_ticks);
+    qp_head->own_ns = qp_clock_ns(qp_own_ticks - before_part.own_ticks);
 }
 
 /* The code objects are a cache: it is emptied before it is full. */
@@ -106,7 +114,7 @@ static bool turn(uint64_t now_ticks)
     qp_region_share_again();
     qp_written_leave_out(before);
     qp_own_ticks += qp_clock_elapsed(now_ticks, qp_clock_ticks());
-    qp_head->own_ns = qp_clock_ns(qp_own_ticks);
+    qp_head->own_ns = qp_clock_ns(qp_own_ticks - before_part.own_ticks);
     if (qp_aggregates_nearly_full() && !cannot_write) {
         cannot_write = !qp_recorder_end_part();
     }
@@ -118,11 +126,13 @@ static bool turn(uint64_t now_ticks)
 static void begin(void)
 {
     qp_own_begin();
+    before_part.own_ticks = 0;
+    before_part.lost_counters = qp_counters_lost();
     write_head();
     qp_rows_clear(QP_HELD_ROWS);
     qp_rows_add(QP_HELD_ROWS, QP_HELD); /* where there is no room, what is held now is unknown */
     qp_head->start_unix_ns = qp_head->turn_unix_ns;
-    qp_window_begin(qp_head->start_unix_ns, false);
+    qp_window_continue(qp_head->start_unix_ns);
     qp_recording = ++recordings;
     cannot_write = has_complained = false;
     qp_turn_start(turn);
@@ -209,8 +219,11 @@ static void forget_sums(void)
     qp_spans_clear();
     qp_thread_usage_clear();
     qp_histograms_clear();
-    qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
-    qp_head->folded_statements = qp_head->folded_calls = 0;
+    /* Also for the time before, of calls that are in progress. */
+    qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()) - qp_head->window_ns / SLACK);
+    qp_head->folded_statements = qp_head->folded_calls = qp_head->unasked_plans = 0;
+    before_part.own_ticks = qp_own_ticks;
+    before_part.lost_counters = qp_counters_lost();
 }
 
 void qp_recorder_clear(void)
@@ -266,17 +279,21 @@ void qp_recorder_flush_last(void)
 /* Writes the part of what is flushed, and empties the sums. */
 static bool end_part(bool carries_over)
 {
+    uint32_t recording = qp_recording;
+    if (!qp_changes_seal() ||
+        qp_recording != recording) { /* the program's code ran, and ended it */
+        PyErr_Clear();
+        return false;
+    }
     if (carries_over) {
         qp_executions_take_out();
     }
     qp_written before = qp_written_so_far;
-    bool is_written = qp_changes_seal() && qp_part_begin(qp_windows_kept());
+    bool is_written = qp_part_begin();
     qp_written_leave_out(before);
     if (is_written) {
         qp_checkpoint_restart();
         forget_sums();
-    } else {
-        PyErr_Clear();
     }
     if (carries_over) {
         qp_executions_put_in();
@@ -287,31 +304,38 @@ static bool end_part(bool carries_over)
 
 bool qp_recorder_end_part(void)
 {
+    uint32_t recording = qp_recording;
     qp_recorder_flush_last();
-    bool is_written = end_part(false);
+    bool is_written = qp_recording == recording && end_part(false);
     if (is_written) {
-        qp_window_begin(qp_clock_unix_ns(qp_clock_ticks()), false);
+        qp_window_continue(qp_clock_unix_ns(qp_clock_ticks()));
     }
     return is_written;
 }
 
 void qp_recorder_end_window(int64_t unix_ns)
 {
+    uint32_t recording = qp_recording;
     int64_t last_unix_ns = qp_head->turn_unix_ns;
     qp_library_calls_flush();
     flush(false);                         /* locks that are held are counted where they end */
     qp_head->turn_unix_ns = last_unix_ns; /* the window ends when it last did something */
-    if (end_part(true)) {
+    bool is_written = qp_recording == recording && end_part(true);
+    if (qp_recording != recording) {
+        return;
+    }
+    if (is_written) {
         qp_clock_follow(unix_ns);
-        qp_window_begin(unix_ns, true);
+        qp_window_begin(unix_ns);
         cannot_write = false;
-    } else {
-        qp_window_go_on(unix_ns);
-        if (!has_complained) {
-            qp_complain("a window is not written: %s; what it has is kept for the next one",
-                        strerror(qp_part_error()));
-        }
-        has_complained = true;
+        write_head();
+        return;
     }
     write_head();
+    qp_window_go_on(unix_ns);
+    if (!has_complained) {
+        has_complained = true;
+        qp_complain("a window is not written: %s; what it has is kept for the next one",
+                    strerror(qp_part_error()));
+    }
 }

@@ -1,11 +1,17 @@
 #include "recording/windows.h"
 
 #include "memory/region.h"
+#include "runtime/allocation.h"
+#include "sharing/parts.h"
 
 static struct {
     int64_t length_ns; /* 0: there are none */
     int64_t end_unix_ns;
     uint32_t kept;
+    uint32_t present;      /* the number of the present one, from 0 on */
+    uint32_t oldest;       /* of those that were not removed */
+    uint32_t *first_parts; /* owned: the first part of each of the last ones, kept + 1 of them */
+    bool is_held;
 } windows;
 
 static int64_t border_before(int64_t unix_ns)
@@ -13,17 +19,31 @@ static int64_t border_before(int64_t unix_ns)
     return unix_ns - unix_ns % windows.length_ns;
 }
 
-void qp_windows_of(int64_t length_ns, uint32_t kept)
+static uint32_t *first_part_of(uint32_t window)
 {
-    windows.length_ns = length_ns;
-    windows.kept = length_ns ? kept : 0;
-    qp_head->window_ns = length_ns;
-    qp_window_go_on(qp_head->part_start_unix_ns);
+    return &windows.first_parts[window % (windows.kept + 1)];
 }
 
-uint32_t qp_windows_kept(void)
+bool qp_windows_of(int64_t length_ns, uint32_t kept)
 {
-    return windows.kept;
+    qp_release(windows.first_parts);
+    windows.first_parts = length_ns ? qp_allocate(kept + 1, sizeof *windows.first_parts) : NULL;
+    windows.length_ns = windows.first_parts ? length_ns : 0;
+    windows.kept = kept;
+    windows.present = windows.oldest = 0;
+    windows.is_held = false;
+    qp_head->window_ns = windows.length_ns;
+    qp_head->lost_windows = 0;
+    if (windows.length_ns) {
+        *first_part_of(0) = qp_parts_next();
+        qp_window_go_on(qp_head->part_start_unix_ns);
+    }
+    return !length_ns || windows.length_ns;
+}
+
+void qp_windows_hold(bool is_held)
+{
+    windows.is_held = is_held;
 }
 
 bool qp_window_is_over(int64_t unix_ns)
@@ -31,11 +51,22 @@ bool qp_window_is_over(int64_t unix_ns)
     return unix_ns >= windows.end_unix_ns || unix_ns < qp_head->part_start_unix_ns;
 }
 
-void qp_window_begin(int64_t unix_ns, bool at_border)
+void qp_window_continue(int64_t unix_ns)
 {
-    bool has_border = at_border && windows.length_ns;
-    qp_head->part_start_unix_ns = has_border ? border_before(unix_ns) : unix_ns;
+    qp_head->part_start_unix_ns = unix_ns;
+}
+
+void qp_window_begin(int64_t unix_ns)
+{
+    int64_t border = windows.length_ns ? border_before(unix_ns) : unix_ns;
+    bool is_ended_early =
+        border <= qp_head->part_start_unix_ns && qp_head->part_start_unix_ns <= unix_ns;
+    qp_head->part_start_unix_ns = is_ended_early ? unix_ns : border;
     qp_window_go_on(unix_ns);
+    if (windows.length_ns) {
+        *first_part_of(++windows.present) = qp_parts_next();
+        qp_windows_remove_oldest(false);
+    }
 }
 
 void qp_window_go_on(int64_t unix_ns)
@@ -43,4 +74,17 @@ void qp_window_go_on(int64_t unix_ns)
     if (windows.length_ns) {
         windows.end_unix_ns = border_before(unix_ns) + windows.length_ns;
     }
+}
+
+void qp_windows_remove_oldest(bool has_ended)
+{
+    uint32_t ended = windows.present + has_ended;
+    uint32_t oldest = ended > windows.kept ? ended - windows.kept : 0;
+    if (!windows.length_ns || windows.is_held || oldest <= windows.oldest) {
+        return;
+    }
+    if (qp_parts_remove_before(*first_part_of(oldest))) {
+        qp_head->lost_windows += oldest - windows.oldest;
+    }
+    windows.oldest = oldest;
 }

@@ -25,6 +25,7 @@ static struct {
     bool if_own;
     bool is_made;
     bool is_busy;   /* a thread is copying */
+    bool restarts;  /* what it copies is in a part: the copy goes when that thread is back */
     int table;      /* that is being copied; QP_TABLES: none, the next copy begins */
     size_t at;      /* in its rows */
     uint64_t ticks; /* when the current copy began */
@@ -47,7 +48,7 @@ void qp_checkpoint_to(const char *path, double interval_s, bool if_own)
 void qp_checkpoint_after_fork(void)
 {
     copy.path[0] = 0;
-    copy.is_busy = false;
+    copy.is_busy = copy.restarts = false;
 }
 
 #ifdef __linux__
@@ -107,7 +108,11 @@ static size_t bytes_in_use(void)
 
 void qp_checkpoint_restart(void)
 {
-    if (copy.is_made && !copy.is_busy) {
+    copy.restarts = copy.is_busy;
+    if (copy.is_busy) {
+        return;
+    }
+    if (copy.is_made) {
         unlink(copy.path);
     }
     copy.is_made = false;
@@ -168,6 +173,9 @@ void qp_checkpoint_turn(void)
     copy_some(budget);
     PyEval_RestoreThread(released);
     copy.is_busy = false;
+    if (copy.restarts) {
+        qp_checkpoint_restart();
+    }
     if (!qp_recording && copy.is_made) { /* it has ended */
         unlink(copy.path);
         copy.is_made = false;

@@ -16,6 +16,7 @@
 static struct {
     char prefix[QP_SHARED_PATH_BYTES];
     uint32_t count; /* the number of the last one */
+    uint32_t first; /* the number of the first that was not removed */
     int error;
 } parts;
 
@@ -25,6 +26,13 @@ void qp_parts_in(const char *prefix)
     bool fits = bytes <= sizeof parts.prefix;
     memcpy(parts.prefix, fits ? prefix : "", fits ? bytes : 1);
     parts.count = 0;
+    parts.first = 1;
+    qp_head->part_begun = qp_head->part_ended = 0;
+}
+
+uint32_t qp_parts_next(void)
+{
+    return parts.count + 1;
 }
 
 void qp_part_end(void)
@@ -55,20 +63,7 @@ static bool write_field(int file, const uint32_t *value, size_t at)
     return qp_write_at(file, (const char *)value, sizeof *value, (off_t)at);
 }
 
-/* Removes the part that is one too many, and counts it; last: nothing is lost unless the new one is
- * whole. */
-static bool remove_oldest(int file, uint32_t number, uint32_t kept)
-{
-    char path[PART_PATH_BYTES];
-    part_path(path, number - kept);
-    if (!kept || number <= kept || unlink(path) != 0) {
-        return true; /* another process has taken it */
-    }
-    qp_head->lost_windows++;
-    return write_field(file, &qp_head->lost_windows, offsetof(qp_header, lost_windows));
-}
-
-static bool write_part(const char *path, qp_region_state state, uint32_t number, uint32_t kept)
+static bool write_part(const char *path, qp_region_state state)
 {
     const uint32_t its_state = state;
     int flags = O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY;
@@ -78,8 +73,7 @@ static bool write_part(const char *path, qp_region_state state, uint32_t number,
         return false;
     }
     bool written = fchmod(file, 0600) == 0 && qp_region_write(file) &&
-                   write_field(file, &its_state, offsetof(qp_header, state)) &&
-                   remove_oldest(file, number, kept);
+                   write_field(file, &its_state, offsetof(qp_header, state));
     int error = errno;
     if (close(file) != 0 || !written) {
         unlink(path);
@@ -97,7 +91,8 @@ static bool name_part(const char *unfinished, const char *path)
     if (syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, NO_REPLACE) == 0) {
         return true;
     }
-    if (errno != EINVAL && errno != ENOSYS) { /* the file system cannot do that */
+    if (errno != EINVAL && errno != ENOSYS && errno != EPERM) { /* neither the file system nor a
+                                                                 * sandbox refuses it */
         return false;
     }
 #endif
@@ -105,15 +100,15 @@ static bool name_part(const char *unfinished, const char *path)
 }
 
 /* Writes a part with the next number whose name is free. */
-static bool write_next_part(qp_region_state state, uint32_t kept)
+static bool write_next_part(qp_region_state state)
 {
     char path[PART_PATH_BYTES], unfinished[PART_PATH_BYTES + 8];
     parts.error = parts.prefix[0] ? EEXIST : ENAMETOOLONG;
     for (int tries = 0; parts.error == EEXIST && tries < NAME_TRIES; tries++) {
-        uint32_t number = parts.count + 1;
+        uint32_t number = parts.count + 1, before = qp_head->part_begun;
         part_path(path, number);
         snprintf(unfinished, sizeof unfinished, "%s.new", path);
-        if (write_part(unfinished, state, number, kept)) {
+        if (write_part(unfinished, state)) {
             /* First: with its name the part counts. */
             qp_release_store(&qp_head->part_begun, number);
             if (name_part(unfinished, path)) {
@@ -123,7 +118,7 @@ static bool write_next_part(qp_region_state state, uint32_t kept)
             }
             parts.error = errno;
             unlink(unfinished);
-            qp_part_end();
+            qp_release_store(&qp_head->part_begun, before);
         } else {
             parts.error = errno;
         }
@@ -132,25 +127,40 @@ static bool write_next_part(qp_region_state state, uint32_t kept)
     return false;
 }
 
-bool qp_part_begin(uint32_t kept)
+bool qp_part_begin(void)
 {
-    return write_next_part(QP_REGION_PART, kept);
+    return write_next_part(QP_REGION_PART);
 }
 
-bool qp_part_write_last(uint32_t kept)
+bool qp_part_write_last(void)
 {
-    return write_next_part(QP_REGION_ENDED, kept);
+    return write_next_part(QP_REGION_ENDED);
+}
+
+bool qp_parts_remove_before(uint32_t number)
+{
+    bool any = false;
+    for (; parts.first < number; parts.first++) {
+        char path[PART_PATH_BYTES];
+        part_path(path, parts.first);
+        any = unlink(path) == 0 || any;
+    }
+    return any;
 }
 #else
-bool qp_part_begin(uint32_t kept)
+bool qp_part_begin(void)
 {
-    (void)kept;
     return false;
 }
 
-bool qp_part_write_last(uint32_t kept)
+bool qp_part_write_last(void)
 {
-    (void)kept;
+    return false;
+}
+
+bool qp_parts_remove_before(uint32_t number)
+{
+    (void)number;
     return false;
 }
 #endif
