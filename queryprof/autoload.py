@@ -233,7 +233,7 @@ def _hand_on_roots() -> None:
         os.environ[ROOTS_VARIABLE] = os.pathsep.join([*known, *new])
 
 
-def _path(value: str, replaces: bool) -> str:
+def _path(value: str, replaces: bool = True) -> str:
     """The trace of this process. The first process gets the plain path, others their own."""
     pid = os.getpid()
     if _is_directory(value):

@@ -127,7 +127,7 @@ class Engine:
         comment, _, rest = asked.partition("\nWITH ")
         tables = [self._table(table.name) for table in FLEET_TABLES if _reads(rest, table.name)]
         if _reads(rest, "duration"):
-            tables.append(f"duration AS (\n    {DURATION}\n)")
+            tables.append(f"duration AS NOT MATERIALIZED (\n    {DURATION}\n)")
         return f"{comment}\nWITH {', '.join(tables)},\n{rest}"
 
     def _table(self, name: str) -> str:
@@ -143,7 +143,7 @@ class Engine:
                 f"CAST(NULL AS {kind}) AS {one}" for one, kind in [*columns, *PARTITIONS.items()]
             ]
             source = f"(SELECT {', '.join(nulls)} WHERE false)"
-        return f"{name} AS (\n    SELECT {IN_UTC} FROM {source}\n    WHERE {SELECTION}\n)"
+        return f"{name} AS NOT MATERIALIZED (\n    SELECT {IN_UTC} FROM {source}\n    WHERE {SELECTION}\n)"
 
     def refuse_nothing(self, selection: Selection) -> None:
         """Raises TraceError: nothing is selected; the names that there are are listed."""
