@@ -10,12 +10,12 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 NEW_PYTHONS := 3.14 3.15
 PAGE := queryprof/report/html/page
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
-NIGHTLY := lint package wheels demo test test-slow test-steady sanitize coverage compat site docs bench-check bench bench-gains \
+NIGHTLY := lint package wheels demo test test-slow test-steady sanitize coverage compat site docs bench-check bench bench-gains bench-fleet \
            responsiveness offloading searches
 NIGHTLY_LOGS := .nox/nightly
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
-.PHONY: help venv demo test test-slow test-steady package wheels picture bench bench-check bench-gains bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
+.PHONY: help venv demo test test-slow test-steady package wheels picture bench bench-check bench-gains bench-fleet bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
         test-new-pythons test-arm64 nightly clean
 
 help:
@@ -120,6 +120,9 @@ bench-gains: $(BIN)/queryprof ## what findings say that a fix wins, beside what 
 
 bench-check: $(BIN)/queryprof ## fails when a call or a step takes more instructions than is kept (valgrind; a minute)
 	$(BIN)/python benchmarks/instructions.py
+
+bench-fleet: $(BIN)/queryprof ## what windows, Parquet files and questions about 13 million sums cost (three minutes)
+	$(BIN)/python benchmarks/fleet.py
 
 bench-pythons: $(BIN)/queryprof ## what recording costs on each CPython from 3.11 to 3.15 (as root)
 	$(BIN)/python -m nox --session bench -- $(POINT_SELECT)

@@ -1,0 +1,189 @@
+"""What a fleet costs: windows, Parquet files and questions, each beside its limit: `make bench-fleet`.
+
+A service of 150 statements in 40 requests and four threads is recorded; its trace is exported a
+hundred times, and DuckDB makes a fleet of HOSTS x DAYS of it. CPU time and the largest memory are
+those of the command, in a process of its own.
+
+    python benchmarks/fleet.py [HOSTS DAYS]     [default: 1000 30]
+
+Exit status 1: something is beyond its limit.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+
+QUERYPROF = Path(sys.executable).with_name("queryprof")
+TRACES = 100
+SERVICE = """
+import random, sqlite3, sys, threading
+import queryprof
+chance = random.Random(7)
+TABLES = [f"t{n}" for n in range(12)]
+body = ["import random, queryprof"]
+for request in range(40):
+    body.append(f"def request_{request}(db):")
+    body.append(f"    with queryprof.span('GET /{request}'):")
+    for place in range(chance.randint(3, 5)):
+        table, column = chance.choice(TABLES), chance.choice("abc")
+        kind = ["id = ?", "a = ?", "b = ? ORDER BY c LIMIT 20", "c = ? LIMIT 5"][chance.randrange(4)]
+        sql = f"SELECT id, {column} AS x{chr(97 + request % 26)}{request // 26 * 'z'}{'y' * place} FROM {table} WHERE {kind}"
+        body.append(f"        db.execute({sql!r}, (random.randrange(900),)).fetchall()")
+    body.append("        db.commit()")
+exec(compile("\\n".join(body), "requests.py", "exec"), requests := {})
+db = sqlite3.connect("service.db"); db.execute("PRAGMA journal_mode=WAL")
+for table in TABLES:
+    db.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, a, b, c)")
+    db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?)", [(i, i, i % 50, i % 7) for i in range(1000)])
+db.commit()
+def work(number):
+    own = sqlite3.connect("service.db")
+    draws = random.Random(number)
+    for _ in range(200):
+        requests[f"request_{draws.randrange(40)}"](own)
+    own.close()
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+BORDERS = """
+import os, sqlite3, statistics, sys, time
+import queryprof
+from queryprof.core import _core
+sums = int(sys.argv[1])
+queryprof.install("b.qprof", window="1d")
+connection = sqlite3.connect(":memory:")
+took = []
+for _ in range(12):
+    for number in range(sums // 2):  # an execution and a fetch each
+        name = "".join(chr(97 + int(digit)) for digit in str(number))
+        connection.execute(f"SELECT 1 AS {name}").fetchone()
+    start = time.perf_counter()
+    _core.end_window(time.time_ns())
+    took.append((time.perf_counter() - start) * 1e3)
+print(statistics.median(took))
+os._exit(0)
+"""
+QUESTIONS = {
+    "the vital few": (),
+    "by host": ("--by", "host"),
+    "compare": ("--compare", "1", "2"),
+    "outliers": ("--outliers",),
+    "trend": ("--trend",),
+    "plans": ("--plans",),
+}
+QUESTION_S, QUESTION_MB = 8.0, 600.0
+
+
+def measured(*command: object, status: tuple[int, ...] = (0,)) -> tuple[float, float]:
+    """CPU seconds, and the largest memory in MB, of a command."""
+    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL)
+    _, code, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(code)
+    if process.returncode not in status:
+        raise SystemExit(f"{command[1]} ended with {process.returncode}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def bytes_below(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def make_fleet(base: Path, out: Path, hosts: int, days: int) -> int:
+    """A file a day: each host's times are a little different; returns how many rows."""
+    (one,) = base.glob("aggregate/*/*/*.parquet")
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    described = connection.execute(
+        "DESCRIBE SELECT * FROM read_parquet($one, hive_partitioning = false)", {"one": str(one)}
+    ).fetchall()
+
+    def column(name: str, day: int) -> str:
+        if name == "version":
+            return f"'{2 if day >= days - 3 else 1}' AS version"
+        if name == "host":
+            return "'web-' || h AS host"
+        if name in ("window_start", "window_end"):
+            at = day + (name == "window_end")
+            return f"TIMESTAMPTZ '2026-10-01 00:00:00+00' + to_days({at}) AS {name}"
+        return f"CAST({name} * k AS BIGINT) AS {name}" if name.endswith("_ns") else name
+
+    rows = 0
+    for day in range(days):
+        date = time.strftime("%Y-%m-%d", time.gmtime(1_790_812_800 + 86_400 * day))
+        folder = out / "aggregate" / "service=shop" / f"date={date}"
+        folder.mkdir(parents=True)
+        columns = ", ".join(column(name, day) for name, *_ in described)
+        connection.execute(
+            f"COPY (SELECT {columns} FROM read_parquet('{one}', hive_partitioning = false),"
+            f" (SELECT h, 1 + 0.1 * random() AS k FROM range({hosts}) AS r(h))"
+            " ORDER BY statement_id, path, operation, version, host)"
+            f" TO '{folder}/day.parquet' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 100000,"
+            " KV_METADATA {'queryprof.schema': '1', 'queryprof.processes': '[]'})"
+        )
+        (count,) = connection.execute(
+            f"SELECT count(*) FROM read_parquet('{folder}/day.parquet')"
+        ).fetchall()[0]
+        rows += count
+    connection.close()
+    return rows
+
+
+def figures(folder: Path, hosts: int, days: int) -> Iterator[tuple[str, float, float, str]]:
+    """What is measured: its name, the figure, the limit, the unit."""
+    for sums, limit in ((1_709, 1.5), (15_000, 3.0)):
+        found = subprocess.run(
+            [sys.executable, "-c", BORDERS, str(sums)],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=folder,
+        )
+        yield f"border of a window, {sums:,} sums", float(found.stdout), limit, "ms"
+    (folder / "service.py").write_text(SERVICE)
+    subprocess.run(
+        [QUERYPROF, "run", "--no-report", "-o", "service.qprof", "service.py"],
+        check=True,
+        cwd=folder,
+    )
+    trace = folder / "service.qprof"
+    (folder / "many").mkdir()
+    for number in range(TRACES):
+        shutil.copy(trace, folder / "many" / f"{number}.qprof")
+    cpu_s, memory = measured(
+        QUERYPROF, "export", "--format", "parquet", "-o", folder / "base", folder / "many"
+    )
+    yield f"export of {TRACES} traces", cpu_s, 8.0, "s CPU"
+    yield "its memory", memory, 200.0, "MB"
+    share = bytes_below(folder / "base") / trace.stat().st_size
+    yield "size of the files, of the trace's", 100 * share, 10.0, "%"
+    rows = make_fleet(folder / "base", folder / "fleet", hosts, days)
+    for name, options in QUESTIONS.items():
+        cpu_s, memory = measured(QUERYPROF, "fleet", folder / "fleet", *options, status=(0, 1))
+        yield f"{name}, of {rows:,} sums", cpu_s, QUESTION_S, "s CPU"
+        yield "its memory", memory, QUESTION_MB, "MB"
+
+
+def main() -> None:
+    """Prints each figure beside its limit."""
+    hosts, days = map(int, sys.argv[1:3] or ("1000", "30"))
+    beyond = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, figure, limit, unit in figures(Path(folder), hosts, days):
+            beyond += figure > limit
+            mark = "  BEYOND" if figure > limit else ""
+            print(f"{name:48} {figure:9.2f} {unit:6} limit {limit:6g}{mark}", flush=True)
+    sys.exit(1 if beyond else 0)
+
+
+if __name__ == "__main__":
+    main()
