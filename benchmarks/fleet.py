@@ -128,7 +128,7 @@ def make_fleet(base: Path, out: Path, hosts: int, days: int) -> int:
             f" (SELECT h, 1 + 0.1 * random() AS k FROM range({hosts}) AS r(h))"
             " ORDER BY statement_id, path, operation, version, host)"
             f" TO '{folder}/day.parquet' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 100000,"
-            " KV_METADATA {'queryprof.schema': '1', 'queryprof.processes': '[]'})"
+            " KV_METADATA {'queryprof.schema': '1', 'queryprof.service': 'shop'})"
         )
         (count,) = connection.execute(
             f"SELECT count(*) FROM read_parquet('{folder}/day.parquet')"

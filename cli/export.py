@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from queryprof.model import Profile
 
 PARQUET = "parquet"
 SUFFIXES = {
@@ -68,7 +74,7 @@ def export(
         raise click.UsageError("--stacks goes with pstats, speedscope and collapsed")
     names = (service, version, environment)
     if form == PARQUET:
-        if output in (None, "-") or top is not None or force:
+        if output in (None, "-", "") or top is not None or force:
             raise click.UsageError("--format parquet goes with -o DIRECTORY, and not with --top")
         sys.exit(_export_parquet(files, str(output), names, anonymize))
     if anonymize or any(names):
@@ -91,32 +97,52 @@ def _export_parquet(
     from queryprof.cli.progress import progress
     from queryprof.collect.given_traces import traces_of
     from queryprof.collect.reader import read_windows
-    from queryprof.errors import QueryprofError, TraceError
     from queryprof.fleet.flat import Given, host_windows
 
     with fleet_extra():
         from queryprof.fleet import parquet_files
     parquet_files.refuse_other_schema(directory)
-    traces = [trace for one in given for trace in traces_of(one)]
-    written, left_out = 0, 0
+    left_out: list[str] = []
+    traces: list[str] = []
+    for one in given:
+        with _named_if_left_out(left_out):
+            traces += traces_of(one)
+    written = 0
     with progress("exporting", len(traces)) as step:
         for path in traces:
-            try:
+            with _named_if_left_out(left_out):
                 for profile in read_windows(path):
-                    if profile.running:
-                        raise TraceError(f"{path}: a process of it still runs")
-                    if not profile.aggregates:
-                        raise TraceError(f"{path}: has no calls")
-                    for window in host_windows(profile, Given(*names, is_anonymous)):
-                        written += len(parquet_files.write(directory, window))
-            except parquet_files.CannotWriteError:
-                raise
-            except QueryprofError as error:
-                left_out += 1
-                print_message(f"left out: {error}")
+                    _refuse_what_says_nothing(path, profile)
+                    windows = host_windows(profile, Given(*names, is_anonymous))
+                    written += sum(len(parquet_files.write(directory, one)) for one in windows)
+                    if any(one.is_shared for one in windows):
+                        print_message(f"{path}: {parquet_files.SHARED}")
             step()
     print_message(f"{counted(written, 'file')} written to {directory}")
     return 1 if left_out else 0
+
+
+@contextmanager
+def _named_if_left_out(left_out: list[str]) -> Iterator[None]:
+    """What cannot be read is named, and the rest goes on; not where nothing can be written."""
+    from queryprof.cli.output import print_message
+    from queryprof.errors import TraceError
+
+    try:
+        yield
+    except TraceError as error:
+        left_out.append(str(error))
+        print_message(f"left out: {error}")
+
+
+def _refuse_what_says_nothing(path: str, profile: Profile) -> None:
+    """Raises TraceError: it is not at its end, or empty."""
+    from queryprof.errors import TraceError
+
+    if profile.running:
+        raise TraceError(f"{path}: a process of it still runs")
+    if not profile.aggregates:
+        raise TraceError(f"{path}: has no calls")
 
 
 def _export_file(

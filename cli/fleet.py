@@ -28,6 +28,7 @@ COMPARED = ("compare", "requests", "new_plans", "new_findings", "new_statements"
 
 PERIODS = {"h": "hours", "d": "days", "w": "weeks"}
 SHOWN = 10
+NOTHING = "Nothing took time in the database"
 TITLES = {
     "outliers": "Hosts on which statements take more than 3 times what they do on the median host",
     "trend": "Statements that got a fifth slower than in the seven days before",
@@ -115,6 +116,8 @@ def fleet(
             click.echo("\n".join(engine.text(name) for name in names).rstrip())
             return
         engine.refuse_nothing(selection)
+        if versions or question:
+            engine.refuse_several(selection)
         with output_to_reader():
             if versions:
                 is_worse = _compare(engine, selection, versions, fail_on, top, form)
@@ -135,19 +138,22 @@ def _opened(places: tuple[str, ...]) -> Iterator[tuple[Engine, list[str]]]:
     from queryprof.collect.reader import read_windows
 
     with fleet_extra():
+        from queryprof.fleet import parquet_files
         from queryprof.fleet.duck import Engine
         from queryprof.fleet.flat import Given, host_windows
-        from queryprof.fleet.parquet_files import write
         from queryprof.fleet.store import read_store
+    shared: set[str] = set()
     directories = [place for place in places if os.path.isdir(place)]
     traces = [one for place in places if place not in directories for one in traces_of(place)]
     with tempfile.TemporaryDirectory(prefix="queryprof-fleet-") as folder:
         for trace in traces:
             for profile in read_windows(trace):
                 for window in host_windows(profile, Given()):
-                    write(folder, window)
+                    parquet_files.write(folder, window)
+                    shared |= {trace} if window.is_shared else set()
         store = read_store([*directories, *([folder] if traces else [])])
         notes = [f"left out: {reason}" for reason in store.left_out]
+        notes += [f"{trace}: {parquet_files.SHARED}" for trace in sorted(shared)]
         if store.repeated:
             windows = counted(store.repeated, "window")
             notes.append(f"{windows} of processes in more than one file: counted with each")
@@ -173,7 +179,8 @@ def _answer(
         if form == "json":
             _print_json(rows)
             return
-        print_cards(_title(rows, by), ranking_cards(rows), rows[0]["all_groups"] - len(rows))
+        more = rows[0]["all_groups"] - len(rows) if rows else 0
+        print_cards(_title(rows, by) if rows else NOTHING, ranking_cards(rows), more)
         return
     rows = engine.answer(question, selection).records()
     if form == "json":
@@ -242,9 +249,11 @@ def _print_comparison(comparison: FleetComparison, worse: dict[str, int], top: i
     verdict = ", ".join(f"{gate} {number:,}" for gate, number in worse.items())
     click.echo()
     click.echo(
-        f"{counted(comparison.same, 'statement')} as before; {comparison.unclear:,} unclear: fewer"
-        f" than 8 hosts with one of the versions"
+        f"{counted(comparison.same, 'statement')} as before; {comparison.unclear:,} unclear: of"
+        " fewer than 8 hosts with one of the versions, or hosts that differ too much"
     )
+    for gate, why in comparison.unknown.items():
+        click.echo(f"not known: {gate}: {why}")
     click.echo(f"worse: {verdict}" if worse else "nothing that was looked at got worse")
 
 

@@ -112,6 +112,7 @@ MAY_IMPORT = {
         "queryprof.model",
         "queryprof.report.places",
         "queryprof.trace",
+        "queryprof.tuning.student",
         "queryprof.version",
     },
     # The findings, with what is looked up for them.

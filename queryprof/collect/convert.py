@@ -18,7 +18,7 @@ from queryprof.region.identity import facts_of, identity_of
 from queryprof.region.pending import aggregate_rows
 from queryprof.region.region import ENDED, RECORDS
 from queryprof.region.region_files import is_living
-from queryprof.trace.declaration import LAST, SUM
+from queryprof.trace.declaration import LAST, MOST, SUM
 from queryprof.trace.tables import TABLE
 
 TYPE_CHECKING = False
@@ -73,7 +73,7 @@ class Conversion:
                 (known,) = self.store.add("process", [row])
                 self._processes[identity] = known
             else:
-                self.store.update("process", known, (SUM, LAST), values)
+                self.store.update("process", known, (SUM, MOST, LAST), values)
             aggregates = aggregate_rows(region)
             region.read_head()  # the names after the sums: of a living process, they may be new
             addition = RegionAddition(self.store, region, known, tuple(facts["operations"]))

@@ -7,9 +7,11 @@ questions' parameters: a service's name is never part of a text of SQL.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from importlib.resources import files as resources
 from itertools import pairwise
+from math import isfinite
 from typing import Any
 
 import duckdb
@@ -29,11 +31,14 @@ from queryprof.fleet.schema import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
     from queryprof.fleet.store import Store
 
+PARAMETER = re.compile(r"\$([a-z_0-9]+)")
+"""In the questions, which are ours."""
+
+SELECTED = ("service", "version", "environment", "host", "since", "until")
 MOST_NAMES = 20
 """Services with their versions that a message lists."""
 
@@ -49,8 +54,6 @@ SQL_TYPES = {
     BUCKETS: "SMALLINT[]",
     COUNTS: "BIGINT[]",
 }
-PARTITIONS = {"service": "VARCHAR", "date": "DATE"}
-
 SELECTION = """(CAST($service AS VARCHAR) IS NULL OR service = $service)
         AND (CAST($version AS VARCHAR) IS NULL OR version = $version)
         AND (CAST($environment AS VARCHAR) IS NULL OR environment = $environment)
@@ -60,7 +63,9 @@ SELECTION = """(CAST($service AS VARCHAR) IS NULL OR service = $service)
 
 IN_UTC = """* REPLACE (
         CAST(window_start AS TIMESTAMP) AS window_start, CAST(window_end AS TIMESTAMP) AS window_end
-    )"""
+    ),
+    CAST(CAST(window_start AS TIMESTAMP) AS DATE) AS date,
+    CAST(floor(epoch(CAST(window_start AS TIMESTAMP)) / 86400) AS INTEGER) AS day_number"""
 
 DURATION = """SELECT service, version, host, window_start, statement_id, site, span, operation,
         unnest(buckets) AS bucket, unnest(executions) AS executions FROM aggregate"""
@@ -103,15 +108,15 @@ class Engine:
     """
 
     def __init__(self, store: Store) -> None:
-        self._files = store.files
+        self._store = store
         self._connection = duckdb.connect(":memory:")
-        paths = [path for some in store.files.values() for path in some]
         for setting, value in (
-            ("allowed_paths", paths),
+            ("allowed_paths", store.paths),
             ("enable_external_access", False),
             ("autoinstall_known_extensions", False),
             ("autoload_known_extensions", False),
             ("memory_limit", f"{int(MEMORY_SHARE * _memory_bytes()) >> 20}MiB"),
+            ("preserve_insertion_order", False),
             ("TimeZone", "UTC"),
             ("lock_configuration", True),
         ):
@@ -131,25 +136,44 @@ class Engine:
         return f"{comment}\nWITH {', '.join(tables)},\n{rest}"
 
     def _table(self, name: str) -> str:
-        if self._files[name]:
-            types = ", ".join(f"'{column}': {kind}" for column, kind in PARTITIONS.items())
-            source = (
-                f"read_parquet(${name}_files, hive_partitioning = true, union_by_name = true,"
-                f" hive_types = {{{types}}})"
-            )
-        else:
-            columns = [(one.name, SQL_TYPES[one.kind]) for one in FLEET_TABLE[name].columns]
-            nulls = [
-                f"CAST(NULL AS {kind}) AS {one}" for one, kind in [*columns, *PARTITIONS.items()]
-            ]
-            source = f"(SELECT {', '.join(nulls)} WHERE false)"
-        return f"{name} AS NOT MATERIALIZED (\n    SELECT {IN_UTC} FROM {source}\n    WHERE {SELECTION}\n)"
+        """One part for each service: its name is a value."""
+        files = [
+            f"SELECT *, ${name}_service_{at} AS service FROM read_parquet(${name}_files_{at},"
+            " union_by_name = true, hive_partitioning = false)"
+            for at in range(len(self._store.files[name]))
+        ]
+        columns = [(one.name, SQL_TYPES[one.kind]) for one in FLEET_TABLE[name].columns]
+        nulls = [
+            f"CAST(NULL AS {kind}) AS {one}" for one, kind in [*columns, ("service", "VARCHAR")]
+        ]
+        source = " UNION ALL ".join(files) or f"SELECT {', '.join(nulls)} WHERE false"
+        return (
+            f"{name} AS NOT MATERIALIZED (\n    SELECT {IN_UTC}\n    FROM ({source})\n"
+            f"    WHERE {SELECTION}\n)"
+        )
+
+    def _values(self, selection: Selection) -> dict[str, object]:
+        found: dict[str, object] = {field: getattr(selection, field) for field in SELECTED}
+        for name, by_service in self._store.files.items():
+            for at, (service, paths) in enumerate(by_service.items()):
+                found[f"{name}_service_{at}"] = service
+                found[f"{name}_files_{at}"] = paths
+        return found
+
+    def refuse_several(self, selection: Selection) -> None:
+        """Raises TraceError: there are several services, and none is selected."""
+        services = [one["service"] for one in self.answer("names", selection).records()]
+        if len(set(services)) > 1:
+            listed = ", ".join(dict.fromkeys(services))
+            raise TraceError(f"there are several services: choose one with --service: {listed}")
 
     def refuse_nothing(self, selection: Selection) -> None:
         """Raises TraceError: nothing is selected; the names that there are are listed."""
         if self.answer("names", selection).rows:
             return
         there = self.answer("names", Selection()).records()
+        if not there:
+            raise TraceError("the files have no rows")
         names = dict.fromkeys(
             f"{one['service']} {one['version'] or '(no version)'}"
             f" {one['environment'] or '(no environment)'}"
@@ -176,20 +200,21 @@ class Engine:
             TraceError: a file is damaged, or the engine's memory does not suffice.
         """
         text = self.text(name)
-        known: Mapping[str, object] = {
-            **{field: getattr(selection, field) for field in Selection.__slots__},
-            **{f"{table}_files": paths for table, paths in self._files.items()},
-            **values,
-        }
-        bound = {one: value for one, value in known.items() if f"${one}" in text}
+        named = set(PARAMETER.findall(text))
+        known = {**self._values(selection), **values}
         try:
-            found = self._connection.execute(text, bound)
+            found = self._connection.execute(text, {one: known[one] for one in named})
             columns = tuple(one[0] for one in found.description or ())
-            return Answer(columns, tuple(found.fetchall()))
-        except duckdb.Error as error:
+            return Answer(columns, tuple(tuple(map(_finite, row)) for row in found.fetchall()))
+        except (duckdb.Error, ValueError, OverflowError, UnicodeError) as error:
             raise TraceError(
                 f"the files cannot be read: {str(error).partition(chr(10))[0]}"
             ) from error
+
+
+def _finite(value: Any) -> Any:
+    """A value; what is no number is unknown."""
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _reads(text: str, table: str) -> bool:

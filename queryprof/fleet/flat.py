@@ -56,6 +56,8 @@ class HostWindow:
     Attributes:
         start_unix_ns: of the window.
         identities: of the processes that are in it: host, process id, start, start of the window.
+        versions: of them.
+        is_shared: its spans, plans and findings are of several hosts or versions together.
         tables: the rows of each table, in the order of its columns, sorted by its key.
     """
 
@@ -63,12 +65,16 @@ class HostWindow:
     host: str | None
     start_unix_ns: int
     identities: tuple[tuple[str, int, int, int], ...]
+    versions: tuple[str, ...]
+    is_shared: bool
     tables: Mapping[str, Sequence[Row]]
 
     @property
     def identity(self) -> str:
         """The same for what is of the same processes and window."""
-        return identifier(json.dumps([SCHEMA, self.service, self.host, self.identities]))
+        return identifier(
+            json.dumps([SCHEMA, self.service, self.host, self.versions, self.identities])
+        )
 
 
 def host_windows(profile: Profile, given: Given) -> list[HostWindow]:
@@ -168,6 +174,8 @@ class _Flattening:
             host,
             min(process.recorded_unix_ns for process in its),
             tuple(sorted(identities)),
+            tuple(sorted({f"{self._owners[one.id][1:3]}" for one in its})),
+            len(set(self._owners.values())) > 1,
             {name: _sorted(name, some) for name, some in tables.items()},
         )
 

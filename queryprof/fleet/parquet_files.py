@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from urllib.parse import quote
 
@@ -49,6 +50,12 @@ class CannotWriteError(QueryprofError):
 LONGEST_NAME = 120
 """Characters of a service's or a host's name in a path."""
 
+SHARED = (
+    "is of several hosts or versions: its spans, plans and findings are of all together, and their"
+    " host or version is unknown"
+)
+"""What is to be known of a window that `is_shared`."""
+
 TYPES = {
     TEXT: pa.string(),
     INTEGER: pa.int64(),
@@ -59,12 +66,14 @@ TYPES = {
     COUNTS: pa.list_(pa.int64()),
 }
 
-SCHEMA_KEY, VERSION_KEY, PROCESSES_KEY = (
+SCHEMA_KEY, VERSION_KEY, SERVICE_KEY, PROCESSES_KEY = (
     b"queryprof.schema",
     b"queryprof.version",
+    b"queryprof.service",
     b"queryprof.processes",
 )
-"""In a file's footer: the version of the tables, of queryprof, and the processes that are in it."""
+"""In a file's footer: the version of the tables, that of queryprof, the service, and the processes
+that are in it."""
 
 
 def arrow_schema(table: FleetTable) -> pa.Schema:
@@ -86,13 +95,16 @@ def file_of(directory: str, table: str, window: HostWindow) -> str:
 
 def _in_a_path(name: str) -> str:
     """A name as engines decode it; a long one is cut, and ends in its hash."""
+    encoded, whole = _encoded(name), name
+    while len(encoded) > LONGEST_NAME:
+        name = name[: LONGEST_NAME * len(name) // len(encoded)]
+        encoded = _encoded(name)
+    return encoded if name == whole else f"{encoded}~{identifier(whole)}"
+
+
+def _encoded(name: str) -> str:
     encoded = quote(name, safe="", errors="surrogatepass").replace("~", "%7E")
-    if encoded.strip(".") == "":
-        encoded = encoded.replace(".", "%2E")
-    if len(encoded) <= LONGEST_NAME:
-        return encoded
-    cut = encoded[:LONGEST_NAME].rpartition("%")[0] or encoded[:LONGEST_NAME]
-    return f"{cut}~{identifier(name)}"
+    return encoded.replace(".", "%2E") if encoded.strip(".") == "" else encoded
 
 
 def write(directory: str, window: HostWindow) -> list[str]:
@@ -116,6 +128,7 @@ def _write(path: str, table: FleetTable, rows: Sequence[Row], window: HostWindow
         {
             SCHEMA_KEY: str(SCHEMA),
             VERSION_KEY: __version__,
+            SERVICE_KEY: window.service.encode("utf-8", "backslashreplace"),
             PROCESSES_KEY: json.dumps(window.identities),
         }
     )
@@ -127,7 +140,7 @@ def _write(path: str, table: FleetTable, rows: Sequence[Row], window: HostWindow
     folder, name = os.path.split(path)
     beside = os.path.join(folder, f".{name}.{os.getpid()}.new")
     try:
-        os.makedirs(folder, exist_ok=True)
+        _make_folder(folder)
         try:
             pq.write_table(
                 pa.Table.from_arrays(arrays, schema=schema),
@@ -136,6 +149,7 @@ def _write(path: str, table: FleetTable, rows: Sequence[Row], window: HostWindow
                 compression_level=COMPRESSION_LEVEL,
                 row_group_size=ROWS_IN_A_GROUP,
             )
+            os.chmod(beside, 0o600)  # names of the program's are in it
             os.replace(beside, path)
         except BaseException:
             if os.path.lexists(beside):
@@ -143,6 +157,13 @@ def _write(path: str, table: FleetTable, rows: Sequence[Row], window: HostWindow
             raise
     except OSError as error:
         raise CannotWriteError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _make_folder(path: str) -> None:
+    if not os.path.isdir(path):
+        _make_folder(os.path.dirname(path) or ".")
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
 
 
 def _encodable(values: tuple[str | None, ...]) -> list[str | None]:

@@ -21,28 +21,35 @@ MANY_DEGREES = 10_000
 """From here on two terms of a series are exact to 1e-9, and the beta function loses digits."""
 
 
-@cache
 def t_95(degrees: float) -> float:
     """The t with P(|T| <= t) = 95%, correct to 1e-6; `degrees` of freedom need not be whole and
     may be infinite. ValueError below 1.
     """
+    return t_quantile(degrees, CONFIDENCE)
+
+
+@cache
+def t_quantile(degrees: float, confidence: float) -> float:
+    """The t with P(|T| <= t) = `confidence`, alike."""
     if not degrees >= 1:
         raise ValueError(f"{degrees} degrees of freedom: an interval needs at least 1")
     if degrees >= MANY_DEGREES:
-        return _of_many(degrees)
+        return _of_many(degrees, confidence)
     low, high = 0.0, LARGEST_OF_ONE
-    while high - low > 1e-10:
+    while _outside(high, degrees) > 1 - confidence:
+        high *= 2
+    while high - low > 1e-10 * max(1.0, high):
         middle = (low + high) / 2
-        if _outside(middle, degrees) > 1 - CONFIDENCE:
+        if _outside(middle, degrees) > 1 - confidence:
             low = middle
         else:
             high = middle
     return (low + high) / 2
 
 
-def _of_many(degrees: float) -> float:
+def _of_many(degrees: float, confidence: float) -> float:
     """Abramowitz and Stegun, 26.7.5: powers of 1 / degrees around the normal quantile."""
-    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     return z + first / degrees + second / degrees / degrees

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -101,7 +102,7 @@ def test_files_that_cannot_be_read(queryprof: Run) -> None:
     Path("empty").mkdir()
     empty = queryprof("fleet", "empty")
     assert (empty.returncode, empty.stdout) == (2, "")
-    assert "empty: there are no files of a fleet" in empty.stderr
+    assert "empty: there are no sums of a fleet" in empty.stderr
 
 
 def test_a_window_twice_is_told(queryprof: Run) -> None:
@@ -132,3 +133,84 @@ def test_without_duckdb(queryprof: Run) -> None:
     assert result.stderr == (
         "queryprof: it needs duckdb, which is not installed: pip install 'queryprof[fleet]'\n"
     )
+
+
+def calls(queryprof: Run, *arguments: str) -> float:
+    result = queryprof("fleet", *arguments, "--format", "json")
+    return sum(one["calls"] for one in json.loads(result.stdout))
+
+
+def test_names_of_directories_mean_nothing(queryprof: Run) -> None:
+    """Not as columns (KEY=VALUE), nor as patterns, nor twice."""
+    inside = Path("version=9", "host=z", "buckets=1")
+    add_host(inside, "a", {READ: Work(10, 10)}, version="1")
+    add_host(inside, "b", {READ: Work(10, 10)}, version="1")
+    assert calls(queryprof, str(inside), "--version", "1") == 20
+    assert calls(queryprof, str(inside), "--host", "a") == 10
+    assert calls(queryprof, str(inside), f"{inside}/") == 20
+    Path("link").symlink_to(inside)
+    assert calls(queryprof, "link", str(inside)) == 20
+    add_host(Path("x[1]"), "a", {READ: Work(10, 10)})
+    result = queryprof("fleet", "x[1]")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "has one of * ? [ ] in its name" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["é" * 200, "x" * 300, "123", "..", "__HIVE_DEFAULT_PARTITION__"])
+def test_any_name_of_a_service_can_be_chosen(queryprof: Run, name: str) -> None:
+    add_host(Path("out"), "h", {READ: Work(10, 10)}, service=name)
+    add_host(Path("out"), "h", {READ: Work(5, 10)}, service="other")
+    assert calls(queryprof, "out", "--service", name) == 10
+    assert calls(queryprof, "out") == 15
+
+
+def test_what_is_no_file_or_of_other_columns(queryprof: Run) -> None:
+    import pyarrow.parquet as pq
+
+    add_host(Path("out"), "h", {READ: Work(10, 10)})
+    (whole,) = Path("out", "aggregate").rglob("*.parquet")
+    os.mkfifo(whole.with_name("pipe.parquet"))
+    table = pq.ParquetFile(whole).read()
+    texts = table.set_column(
+        table.schema.get_field_index("count"), "count", table["count"].cast("string")
+    )
+    pq.write_table(texts, whole.with_name("texts.parquet"))
+    pq.write_table(table.drop_columns(["self_ns"]), whole.with_name("without.parquet"))
+    result = queryprof("fleet", "out", "--format", "json")
+    assert result.returncode == 1
+    assert "texts.parquet: its column count is missing, or of another type" in result.stderr
+    assert "without.parquet: its column self_ns is missing" in result.stderr
+    assert [one["calls"] for one in json.loads(result.stdout)] == [10]
+
+
+def test_figures_that_are_none(queryprof: Run) -> None:
+    """No traceback and no JSON that is none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    add_host(Path("out"), "h", {READ: Work(10, 0)})
+    (whole,) = Path("out", "aggregate").rglob("*.parquet")
+    table = pq.ParquetFile(whole).read()
+    place = table.schema.get_field_index("execution_sum_sq_ns2")
+    table = table.set_column(place, "execution_sum_sq_ns2", pa.array([float("inf")]))
+    pq.write_table(table, whole)
+    for question in ((), ("--by", "host"), ("--outliers",), ("--trend",), ("--findings",)):
+        result = queryprof("fleet", "out", *question)
+        assert result.returncode == 0, result.stderr
+        document = queryprof("fleet", "out", *question, "--format", "json").stdout
+        assert "Infinity" not in document
+        json.loads(document)
+
+
+def test_a_merged_trace_says_what_it_has_not(queryprof: Run) -> None:
+    from keep.test_collapse import processes
+
+    processes("a.qprof", 1, host="a", version="1")
+    processes("b.qprof", 1, host="b", version="2")
+    assert queryprof("merge", "all.qprof", "a.qprof", "b.qprof").returncode == 0
+    result = queryprof("fleet", "all.qprof", "--compare", "1", "2")
+    text = " ".join((result.stdout + result.stderr).split())
+    assert "all.qprof: is of several hosts or versions: its spans, plans and findings" in text
+    assert "not known: counts: there are no spans of both versions" in text
+    assert "not known: plans: there are no plans of both versions" in text
+    assert "not known: time: fewer than 8 hosts" in text

@@ -320,6 +320,22 @@ def test_a_killed_process(queryprof: Run) -> None:
     assert "was ended by a signal" in " ".join(queryprof("report", "x.qprof").stdout.split())
 
 
+def test_its_run_time_is_of_all_windows() -> None:
+    connection = sqlite3.connect(":memory:")
+    with recorded() as border:
+        began_ns = time.time_ns()
+        execute(connection)
+        border()
+        execute(connection)
+        border()
+        ended_ns = time.time_ns()
+        execute(connection)
+    connection.close()
+    (process,) = read_profile("x.qprof").processes
+    assert process.recorded_unix_ns <= began_ns
+    assert process.end_unix_ns >= ended_ns
+
+
 def test_processes_of_one_path_add_up(queryprof: Run) -> None:
     for times in (2, 3):
         connection = sqlite3.connect(":memory:")

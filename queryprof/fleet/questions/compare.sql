@@ -1,5 +1,5 @@
--- Statements of a version beside another. A host is one observation: the ratio of the geometric means over
--- hosts, and its interval of 95% (normal; from $least_hosts hosts a side on).
+-- Statements of a version beside another. A host is one observation: the means and variances over hosts of
+-- the logarithms of the time, and of the VM steps, of an execution.
 WITH hosts AS (
     SELECT
         statement_id, version, host,
@@ -7,9 +7,7 @@ WITH hosts AS (
         sum(CAST(self_ns AS DOUBLE)) AS ns,
         sum(CAST(CASE WHEN operation IN ('fetchone', 'fetchmany', 'fetchall', 'next') THEN 0 ELSE count END AS DOUBLE)) AS n,
         sum(CAST(vm_steps AS DOUBLE)) AS steps,
-        sum(CAST(counted AS DOUBLE)) AS counted_n,
-        min(window_start) AS first_seen,
-        max(window_end) AS last_seen
+        sum(CAST(counted AS DOUBLE)) AS counted_n
     FROM aggregate
     WHERE version IN ($before, $after)
     GROUP BY statement_id, version, host
@@ -18,68 +16,35 @@ sides AS (
     SELECT
         statement_id, version,
         max(statement_text) AS statement_text,
-        CAST(count(*) AS DOUBLE) AS host_count,
+        count(CASE WHEN n > 0 AND ns > 0 THEN 1 END) AS time_hosts,
         avg(CASE WHEN n > 0 AND ns > 0 THEN ln(ns / n) END) AS time_mean,
-        coalesce(var_samp(CASE WHEN n > 0 AND ns > 0 THEN ln(ns / n) END), 0.0) AS time_var,
+        var_samp(CASE WHEN n > 0 AND ns > 0 THEN ln(ns / n) END) AS time_variance,
+        count(CASE WHEN counted_n > 0 AND steps > 0 THEN 1 END) AS step_hosts,
         avg(CASE WHEN counted_n > 0 AND steps > 0 THEN ln(steps / counted_n) END) AS step_mean,
-        coalesce(var_samp(CASE WHEN counted_n > 0 AND steps > 0 THEN ln(steps / counted_n) END), 0.0) AS step_var,
+        var_samp(CASE WHEN counted_n > 0 AND steps > 0 THEN ln(steps / counted_n) END) AS step_variance,
         sum(ns) AS all_ns,
         sum(n) AS all_n,
-        sum(steps) / nullif(sum(counted_n), 0) AS steps_each,
-        min(first_seen) AS first_seen,
-        max(last_seen) AS last_seen
+        sum(steps) / nullif(sum(counted_n), 0) AS steps_each
     FROM hosts
     GROUP BY statement_id, version
     HAVING sum(n) > 0
 ),
 days AS (
-    SELECT version, CAST(count(DISTINCT date) AS DOUBLE) AS day_count
-    FROM aggregate
-    WHERE version IN ($before, $after)
-    GROUP BY version
-),
-joined AS (
-    SELECT
-        b.statement_id, b.statement_text,
-        a.host_count AS hosts_before, b.host_count AS hosts_after,
-        a.all_ns / a.all_n AS mean_before, b.all_ns / b.all_n AS mean_after,
-        a.steps_each AS steps_before, b.steps_each AS steps_after,
-        b.time_mean - a.time_mean AS time_log,
-        1.96 * sqrt(a.time_var / a.host_count + b.time_var / b.host_count) AS time_half,
-        b.step_mean - a.step_mean AS step_log,
-        1.96 * sqrt(a.step_var / a.host_count + b.step_var / b.host_count) AS step_half,
-        (b.all_ns - a.all_ns / a.all_n * b.all_n) / 1e9 / d.day_count AS cost_a_day
-    FROM sides AS a
-    JOIN sides AS b ON a.statement_id = b.statement_id
-    JOIN days AS d ON d.version = b.version
-    WHERE a.version = $before AND b.version = $after
-),
-judged AS (
-    SELECT
-        joined.*,
-        CASE
-            WHEN time_log IS NULL THEN 'unknown'
-            WHEN hosts_before < $least_hosts OR hosts_after < $least_hosts THEN 'unclear'
-            WHEN exp(time_log - time_half) > 1.05 THEN 'slower'
-            WHEN exp(time_log + time_half) < 0.95 THEN 'faster'
-            ELSE 'same'
-        END AS time_verdict,
-        CASE
-            WHEN step_log IS NULL THEN 'unknown'
-            WHEN hosts_before < $least_hosts OR hosts_after < $least_hosts THEN 'unclear'
-            WHEN exp(step_log - step_half) > 1.5 THEN 'more'
-            WHEN exp(step_log + step_half) < 1.0 / 1.5 THEN 'fewer'
-            ELSE 'same'
-        END AS step_verdict
-    FROM joined
+    SELECT CAST(count(DISTINCT date) AS DOUBLE) AS day_count FROM aggregate WHERE version = $after
 )
 SELECT
-    statement_text AS statement, statement_id,
-    hosts_before, hosts_after,
-    mean_before AS mean_before_ns, mean_after AS mean_after_ns,
-    exp(time_log) AS ratio, exp(time_log - time_half) AS low, exp(time_log + time_half) AS high,
-    steps_before AS vm_steps_before, steps_after AS vm_steps_after,
-    cost_a_day AS cost_seconds_a_day,
-    time_verdict, step_verdict
-FROM judged
-ORDER BY cost_a_day DESC, statement_id
+    b.statement_text AS statement, b.statement_id,
+    a.time_hosts AS hosts_before, b.time_hosts AS hosts_after,
+    a.all_ns / a.all_n AS mean_before_ns, b.all_ns / b.all_n AS mean_after_ns,
+    a.time_mean AS time_mean_before, b.time_mean AS time_mean_after,
+    a.time_variance AS time_variance_before, b.time_variance AS time_variance_after,
+    a.step_hosts AS step_hosts_before, b.step_hosts AS step_hosts_after,
+    a.step_mean AS step_mean_before, b.step_mean AS step_mean_after,
+    a.step_variance AS step_variance_before, b.step_variance AS step_variance_after,
+    a.steps_each AS vm_steps_before, b.steps_each AS vm_steps_after,
+    (b.all_ns - a.all_ns / a.all_n * b.all_n) / 1e9 / d.day_count AS cost_seconds_a_day
+FROM sides AS a
+JOIN sides AS b ON a.statement_id = b.statement_id
+CROSS JOIN days AS d
+WHERE a.version = $before AND b.version = $after
+ORDER BY cost_seconds_a_day DESC, b.statement_id

@@ -20,7 +20,7 @@ found AS (
         m.mean_ns / u.usual_ns AS times, (m.ns - u.usual_ns * m.n) / 1e9 AS lost
     FROM means AS m
     JOIN usual AS u ON u.statement_id = m.statement_id
-    WHERE u.host_count >= 3 AND m.mean_ns > 3 * u.usual_ns
+    WHERE u.host_count >= 3 AND u.usual_ns > 0 AND m.mean_ns > 3 * u.usual_ns
 ),
 placed AS (
     SELECT

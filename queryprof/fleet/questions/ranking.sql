@@ -5,12 +5,13 @@ WITH keyed AS (
         CASE WHEN $by IN ('few', 'statement') THEN statement_id ELSE '' END AS statement_key,
         CASE WHEN $by IN ('few', 'site') THEN site ELSE '' END AS site_key,
         CASE WHEN $by = 'host' THEN coalesce(host, '') ELSE '' END AS host_key,
+        coalesce(service, '') AS service_key,
         aggregate.*
     FROM aggregate
 ),
 sums AS (
     SELECT
-        statement_key, site_key, host_key,
+        statement_key, site_key, host_key, service_key,
         max(statement) AS statement_text,
         count(DISTINCT statement_id) AS statements,
         sum(CAST(self_ns AS DOUBLE)) AS self_sum,
@@ -28,15 +29,15 @@ sums AS (
         min(window_start) AS first_seen,
         max(window_end) AS last_seen
     FROM keyed
-    GROUP BY statement_key, site_key, host_key
+    GROUP BY statement_key, site_key, host_key, service_key
 ),
 ranked AS (
     SELECT
         sums.*,
-        sum(self_sum) OVER (ORDER BY self_sum DESC, statement_key, site_key, host_key ROWS UNBOUNDED PRECEDING) - self_sum AS sum_before,
+        sum(self_sum) OVER (ORDER BY self_sum DESC, statement_key, site_key, host_key, service_key ROWS UNBOUNDED PRECEDING) - self_sum AS sum_before,
         sum(self_sum) OVER () AS whole,
         count(*) OVER () AS groups,
-        row_number() OVER (ORDER BY self_sum DESC, statement_key, site_key, host_key) AS place
+        row_number() OVER (ORDER BY self_sum DESC, statement_key, site_key, host_key, service_key) AS place
     FROM sums
 ),
 vital AS (
@@ -48,23 +49,24 @@ shown AS (
     WHERE place <= CASE WHEN $top > 0 THEN $top WHEN vital_groups < 10 THEN vital_groups ELSE 10 END
 ),
 counted AS (
-    SELECT k.statement_key, k.site_key, k.host_key, d.bucket, sum(CAST(d.executions AS DOUBLE)) AS n
+    SELECT k.statement_key, k.site_key, k.host_key, k.service_key, d.bucket, sum(CAST(d.executions AS DOUBLE)) AS n
     FROM (
         SELECT
             CASE WHEN $by IN ('few', 'statement') THEN statement_id ELSE '' END AS statement_key,
             CASE WHEN $by IN ('few', 'site') THEN site ELSE '' END AS site_key,
             CASE WHEN $by = 'host' THEN coalesce(host, '') ELSE '' END AS host_key,
+            coalesce(service, '') AS service_key,
             bucket, executions
         FROM duration
     ) AS d
-    JOIN shown AS k ON k.statement_key = d.statement_key AND k.site_key = d.site_key AND k.host_key = d.host_key
-    GROUP BY k.statement_key, k.site_key, k.host_key, d.bucket
+    JOIN shown AS k ON k.statement_key = d.statement_key AND k.site_key = d.site_key AND k.host_key = d.host_key AND k.service_key = d.service_key
+    GROUP BY k.statement_key, k.site_key, k.host_key, k.service_key, d.bucket
 ),
 cumulated AS (
     SELECT
         counted.*,
-        sum(n) OVER (PARTITION BY statement_key, site_key, host_key ORDER BY bucket ROWS UNBOUNDED PRECEDING) AS seen,
-        sum(n) OVER (PARTITION BY statement_key, site_key, host_key) AS total,
+        sum(n) OVER (PARTITION BY statement_key, site_key, host_key, service_key ORDER BY bucket ROWS UNBOUNDED PRECEDING) AS seen,
+        sum(n) OVER (PARTITION BY statement_key, site_key, host_key, service_key) AS total,
         CASE WHEN bucket < 16 THEN CAST(bucket AS DOUBLE)
              ELSE floor((16.0 + bucket % 16) * power(2.0, floor(bucket / 16.0) - 1) + (power(2.0, floor(bucket / 16.0) - 1) - 1) / 2.0)
         END AS middle
@@ -72,12 +74,12 @@ cumulated AS (
 ),
 percentiles AS (
     SELECT
-        statement_key, site_key, host_key, max(total) AS total,
+        statement_key, site_key, host_key, service_key, max(total) AS total,
         min(CASE WHEN seen >= ceil(total * CAST(0.5 AS DOUBLE)) THEN middle END) AS p50,
         min(CASE WHEN seen >= ceil(total * CAST(0.95 AS DOUBLE)) THEN middle END) AS p95,
         min(CASE WHEN seen >= ceil(total * CAST(0.99 AS DOUBLE)) THEN middle END) AS p99
     FROM cumulated
-    GROUP BY statement_key, site_key, host_key
+    GROUP BY statement_key, site_key, host_key, service_key
 )
 SELECT
     CAST(s.place AS INTEGER) AS rank,
@@ -85,6 +87,7 @@ SELECT
     CASE WHEN s.statement_key = '' THEN NULL ELSE s.statement_key END AS statement_id,
     CASE WHEN $by IN ('few', 'site') THEN s.site_key END AS site,
     CASE WHEN $by = 'host' THEN s.host_key END AS host,
+    s.service_key AS service,
     s.self_sum / 1e9 AS seconds,
     s.self_sum / nullif(s.whole, 0) AS share,
     s.call_sum AS calls,
@@ -108,5 +111,5 @@ SELECT
     s.groups AS all_groups,
     s.vital_groups
 FROM shown AS s
-LEFT JOIN percentiles AS p ON p.statement_key = s.statement_key AND p.site_key = s.site_key AND p.host_key = s.host_key
-ORDER BY s.place, s.statement_key, s.site_key, s.host_key
+LEFT JOIN percentiles AS p ON p.statement_key = s.statement_key AND p.site_key = s.site_key AND p.host_key = s.host_key AND p.service_key = s.service_key
+ORDER BY s.place, s.statement_key, s.site_key, s.host_key, s.service_key

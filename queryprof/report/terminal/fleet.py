@@ -9,12 +9,24 @@ from typing import Any, TextIO
 from rich.console import RenderableType
 from rich.padding import Padding
 
-from queryprof.analysis.units import average, count, counted, duration, percent, times
+from queryprof.analysis.units import (
+    UNKNOWN,
+    average,
+    count,
+    counted,
+    duration,
+    percent,
+    shortened,
+    times,
+)
 from queryprof.report.terminal.console import Text, console_for, heading, write
 
 Record = Mapping[str, Any]
 Card = tuple[str, str, tuple[str, ...]]
 """What stands in bold, where it is, and further lines."""
+
+MOST_SHOWN = 400
+"""Characters of a statement."""
 
 LEAST_SHARE = 0.01
 """Of a statement's time: what is less is not shown."""
@@ -62,14 +74,15 @@ def _ranked(row: Record) -> Card:
         f"VM steps {average(steps / executions)}" if steps is not None and executions else "",
     ]
     statements = counted(row["statements"], "statement") if not row["statement"] else ""
+    statement = shortened(row["statement"], MOST_SHOWN) if row["statement"] else statements
     return (
         head,
         row["site"] or row["host"] or "",
         (
-            row["statement"] or statements,
+            statement,
             distribution,
             "  ".join(filter(None, work)) + ("  files: " + "  ".join(files) if files else ""),
-            f"{counted(row['hosts'], 'host')}, {period(row)}",
+            f"{hosts_of(row)}, {period(row)}",
         ),
     )
 
@@ -81,7 +94,12 @@ def period(row: Record) -> str:
 
 def instant(when: datetime | None) -> str:
     """A time in UTC."""
-    return f"{when:%Y-%m-%d %H:%M}" if when else "?"
+    return f"{when:%Y-%m-%d %H:%M}" if when else UNKNOWN
+
+
+def hosts_of(row: Record) -> str:
+    """How many hosts; of rows without a host (of several together) unknown."""
+    return counted(row["hosts"], "host") if row["hosts"] else "unknown hosts"
 
 
 def outlier_cards(rows: Sequence[Record]) -> list[Card]:
@@ -138,7 +156,7 @@ def plan_cards(rows: Sequence[Record]) -> list[Card]:
 def _plans(plans: Iterable[Record]) -> Iterable[str]:
     for row in plans:
         who = f" ({row['host']})" if row["hosts"] == 1 and row["host"] else ""
-        yield f"{counted(row['hosts'], 'host')}{who}: {row['plan'].replace(chr(10), '; ')}"
+        yield f"{hosts_of(row)}{who}: {row['plan'].replace(chr(10), '; ')}"
 
 
 def finding_cards(rows: Sequence[Record]) -> list[Card]:
@@ -149,7 +167,7 @@ def finding_cards(rows: Sequence[Record]) -> list[Card]:
             row["site"] or "",
             (
                 row["fix"] or "",
-                f"{counted(row['hosts'], 'host')}, {period(row)}"
+                f"{hosts_of(row)}, {period(row)}"
                 + (f", first with version {row['version']}" if row["version"] else ""),
             ),
         )
@@ -215,7 +233,7 @@ def new_plan_cards(rows: Sequence[Record]) -> list[Card]:
     """Plans that came with a version."""
     return [
         (
-            counted(row["hosts"], "host"),
+            hosts_of(row),
             f"since {instant(row['first_seen'])} UTC",
             (row["statement"], row["plan"].replace("\n", "; ")),
         )
@@ -229,7 +247,7 @@ def new_finding_cards(rows: Sequence[Record]) -> list[Card]:
         (
             f"{row['category']}  {_seconds(row['gain_seconds'])}",
             row["site"] or "",
-            (row["fix"] or "", f"{counted(row['hosts'], 'host')}"),
+            (row["fix"] or "", f"{hosts_of(row)}"),
         )
         for row in rows
     ]
