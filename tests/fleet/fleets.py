@@ -10,7 +10,6 @@ from typing import NamedTuple
 from queryprof.collect.reader import profile_of
 from queryprof.core import _core
 from queryprof.fleet.flat import Given, host_windows
-from queryprof.fleet.parquet_files import write
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLE
 
@@ -39,6 +38,8 @@ def add_host(
     spans: Mapping[str, int] | None = None,
 ) -> None:
     """Exports what a host did on a day."""
+    from queryprof.fleet.parquet_files import write  # needs pyarrow
+
     store = TraceStore(":memory:")
     start = FIRST_DAY_NS + day * DAY_NS
     facts = {one.name: 0 if one.sql_type != "TEXT" else "" for one in TABLE["process"].columns}
