@@ -79,7 +79,7 @@ static PyObject *code_of_task(PyObject *task)
 
 /* The getter of a step callback's task: __self__ of the type that asyncio's C tasks make; NULL: it
  * is not that type. */
-static const PyGetSetDef *self_of_step(const PyTypeObject *type)
+static QP_COLD const PyGetSetDef *self_of_step(const PyTypeObject *type)
 {
     const char *dot = strrchr(type->tp_name, '.');
     const PyGetSetDef *found = NULL;
@@ -92,7 +92,7 @@ static const PyGetSetDef *self_of_step(const PyTypeObject *type)
 }
 
 /* The task that a callback of asyncio's own drives (borrowed), or NULL. */
-static PyObject *task_of(PyObject *callback)
+static QP_INLINE PyObject *task_of(PyObject *callback)
 {
     static PyTypeObject *step_type; /* owned; the one found last */
     static const PyGetSetDef *step_self;
@@ -116,7 +116,7 @@ static PyObject *task_of(PyObject *callback)
 
 /* What identifies a callback: a new reference to a code object, or to the callable itself or its
  * type where there is no code. */
-static PyObject *what_runs(PyObject *callback)
+static QP_INLINE PyObject *what_runs(PyObject *callback)
 {
     for (int depth = 0; depth < WRAPPERS; depth++) {
         if (PyMethod_Check(callback)) {
@@ -224,7 +224,7 @@ static PyType_Spec raiser_spec = {
 static PyTypeObject *raiser_type; /* owned; made with the first runner */
 
 /* Passes the exception that is set to asyncio's own function, which handles it. */
-static PyObject *fail(PyObject *original, PyObject *handle)
+static QP_COLD PyObject *fail(PyObject *original, PyObject *handle)
 {
     qp_exception exception = qp_exception_take();
     raiser *stand_in = (raiser *)raiser_type->tp_alloc(raiser_type, 0);
