@@ -51,7 +51,7 @@ class OwnParts:
 
     @property
     def is_read(self) -> bool:
-        """Whether somebody is about to read them: they stay for as long."""
+        """Whether a block or a report is reading them: they stay for as long."""
         return self._readers > 0
 
     def forget_readers(self) -> None:
@@ -80,6 +80,6 @@ class OwnParts:
         return found
 
     def remove(self) -> None:
-        """Removes them, if nobody needs them any more."""
+        """Removes them, unless they are being read, or are the trace itself."""
         if not self.is_read and not self.are_windows:
             remove(self.files())

@@ -280,6 +280,9 @@ def _copy(path: str, target: str) -> None:
         copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.fchmod(copy, 0o600)
+            owner = os.fstat(source)
+            if owner.st_uid != os.geteuid():  # root reads a user's: the copy stays the user's
+                os.fchown(copy, owner.st_uid, owner.st_gid)
             _copy_data(source, copy)
         except BaseException:
             remove([target])

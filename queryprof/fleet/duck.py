@@ -128,8 +128,7 @@ class Engine:
 
     def text(self, name: str) -> str:
         """A question with the tables that it reads, as it is executed."""
-        asked = question(name)
-        comment, _, rest = asked.partition("\nWITH ")
+        comment, _, rest = question(name).partition("\nWITH ")
         tables = [self._table(table.name) for table in FLEET_TABLES if _reads(rest, table.name)]
         if _reads(rest, "duration"):
             tables.append(f"duration AS NOT MATERIALIZED (\n    {DURATION}\n)")

@@ -59,7 +59,8 @@ def parts_in_reach(path: str) -> list[list[str]]:
     found: dict[str, list[str]] = {}
     for one in names_in(directory):
         part = os.path.join(directory, one)
-        if trace_name(one) == name and _has_an_owner_of(directory, part):
+        is_near = one.startswith(name)  # of many files, most are of other traces
+        if is_near and trace_name(one) == name and _has_an_owner_of(directory, part):
             found.setdefault(one.rpartition("-")[0], []).append(part)
     return [sorted(parts, key=part_number) for _, parts in sorted(found.items())]
 

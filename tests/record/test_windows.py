@@ -100,7 +100,7 @@ def test_an_execution_counts_with_all_its_time_where_it_ends() -> None:
         for _ in range(3):
             long.fetchone()
             border()
-        border()  # nobody fetches in this one
+        border()  # a window without a fetch
         long.fetchall()
     connection.close()
     rows = [one for one in read_profile("x.qprof").aggregates if one.statement == "SELECT a FROM t"]

@@ -258,8 +258,8 @@ void qp_call_end(qp_call *call, PyObject *result)
         return;
     }
     uint64_t now = qp_clock_ticks();
-    if (now >=
-        qp_turn_due_ticks) { /* first: it may be the end of a window, which has not this call */
+    /* First: it may be the end of a window, which has not this call. */
+    if (now >= qp_turn_due_ticks) {
         qp_turn();
     }
     finish(call, result, now);

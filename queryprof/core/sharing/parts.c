@@ -27,7 +27,9 @@ void qp_parts_in(const char *prefix)
     memcpy(parts.prefix, fits ? prefix : "", fits ? bytes : 1);
     parts.count = 0;
     parts.first = 1;
-    qp_head->part_begun = qp_head->part_ended = 0;
+    if (qp_head) { /* else nothing is recorded, and there is no region */
+        qp_head->part_begun = qp_head->part_ended = 0;
+    }
 }
 
 uint32_t qp_parts_next(void)
