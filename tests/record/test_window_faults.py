@@ -22,6 +22,7 @@ from queryprof.core import _core
 from queryprof.errors import SessionError
 from queryprof.model import Exemplar, LockEvent, StallEvent, Thread
 from queryprof.region.part_names import parts_in_reach
+from queryprof.region.region_files import regions_of
 from queryprof.session import session
 from queryprof.trace.split_events import NEAR_NS, exemplars_once, locks_once, stalls_once
 
@@ -355,3 +356,20 @@ def test_a_region_is_given_its_places_before_a_recording() -> None:
         "print('goes on')\n"
     )
     assert (result.returncode, result.stdout) == (0, "goes on\n"), result.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="a file is given to another user by root")
+def test_what_root_moves_to_the_disk_stays_its_users(tmp_path: Path, queryprof: Run) -> None:
+    result = run(
+        "import os, signal, sqlite3, queryprof\n"
+        "queryprof.install('x.qprof', window='1h')\n"
+        "sqlite3.connect(':memory:').execute('SELECT 1').fetchone()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert result.returncode == -9, result.stderr
+    (region,) = regions_of("x.qprof")
+    os.chown(tmp_path, 12345, 12346)
+    os.chown(region, 12345, 12346)
+    assert "1 execution" in queryprof("report", "x.qprof").stdout
+    (copy,) = tmp_path.glob("x.qprof.*.live")
+    assert (copy.stat().st_uid, copy.stat().st_gid) == (12345, 12346)
