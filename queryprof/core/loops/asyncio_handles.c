@@ -288,10 +288,10 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
         qp_step_end(step);
         qp_step_release(step);
     }
-    if (result) {
-        Py_SETREF(result, Py_NewRef(Py_None));
-    } else {
+    if (!result) {
         result = fail(original, handle);
+    } else if (result != Py_None) {
+        Py_SETREF(result, Py_NewRef(Py_None));
     }
     if (step && result && running_loop->start_beats &&
         !qp_running_loop_start_beats(running_loop, step_started_ticks)) {
