@@ -101,7 +101,9 @@ def _export_parquet(
 
     with fleet_extra():
         from queryprof.fleet import parquet_files
+        from queryprof.fleet.location import Directory
     parquet_files.refuse_other_schema(directory)
+    location = Directory(directory)
     left_out: list[str] = []
     traces: list[str] = []
     for one in given:
@@ -114,7 +116,7 @@ def _export_parquet(
                 for profile in read_windows(path):
                     _refuse_what_says_nothing(path, profile)
                     windows = host_windows(profile, Given(*names, is_anonymous))
-                    written += sum(len(parquet_files.write(directory, one)) for one in windows)
+                    written += sum(len(parquet_files.write(location, one)) for one in windows)
                     if any(one.is_shared for one in windows):
                         print_message(f"{path}: {parquet_files.SHARED}")
             step()

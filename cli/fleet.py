@@ -141,6 +141,7 @@ def _opened(places: tuple[str, ...]) -> Iterator[tuple[Engine, list[str]]]:
         from queryprof.fleet import parquet_files
         from queryprof.fleet.duck import Engine
         from queryprof.fleet.flat import Given, host_windows
+        from queryprof.fleet.location import Directory
         from queryprof.fleet.store import read_store
     shared: set[str] = set()
     directories = [place for place in places if os.path.isdir(place)]
@@ -149,7 +150,7 @@ def _opened(places: tuple[str, ...]) -> Iterator[tuple[Engine, list[str]]]:
         for trace in traces:
             for profile in read_windows(trace):
                 for window in host_windows(profile, Given()):
-                    parquet_files.write(folder, window)
+                    parquet_files.write(Directory(folder), window)
                     shared |= {trace} if window.is_shared else set()
         store = read_store([*directories, *([folder] if traces else [])])
         notes = [f"left out: {reason}" for reason in store.left_out]

@@ -39,6 +39,7 @@ COMMANDS = (
     "scenario",
     "merge",
     "fleet",
+    "ship",
     "doctor",
 )
 

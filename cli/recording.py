@@ -38,6 +38,27 @@ REGIONS_LEFT = 64
 """With more regions, those of ended processes are taken while the command runs."""
 
 
+def environment_with_hook() -> dict[str, str]:
+    """This process's environment, with which a Python records itself if QUERYPROF says so."""
+    startup = next(iter(queryprof.startup.__path__))
+    environment = dict(os.environ)
+    python_path = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = os.pathsep.join([startup, *([python_path] if python_path else [])])
+    return environment
+
+
+@contextmanager
+def no_signals() -> Iterator[None]:
+    """Threads that are started in the block take no signals: one that another thread than the main
+    one receives does not wake that.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Parts:
     """A directory beside the output for the recordings of a command's processes.
 
@@ -88,12 +109,7 @@ class Parts:
         profiles_functions: bool = False,
     ) -> Mapping[str, str]:
         """This process's environment, with the variables that make a Python record itself."""
-        startup = next(iter(queryprof.startup.__path__))
-        environment = dict(os.environ)
-        python_path = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = os.pathsep.join(
-            [startup, *([python_path] if python_path else [])]
-        )
+        environment = environment_with_hook()
         directory = os.path.join(os.path.abspath(self.directory), "")
         runner = Runner(os.getpid(), directory, profiles_functions)
         environment[VARIABLE] = "1"
@@ -125,10 +141,8 @@ class Parts:
                 self._look()
 
         thread = threading.Thread(target=look, name="queryprof collects", daemon=True)
-        # Signals are for the main thread: one that another thread receives does not wake it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        thread.start()
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with no_signals():
+            thread.start()
         try:
             yield
         finally:

@@ -104,6 +104,20 @@ MAY_IMPORT = {
         "queryprof.program.database_schema",
         "queryprof.sql",
     },
+    # It takes recordings from where the processes leave them.
+    "queryprof.fleet.shipping": {
+        "queryprof.autoload",
+        "queryprof.collect",
+        "queryprof.errors",
+        "queryprof.fleet",
+        "queryprof.region",
+        "queryprof.trace",
+    },
+    "queryprof.fleet.batches": {
+        "queryprof.collect.closed_windows",
+        "queryprof.errors",
+        "queryprof.region.region_files",
+    },
     # What leaves the machine, and the questions about it: from the command line alone.
     "queryprof.fleet": {
         "queryprof.analysis",

@@ -57,6 +57,8 @@ class HostWindow:
         start_unix_ns: of the window.
         identities: of the processes that are in it: host, process id, start, start of the window.
         versions: of them.
+        lost_windows: of each process that removed windows to keep the latest alone: host, process
+            id, start, how many up to here.
         is_shared: its spans, plans and findings are of several hosts or versions together.
         tables: the rows of each table, in the order of its columns, sorted by its key.
     """
@@ -66,6 +68,7 @@ class HostWindow:
     start_unix_ns: int
     identities: tuple[tuple[str, int, int, int], ...]
     versions: tuple[str, ...]
+    lost_windows: tuple[tuple[str, int, int, int], ...]
     is_shared: bool
     tables: Mapping[str, Sequence[Row]]
 
@@ -175,6 +178,15 @@ class _Flattening:
             min(process.recorded_unix_ns for process in its),
             tuple(sorted(identities)),
             tuple(sorted({f"{self._owners[one.id][1:3]}" for one in its})),
+            tuple(
+                sorted(
+                    {
+                        (one.host, one.pid, one.start_unix_ns, one.lost_windows)
+                        for one in its
+                        if one.lost_windows
+                    }
+                )
+            ),
             len(set(self._owners.values())) > 1,
             {name: _sorted(name, some) for name, some in tables.items()},
         )

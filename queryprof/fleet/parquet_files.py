@@ -1,23 +1,21 @@
-"""Writes the tables of hosts' windows to Parquet files, below a directory.
+"""Writes the tables of hosts' windows to Parquet files, in a directory or a store.
 
     TABLE/service=SERVICE/date=YYYY-MM-DD/HHMM-HOST-IDENTITY.parquet
 
-The name says whose rows are in a file, so that a recording that is written twice is there once. A
-file is written beside its place and renamed: it is whole, or not there.
+The name says whose rows are in a file, so that a recording that is written twice is there once.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from datetime import UTC, datetime
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from queryprof.errors import QueryprofError, TraceError
+from queryprof.errors import TraceError
 from queryprof.fleet.names import identifier
 from queryprof.fleet.schema import (
     BUCKETS,
@@ -37,14 +35,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queryprof.fleet.flat import HostWindow, Row
+    from queryprof.fleet.location import Location
     from queryprof.fleet.schema import FleetTable
 
 COMPRESSION_LEVEL = 9
 ROWS_IN_A_GROUP = 100_000
-
-
-class CannotWriteError(QueryprofError):
-    """A file cannot be written."""
+ENDING = ".parquet"
 
 
 LONGEST_NAME = 120
@@ -66,14 +62,15 @@ TYPES = {
     COUNTS: pa.list_(pa.int64()),
 }
 
-SCHEMA_KEY, VERSION_KEY, SERVICE_KEY, PROCESSES_KEY = (
+SCHEMA_KEY, VERSION_KEY, SERVICE_KEY, PROCESSES_KEY, LOST_KEY = (
     b"queryprof.schema",
     b"queryprof.version",
     b"queryprof.service",
     b"queryprof.processes",
+    b"queryprof.lost",
 )
-"""In a file's footer: the version of the tables, that of queryprof, the service, and the processes
-that are in it."""
+"""In a file's footer: the version of the tables, that of queryprof, the service, the processes that
+are in it, and what was lost of windows before, if any was."""
 
 
 def arrow_schema(table: FleetTable) -> pa.Schema:
@@ -81,16 +78,17 @@ def arrow_schema(table: FleetTable) -> pa.Schema:
     return pa.schema([(column.name, TYPES[column.kind]) for column in table.columns])
 
 
-def file_of(directory: str, table: str, window: HostWindow) -> str:
-    """The path of a table's file."""
+def folder_of(table: str, service: str, date: str) -> str:
+    """The folder of a table's files of one day (YYYY-MM-DD)."""
+    return f"{table}/service={_in_a_path(service)}/date={date}"
+
+
+def name_of(table: str, window: HostWindow, ending: str = ENDING) -> str:
+    """The name of a table's file."""
     start = datetime.fromtimestamp(window.start_unix_ns / 1e9, UTC)
-    return os.path.join(
-        directory,
-        table,
-        f"service={_in_a_path(window.service)}",
-        f"date={start:%Y-%m-%d}",
-        f"{start:%H%M}-{_in_a_path(window.host or 'several')}-{window.identity}.parquet",
-    )
+    folder = folder_of(table, window.service, f"{start:%Y-%m-%d}")
+    host = _in_a_path(window.host or "several")
+    return f"{folder}/{start:%H%M}-{host}-{window.identity}{ending}"
 
 
 def _in_a_path(name: str) -> str:
@@ -107,63 +105,46 @@ def _encoded(name: str) -> str:
     return encoded.replace(".", "%2E") if encoded.strip(".") == "" else encoded
 
 
-def write(directory: str, window: HostWindow) -> list[str]:
-    """Writes the tables that have rows; returns the files' paths.
+def write(location: Location, window: HostWindow, lost_files: int = 0) -> list[str]:
+    """Writes the tables that have rows; returns what the files are called.
+
+    Args:
+        lost_files: of windows that were lost on the way, and are in no file.
 
     Raises:
         CannotWriteError: one cannot be written; those before it stay.
     """
-    written = []
-    for table in FLEET_TABLES:
-        rows = window.tables.get(table.name)
-        if rows:
-            path = file_of(directory, table.name, window)
-            _write(path, table, rows, window)
-            written.append(path)
-    return written
+    return [
+        location.put(name_of(table.name, window), _content(table, rows, window, lost_files))
+        for table in FLEET_TABLES
+        if (rows := window.tables.get(table.name))
+    ]
 
 
-def _write(path: str, table: FleetTable, rows: Sequence[Row], window: HostWindow) -> None:
-    schema = arrow_schema(table).with_metadata(
-        {
-            SCHEMA_KEY: str(SCHEMA),
-            VERSION_KEY: __version__,
-            SERVICE_KEY: window.service.encode("utf-8", "backslashreplace"),
-            PROCESSES_KEY: json.dumps(window.identities),
-        }
-    )
+def _content(table: FleetTable, rows: Sequence[Row], window: HostWindow, lost_files: int) -> bytes:
+    facts = {
+        SCHEMA_KEY: str(SCHEMA),
+        VERSION_KEY: __version__,
+        SERVICE_KEY: window.service.encode("utf-8", "backslashreplace"),
+        PROCESSES_KEY: json.dumps(window.identities),
+    }
+    if table.name == "aggregate" and (window.lost_windows or lost_files):
+        facts[LOST_KEY] = json.dumps({"processes": window.lost_windows, "files": lost_files})
     columns = zip(*rows, strict=True)
     arrays = [
         pa.array(_encodable(values) if column.kind == TEXT else values, TYPES[column.kind])
         for column, values in zip(table.columns, columns, strict=True)
     ]
-    folder, name = os.path.split(path)
-    beside = os.path.join(folder, f".{name}.{os.getpid()}.new")
-    try:
-        _make_folder(folder)
-        try:
-            pq.write_table(
-                pa.Table.from_arrays(arrays, schema=schema),
-                beside,
-                compression="zstd",
-                compression_level=COMPRESSION_LEVEL,
-                row_group_size=ROWS_IN_A_GROUP,
-            )
-            os.chmod(beside, 0o600)  # names of the program's are in it
-            os.replace(beside, path)
-        except BaseException:
-            if os.path.lexists(beside):
-                os.unlink(beside)
-            raise
-    except OSError as error:
-        raise CannotWriteError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def _make_folder(path: str) -> None:
-    if not os.path.isdir(path):
-        _make_folder(os.path.dirname(path) or ".")
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o700)
+    content = pa.BufferOutputStream()
+    pq.write_table(
+        pa.Table.from_arrays(arrays, schema=arrow_schema(table).with_metadata(facts)),
+        content,
+        compression="zstd",
+        compression_level=COMPRESSION_LEVEL,
+        row_group_size=ROWS_IN_A_GROUP,
+    )
+    found: bytes = content.getvalue().to_pybytes()
+    return found
 
 
 def _encodable(values: tuple[str | None, ...]) -> list[str | None]:
@@ -194,7 +175,7 @@ def _schema_in(directory: str) -> int | None:
     for table in FLEET_TABLES:
         for folder, _, names in os.walk(os.path.join(directory, table.name)):
             for name in sorted(names):
-                if name.endswith(".parquet"):
+                if name.endswith(ENDING):
                     return _schema_of(os.path.join(folder, name))
     return None
 

@@ -60,12 +60,12 @@ def parts_in_reach(path: str) -> list[list[str]]:
     for one in names_in(directory):
         part = os.path.join(directory, one)
         is_near = one.startswith(name)  # of many files, most are of other traces
-        if is_near and trace_name(one) == name and _has_an_owner_of(directory, part):
+        if is_near and trace_name(one) == name and has_an_owner_of(directory, part):
             found.setdefault(one.rpartition("-")[0], []).append(part)
     return [sorted(parts, key=part_number) for _, parts in sorted(found.items())]
 
 
-def _has_an_owner_of(directory: str, path: str) -> bool:
+def has_an_owner_of(directory: str, path: str) -> bool:
     """Whether it is a regular file of this user, or of the directory's owner; for root, of any
     user.
     """

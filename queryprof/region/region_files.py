@@ -109,6 +109,17 @@ def checkpoints_of(path: str) -> list[str]:
     ]
 
 
+def copies_in(directory: str) -> list[str]:
+    """The copies of regions in a directory, of all traces."""
+    found = []
+    for name in sorted(names_in(directory)):
+        middle = ".".join(name.removesuffix(PART_SUFFIX).rsplit(".", 2)[-2:])
+        path = os.path.join(directory, name)
+        if name.endswith(PART_SUFFIX) and _is_checkpoint(middle) and _is_trusted(path):
+            found.append(path)
+    return found
+
+
 def _is_checkpoint(middle: str) -> bool:
     pid, _, token = middle.partition(".")
     return pid.isdigit() and bool(token) and all(digit in "0123456789abcdef" for digit in token)

@@ -38,6 +38,7 @@ def add_host(
     spans: Mapping[str, int] | None = None,
 ) -> None:
     """Exports what a host did on a day."""
+    from queryprof.fleet.location import Directory
     from queryprof.fleet.parquet_files import write  # needs pyarrow
 
     store = TraceStore(":memory:")
@@ -79,5 +80,5 @@ def add_host(
             row |= {"span_id": store.id("span", name), "count": count, "total_ns": count}
             store.add("span_total", [list(row.values())])
     for window in host_windows(profile_of(store.connection), Given()):
-        write(str(directory), window)
+        write(Directory(str(directory)), window)
     store.close()

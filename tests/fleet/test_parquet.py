@@ -20,6 +20,7 @@ from conftest import EXAMPLES, Run
 from queryprof.collect.reader import opened, read_profile, read_windows
 from queryprof.core import _core
 from queryprof.fleet.flat import Given, host_windows
+from queryprof.fleet.location import Directory
 from queryprof.fleet.names import identifier
 from queryprof.fleet.schema import FLEET_TABLE, FLEET_TABLES, HISTOGRAM, SCHEMA
 from queryprof.model import Profile
@@ -40,7 +41,7 @@ def write(directory: Path, profile: Profile, names: Given = UNNAMED) -> list[str
     return [
         path
         for window in host_windows(profile, names)
-        for path in parquet_files.write(str(directory), window)
+        for path in parquet_files.write(Directory(str(directory)), window)
     ]
 
 
@@ -262,12 +263,12 @@ def test_a_trace_twice_is_the_same_files() -> None:
 def test_a_service_is_one_folder(name: str) -> None:
     record()
     (window,) = host_windows(read_profile("x.qprof"), Given(service=name))
-    path = Path(parquet_files.file_of("out", "aggregate", window))
+    path = Path("out", parquet_files.name_of("aggregate", window))
     assert path.parts[:2] == ("out", "aggregate")
     assert len(path.parts) == 5
     assert path.parts[2].startswith("service=")
     assert all(len(part) <= 255 for part in path.parts)
-    parquet_files.write("out", window)
+    parquet_files.write(Directory("out"), window)
     assert path.exists()
 
 

@@ -1,0 +1,253 @@
+"""Where the files of a fleet are: a directory, or a store of objects (S3, Google's, Azure's).
+
+A file is there whole or not at all. Its name is a path below the location, with / between; what a
+location lists is data: a name that would lead elsewhere is none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+from queryprof.errors import QueryprofError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss")
+SECRETS = ("access_key", "secret_key", "session_token", "account_key", "sas_token")
+"""What is no part of a URL here: a command line is seen by all users of a machine."""
+
+UNFINISHED = ".new"
+
+
+class LocationError(QueryprofError):
+    """A location cannot be read or written."""
+
+
+class CannotWriteError(LocationError):
+    """A file cannot be written."""
+
+
+class Entry(NamedTuple):
+    """A file of a location.
+
+    Attributes:
+        name: its path below the location.
+        modified_ns: when it was last written, since 1970.
+    """
+
+    name: str
+    bytes: int
+    modified_ns: int
+
+
+class Location(Protocol):
+    """Where files are."""
+
+    def put(self, name: str, content: bytes) -> str:
+        """Writes a file, in the place of one of that name; returns what it is called in messages.
+
+        Raises:
+            CannotWriteError: it cannot be written.
+        """
+
+    def entries(self, folder: str) -> Iterator[Entry]:
+        """The files below a folder. Raises LocationError."""
+
+    def get(self, name: str) -> bytes:
+        """A file's content. Raises LocationError."""
+
+    def remove(self, name: str) -> None:
+        """Removes a file; one that is not there is no error. Raises LocationError."""
+
+
+def is_url(text: str) -> bool:
+    """Whether it names a store of objects."""
+    return text.partition("://")[0] in SCHEMES and "://" in text
+
+
+def location_of(text: str, unfinished: str = "") -> Location:
+    """The location of a directory's path, or of a URL. Raises LocationError.
+
+    Args:
+        unfinished: as of a Directory.
+    """
+    return ObjectStore(text) if is_url(text) else Directory(text, unfinished)
+
+
+class Directory:
+    """A directory.
+
+    Args:
+        unfinished: in the names of unfinished files. With none, a process's own; one who writes
+            alone, and the same again when it was killed, gives a word: then nothing is left over.
+    """
+
+    def __init__(self, path: str, unfinished: str = "") -> None:
+        self.path = path
+        self._unfinished = unfinished or str(os.getpid())
+        self._is_durable = bool(unfinished)
+
+    def put(self, name: str, content: bytes) -> str:
+        """See Location: a file that its owner alone can read is written beside and renamed."""
+        path = os.path.join(self.path, name)
+        folder, last = os.path.split(path)
+        beside = os.path.join(folder, f".{last}.{self._unfinished}{UNFINISHED}")
+        try:
+            self._make_folder(folder)
+            try:
+                self._write(beside, content)
+                os.replace(beside, path)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(beside)
+                raise
+            if self._is_durable:
+                _sync(folder)
+        except OSError as error:
+            reason = error.strerror or error
+            raise CannotWriteError(f"{path}: cannot be written: {reason}") from error
+        return path
+
+    def _write(self, path: str, content: bytes) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with open(os.open(path, flags, 0o600), "wb") as file:
+            file.write(content)
+            if self._is_durable:
+                file.flush()
+                os.fsync(file.fileno())
+
+    def _make_folder(self, path: str) -> None:
+        if not os.path.isdir(path):
+            above = os.path.dirname(path) or "."
+            self._make_folder(above)
+            with suppress(FileExistsError):
+                os.mkdir(path, 0o700)
+            if self._is_durable:
+                _sync(above)
+
+    def entries(self, folder: str) -> Iterator[Entry]:
+        """See Location."""
+        top = os.path.join(self.path, folder)
+        for above, _, names in os.walk(top, followlinks=True):
+            for name in sorted(names):
+                path = os.path.join(above, name)
+                with suppress(OSError):
+                    found = os.stat(path)
+                    if stat.S_ISREG(found.st_mode) and not name.startswith("."):
+                        relative = os.path.relpath(path, self.path).replace(os.sep, "/")
+                        yield Entry(relative, found.st_size, found.st_mtime_ns)
+
+    def get(self, name: str) -> bytes:
+        """See Location."""
+        from queryprof.given_file import content_of
+
+        path = os.path.join(self.path, name)
+        try:
+            return content_of(path)
+        except OSError as error:
+            reason = error.strerror or error
+            raise LocationError(f"{path}: cannot be read: {reason}") from error
+
+    def remove(self, name: str) -> None:
+        """See Location."""
+        path = os.path.join(self.path, name)
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        except OSError as error:
+            reason = error.strerror or error
+            raise LocationError(f"{path}: cannot be removed: {reason}") from error
+
+
+def _sync(folder: str) -> None:
+    """Makes a directory's names last through a loss of power, where the file system can."""
+    with suppress(OSError):
+        handle = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+class ObjectStore:
+    """A bucket, or a prefix in one, by pyarrow: it finds credentials as the providers' own tools
+    do (environment, files in the home directory, the machine's role).
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/") if "?" not in url else url
+        parts = urlsplit(url)
+        if parts.username or parts.password or set(parse_qs(parts.query)) & set(SECRETS):
+            raise LocationError(
+                f"{parts.scheme}://{parts.hostname or ''}: keys are no part of a URL: give them in"
+                " the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, ...)"
+            )
+        from pyarrow import ArrowException
+        from pyarrow.fs import FileSystem
+
+        try:
+            self._files, self._path = FileSystem.from_uri(url)
+        except (OSError, ValueError, ArrowException) as error:
+            raise LocationError(f"{url}: {_reason(error)}") from error
+
+    def _of(self, name: str) -> str:
+        return f"{self._path.rstrip('/')}/{name}"
+
+    def put(self, name: str, content: bytes) -> str:
+        """See Location: an object is there when its last byte is."""
+        path = self._of(name)
+        try:
+            stream = self._files.open_output_stream(path)
+            stream.write(content)
+            stream.close()  # not after an error: it would finish what is cut off
+            found = self._files.get_file_info(path)
+        except OSError as error:
+            raise CannotWriteError(f"{self.url}: cannot be written: {_reason(error)}") from error
+        if found.size != len(content):
+            raise CannotWriteError(f"{self.url}: {name} was cut off: the store has less of it")
+        return f"{self.url}/{name}"
+
+    def entries(self, folder: str) -> Iterator[Entry]:
+        """See Location."""
+        from pyarrow.fs import FileSelector, FileType
+
+        selector = FileSelector(self._of(folder), allow_not_found=True, recursive=True)
+        try:
+            found = self._files.get_file_info(selector)
+        except OSError as error:
+            raise LocationError(f"{self.url}: cannot be read: {_reason(error)}") from error
+        above = f"{self._path.rstrip('/')}/"
+        for one in sorted(found, key=lambda file: file.path):
+            if one.type == FileType.File and one.path.startswith(above):
+                yield Entry(one.path.removeprefix(above), one.size, one.mtime_ns or 0)
+
+    def get(self, name: str) -> bytes:
+        """See Location."""
+        try:
+            with self._files.open_input_stream(self._of(name)) as stream:
+                content: bytes = stream.read()
+                return content
+        except OSError as error:
+            raise LocationError(f"{self.url}: cannot be read: {_reason(error)}") from error
+
+    def remove(self, name: str) -> None:
+        """See Location."""
+        try:
+            self._files.delete_file(self._of(name))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise LocationError(f"{self.url}: cannot be removed: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """An error of a store in one line."""
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,214 @@
+"""Sends the windows of recordings that have ended to a store, each once, and deletes them.
+
+The files of a window, service, version and environment are one batch. A batch is always the same
+processes and windows, whose names are those of its files in the store: sent again after a failure
+or a kill, they take the place of themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple, Self
+
+from queryprof.autoload import program_named_in
+from queryprof.collect.closed_windows import closed_windows, has_living
+from queryprof.collect.convert import Conversion
+from queryprof.collect.merge import merge_traces
+from queryprof.collect.reader import profile_of
+from queryprof.errors import TraceError
+from queryprof.fleet.batches import Batches
+from queryprof.fleet.flat import Given, host_windows
+from queryprof.fleet.names import identifier
+from queryprof.fleet.parquet_files import name_of, write
+from queryprof.region.identity import facts_of, identity_of
+from queryprof.region.region import opened_region
+from queryprof.trace.checked_rows import CheckedTrace
+from queryprof.trace.store import TraceStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from queryprof.collect.closed_windows import Window
+    from queryprof.fleet.batches import Batch, Taken
+    from queryprof.fleet.flat import HostWindow
+    from queryprof.fleet.location import Location
+    from queryprof.region.region import Region
+
+Group = tuple[str, ...]
+"""Host, service or program, version, environment, and the window's start: what is one batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shipping:
+    """What is sent.
+
+    Attributes:
+        kept_bytes: how much may wait on the disk for a store that is away.
+        traces_share: of hosts, each day others, whose whole traces are sent, too: 0 to 1.
+        is_anonymous: names of the program are replaced by their hashes.
+    """
+
+    kept_bytes: int
+    traces_share: float = 0.0
+    is_anonymous: bool = False
+
+
+class Sent(NamedTuple):
+    """What one run has sent.
+
+    Attributes:
+        windows: files of processes; files: in the store; lost: windows that were dropped.
+    """
+
+    windows: int
+    files: int
+    lost: int
+
+
+class Shipper:
+    """Sends what is recorded in a place, for as long as the context lasts the only one.
+
+    Args:
+        place: a directory in which processes record in windows, or the path of a trace.
+        location: of the store.
+        note: called with what is to be known, a line each.
+
+    Raises:
+        QueryprofError: another one sends from there, or the place cannot be written to.
+    """
+
+    def __init__(
+        self, place: str, location: Location, shipping: Shipping, note: Callable[[str], None]
+    ) -> None:
+        self.place = place
+        self._directory = place if os.path.isdir(place) else os.path.dirname(place) or "."
+        self._location = location
+        self._shipping = shipping
+        self._note = note
+        self._batches = Batches(self._directory)
+        self._context = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._context.enter_context(self._batches.alone())
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._context.close()
+
+    def run(self) -> Sent:
+        """Takes the windows that have ended, and sends all that waits.
+
+        Raises:
+            LocationError: the store refuses; the rest waits.
+        """
+        for windows in self._groups():
+            self._batches.take(windows)
+        lost = self._batches.drop_beyond(self._shipping.kept_bytes)
+        sent = written = 0
+        for batch in self._batches.waiting():
+            files = batch.files()
+            written += self._send(batch)
+            sent += len(files)
+        return Sent(sent, written, lost)
+
+    def has_living(self) -> bool:
+        """Whether a process that runs records there."""
+        return has_living(self.place)
+
+    def waits(self) -> int:
+        """How many windows wait to be sent."""
+        return sum(len(batch.files()) for batch in self._batches.waiting())
+
+    def _groups(self) -> list[list[Window]]:
+        """The windows that have ended, by what becomes one batch."""
+        windows, left_out = closed_windows(self.place)
+        for reason in left_out:
+            self._note(f"left out: {reason}")
+        groups: dict[Group, list[Window]] = {}
+        for window in windows:
+            try:
+                with opened_region(window.path) as region:
+                    groups.setdefault(_group(region), []).append(window)
+            except TraceError as error:
+                if os.path.lexists(window.path):
+                    self._note(f"left out: {error}")
+        return [groups[key] for key in sorted(groups)]
+
+    def _send(self, batch: Batch) -> int:
+        """Sends a batch, and returns of how many files."""
+        with ExitStack() as stores:
+            store = self._sum_of(batch, stores)
+            lost, written = batch.lost, 0
+            windows = host_windows(profile_of(store.connection), Given(is_anonymous=self._hides))
+            for window in windows:
+                written += len(write(self._location, window, lost))
+                lost = 0 if window.tables.get("aggregate") else lost
+                if self._is_sampled(window):
+                    name = name_of("trace", window, ".qprof")
+                    self._location.put(name, _trace(store, os.path.join(batch.path, "trace")))
+                    written += 1
+        if lost:
+            self._batches.keep_lost(batch)
+        batch.end()
+        return written
+
+    @property
+    def _hides(self) -> bool:
+        return self._shipping.is_anonymous
+
+    def _is_sampled(self, window: HostWindow) -> bool:
+        """Whether a host's traces of a day are sent: by a hash, so that all its windows are."""
+        date = datetime.fromtimestamp(window.start_unix_ns / 1e9, UTC).date()
+        place = int(identifier(f"{window.host} {date}"), 16) / 2**64
+        return bool(window.tables) and place < self._shipping.traces_share
+
+    def _sum_of(self, batch: Batch, stores: ExitStack) -> TraceStore:
+        """The trace in memory of a batch; what cannot be read is set aside."""
+        while True:
+            store = TraceStore(":memory:")
+            stores.callback(store.abandon)
+            conversion = Conversion(store)
+            for file in sorted(batch.files(), key=_order):
+                try:
+                    with opened_region(file.path) as region:
+                        region.goes_on = region.goes_on and file.goes_on
+                        conversion.add(region)
+                except TraceError as error:
+                    path = batch.set_aside(file, self._directory)
+                    self._note(f"left out, and kept as {path}: {error}")
+                    break
+            else:
+                return store
+
+
+def _group(region: Region) -> Group:
+    facts = facts_of(region)
+    length_ns, start_ns = int(region["window_ns"]), int(region["part_start_unix_ns"])
+    service = facts.get("service") or program_named_in(tuple(map(str, facts["arguments"])))
+    host = identity_of(region)[2]
+    names = (service, facts.get("version"), facts.get("environment"))
+    return (*(str(name or "") for name in (host, *names)), f"{start_ns - start_ns % length_ns:020}")
+
+
+def _order(file: Taken) -> tuple[int, str]:
+    """Parts of a process in the order in which it wrote them."""
+    try:
+        with opened_region(file.path) as region:
+            return int(region["part_start_unix_ns"]), file.path
+    except TraceError:
+        return 0, file.path
+
+
+def _trace(store: TraceStore, path: str) -> bytes:
+    """A trace's file, collapsed, without texts that may have values."""
+    store.connection.execute("UPDATE exemplar SET sql = NULL, parameters = NULL")
+    source = CheckedTrace(store.connection, ":memory:")
+    merge_traces(path, [":memory:"], opened=lambda _: nullcontext(source), collapses=True)
+    with open(path, "rb") as file:
+        content = file.read()
+    os.unlink(path)
+    return content
