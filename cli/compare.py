@@ -94,10 +94,15 @@ def print_verdict(
     """Compares trace files, prints the changes, and exits with 1 when something got worse."""
     from queryprof.analysis.comparison import compare, measured_nothing, regressions
     from queryprof.analysis.comparison_result import Tolerance
+    from queryprof.cli.reading import LeftOut
     from queryprof.collect.reader import read_profile
     from queryprof.report.places import Places
 
     sides = [[read_profile(file) for file in side] for side in (before, after)]
+    left_out = LeftOut()
+    for profile in (one for side in sides for one in side):
+        for reason in profile.left_out:
+            left_out.add(reason)
     for side, name in zip(sides, ("before", "after"), strict=True):
         if measured_nothing(side):
             raise QueryprofError(f"compare: the traces {name} have no executions to compare")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from queryprof.model import Profile
+    from queryprof.cli.reading import LeftOut
+    from queryprof.fleet.flat import Given
+    from queryprof.fleet.location import Location
 
 PARQUET = "parquet"
 SUFFIXES = {
@@ -95,56 +95,51 @@ def _export_parquet(
     from queryprof.cli.fleet_extra import fleet_extra
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
+    from queryprof.cli.reading import LeftOut
     from queryprof.collect.given_traces import traces_of
-    from queryprof.collect.reader import read_windows
-    from queryprof.fleet.flat import Given, host_windows
+    from queryprof.fleet.flat import Given
 
     with fleet_extra():
-        from queryprof.fleet import parquet_files
         from queryprof.fleet.location import Directory
-    parquet_files.refuse_other_schema(directory)
+        from queryprof.fleet.parquet_files import refuse_other_schema
+    refuse_other_schema(directory)
     location = Directory(directory)
-    left_out: list[str] = []
+    left_out = LeftOut()
     traces: list[str] = []
     for one in given:
-        with _named_if_left_out(left_out):
+        with left_out:
             traces += traces_of(one)
     written = 0
     with progress("exporting", len(traces)) as step:
         for path in traces:
-            with _named_if_left_out(left_out):
-                for profile in read_windows(path):
-                    _refuse_what_says_nothing(path, profile)
-                    windows = host_windows(profile, Given(*names, is_anonymous))
-                    written += sum(len(parquet_files.write(location, one)) for one in windows)
-                    if any(one.is_shared for one in windows):
-                        print_message(f"{path}: {parquet_files.SHARED}")
+            with left_out:
+                written += _export_trace(path, Given(*names, is_anonymous), location, left_out)
             step()
     print_message(f"{counted(written, 'file')} written to {directory}")
     return 1 if left_out else 0
 
 
-@contextmanager
-def _named_if_left_out(left_out: list[str]) -> Iterator[None]:
-    """What cannot be read is named, and the rest goes on; not where nothing can be written."""
+def _export_trace(path: str, names: Given, location: Location, left_out: LeftOut) -> int:
+    """Writes a trace, or each window of one; returns how many files. Raises TraceError."""
     from queryprof.cli.output import print_message
+    from queryprof.collect.reader import read_windows
     from queryprof.errors import TraceError
+    from queryprof.fleet.flat import host_windows
+    from queryprof.fleet.parquet_files import SHARED, write
 
-    try:
-        yield
-    except TraceError as error:
-        left_out.append(str(error))
-        print_message(f"left out: {error}")
-
-
-def _refuse_what_says_nothing(path: str, profile: Profile) -> None:
-    """Raises TraceError: it is not at its end, or empty."""
-    from queryprof.errors import TraceError
-
-    if profile.running:
-        raise TraceError(f"{path}: a process of it still runs")
-    if not profile.aggregates:
+    written, is_shared, has_calls = 0, False, False
+    for profile in read_windows(path, left_out.add):
+        if profile.running:
+            raise TraceError(f"{path}: a process of it still runs")
+        has_calls |= bool(profile.aggregates)
+        for window in host_windows(profile, names):
+            written += len(write(location, window))
+            is_shared |= window.is_shared
+    if is_shared:
+        print_message(f"{path}: {SHARED}")
+    if not has_calls and not left_out:
         raise TraceError(f"{path}: has no calls")
+    return written
 
 
 def _export_file(
@@ -179,7 +174,7 @@ def _mark(form: str) -> bytes:
 
 def exported(file: str, form: str, stacks: bool, top: int | None) -> bytes:
     """A trace in a viewer's format. Raises TraceError."""
-    from queryprof.cli.reading import read_whole
+    from queryprof.cli.reading import LeftOut, read_whole
     from queryprof.report.export.collapsed import collapsed_file
     from queryprof.report.export.pstats import pstats_file
     from queryprof.report.export.speedscope import speedscope_file
@@ -187,6 +182,9 @@ def exported(file: str, form: str, stacks: bool, top: int | None) -> bytes:
     from queryprof.report.export.weights import reduced, weights_of
 
     profile = read_whole(file)
+    left_out = LeftOut()
+    for reason in profile.left_out:
+        left_out.add(reason)
     if form == "trace-events":
         return trace_events_file(profile)
     nodes = PSTATS_NODES if form == "pstats" and top is None else top

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -54,7 +50,28 @@ def _instant(
         ) from None
 
 
-@click.command()
+class WithCompact(click.Command):
+    """The command, and `fleet compact`."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Of the one that is meant."""
+        if args[:1] == ["compact"]:
+            from queryprof.cli.compact import compact
+
+            found: click.Context = compact.make_context(
+                f"{info_name} compact", args[1:], parent, **extra
+            )
+            return found
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command(cls=WithCompact)
 @click.argument("places", type=click.Path(), nargs=-1, required=True)
 @click.option("--by", type=click.Choice(BY), default="few", help="What is ranked.")
 @click.option(
@@ -72,6 +89,9 @@ def _instant(
 @click.option("--trend", "question", flag_value="trend", help="Statements that got slower.")
 @click.option("--plans", "question", flag_value="plans", help="Statements with several plans.")
 @click.option("--findings", "question", flag_value="findings", help="The findings of all hosts.")
+@click.option(
+    "--fetch", "output", type=click.Path(), help="One trace of the sampled hosts, for `report`."
+)
 @click.option("--service", help="Of this service alone ...")
 @click.option("--version", help="... this version ...")
 @click.option("--environment", help="... this environment ...")
@@ -81,6 +101,9 @@ def _instant(
 @click.option("--top", type=click.IntRange(min=1), help="How many rows.")
 @click.option(
     "--format", "form", type=click.Choice(("table", "json")), default="table", show_default=True
+)
+@click.option(
+    "--cache", type=click.Path(), help="Where copies of a store's files are kept, 20 GB at most."
 )
 @click.option("--sql", "shows_sql", is_flag=True, help="Shows the question in SQL instead.")
 def fleet(
@@ -92,25 +115,31 @@ def fleet(
     top: int | None,
     form: str,
     shows_sql: bool,
+    output: str | None,
+    cache: str | None,
     **selected: Any,
 ) -> None:
     """Answers questions about a fleet: PLACES are directories of Parquet files
-    (`queryprof export --format parquet`), or traces.
+    (`queryprof export --format parquet`, `queryprof ship`), stores (s3://...), or traces.
 
     Without an option: the statements and call sites that most of the database time of all hosts
     went to.
     """
-    if bool(versions) + bool(question) + (by != "few") > 1:
+    if bool(versions) + bool(question) + bool(output) + (by != "few") > 1:
         raise click.UsageError("one question at a time: --by, --compare, --outliers, ...")
     if fail_on and not versions:
         raise click.UsageError("--fail-on goes with --compare")
     from queryprof.cli.fleet_extra import fleet_extra
-    from queryprof.cli.output import output_to_reader, print_message
+    from queryprof.cli.fleet_places import opened
+    from queryprof.cli.output import output_to_reader
 
     with fleet_extra():
+        from queryprof.fleet.comparison import compare_versions
         from queryprof.fleet.duck import Selection
-    with _opened(places) as (engine, notes):
-        selection = Selection(**selected)
+    selection = Selection(**selected)
+    if output:
+        sys.exit(_fetch(output, places, selection, cache))
+    with opened(places, selection, cache) as (engine, notes):
         if shows_sql:
             names = COMPARED if versions else (question or "ranking",)
             click.echo("\n".join(engine.text(name) for name in names).rstrip())
@@ -118,51 +147,35 @@ def fleet(
         engine.refuse_nothing(selection)
         if versions or question:
             engine.refuse_several(selection)
+        is_worse = False
+        if versions:
+            comparison = compare_versions(engine, selection, *versions)
+            worse = comparison.worse(fail_on or GATES)
+            is_worse = bool(worse)
         with output_to_reader():
             if versions:
-                is_worse = _compare(engine, selection, versions, fail_on, top, form)
+                _print_comparison(comparison, worse, top, form)
             else:
-                is_worse = False
                 _answer(engine, selection, question, by, top, form)
-    for note in notes:
-        print_message(note)
-    sys.exit(EXIT_WORSE if is_worse else EXIT_LEFT_OUT if any(notes) else 0)
+    notes.print()
+    sys.exit(EXIT_WORSE if is_worse else EXIT_LEFT_OUT if notes.left_out else 0)
 
 
-@contextmanager
-def _opened(places: tuple[str, ...]) -> Iterator[tuple[Engine, list[str]]]:
-    """The engine on the files of directories and traces, and what is to be known of them."""
+def _fetch(output: str, places: tuple[str, ...], selection: Selection, cache: str | None) -> int:
+    """Makes one trace of the whole traces of what is selected; returns the exit status."""
     from queryprof.analysis.units import counted
-    from queryprof.cli.fleet_extra import fleet_extra
-    from queryprof.collect.given_traces import traces_of
-    from queryprof.collect.reader import read_windows
+    from queryprof.cli.fleet_places import whole_traces
+    from queryprof.cli.output import print_message
+    from queryprof.cli.progress import progress
+    from queryprof.fleet.fetched import chosen_traces, fetch
 
-    with fleet_extra():
-        from queryprof.fleet import parquet_files
-        from queryprof.fleet.duck import Engine
-        from queryprof.fleet.flat import Given, host_windows
-        from queryprof.fleet.location import Directory
-        from queryprof.fleet.store import read_store
-    shared: set[str] = set()
-    directories = [place for place in places if os.path.isdir(place)]
-    traces = [one for place in places if place not in directories for one in traces_of(place)]
-    with tempfile.TemporaryDirectory(prefix="queryprof-fleet-") as folder:
-        for trace in traces:
-            for profile in read_windows(trace):
-                for window in host_windows(profile, Given()):
-                    parquet_files.write(Directory(folder), window)
-                    shared |= {trace} if window.is_shared else set()
-        store = read_store([*directories, *([folder] if traces else [])])
-        notes = [f"left out: {reason}" for reason in store.left_out]
-        notes += [f"{trace}: {parquet_files.SHARED}" for trace in sorted(shared)]
-        if store.repeated:
-            windows = counted(store.repeated, "window")
-            notes.append(f"{windows} of processes in more than one file: counted with each")
-        engine = Engine(store)
-        try:
-            yield engine, notes
-        finally:
-            engine.close()
+    traces, left_out = chosen_traces(whole_traces(places, selection, cache), selection)
+    with progress("merging", len(traces)) as step:
+        fetch(output, traces, step)
+    for reason in left_out:
+        print_message(f"left out: {reason}")
+    print_message(f"{output}: {counted(len(traces), 'trace')} of the fleet, added up")
+    return EXIT_LEFT_OUT if left_out else 0
 
 
 def _answer(
@@ -208,30 +221,16 @@ def _title(rows: list[dict[str, Any]], by: str) -> str:
     )
 
 
-def _compare(
-    engine: Engine,
-    selection: Selection,
-    versions: tuple[str, str],
-    fail_on: tuple[str, ...],
-    top: int | None,
-    form: str,
-) -> bool:
-    """Compares two versions; returns whether what must not get worse did."""
-    from queryprof.fleet.comparison import compare_versions
-
-    comparison = compare_versions(engine, selection, *versions)
-    worse = comparison.worse(fail_on or GATES)
-    if form == "json":
-        _print_json({**asdict(comparison), "worse": worse})
-    else:
-        _print_comparison(comparison, worse, top or SHOWN)
-    return bool(worse)
-
-
-def _print_comparison(comparison: FleetComparison, worse: dict[str, int], top: int) -> None:
+def _print_comparison(
+    comparison: FleetComparison, worse: dict[str, int], most: int | None, form: str
+) -> None:
     from queryprof.analysis.units import counted
     from queryprof.report.terminal import fleet as terminal
 
+    if form == "json":
+        _print_json({**asdict(comparison), "worse": worse})
+        return
+    top = most or SHOWN
     sections = (
         ("Slower on the hosts", terminal.slower_cards, comparison.slower),
         ("More VM steps in each execution", terminal.step_cards, comparison.more_steps),

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from queryprof.errors import QueryprofError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from queryprof.trace.checked_rows import CheckedTrace
 
 
 def _is_same(output: str, given: str) -> bool:
@@ -36,6 +42,7 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool, force: bool) ->
     """
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
+    from queryprof.cli.reading import LeftOut
     from queryprof.collect.given_traces import traces_of
     from queryprof.collect.leftovers import Leftovers
     from queryprof.collect.merge import merge_traces
@@ -50,10 +57,18 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool, force: bool) ->
             f"{output}: is there, and there is one input: write a new name first (queryprof merge"
             f" ALL.qprof {output} {inputs[0]}); --force replaces it"
         )
-    leftovers = Leftovers()
+    leftovers, left_out = Leftovers(), LeftOut()
+
+    def opened(path: str) -> AbstractContextManager[CheckedTrace]:
+        return opened_beside(path, leftovers, left_out.add)
+
     with progress("merging", len(traces)) as step:
         repeated = merge_traces(
-            output, traces, step, lambda path: opened_beside(path, leftovers), collapses
+            output,
+            traces,
+            step,
+            lambda path: opened_beside(path, leftovers, left_out.add),
+            collapses,
         )
     if repeated:
         print_message(

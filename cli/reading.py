@@ -18,6 +18,37 @@ MANY_PROCESSES, MANY_SUMS = 100, 200_000
 """Of a trace with more of both, a collapsed one has the same sums and is read at once."""
 
 
+class LeftOut:
+    """What cannot be read, each reason printed once. As a context it takes what is raised there,
+    and the rest goes on.
+    """
+
+    def __init__(self) -> None:
+        self._reasons: set[str] = set()
+
+    def add(self, reason: str) -> None:
+        """Prints a reason."""
+        from queryprof.cli.output import print_message
+
+        if reason not in self._reasons:
+            self._reasons.add(reason)
+            print_message(f"left out: {reason}")
+
+    def __bool__(self) -> bool:
+        return bool(self._reasons)
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> bool:
+        from queryprof.errors import TraceError
+
+        if isinstance(error, TraceError):
+            self.add(str(error))
+            return True
+        return False
+
+
 def read_whole(path: str) -> Profile:
     """The profile of the trace at `path`, for a command that ends soon. Raises TraceError."""
     import gc

@@ -8,10 +8,11 @@ import tempfile
 import threading
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from queryprof.cli.amounts import DURATION, PERCENTAGE, SIZE
 from queryprof.errors import QueryprofError
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ LAST_TRIES = 4
 GRACE_S, LOOK_S = 2.0, 0.05
 """How long, and how often, processes that outlive the command are waited for."""
 
-PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-SIZES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 UNFINISHED = "ship"
 COMMAND = "queryprof.command"
 
@@ -49,33 +48,12 @@ class WithCommand(click.Command):
         return super().parse_args(ctx, own)
 
 
-class _Amount(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
-    """A number with a unit."""
-
-    def __init__(self, name: str, units: dict[str, int], examples: str) -> None:
-        self.name = name
-        self._units, self._examples = units, examples
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        if isinstance(value, float):
-            return value
-        for unit, factor in self._units.items():
-            number = str(value).upper().removesuffix(unit.upper())
-            if number != str(value).upper() and number.replace(".", "", 1).isdecimal():
-                found = float(number) * factor
-                if 0 < found < sys.maxsize:
-                    return found
-        return self.fail(f"{value!r} is none: {self._examples}", param, ctx)
-
-
 @click.command(cls=WithCommand)
 @click.option("--to", required=True, metavar="DIR|URL", help="The store: a directory, s3://...")
 @click.option(
     "--every",
     "every_s",
-    type=_Amount("duration", PERIODS, "30s, 5m, 1h"),
+    type=DURATION,
     default="5m",
     show_default=True,
     help="How long after one look the next one comes.",
@@ -84,14 +62,14 @@ class _Amount(click.ParamType):  # type: ignore[type-arg]  # generic from click 
 @click.option(
     "--traces",
     "traces_percent",
-    type=_Amount("percentage", {"%": 1}, "1%, 100%"),
+    type=PERCENTAGE,
     metavar="PERCENT",
     help="Of so many hosts, each day others, whole traces are sent, too.",
 )
 @click.option(
     "--keep",
     "kept_bytes",
-    type=_Amount("size", SIZES, "500MB, 1GB"),
+    type=SIZE,
     default="1GB",
     show_default=True,
     help="How much waits on the disk for a store that is away.",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from queryprof.model import Profile
     from queryprof.region.region import Region
 
+IN_MEMORY = ":memory:: "
+"""What an error begins with that is found in a trace in memory."""
+
 TRIES = 20
 """How often recordings that go on in the meantime are read."""
 
@@ -41,20 +44,28 @@ Found = tuple[sqlite3.Connection, frozenset[int], tuple[str, ...]]
 
 
 @contextmanager
-def opened_beside(path: str, leftovers: Leftovers) -> Iterator[CheckedTrace]:
+def opened_beside(
+    path: str, leftovers: Leftovers, leave_out: Callable[[str], None]
+) -> Iterator[CheckedTrace]:
     """One of many traces, as `opened` has it. Raises TraceError."""
-    with opened(path) if leftovers.may_be_of(path) else opened_file(path) as trace:
+    is_alone = not leftovers.may_be_of(path)
+    with opened_file(path) if is_alone else opened(path, leave_out) as trace:
         yield trace
 
 
 @contextmanager
-def opened(path: str) -> Iterator[CheckedTrace]:
+def opened(path: str, leave_out: Callable[[str], None] = lambda _: None) -> Iterator[CheckedTrace]:
     """A trace of the present version, open for reading.
+
+    Args:
+        leave_out: called with why something of it cannot be read, a line each.
 
     Raises:
         TraceError: there is no such file, it is no trace, damaged, or of a newer version.
     """
-    with _opened(path) as (trace, _, _):
+    with _opened(path) as (trace, _, left_out):
+        for reason in left_out:
+            leave_out(reason)
         yield trace
 
 
@@ -162,9 +173,12 @@ def read_profile(path: str) -> Profile:
         return replace(load_profile(trace), running=running, left_out=left_out)
 
 
-def read_windows(path: str) -> Iterator[Profile]:
+def read_windows(path: str, leave_out: Callable[[str], None]) -> Iterator[Profile]:
     """The profiles of the windows of a trace that have ended, each alone; of one that is in none,
     the whole.
+
+    Args:
+        leave_out: called with why something of it cannot be read, a line each.
 
     Raises:
         TraceError: as `opened`.
@@ -173,14 +187,24 @@ def read_windows(path: str) -> Iterator[Profile]:
     with ExitStack() as files:
         in_windows = [one for one in recordings_at(path, files) if one.is_in_windows]
         if not in_windows:
-            yield read_profile(path)
+            profile = read_profile(path)
+            for reason in profile.left_out:
+                leave_out(reason)
+            yield profile
         elif _has_content(path):
             with opened_file(path) as trace:
                 yield load_profile(trace)
         for one in in_windows:
-            for region in one.regions():
+            for reason in one.left_out:
+                leave_out(reason)
+            for region in one.regions(passes_moved=True):
                 if region is not one.region or not one.is_running:
-                    yield replace(_profile_of_window(region), left_out=one.left_out)
+                    try:
+                        profile = _profile_of_window(region)
+                    except TraceError as error:
+                        leave_out(f"{region.path}: {str(error).removeprefix(IN_MEMORY)}")
+                        continue
+                    yield profile
 
 
 def _profile_of_window(region: Region) -> Profile:

@@ -61,8 +61,12 @@ class ProcessRecording(NamedTuple):
         """Whether its process runs."""
         return self.region is not None and bool(is_living(self.region))
 
-    def regions(self) -> Iterator[Region]:
+    def regions(self, passes_moved: bool = False) -> Iterator[Region]:
         """Its parts, each open until the next one, and its region.
+
+        Args:
+            passes_moved: one that has gone is passed over: its process keeps the latest alone, or
+                it was sent.
 
         Raises:
             TraceError: a part cannot be read.
@@ -76,6 +80,8 @@ class ProcessRecording(NamedTuple):
             except TraceError as error:
                 if os.path.lexists(path):
                     raise
+                if passes_moved:
+                    continue
                 raise MovedError(str(error)) from error
             try:
                 yield part

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 
 from queryprof.errors import TraceError
+from queryprof.fleet.parquet_files import encodable
 from queryprof.fleet.schema import (
     BUCKETS,
     COUNTS,
@@ -27,12 +28,15 @@ from queryprof.fleet.schema import (
     REAL,
     SMALL,
     TEXT,
+    may_be_unknown,
 )
+from queryprof.fleet.store import damaged_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from queryprof.fleet.schema import FleetColumn
     from queryprof.fleet.store import Store
 
 PARAMETER = re.compile(r"\$([a-z_0-9]+)")
@@ -61,11 +65,13 @@ SELECTION = """(CAST($service AS VARCHAR) IS NULL OR service = $service)
         AND (CAST($since AS TIMESTAMPTZ) IS NULL OR window_end >= $since)
         AND (CAST($until AS TIMESTAMPTZ) IS NULL OR window_start < $until)"""
 
-IN_UTC = """* REPLACE (
-        CAST(window_start AS TIMESTAMP) AS window_start, CAST(window_end AS TIMESTAMP) AS window_end
-    ),
-    CAST(CAST(window_start AS TIMESTAMP) AS DATE) AS date,
-    CAST(floor(epoch(CAST(window_start AS TIMESTAMP)) / 86400) AS INTEGER) AS day_number"""
+UTC = "CAST({0} AS TIMESTAMP) AS {0}"
+DAYS = """CAST(CAST(window_start AS TIMESTAMP) AS DATE) AS date,
+        CAST(floor(epoch(CAST(window_start AS TIMESTAMP)) / 86400) AS INTEGER) AS day_number"""
+
+POSSIBLE = """window_start BETWEEN '1970-01-01' AND '9999-01-01'
+        AND window_end BETWEEN '1970-01-01' AND '9999-01-01'"""
+"""A window at another time is no recording's."""
 
 DURATION = """SELECT service, version, host, window_start, statement_id, site, span, operation,
         unnest(buckets) AS bucket, unnest(executions) AS executions FROM aggregate"""
@@ -100,27 +106,36 @@ def question(name: str) -> str:
     return resources("queryprof.fleet").joinpath("questions", f"{name}.sql").read_text("utf-8")
 
 
+def closed_engine(paths: list[str]) -> duckdb.DuckDBPyConnection:
+    """An engine that reads these files and nothing else. Raises TraceError."""
+    try:
+        connection = duckdb.connect(":memory:")
+    except duckdb.Error as error:  # the working directory was removed
+        raise TraceError(f"DuckDB cannot start: {str(error).partition(chr(10))[0]}") from error
+    for setting, value in (
+        ("allowed_paths", paths),
+        ("enable_external_access", False),
+        ("autoinstall_known_extensions", False),
+        ("autoload_known_extensions", False),
+        ("memory_limit", f"{int(MEMORY_SHARE * _memory_bytes()) >> 20}MiB"),
+        ("preserve_insertion_order", False),
+        ("TimeZone", "UTC"),
+        ("lock_configuration", True),
+    ):
+        connection.execute(f"SET {setting} = $value", {"value": value})
+    return connection
+
+
 class Engine:
     """DuckDB on the files of a fleet.
 
-    Args:
-        store: the files.
+    Attributes:
+        store: the files; without those that turned out to be damaged.
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._connection = duckdb.connect(":memory:")
-        for setting, value in (
-            ("allowed_paths", store.paths),
-            ("enable_external_access", False),
-            ("autoinstall_known_extensions", False),
-            ("autoload_known_extensions", False),
-            ("memory_limit", f"{int(MEMORY_SHARE * _memory_bytes()) >> 20}MiB"),
-            ("preserve_insertion_order", False),
-            ("TimeZone", "UTC"),
-            ("lock_configuration", True),
-        ):
-            self._connection.execute(f"SET {setting} = $value", {"value": value})
+        self.store = store
+        self._connection = closed_engine(store.paths)
 
     def close(self) -> None:
         """Ends the engine."""
@@ -136,24 +151,27 @@ class Engine:
 
     def _table(self, name: str) -> str:
         """One part for each service: its name is a value."""
+        columns = FLEET_TABLE[name].columns
+        names = ", ".join(one.name for one in columns)
         files = [
-            f"SELECT *, ${name}_service_{at} AS service FROM read_parquet(${name}_files_{at},"
+            f"SELECT {names}, ${name}_service_{at} AS service FROM read_parquet(${name}_files_{at},"
             " union_by_name = true, hive_partitioning = false)"
-            for at in range(len(self._store.files[name]))
+            for at in range(len(self.store.files[name]))
         ]
-        columns = [(one.name, SQL_TYPES[one.kind]) for one in FLEET_TABLE[name].columns]
-        nulls = [
-            f"CAST(NULL AS {kind}) AS {one}" for one, kind in [*columns, ("service", "VARCHAR")]
-        ]
+        nulls = [f"CAST(NULL AS {SQL_TYPES[one.kind]}) AS {one.name}" for one in columns]
+        nulls.append("CAST(NULL AS VARCHAR) AS service")
         source = " UNION ALL ".join(files) or f"SELECT {', '.join(nulls)} WHERE false"
+        shown = ", ".join(map(_shown, columns))
         return (
-            f"{name} AS NOT MATERIALIZED (\n    SELECT {IN_UTC}\n    FROM ({source})\n"
-            f"    WHERE {SELECTION}\n)"
+            f"{name} AS NOT MATERIALIZED (\n    SELECT {shown}, service, {DAYS}\n"
+            f"    FROM ({source})\n    WHERE {POSSIBLE}\n        AND {SELECTION}\n)"
         )
 
     def _values(self, selection: Selection) -> dict[str, object]:
-        found: dict[str, object] = {field: getattr(selection, field) for field in SELECTED}
-        for name, by_service in self._store.files.items():
+        found: dict[str, object] = {
+            field: _encodable(getattr(selection, field)) for field in SELECTED
+        }
+        for name, by_service in self.store.files.items():
             for at, (service, paths) in enumerate(by_service.items()):
                 found[f"{name}_service_{at}"] = service
                 found[f"{name}_files_{at}"] = paths
@@ -206,9 +224,30 @@ class Engine:
             columns = tuple(one[0] for one in found.description or ())
             return Answer(columns, tuple(tuple(map(_finite, row)) for row in found.fetchall()))
         except (duckdb.Error, ValueError, OverflowError, UnicodeError) as error:
+            damaged = damaged_files(self.store)
+            if damaged:
+                self.store = self.store.without(damaged)
+                return self.answer(name, selection, **values)
             raise TraceError(
                 f"the files cannot be read: {str(error).partition(chr(10))[0]}"
             ) from error
+        except RuntimeError as error:
+            raise KeyboardInterrupt from error  # what a query that is interrupted raises
+
+
+def _shown(column: FleetColumn) -> str:
+    """A column of a file as questions have it."""
+    if column.kind == INSTANT:
+        return UTC.format(column.name)
+    if may_be_unknown(column):
+        return column.name
+    nothing = "[]" if column.kind in (BUCKETS, COUNTS) else "0"
+    return f"coalesce({column.name}, {nothing}) AS {column.name}"
+
+
+def _encodable(value: Any) -> Any:
+    """A value as the files have it: what is no Unicode is escaped."""
+    return encodable(value) if isinstance(value, str) else value
 
 
 def _finite(value: Any) -> Any:

@@ -55,10 +55,11 @@ class HostWindow:
 
     Attributes:
         start_unix_ns: of the window.
-        identities: of the processes that are in it: host, process id, start, start of the window.
+        identities: of the processes that are in it: host, process id, start, start of the window,
+            and when it ended: with a clock that was set back, several begin at one time.
         versions: of them.
-        lost_windows: of each process that removed windows to keep the latest alone: host, process
-            id, start, how many up to here.
+        lost_windows: how many a process had removed up to here, to keep the latest alone, by host,
+            process id and start.
         is_shared: its spans, plans and findings are of several hosts or versions together.
         tables: the rows of each table, in the order of its columns, sorted by its key.
     """
@@ -66,9 +67,9 @@ class HostWindow:
     service: str
     host: str | None
     start_unix_ns: int
-    identities: tuple[tuple[str, int, int, int], ...]
+    identities: tuple[tuple[str, int, int, int, int], ...]
     versions: tuple[str, ...]
-    lost_windows: tuple[tuple[str, int, int, int], ...]
+    lost_windows: Mapping[tuple[str, int, int], int]
     is_shared: bool
     tables: Mapping[str, Sequence[Row]]
 
@@ -171,22 +172,20 @@ class _Flattening:
             if (owner.service, owner.host) == (service, host)
             for process in processes
         ]
-        identities = {(p.host, p.pid, p.start_unix_ns, p.recorded_unix_ns) for p in its}
+        identities = {
+            (p.host, p.pid, p.start_unix_ns, p.recorded_unix_ns, p.end_unix_ns) for p in its
+        }
         return HostWindow(
             service,
             host,
             min(process.recorded_unix_ns for process in its),
             tuple(sorted(identities)),
             tuple(sorted({f"{self._owners[one.id][1:3]}" for one in its})),
-            tuple(
-                sorted(
-                    {
-                        (one.host, one.pid, one.start_unix_ns, one.lost_windows)
-                        for one in its
-                        if one.lost_windows
-                    }
-                )
-            ),
+            {
+                (one.host, one.pid, one.start_unix_ns): one.lost_windows
+                for one in its
+                if one.lost_windows
+            },
             len(set(self._owners.values())) > 1,
             {name: _sorted(name, some) for name, some in tables.items()},
         )
@@ -219,7 +218,8 @@ class _Flattening:
         histograms: dict[Key, dict[int, int]] = {}
         for one in self._profile.aggregates:
             key = self._key(one)
-            CALLS.fold(calls, key, _values_of_call(one))
+            began = one if one.histogram else one._replace(execution_max_ns=0)
+            CALLS.fold(calls, key, _values_of_call(began))
             _join(histograms.setdefault(key, {}), one.histogram)
         for work in self._profile.file_work:
             FILES.fold(files, self._key(work), _values_of_files(work))

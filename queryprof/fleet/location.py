@@ -16,13 +16,49 @@ from queryprof.errors import QueryprofError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss")
 SECRETS = ("access_key", "secret_key", "session_token", "account_key", "sas_token")
 """What is no part of a URL here: a command line is seen by all users of a machine."""
 
 UNFINISHED = ".new"
+
+
+def files_below(
+    directory: str, cannot: Callable[[str], None] = lambda _: None
+) -> Iterator[tuple[str, os.stat_result]]:
+    """The regular files below a directory with what is known of each, in the order of their paths,
+    and those of links' directories: each directory once, though links lead to it in a circle.
+
+    Args:
+        cannot: called with why something cannot be looked at, a line each.
+    """
+    known: set[tuple[int, int]] = set()
+
+    def refused(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            cannot(f"{error.filename}: cannot be read: {error.strerror}")
+
+    for above, folders, names in os.walk(directory, followlinks=True, onerror=refused):
+        folders.sort()
+        for name in list(folders):
+            with suppress(OSError):
+                found = os.stat(os.path.join(above, name))
+                place = found.st_dev, found.st_ino
+                if place in known:
+                    folders.remove(name)
+                known.add(place)
+        for name in sorted(names):
+            path = os.path.join(above, name)
+            try:
+                found = os.stat(path)
+            except OSError as error:
+                if os.path.islink(path):
+                    cannot(f"{path}: cannot be read: {error.strerror}")
+                continue
+            if stat.S_ISREG(found.st_mode) and not name.startswith("."):
+                yield path, found
 
 
 class LocationError(QueryprofError):
@@ -64,6 +100,11 @@ class Location(Protocol):
 
     def remove(self, name: str) -> None:
         """Removes a file; one that is not there is no error. Raises LocationError."""
+
+    def remove_unfinished(self, before_ns: int) -> None:
+        """Removes files that were not finished then, in ns since 1970: whoever wrote them was
+        killed.
+        """
 
 
 def is_url(text: str) -> bool:
@@ -135,15 +176,9 @@ class Directory:
 
     def entries(self, folder: str) -> Iterator[Entry]:
         """See Location."""
-        top = os.path.join(self.path, folder)
-        for above, _, names in os.walk(top, followlinks=True):
-            for name in sorted(names):
-                path = os.path.join(above, name)
-                with suppress(OSError):
-                    found = os.stat(path)
-                    if stat.S_ISREG(found.st_mode) and not name.startswith("."):
-                        relative = os.path.relpath(path, self.path).replace(os.sep, "/")
-                        yield Entry(relative, found.st_size, found.st_mtime_ns)
+        for path, found in files_below(os.path.join(self.path, folder)):
+            relative = os.path.relpath(path, self.path).replace(os.sep, "/")
+            yield Entry(relative, found.st_size, found.st_mtime_ns)
 
     def get(self, name: str) -> bytes:
         """See Location."""
@@ -165,6 +200,16 @@ class Directory:
         except OSError as error:
             reason = error.strerror or error
             raise LocationError(f"{path}: cannot be removed: {reason}") from error
+
+    def remove_unfinished(self, before_ns: int) -> None:
+        """See Location."""
+        for above, _, names in os.walk(self.path):
+            for name in names:
+                if name.startswith(".") and name.endswith(UNFINISHED):
+                    with suppress(OSError):
+                        path = os.path.join(above, name)
+                        if os.lstat(path).st_mtime_ns < before_ns:
+                            os.unlink(path)
 
 
 def _sync(folder: str) -> None:
@@ -246,6 +291,9 @@ class ObjectStore:
             return
         except OSError as error:
             raise LocationError(f"{self.url}: cannot be removed: {_reason(error)}") from error
+
+    def remove_unfinished(self, before_ns: int) -> None:
+        """See Location: an object that is not finished is none."""
 
 
 def _reason(error: Exception) -> str:

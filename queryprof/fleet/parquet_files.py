@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from queryprof.errors import TraceError
+from queryprof.fleet.footer import SCHEMA_KEY, Footer, Lost
+from queryprof.fleet.location import files_below
 from queryprof.fleet.names import identifier
 from queryprof.fleet.schema import (
     BUCKETS,
@@ -28,7 +30,6 @@ from queryprof.fleet.schema import (
     SMALL,
     TEXT,
 )
-from queryprof.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,16 +63,6 @@ TYPES = {
     COUNTS: pa.list_(pa.int64()),
 }
 
-SCHEMA_KEY, VERSION_KEY, SERVICE_KEY, PROCESSES_KEY, LOST_KEY = (
-    b"queryprof.schema",
-    b"queryprof.version",
-    b"queryprof.service",
-    b"queryprof.processes",
-    b"queryprof.lost",
-)
-"""In a file's footer: the version of the tables, that of queryprof, the service, the processes that
-are in it, and what was lost of windows before, if any was."""
-
 
 def arrow_schema(table: FleetTable) -> pa.Schema:
     """A table's columns with their types."""
@@ -80,18 +71,18 @@ def arrow_schema(table: FleetTable) -> pa.Schema:
 
 def folder_of(table: str, service: str, date: str) -> str:
     """The folder of a table's files of one day (YYYY-MM-DD)."""
-    return f"{table}/service={_in_a_path(service)}/date={date}"
+    return f"{table}/service={in_a_path(service)}/date={date}"
 
 
 def name_of(table: str, window: HostWindow, ending: str = ENDING) -> str:
     """The name of a table's file."""
     start = datetime.fromtimestamp(window.start_unix_ns / 1e9, UTC)
     folder = folder_of(table, window.service, f"{start:%Y-%m-%d}")
-    host = _in_a_path(window.host or "several")
+    host = in_a_path(window.host or "several")
     return f"{folder}/{start:%H%M}-{host}-{window.identity}{ending}"
 
 
-def _in_a_path(name: str) -> str:
+def in_a_path(name: str) -> str:
     """A name as engines decode it; a long one is cut, and ends in its hash."""
     encoded, whole = _encoded(name), name
     while len(encoded) > LONGEST_NAME:
@@ -122,14 +113,8 @@ def write(location: Location, window: HostWindow, lost_files: int = 0) -> list[s
 
 
 def _content(table: FleetTable, rows: Sequence[Row], window: HostWindow, lost_files: int) -> bytes:
-    facts = {
-        SCHEMA_KEY: str(SCHEMA),
-        VERSION_KEY: __version__,
-        SERVICE_KEY: window.service.encode("utf-8", "backslashreplace"),
-        PROCESSES_KEY: json.dumps(window.identities),
-    }
-    if table.name == "aggregate" and (window.lost_windows or lost_files):
-        facts[LOST_KEY] = json.dumps({"processes": window.lost_windows, "files": lost_files})
+    lost = Lost(window.lost_windows, lost_files) if table.name == "aggregate" else Lost()
+    footer = Footer(window.service, tuple(map(json.dumps, window.identities)), lost)
     columns = zip(*rows, strict=True)
     arrays = [
         pa.array(_encodable(values) if column.kind == TEXT else values, TYPES[column.kind])
@@ -137,52 +122,51 @@ def _content(table: FleetTable, rows: Sequence[Row], window: HostWindow, lost_fi
     ]
     content = pa.BufferOutputStream()
     pq.write_table(
-        pa.Table.from_arrays(arrays, schema=arrow_schema(table).with_metadata(facts)),
+        pa.Table.from_arrays(arrays, schema=arrow_schema(table).with_metadata(footer.facts())),
         content,
         compression="zstd",
         compression_level=COMPRESSION_LEVEL,
         row_group_size=ROWS_IN_A_GROUP,
+        write_page_checksum=True,
     )
     found: bytes = content.getvalue().to_pybytes()
     return found
 
 
+def encodable(text: str) -> str:
+    """A text as a trace keeps it: what is no Unicode is escaped."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 def _encodable(values: tuple[str | None, ...]) -> list[str | None]:
-    """Texts as a trace keeps them: what is no Unicode is escaped."""
-    return [
-        value
-        if value is None or value.isascii()
-        else value.encode("utf-8", "backslashreplace").decode()
-        for value in values
-    ]
+    return [None if value is None else encodable(value) for value in values]
 
 
 def refuse_other_schema(directory: str) -> None:
     """Raises TraceError: there are files in a directory that are of another version, or of another
     program.
     """
-    found = _schema_in(directory)
-    if found not in (None, SCHEMA):
-        what = f"version {found}" if found else "no version"
-        raise TraceError(
-            f"{directory}: has tables of {what} of queryprof's schema, and these are of version"
-            f" {SCHEMA}; choose another directory"
-        )
-
-
-def _schema_in(directory: str) -> int | None:
-    """The version of the tables that are there; None: there are none; 0: none of queryprof's."""
     for table in FLEET_TABLES:
-        for folder, _, names in os.walk(os.path.join(directory, table.name)):
-            for name in sorted(names):
-                if name.endswith(ENDING):
-                    return _schema_of(os.path.join(folder, name))
-    return None
+        for path, _ in files_below(os.path.join(directory, table.name)):
+            found = _schema_of(path) if path.endswith(ENDING) else None
+            if found not in (None, SCHEMA):
+                what = f"version {found}" if found else "no version"
+                raise TraceError(
+                    f"{directory}: has tables of {what} of queryprof's schema ({path}), and these"
+                    f" are of version {SCHEMA}; choose another directory"
+                )
+            if found:
+                return
 
 
-def _schema_of(path: str) -> int:
+def _schema_of(path: str) -> int | None:
+    """The version of the tables that a file is of; 0: it is none of queryprof's; None: it cannot be
+    read.
+    """
     try:
         found = pq.read_schema(path).metadata or {}
-        return int(found[SCHEMA_KEY])
-    except (OSError, pa.ArrowException, KeyError, ValueError):
+        return int(found.get(SCHEMA_KEY, 0))
+    except (OSError, pa.ArrowException):
+        return None
+    except ValueError:
         return 0

@@ -44,6 +44,13 @@ COUNTED_BY = {
 """Figures that are of what another column counts: of none they are unknown."""
 
 
+def may_be_unknown(column: FleetColumn) -> bool:
+    """Whether a value may be null; of a figure else null is none of ours."""
+    return (
+        column.name in COUNTED_BY or column.name.startswith("file_") or column.role in (KEY, FIRST)
+    )
+
+
 class FleetColumn(NamedTuple):
     """A column.
 

@@ -8,7 +8,7 @@ or a kill, they take the place of themselves.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple, Self
@@ -17,7 +17,7 @@ from queryprof.autoload import program_named_in
 from queryprof.collect.closed_windows import closed_windows, has_living
 from queryprof.collect.convert import Conversion
 from queryprof.collect.merge import merge_traces
-from queryprof.collect.reader import profile_of
+from queryprof.collect.reader import IN_MEMORY, profile_of
 from queryprof.errors import TraceError
 from queryprof.fleet.batches import Batches
 from queryprof.fleet.flat import Given, host_windows
@@ -30,12 +30,13 @@ from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from queryprof.collect.closed_windows import Window
     from queryprof.fleet.batches import Batch, Taken
     from queryprof.fleet.flat import HostWindow
     from queryprof.fleet.location import Location
+    from queryprof.model import Profile
     from queryprof.region.region import Region
 
 Group = tuple[str, ...]
@@ -140,11 +141,10 @@ class Shipper:
 
     def _send(self, batch: Batch) -> int:
         """Sends a batch, and returns of how many files."""
+        lost, written = batch.lost, 0
         with ExitStack() as stores:
-            store = self._sum_of(batch, stores)
-            lost, written = batch.lost, 0
-            windows = host_windows(profile_of(store.connection), Given(is_anonymous=self._hides))
-            for window in windows:
+            store, profile = self._sound_sum(batch, stores)
+            for window in host_windows(profile, Given(is_anonymous=self._hides)):
                 written += len(write(self._location, window, lost))
                 lost = 0 if window.tables.get("aggregate") else lost
                 if self._is_sampled(window):
@@ -156,6 +156,20 @@ class Shipper:
         batch.end()
         return written
 
+    def _sound_sum(self, batch: Batch, stores: ExitStack) -> tuple[TraceStore, Profile]:
+        """The sum of a batch's files; what cannot be read is set aside, and of files whose sums are
+        too large together, the last.
+        """
+        while True:
+            files = batch.files()
+            try:
+                return stores.enter_context(_sum_of(files))
+            except TraceError as error:
+                alone = [(file, why) for file in files if (why := _fault_of(file))]
+                for file, why in alone or [(files[-1], str(error))]:
+                    path = batch.set_aside(file, self._directory)
+                    self._note(f"left out, and kept as {path}: {why.removeprefix(IN_MEMORY)}")
+
     @property
     def _hides(self) -> bool:
         return self._shipping.is_anonymous
@@ -166,23 +180,29 @@ class Shipper:
         place = int(identifier(f"{window.host} {date}"), 16) / 2**64
         return bool(window.tables) and place < self._shipping.traces_share
 
-    def _sum_of(self, batch: Batch, stores: ExitStack) -> TraceStore:
-        """The trace in memory of a batch; what cannot be read is set aside."""
-        while True:
-            store = TraceStore(":memory:")
-            stores.callback(store.abandon)
-            conversion = Conversion(store)
-            for file in sorted(batch.files(), key=_order):
-                try:
-                    with opened_region(file.path) as region:
-                        region.goes_on = region.goes_on and file.goes_on
-                        conversion.add(region)
-                except TraceError as error:
-                    path = batch.set_aside(file, self._directory)
-                    self._note(f"left out, and kept as {path}: {error}")
-                    break
-            else:
-                return store
+
+@contextmanager
+def _sum_of(files: Sequence[Taken]) -> Iterator[tuple[TraceStore, Profile]]:
+    """The trace in memory of a batch's files, and its profile. Raises TraceError."""
+    store = TraceStore(":memory:")
+    try:
+        conversion = Conversion(store)
+        for file in sorted(files, key=_order):
+            with opened_region(file.path) as region:
+                region.goes_on = region.goes_on and file.goes_on
+                conversion.add(region)
+        yield store, profile_of(store.connection)
+    finally:
+        store.abandon()
+
+
+def _fault_of(file: Taken) -> str:
+    """Why a file cannot be read; "": it can."""
+    try:
+        with _sum_of([file]):
+            return ""
+    except TraceError as error:
+        return str(error)
 
 
 def _group(region: Region) -> Group:

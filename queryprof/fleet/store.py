@@ -7,26 +7,42 @@ from __future__ import annotations
 
 import json
 import os
-import stat
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from queryprof.errors import TraceError
-from queryprof.fleet.parquet_files import PROCESSES_KEY, SCHEMA_KEY, SERVICE_KEY, arrow_schema
+from queryprof.fleet.days import counted_files
+from queryprof.fleet.footer import SCHEMA_KEY, footer_in, joined_lost
+from queryprof.fleet.location import files_below
+from queryprof.fleet.parquet_files import ENDING, arrow_schema
 from queryprof.fleet.schema import FLEET_TABLES, SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
+    from queryprof.fleet.footer import Footer, Lost
     from queryprof.fleet.schema import FleetTable
 
-ENDING = ".parquet"
 PATTERN = frozenset("*?[]")
 """Characters of a path that engines take for a pattern of names."""
+
+
+class Place(NamedTuple):
+    """A directory with a fleet's files, or with copies of them.
+
+    Attributes:
+        name: what it is called.
+        files: their paths, by table.
+        left_out: why others cannot be looked at, a line each.
+    """
+
+    name: str
+    files: Mapping[str, Iterable[str]]
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +53,31 @@ class Store:
         files: their paths, by table and service.
         left_out: why others are left out, a line each.
         repeated: windows of processes that are in more than one file: they count with each.
+        lost: windows that are in no file: removed to keep the latest alone, or dropped while a
+            store was away.
     """
 
     files: Mapping[str, Mapping[str, list[str]]]
     left_out: tuple[str, ...]
     repeated: int
+    lost: int
 
     @property
     def paths(self) -> list[str]:
         """All that are read."""
         return [path for some in self.files.values() for paths in some.values() for path in paths]
+
+    def without(self, reasons: Mapping[str, str]) -> Store:
+        """The same without some files, by their paths: why each is left out."""
+        files = {
+            table: {
+                service: kept
+                for service, paths in some.items()
+                if (kept := [path for path in paths if path not in reasons])
+            }
+            for table, some in self.files.items()
+        }
+        return replace(self, files=files, left_out=(*self.left_out, *reasons.values()))
 
     @property
     def services(self) -> list[str]:
@@ -54,57 +85,105 @@ class Store:
         return sorted({service for some in self.files.values() for service in some})
 
 
-def read_store(directories: Iterable[str]) -> Store:
-    """The files below directories, each once.
+def directory_place(directory: str) -> Place:
+    """A directory's files. Raises TraceError: its name stands for a pattern."""
+    if PATTERN & set(directory):
+        raise TraceError(f"{directory}: has one of * ? [ ] in its name, which stand for patterns")
+    left_out: list[str] = []
+    files = {
+        table.name: [
+            path
+            for path, _ in files_below(os.path.join(directory, table.name), left_out.append)
+            if path.endswith(ENDING)
+        ]
+        for table in FLEET_TABLES
+    }
+    return Place(directory, files, tuple(left_out))
+
+
+def read_store(places: Iterable[Place]) -> Store:
+    """The files of places, each once.
 
     Raises:
         TraceError: there are none.
     """
-    files: dict[str, dict[str, list[str]]] = {table.name: {} for table in FLEET_TABLES}
-    left_out: list[str] = []
-    windows: Counter[tuple[str, str]] = Counter()
-    named = list({os.path.realpath(one): one for one in directories}.values())
-    for directory in named:
-        if PATTERN & set(directory):
-            raise TraceError(
-                f"{directory}: has one of * ? [ ] in its name, which stand for patterns"
-            )
+    named = list({os.path.realpath(one.name): one for one in places}.values())
+    reading = _Reading()
+    for place in named:
+        reading.left_out += place.left_out
         for table in FLEET_TABLES:
-            for path in _files_below(os.path.join(directory, table.name)):
-                try:
-                    service, processes = _facts(path, table)
-                except TraceError as error:
-                    left_out.append(str(error))
-                    continue
-                files[table.name].setdefault(service, []).append(path)
-                if table.name == "aggregate":
-                    windows.update((service, one) for one in processes)
-    if not files["aggregate"]:
-        why = f"; left out: {left_out[0]}" if left_out else ""
+            reading.add(table, place.files.get(table.name, ()))
+    if not reading.files["aggregate"]:
+        why = f"; left out: {reading.left_out[0]}" if reading.left_out else ""
         raise TraceError(
-            f"{', '.join(named)}: there are no sums of a fleet"
+            f"{', '.join(one.name for one in named)}: there are no sums of a fleet"
             f" (queryprof export --format parquet -o DIR){why}"
         )
-    return Store(files, tuple(left_out), sum(count > 1 for count in windows.values()))
+    return reading.store()
 
 
-def _files_below(directory: str) -> Iterator[str]:
-    for folder, _, names in os.walk(directory, followlinks=True):
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            if name.endswith(ENDING) and not name.startswith(".") and _is_regular(path):
-                yield path
+class _Reading:
+    """Which files there are, as their footers say."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, dict[str, list[str]]] = {table.name: {} for table in FLEET_TABLES}
+        self.left_out: list[str] = []
+        self._windows: list[tuple[str, str]] = []
+        self._lost: list[Lost] = []
+
+    def add(self, table: FleetTable, paths: Iterable[str]) -> None:
+        """Adds files of a table; those that a day's file has the rows of are passed over."""
+        folders: dict[str, dict[str, Footer]] = {}
+        for path in paths:
+            try:
+                folder, name = os.path.split(path)
+                folders.setdefault(folder, {})[name] = footer_of(path, table)
+            except TraceError as error:
+                if os.path.lexists(path):  # else it was deleted, for its rows are in another file
+                    self.left_out.append(str(error))
+        for folder, footers in folders.items():
+            sources = {name: footer.sources for name, footer in footers.items()}
+            for name in counted_files(sources):
+                self._add(table, os.path.join(folder, name), footers[name])
+
+    def _add(self, table: FleetTable, path: str, footer: Footer) -> None:
+        self.files[table.name].setdefault(footer.service, []).append(path)
+        if table.name == "aggregate":
+            self._windows += [(footer.service, one) for one in footer.processes]
+            self._lost.append(footer.lost)
+
+    def store(self) -> Store:
+        """What was found."""
+        repeated = overlapping(self._windows)
+        lost = joined_lost(self._lost)
+        count = sum(lost.processes.values()) + lost.files
+        return Store(self.files, tuple(self.left_out), repeated, count)
 
 
-def _is_regular(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)  # a pipe is waited for
-    except OSError:
-        return False
+def overlapping(windows: Iterable[tuple[str, str]]) -> int:
+    """How many windows of processes begin before an earlier one of the same process has ended: they
+    have calls of each other.
+
+    Args:
+        windows: service and window, as in Footer.processes.
+    """
+    found: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+    for service, text in windows:
+        window = json.loads(text)
+        if isinstance(window, list) and len(window) == 5 and {*map(type, window[1:])} == {int}:
+            *process, start, end = window
+            found.setdefault((service, *map(str, process)), []).append((start, end))
+    count = 0
+    for some in found.values():
+        last: tuple[int, int] | None = None
+        for window in sorted(some):
+            count += last is not None and (window[0] < last[1] or window == last)
+            last = window if last is None or window[1] > last[1] else last
+    return count
 
 
-def _facts(path: str, table: FleetTable) -> tuple[str, set[str]]:
-    """The service of a file, and the windows of processes that it has, as its footer says.
+def footer_of(path: str, table: FleetTable) -> Footer:
+    """What a file's footer says.
 
     Raises:
         TraceError: it is no whole file of this version.
@@ -122,6 +201,8 @@ def _facts(path: str, table: FleetTable) -> tuple[str, set[str]]:
         what = f"has version {version} of the schema" if version else "is none of ours"
         raise TraceError(f"{path}: {what}; this queryprof reads version {SCHEMA}")
     expected = arrow_schema(table)
+    if len({name.lower() for name in found.names}) < len(found.names):
+        raise TraceError(f"{path}: has two columns of one name")
     wrong = [
         name
         for name in expected.names
@@ -129,16 +210,21 @@ def _facts(path: str, table: FleetTable) -> tuple[str, set[str]]:
     ]
     if wrong:
         raise TraceError(f"{path}: its column {wrong[0]} is missing, or of another type")
-    return facts.get(SERVICE_KEY, b"").decode("utf-8", "replace"), _windows_in(facts)
+    return footer_in(facts)
+
+
+def damaged_files(store: Store) -> dict[str, str]:
+    """Why files with a sound footer cannot be read, by their paths."""
+    found: dict[str, str] = {}
+    for path in store.paths:
+        try:
+            with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                for _ in file.iter_batches():
+                    pass
+        except (OSError, pa.ArrowException) as error:
+            found[path] = f"{path}: is damaged: {str(error).partition(chr(10))[0]}"
+    return found
 
 
 def _type(schema: pa.Schema, name: str) -> str:
     return str(schema.field(name).type).replace("element:", "item:")
-
-
-def _windows_in(facts: Mapping[bytes, bytes]) -> set[str]:
-    try:
-        found = json.loads(facts.get(PROCESSES_KEY, b"[]"))
-        return {json.dumps(one) for one in found} if isinstance(found, list) else set()
-    except (ValueError, RecursionError):
-        return set()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 from queryprof.collect.reader import profile_of
 from queryprof.core import _core
@@ -36,16 +37,24 @@ def add_host(
     day: int = 0,
     service: str = "shop",
     spans: Mapping[str, int] | None = None,
+    start_ns: int = 0,
+    is_absolute: bool = False,
 ) -> None:
-    """Exports what a host did on a day."""
+    """Exports what a host did on a day, from `start_ns` of it on."""
     from queryprof.fleet.location import Directory
     from queryprof.fleet.parquet_files import write  # needs pyarrow
 
     store = TraceStore(":memory:")
-    start = FIRST_DAY_NS + day * DAY_NS
+    start = start_ns if is_absolute else FIRST_DAY_NS + day * DAY_NS + start_ns
     facts = {one.name: 0 if one.sql_type != "TEXT" else "" for one in TABLE["process"].columns}
     facts |= {one.name: None for one in TABLE["process"].columns if one.is_optional}
-    facts |= {"host": host, "service": service, "version": version, "argv": "[]", "pid": 1}
+    facts |= {
+        "host": host,
+        "service": service,
+        "version": version,
+        "argv": "[]",
+        "pid": crc32(f"{version} {sorted(statements)}".encode()),
+    }
     facts |= {"start_unix_ns": start, "end_unix_ns": start + DAY_NS - 1, "clean_end": 1}
     columns = TABLE["aggregate"].columns
     with store.transaction():

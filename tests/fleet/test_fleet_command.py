@@ -17,14 +17,14 @@ pytest.importorskip("pyarrow")
 duckdb = pytest.importorskip("duckdb")
 
 from queryprof.fleet.duck import Engine  # noqa: E402  needs DuckDB
-from queryprof.fleet.store import read_store  # noqa: E402
+from queryprof.fleet.store import directory_place, read_store  # noqa: E402
 
 
 def test_it_reads_no_other_file(tmp_path: Path) -> None:
     add_host(Path("out"), "h", {READ: Work(1, 10)})
     secret = tmp_path / "secret.txt"
     secret.write_text("secret")
-    engine = Engine(read_store(["out"]))
+    engine = Engine(read_store([directory_place("out")]))
     for text in (
         f"SELECT * FROM read_text('{secret}')",
         f"COPY (SELECT 1) TO '{tmp_path}/written.csv'",

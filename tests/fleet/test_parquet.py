@@ -282,7 +282,7 @@ def test_windows_are_files_of_their_own(queryprof: Run) -> None:
         _core.end_window(now + number * 3600 * 10**9)
     package.uninstall()
     connection.close()
-    profiles = list(read_windows("x.qprof"))
+    profiles = list(read_windows("x.qprof", print))
     assert len(profiles) >= 4
     assert queryprof("export", "--format", "parquet", "-o", "out", "x.qprof").returncode == 1
     rows = [row for row in rows_of(Path("out"), "aggregate") if row["operation"] == "execute"]

@@ -28,7 +28,7 @@ from queryprof.fleet.flat import Given, host_windows  # noqa: E402
 from queryprof.fleet.location import Directory  # noqa: E402
 from queryprof.fleet.names import FleetPlaces  # noqa: E402
 from queryprof.fleet.parquet_files import write  # noqa: E402
-from queryprof.fleet.store import read_store  # noqa: E402
+from queryprof.fleet.store import directory_place, read_store  # noqa: E402
 
 HOSTS = 10
 QUESTIONS = sorted(
@@ -40,7 +40,7 @@ STEPS, OFTEN, GONE, NEW, PLANNED = (
 
 
 def answers(directory: str, name: str, selection: Selection = Selection(), **values: Any) -> Any:  # noqa: B008
-    engine = Engine(read_store([directory]))
+    engine = Engine(read_store([directory_place(directory)]))
     try:
         return engine.answer(name, selection, **values).records()
     finally:
@@ -163,7 +163,7 @@ def test_what_fails(queryprof: Run, arguments: tuple[str, ...], status: int) -> 
 
 
 def verdict_of(statement: str) -> str:
-    engine = Engine(read_store(["out"]))
+    engine = Engine(read_store([directory_place("out")]))
     found = compare_versions(engine, Selection(), "1", "2")
     engine.close()
     for verdict in ("slower", "faster"):

@@ -57,7 +57,7 @@ def test_a_window_that_cannot_be_read_is_told(queryprof: Run, place: int, fault:
     assert ("left out, and missing in all figures" in text) == is_seen
     if is_seen:
         assert "Complete" not in text
-    assert len([*read_windows("x.qprof")]) == 3
+    assert len([*read_windows("x.qprof", print)]) == 3
 
 
 def test_one_window_is_read_alone(queryprof: Run) -> None:
@@ -173,7 +173,7 @@ def test_more_cursors_than_a_few_are_carried_over() -> None:
         for cursor in cursors:
             cursor.fetchall()
     connection.close()
-    first, *_ = read_windows("x.qprof")
+    first, *_ = read_windows("x.qprof", print)
     left = [one for one in first.aggregates if one.histogram and "UNION" in one.statement]
     # Cursors are kept by their addresses, eight in a place: of more than eight, the oldest is not.
     assert len(left) < len(cursors) / 10
@@ -236,7 +236,7 @@ def test_figures_of_removed_windows_go_with_them() -> None:
         execute(connection)
     connection.close()
     (process,) = read_profile("x.qprof").processes
-    whole_ns = sum(profile.processes[0].flush_ns for profile in read_windows("x.qprof"))
+    whole_ns = sum(profile.processes[0].flush_ns for profile in read_windows("x.qprof", print))
     assert process.flush_ns == whole_ns
     assert process.unasked_plans == 0
 

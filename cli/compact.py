@@ -1,0 +1,50 @@
+"""`queryprof fleet compact`: makes one file of a fleet's files of a day."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+
+import click
+
+from queryprof.cli.amounts import DURATION
+from queryprof.cli.fleet_extra import fleet_extra
+
+
+@click.command()
+@click.argument("place", type=click.Path(), metavar="DIR|URL")
+@click.option(
+    "--older",
+    "older_s",
+    type=DURATION,
+    default="2d",
+    show_default=True,
+    help="Of dates that ended so long ago.",
+)
+@click.option("--keep", "keep_s", type=DURATION, help="Deletes dates that ended so long ago.")
+def compact(place: str, older_s: float, keep_s: float | None) -> None:
+    """Makes one file of a fleet's files of a day: an hour's windows become the day's.
+
+    It may be killed, run twice at once, and run beside `ship` and `fleet`. What a day's file has
+    the rows of is deleted by a run a day later.
+    """
+    with fleet_extra():
+        from queryprof.fleet.compaction import Compaction, Policy
+    from queryprof.analysis.units import counted
+    from queryprof.cli.fleet_places import location_that_is_there
+    from queryprof.cli.output import print_message
+
+    if keep_s is not None and keep_s <= older_s:
+        raise click.UsageError("--keep must be longer than --older")
+    keep = None if keep_s is None else timedelta(seconds=keep_s)
+    notes: list[str] = []
+    done = Compaction(
+        location_that_is_there(place), Policy(timedelta(seconds=older_s), keep), notes.append
+    ).run()
+    for note in notes:
+        print_message(note)
+    print_message(
+        f"{place}: {counted(done.days, 'file')} of days written, of"
+        f" {done.sources:,}; {done.removed:,} deleted"
+    )
+    sys.exit(1 if notes else 0)

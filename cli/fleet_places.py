@@ -1,0 +1,152 @@
+"""What `queryprof fleet` reads: directories, stores and traces."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from queryprof.errors import QueryprofError
+
+Found = TypeVar("Found")
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from queryprof.fleet.copies import Copies, Wanted
+    from queryprof.fleet.duck import Engine, Selection
+    from queryprof.fleet.location import Location
+    from queryprof.fleet.store import Store
+
+
+class Notes:
+    """What is to be known of what was read.
+
+    Attributes:
+        left_out: why some cannot be read, a line each.
+    """
+
+    def __init__(self) -> None:
+        self.left_out: list[str] = []
+        self._others: list[str] = []
+
+    def add_shared(self, traces: set[str]) -> None:
+        """Adds traces that are of several hosts together."""
+        from queryprof.fleet.parquet_files import SHARED
+
+        self._others += [f"{trace}: {SHARED}" for trace in sorted(traces)]
+
+    def add_store(self, store: Store) -> None:
+        """Adds what its files say."""
+        from queryprof.analysis.units import counted
+
+        self.left_out += store.left_out
+        if store.repeated:
+            windows = counted(store.repeated, "window")
+            self._others.append(f"{windows} of processes in more than one file: counted with each")
+        if store.lost:
+            are = "window was" if store.lost == 1 else "windows were"
+            self._others.append(
+                f"{store.lost:,} {are} lost before they were sent: the sums lack them"
+            )
+
+    def print(self) -> None:
+        """Prints it on stderr."""
+        from queryprof.cli.output import print_message
+
+        for note in [*(f"left out: {reason}" for reason in self.left_out), *self._others]:
+            print_message(note)
+
+
+@contextmanager
+def opened(
+    places: Sequence[str], selection: Selection, cache: str | None
+) -> Iterator[tuple[Engine, Notes]]:
+    """The engine on the files of all places, and what is to be known of them."""
+    from queryprof.cli.fleet_extra import fleet_extra
+    from queryprof.collect.given_traces import traces_of
+
+    with fleet_extra():
+        from queryprof.fleet.duck import Engine
+        from queryprof.fleet.location import is_url
+        from queryprof.fleet.store import directory_place, read_store
+    notes = Notes()
+    stores = [place for place in places if is_url(place)]
+    directories = [place for place in places if place not in stores and os.path.isdir(place)]
+    others = [place for place in places if place not in (*stores, *directories)]
+    traces = [trace for place in others for trace in traces_of(place)]
+    with tempfile.TemporaryDirectory(prefix="queryprof-fleet-") as folder:
+        _export(traces, folder, notes)
+        found = [directory_place(one) for one in [*directories, *([folder] if traces else [])]]
+        wanted = _wanted(selection)
+        found += [_with_copies(url, cache, lambda one: one.place(wanted)) for url in stores]
+        store = read_store(found)
+        notes.add_store(store)
+        engine = Engine(store)
+        try:
+            yield engine, notes
+            notes.left_out += engine.store.left_out[len(store.left_out) :]
+        finally:
+            engine.close()
+
+
+def _export(traces: Sequence[str], folder: str, notes: Notes) -> None:
+    """Writes traces as a fleet's files."""
+    from queryprof.collect.reader import read_windows
+    from queryprof.fleet import parquet_files
+    from queryprof.fleet.flat import Given, host_windows
+    from queryprof.fleet.location import Directory
+
+    shared: set[str] = set()
+    for trace in traces:
+        for profile in read_windows(trace, notes.left_out.append):
+            for window in host_windows(profile, Given()):
+                parquet_files.write(Directory(folder), window)
+                shared |= {trace} if window.is_shared else set()
+    notes.add_shared(shared)
+
+
+def whole_traces(places: Sequence[str], selection: Selection, cache: str | None) -> list[str]:
+    """The paths of the whole traces that were sent; those of stores are copied."""
+    from queryprof.fleet.copies import TRACES
+    from queryprof.fleet.location import Directory, is_url
+
+    found: list[str] = []
+    wanted = _wanted(selection)
+    for place in places:
+        if is_url(place):
+            found += _with_copies(place, cache, lambda one: one.traces(wanted))
+        elif os.path.isdir(place):
+            names = [entry.name for entry in Directory(place).entries(TRACES)]
+            found += [os.path.join(place, name) for name in names]
+        else:
+            raise QueryprofError(f"{place}: is no directory and no store of a fleet")
+    return found
+
+
+def _wanted(selection: Selection) -> Wanted:
+    from queryprof.fleet.copies import Wanted
+
+    return Wanted(selection.service, selection.since, selection.until)
+
+
+def _with_copies(url: str, cache: str | None, read: Callable[[Copies], Found]) -> Found:
+    """What is read of a store's copies, with a progress bar."""
+    from queryprof.cli.progress import progress
+    from queryprof.fleet.copies import Copies, default_folder
+    from queryprof.fleet.location import ObjectStore
+
+    store = ObjectStore(url)
+    with progress("copying", 0) as step:
+        return read(Copies(store, cache or default_folder(), step=step))
+
+
+def location_that_is_there(place: str) -> Location:
+    """A directory or a store. Raises QueryprofError."""
+    from queryprof.fleet.location import is_url, location_of
+
+    if not is_url(place) and not os.path.isdir(place):
+        raise QueryprofError(f"{place}: there is no such directory")
+    return location_of(place)

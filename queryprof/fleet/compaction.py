@@ -1,0 +1,283 @@
+"""Makes one file of a day's files: windows of a host and version become one of the day.
+
+A day's file is named for its sources, names them in its footer, and never changes. What it has the
+rows of stays for a day, for those who have listed it, and goes with a later run: killed at any
+moment, or beside another one, nothing is lost or counted twice (queryprof.fleet.days).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from queryprof.errors import TraceError
+from queryprof.fleet.copies import TRACES, is_plain
+from queryprof.fleet.days import DAY, day_of
+from queryprof.fleet.duck import closed_engine
+from queryprof.fleet.footer import Footer, joined_lost
+from queryprof.fleet.location import Directory
+from queryprof.fleet.names import identifier
+from queryprof.fleet.parquet_files import (
+    COMPRESSION_LEVEL,
+    ENDING,
+    ROWS_IN_A_GROUP,
+    arrow_schema,
+)
+from queryprof.fleet.schema import FLEET_TABLES, HISTOGRAM, INTEGER, OWNER
+from queryprof.fleet.store import footer_of, overlapping
+from queryprof.trace.declaration import FIRST, KEY, LEAST, MOST, SUM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from queryprof.fleet.location import Entry, Location
+    from queryprof.fleet.schema import FleetColumn, FleetTable
+
+STAYS_NS = 24 * 3600 * 10**9
+"""How long what a day's file has the rows of stays beside it."""
+
+ROWS_AT_ONCE = 200_000
+"""Rows that are folded at once, about: their buckets are rows, too, and are 15 times as many."""
+
+DIGITS = "0123456789abcdef"
+FOLDS = {KEY: "{0}", FIRST: "min({0})", SUM: "sum({0})", LEAST: "min({0})", MOST: "max({0})"}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is compacted, and what is deleted.
+
+    Attributes:
+        older: dates that ended so long ago are compacted.
+        keep: dates that ended so long ago are deleted; None: none are.
+    """
+
+    older: timedelta
+    keep: timedelta | None
+
+
+class Compacted(NamedTuple):
+    """What one run has done: how many days' files it wrote, of how many files, and how many files
+    it deleted.
+    """
+
+    days: int
+    sources: int
+    removed: int
+
+
+class Compaction:
+    """Compacts the files of a location.
+
+    Args:
+        note: called with what is to be known, a line each.
+    """
+
+    def __init__(self, location: Location, policy: Policy, note: Callable[[str], None]) -> None:
+        self._location = location
+        self._policy = policy
+        self._note = note
+        self._now_ns = time.time_ns()
+
+    def run(self) -> Compacted:
+        """Compacts all dates that are old enough.
+
+        Raises:
+            LocationError: the location cannot be read, or written to.
+        """
+        self._location.remove_unfinished(self._now_ns - STAYS_NS)
+        days = sources = removed = 0
+        for table in FLEET_TABLES:
+            for folder, entries in sorted(self._folders(table.name).items()):
+                if self._is_past(folder, self._policy.keep):
+                    removed += self._remove(entries)
+                elif self._is_past(folder, self._policy.older) and not _is_compact(entries):
+                    folded, gone = self._compact(table, folder, entries)
+                    days += bool(folded)
+                    sources += folded
+                    removed += gone
+        for folder, entries in self._folders(TRACES).items():
+            if self._is_past(folder, self._policy.keep):
+                removed += self._remove(entries)
+        return Compacted(days, sources, removed)
+
+    def _folders(self, table: str) -> dict[str, list[Entry]]:
+        """The files of a table, by service and date."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self._location.entries(table):
+            if is_plain(entry.name):
+                found.setdefault(entry.name.rpartition("/")[0], []).append(entry)
+        return found
+
+    def _is_past(self, folder: str, age: timedelta | None) -> bool:
+        """Whether a folder's date ended so long ago."""
+        try:
+            date = datetime.strptime(folder.rpartition("/")[2], "date=%Y-%m-%d").replace(tzinfo=UTC)
+        except ValueError:
+            return False
+        now = datetime.fromtimestamp(self._now_ns / 1e9, UTC)
+        return age is not None and date + timedelta(days=1) + age <= now
+
+    def _remove(self, entries: Sequence[Entry]) -> int:
+        for entry in entries:
+            self._location.remove(entry.name)
+        return len(entries)
+
+    def _compact(self, table: FleetTable, folder: str, entries: Sequence[Entry]) -> tuple[int, int]:
+        """Compacts a date; returns of how many files, and how many were deleted."""
+        with _local(self._location, entries) as paths:
+            footers = self._footers(table, paths)
+            day = day_of({name: footer.sources for name, footer in footers.items()})
+            count = 0
+            if [name for name in day.counted if not name.startswith(DAY)] or len(day.counted) > 1:
+                try:
+                    self._fold(table, folder, {name: paths[name] for name in day.counted}, footers)
+                    count = len(day.counted)
+                except TraceError as error:
+                    self._note(f"left as it is: {folder}: {error}")
+        ages = {os.path.basename(one.name): self._now_ns - one.modified_ns for one in entries}
+        old = [name for name in day.counted if name.startswith(DAY) and ages[name] >= STAYS_NS]
+        settled = frozenset().union(*(footers[name].sources or () for name in old))
+        gone = [name for name in day.superfluous if old and ages[name] >= STAYS_NS]
+        gone += [name for name in day.folded if name in settled]
+        for name in gone:
+            self._location.remove(f"{folder}/{name}")
+        return count, len(gone)
+
+    def _footers(self, table: FleetTable, paths: Mapping[str, str]) -> dict[str, Footer]:
+        found: dict[str, Footer] = {}
+        for name, path in paths.items():
+            try:
+                found[name] = footer_of(path, table)
+            except TraceError as error:
+                if os.path.lexists(path):
+                    self._note(f"left out: {error}")
+        return found
+
+    def _fold(
+        self,
+        table: FleetTable,
+        folder: str,
+        paths: Mapping[str, str],
+        footers: Mapping[str, Footer],
+    ) -> None:
+        """Writes a day's file. Raises TraceError: the rows cannot be added up."""
+        its = [footers[name] for name in paths]
+        repeated = overlapping(("", window) for footer in its for window in footer.processes)
+        if repeated:
+            self._note(f"{folder}: {repeated:,} windows of processes are in it more than once")
+        sources = frozenset(paths).union(*(footer.sources or () for footer in its))
+        footer = Footer(its[0].service, (), joined_lost(one.lost for one in its), sources)
+        name = f"{DAY}{identifier(' '.join(sorted(sources)))}{ENDING}"
+        content = pa.BufferOutputStream()
+        schema = arrow_schema(table)
+        with pq.ParquetWriter(
+            content,
+            schema.with_metadata(footer.facts()),
+            compression="zstd",
+            compression_level=COMPRESSION_LEVEL,
+            write_page_checksum=True,
+        ) as writer:
+            for rows in folded(table, list(paths.values())):
+                writer.write_table(rows.cast(schema), ROWS_IN_A_GROUP)
+        self._location.put(f"{folder}/{name}", content.getvalue().to_pybytes())
+
+
+def _is_compact(entries: Sequence[Entry]) -> bool:
+    """Whether there is nothing to do in a folder."""
+    return len(entries) == 1 and os.path.basename(entries[0].name).startswith(DAY)
+
+
+@contextmanager
+def _local(location: Location, entries: Sequence[Entry]) -> Iterator[dict[str, str]]:
+    """The paths of files by their names: of a store's, copies for as long as the block runs."""
+    if isinstance(location, Directory):
+        yield {os.path.basename(one.name): os.path.join(location.path, one.name) for one in entries}
+        return
+    with tempfile.TemporaryDirectory(prefix="queryprof-compact-") as folder:
+        copies = Directory(folder)
+        names = [os.path.basename(entry.name) for entry in entries]
+        for name, entry in zip(names, entries, strict=True):
+            copies.put(name, location.get(entry.name))
+        yield {name: os.path.join(folder, name) for name in names}
+
+
+def folded(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows of files, of each key one, in the order of the files' rows.
+
+    Raises:
+        TraceError: they cannot be read, or added up.
+    """
+    rows = sum(pq.read_metadata(path).num_rows for path in paths)
+    engine = closed_engine(list(paths))
+    try:
+        for first, last in _slices(table, rows):
+            values = {"files": list(paths), "first": first, "last": last}
+            yield engine.sql(_sql(table), params=values).to_arrow_table()
+    except duckdb.Error as error:
+        raise TraceError(str(error).partition("\n")[0]) from error
+    finally:
+        engine.close()
+
+
+def _slices(table: FleetTable, rows: int) -> list[tuple[str, str]]:
+    """Ranges of statements' ids that have about as many rows as are folded at once."""
+    if "statement_id" not in table.key or rows <= ROWS_AT_ONCE:
+        return [("", "~")]
+    starts = list(DIGITS)
+    while len(starts) * ROWS_AT_ONCE < rows and len(starts[0]) < 3:
+        starts = [one + digit for one in starts for digit in DIGITS]
+    return list(zip(["", *starts[1:]], [*starts[1:], "~"], strict=True))
+
+
+def _sql(table: FleetTable) -> str:
+    """The fold of a table, as the roles of its columns say."""
+    key = ", ".join(table.key)
+    order = ", ".join(
+        f"{one} NULLS FIRST" for one in [*table.key[len(OWNER) :], *table.key[: len(OWNER)]]
+    )
+    folds = ", ".join(_fold_of(one) for one in table.columns if one.role != HISTOGRAM)
+    id_ = "statement_id" if "statement_id" in table.key else "''"
+    rows = (
+        "SELECT * FROM read_parquet($files, union_by_name = true, hive_partitioning = false)"
+        f" WHERE {id_} >= $first AND {id_} < $last"
+    )
+    lists = [one.name for one in table.columns if one.role == HISTOGRAM]
+    if not lists:
+        return f"WITH source AS ({rows}) SELECT {folds} FROM source GROUP BY {key} ORDER BY {order}"
+    buckets, counts = lists
+    matches = " AND ".join(f"sums.{one} IS NOT DISTINCT FROM lists.{one}" for one in table.key)
+    shown = ", ".join(
+        f"coalesce(lists.{one}, []) AS {one}" if one in lists else f"sums.{one} AS {one}"
+        for one in table.names
+    )
+    return f"""WITH source AS ({rows}),
+sums AS (SELECT {folds} FROM source GROUP BY {key}),
+single AS (
+    SELECT {key}, bucket, CAST(sum(number) AS BIGINT) AS number
+    FROM (SELECT {key}, unnest({buckets}) AS bucket, unnest({counts}) AS number FROM source)
+    GROUP BY {key}, bucket
+),
+lists AS (
+    SELECT {key}, list(bucket ORDER BY bucket) AS {buckets},
+        list(number ORDER BY bucket) AS {counts}
+    FROM single GROUP BY {key}
+)
+SELECT * FROM (SELECT {shown} FROM sums LEFT JOIN lists ON {matches}) ORDER BY {order}"""
+
+
+def _fold_of(column: FleetColumn) -> str:
+    fold = FOLDS[column.role].format(column.name)
+    if column.role == SUM and column.kind == INTEGER:
+        fold = f"CAST({fold} AS BIGINT)"
+    return fold if column.role == KEY else f"{fold} AS {column.name}"

@@ -1,0 +1,156 @@
+"""Copies of a store's files on this machine: what was copied once is not copied again.
+
+    CACHE/HASH OF THE URL/TABLE/service=.../date=.../NAME
+
+A file's copy has the time at which it was last written there: another one of its name is another
+file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from queryprof.errors import QueryprofError
+from queryprof.fleet.location import Directory
+from queryprof.fleet.names import identifier
+from queryprof.fleet.parquet_files import ENDING, in_a_path
+from queryprof.fleet.schema import FLEET_TABLES
+from queryprof.fleet.store import PATTERN, Place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from queryprof.fleet.location import Entry, ObjectStore
+
+MOST_BYTES = 20 * 10**9
+LONGEST_WINDOW = timedelta(days=1)
+TRACES = "trace"
+LONGEST_NAME = 1024
+
+
+class Wanted(NamedTuple):
+    """Which files are looked at, as their names say; None: all.
+
+    Attributes:
+        since, until: a window began before the one, and ended after the other.
+    """
+
+    service: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def has(self, name: str) -> bool:
+        """Whether a file may have what is wanted."""
+        _, service, date, _ = name.split("/")
+        if self.service is not None and service != f"service={in_a_path(self.service)}":
+            return False
+        try:
+            begin = datetime.strptime(date, "date=%Y-%m-%d").replace(tzinfo=UTC)
+        except ValueError:
+            return False
+        end = begin + timedelta(days=1) + LONGEST_WINDOW
+        return (self.since is None or end >= self.since) and (
+            self.until is None or begin < self.until
+        )
+
+
+def is_plain(name: str) -> bool:
+    """Whether a listed name is one of a table's files, and leads nowhere else."""
+    parts = name.split("/")
+    is_path = len(parts) == 4 and all(one.strip(".") for one in parts)
+    return is_path and len(name) <= LONGEST_NAME and not set(name) & (PATTERN | {"\\", "\0"})
+
+
+class Copies:
+    """The copies of one store.
+
+    Args:
+        folder: the cache.
+        step: called after each file that is copied.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        folder: str,
+        most_bytes: int = MOST_BYTES,
+        step: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store = store
+        self._folder = folder
+        self._own = os.path.join(folder, identifier(store.url))
+        self._most_bytes = most_bytes
+        self._step = step
+
+    def place(self, wanted: Wanted) -> Place:
+        """The tables' files. Raises QueryprofError."""
+        files = {
+            table.name: [
+                self._of(entry.name)
+                for entry in self._copied(table.name, wanted)
+                if entry.name.endswith(ENDING)
+            ]
+            for table in FLEET_TABLES
+        }
+        return Place(self._store.url, files)
+
+    def traces(self, wanted: Wanted) -> list[str]:
+        """The paths of whole traces. Raises QueryprofError."""
+        return [self._of(entry.name) for entry in self._copied(TRACES, wanted)]
+
+    def _of(self, name: str) -> str:
+        return os.path.join(self._own, *name.split("/"))
+
+    def _copied(self, table: str, wanted: Wanted) -> list[Entry]:
+        entries = [
+            one for one in self._store.entries(table) if is_plain(one.name) and wanted.has(one.name)
+        ]
+        missing = [one for one in entries if not self._is_there(one)]
+        self._make_room(sum(one.bytes for one in missing), {self._of(one.name) for one in entries})
+        local = Directory(self._own)
+        for entry in missing:
+            path = local.put(entry.name, self._store.get(entry.name))
+            os.utime(path, ns=(entry.modified_ns, entry.modified_ns))
+            self._step()
+        return entries
+
+    def _is_there(self, entry: Entry) -> bool:
+        try:
+            found = os.stat(self._of(entry.name))
+        except OSError:
+            return False
+        return (found.st_size, found.st_mtime_ns) == (entry.bytes, entry.modified_ns)
+
+    def _make_room(self, bytes_: int, kept: set[str]) -> None:
+        """Removes the oldest copies that are not needed now. Raises QueryprofError."""
+        there = sorted(self._files())
+        total = bytes_ + sum(size for _, size, _ in there)
+        for _, size, path in there:
+            if total <= self._most_bytes:
+                return
+            if path not in kept:
+                os.unlink(path)
+                total -= size
+        if total > self._most_bytes:
+            raise QueryprofError(
+                f"{self._store.url}: what is asked for has {total / 1e9:.1f} GB, and copies may"
+                f" have {self._most_bytes / 1e9:.1f}: choose less (--since, --service)"
+            )
+
+    def _files(self) -> Iterator[tuple[int, int, str]]:
+        """When each copy was last looked at, its size, its path."""
+        for above, _, names in os.walk(self._folder):
+            for name in names:
+                path = os.path.join(above, name)
+                found = os.lstat(path)
+                yield max(found.st_atime_ns, found.st_ctime_ns), found.st_size, path
+
+
+def default_folder() -> str:
+    """Where copies are, unless the user says otherwise."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(cache, "queryprof", "fleet")

@@ -1,0 +1,50 @@
+"""Whole traces of the sampled hosts, chosen and made one."""
+
+from __future__ import annotations
+
+from queryprof.collect.merge import merge_traces
+from queryprof.errors import QueryprofError, TraceError
+from queryprof.trace.opening import opened_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from queryprof.fleet.duck import Selection
+
+CHOSEN = ("service", "version", "environment", "host")
+
+
+def chosen_traces(paths: Iterable[str], selection: Selection) -> tuple[list[str], list[str]]:
+    """Traces with a process that is selected, and why others cannot be read."""
+    chosen, left_out = [], []
+    for path in paths:
+        try:
+            if _is_chosen(path, selection):
+                chosen.append(path)
+        except TraceError as error:
+            left_out.append(str(error))
+    return chosen, left_out
+
+
+def _is_chosen(path: str, selection: Selection) -> bool:
+    with opened_file(path) as trace:
+        columns = (*CHOSEN, "window_start_unix_ns", "start_unix_ns", "end_unix_ns")
+        for *names, window, start, end in trace.rows("process", columns):
+            wanted = [getattr(selection, one) for one in CHOSEN]
+            is_named = all(want in (None, name) for want, name in zip(wanted, names, strict=True))
+            begin_s, end_s = (window or start) / 1e9, end / 1e9
+            is_later = selection.since is None or end_s >= selection.since.timestamp()
+            is_earlier = selection.until is None or begin_s < selection.until.timestamp()
+            if is_named and is_later and is_earlier:
+                return True
+    return False
+
+
+def fetch(output: str, paths: list[str], step: Callable[[], None]) -> None:
+    """Merges traces into one. Raises QueryprofError."""
+    if not paths:
+        raise QueryprofError(
+            "there is no whole trace of what is selected (queryprof ship --traces 1% sends some)"
+        )
+    merge_traces(output, paths, step, collapses=True)

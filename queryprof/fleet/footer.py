@@ -1,0 +1,126 @@
+"""What stands in the footer of a fleet's Parquet file, beside its columns.
+
+    queryprof.schema       the version of the tables
+    queryprof.version      of the queryprof that made the file
+    queryprof.service      whose rows it has
+    queryprof.processes    JSON list: the windows of processes that are in it, each [host, process
+                           id, start, start of the window, its end], in ns since 1970
+    queryprof.lost         JSON object, where windows were lost before: "processes", a list of
+                           [host, process id, start, how many were removed to keep the latest
+                           alone]; "files": how many were dropped while a store was away
+    queryprof.sources      JSON list, of a day's file: the names of the files whose rows it has
+
+It is data: it is compared, and never followed as a path.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from queryprof.fleet.schema import SCHEMA
+from queryprof.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+SCHEMA_KEY, VERSION_KEY, SERVICE_KEY, PROCESSES_KEY, LOST_KEY, SOURCES_KEY = (
+    f"queryprof.{name}".encode()
+    for name in ("schema", "version", "service", "processes", "lost", "sources")
+)
+LARGEST_COUNT = 10**12
+"""Of windows that were lost: more is no count."""
+
+
+class Lost(NamedTuple):
+    """Windows that are in no file.
+
+    Attributes:
+        processes: how many each process removed, by host, process id and start.
+        files: how many were dropped on the way.
+    """
+
+    processes: Mapping[tuple[str, int, int], int] = {}
+    files: int = 0
+
+
+class Footer(NamedTuple):
+    """A file's footer.
+
+    Attributes:
+        processes: the windows of processes that are in it, each as a text of JSON.
+        sources: the files whose rows a day's file has; None: it is no day's.
+    """
+
+    service: str
+    processes: tuple[str, ...]
+    lost: Lost = Lost()
+    sources: frozenset[str] | None = None
+
+    def facts(self) -> dict[bytes, bytes]:
+        """As it is written."""
+        found = {
+            SCHEMA_KEY: str(SCHEMA).encode(),
+            VERSION_KEY: __version__.encode(),
+            SERVICE_KEY: self.service.encode("utf-8", "backslashreplace"),
+            PROCESSES_KEY: f"[{', '.join(self.processes)}]".encode(),
+        }
+        if any(self.lost):
+            lost = [[*process, count] for process, count in sorted(self.lost.processes.items())]
+            found[LOST_KEY] = json.dumps({"processes": lost, "files": self.lost.files}).encode()
+        if self.sources is not None:
+            found[SOURCES_KEY] = json.dumps(sorted(self.sources)).encode()
+        return found
+
+
+def footer_in(facts: Mapping[bytes, bytes]) -> Footer:
+    """What a footer says; what is not as it should be says nothing."""
+    sources = _read(facts.get(SOURCES_KEY))
+    return Footer(
+        facts.get(SERVICE_KEY, b"").decode("utf-8", "replace"),
+        tuple(sorted({json.dumps(one) for one in _list(_read(facts.get(PROCESSES_KEY)))})),
+        _lost(_read(facts.get(LOST_KEY))),
+        None if sources is None else frozenset(one for one in _list(sources) if type(one) is str),
+    )
+
+
+def joined_lost(several: Iterable[Lost]) -> Lost:
+    """What was lost before files that become one."""
+    processes: dict[tuple[str, int, int], int] = {}
+    files = 0
+    for lost in several:
+        files += lost.files
+        for process, count in lost.processes.items():
+            processes[process] = max(count, processes.get(process, 0))
+    return Lost(processes, files)
+
+
+def _lost(found: Any) -> Lost:
+    if not isinstance(found, dict):
+        return Lost()
+    processes: dict[tuple[str, int, int], int] = {}
+    for one in _list(found.get("processes")):
+        if isinstance(one, list) and len(one) == 4 and _is_count(one[3]):
+            processes[str(one[0]), int(_number(one[1])), int(_number(one[2]))] = one[3]
+    files = found.get("files")
+    return Lost(processes, int(files or 0) if _is_count(files) else 0)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= LARGEST_COUNT
+
+
+def _number(value: Any) -> int:
+    return value if type(value) is int else 0
+
+
+def _list(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []
+
+
+def _read(content: bytes | None) -> Any:
+    try:
+        return None if content is None else json.loads(content)
+    except (ValueError, RecursionError):
+        return None

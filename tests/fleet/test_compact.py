@@ -1,0 +1,326 @@
+"""`queryprof fleet compact`: days' files have the sums of their sources, whoever is killed when."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fleet.fleets import DAY_NS, READ, SLOW, Work, add_host
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import EXAMPLES, Run
+
+pytestmark = pytest.mark.once
+pytest.importorskip("duckdb")
+pq = pytest.importorskip("pyarrow.parquet")
+
+from queryprof.fleet.compaction import STAYS_NS, Compaction, Policy, folded  # noqa: E402
+from queryprof.fleet.days import day_of  # noqa: E402
+from queryprof.fleet.location import Directory  # noqa: E402
+from queryprof.fleet.schema import FLEET_TABLE, FLEET_TABLES, HISTOGRAM  # noqa: E402
+from queryprof.fleet.store import directory_place, read_store  # noqa: E402
+from queryprof.trace.declaration import FIRST, KEY, LEAST, MOST, SUM  # noqa: E402
+
+FAULTS = str(Path(__file__).parent / "compact_faults.py")
+NOW = Policy(timedelta(days=1), None)
+QUESTIONS = ((), ("--by", "host"), ("--plans",), ("--findings",), ("--trend",), ("--outliers",))
+
+
+def fleet(days: int = 2, hosts: int = 3, directory: str = "store") -> None:
+    for day in range(days):
+        for host in range(hosts):
+            work = {READ: Work(10 + host, 100 * (day + 1)), SLOW: Work(3, 5000, 7 + host)}
+            add_host(Path(directory), f"h{host}", work, day=day, spans={"GET /": 5 + host})
+
+
+def compact(directory: str = "store", policy: Policy = NOW) -> tuple[int, int, int]:
+    notes: list[str] = []
+    done = Compaction(Directory(directory), policy, notes.append).run()
+    assert notes == []
+    return done
+
+
+def rows(directory: str, table: str) -> list[dict[str, Any]]:
+    """The rows of a table that count."""
+    store = read_store([directory_place(directory)])
+    return [
+        row
+        for paths in store.files[table].values()
+        for path in paths
+        for row in pq.ParquetFile(path).read().to_pylist()
+    ]
+
+
+def sums(directory: str = "store") -> dict[str, Any]:
+    """What all rows of each table add up to, by the roles of the columns."""
+    return {table.name: sums_of(table.name, rows(directory, table.name)) for table in FLEET_TABLES}
+
+
+def sums_of(table: str, found: list[dict[str, Any]]) -> dict[str, Any]:
+    folds = {SUM: sum, MOST: max, LEAST: min, FIRST: set, KEY: set}
+    totals: dict[str, Any] = {}
+    for column in FLEET_TABLE[table].columns:
+        values = [row[column.name] for row in found if row[column.name] is not None]
+        if column.role != HISTOGRAM and values:
+            totals[column.name] = folds[column.role](values)  # type: ignore[operator]
+    counts: Counter[int] = Counter()
+    lists = [one.name for one in FLEET_TABLE[table].columns if one.role == HISTOGRAM]
+    for row in found if lists else []:
+        counts.update(dict(zip(row[lists[0]], row[lists[1]], strict=True)))
+    return {**totals, "histogram": counts}
+
+
+def files(directory: str = "store") -> list[str]:
+    return sorted(str(path) for path in Path(directory).rglob("*") if path.is_file())
+
+
+def age(directory: str = "store") -> None:
+    """Makes all files older than the time that folded ones stay."""
+    then = time.time_ns() - STAYS_NS - 1
+    for path in files(directory):
+        os.utime(path, ns=(then, then))
+
+
+def test_a_day_is_one_file_and_its_sources_go_a_day_later() -> None:
+    fleet()
+    before = sums()
+    sources = files()
+    assert compact() == (8, 24, 0)  # of four tables: two days each
+    assert sums() == before
+    assert set(sources) < set(files())
+    assert compact() == (0, 0, 0)
+    age()
+    assert compact() == (0, 0, 24)
+    assert sums() == before
+    assert len(files()) == 8
+    assert all(Path(path).name.startswith("day-") for path in files())
+    assert compact() == (0, 0, 0)
+
+
+def test_the_sums_are_those_of_a_host_and_version() -> None:
+    for hour in range(3):
+        add_host(Path("store"), "h", {READ: Work(10, 100 + hour)}, start_ns=hour * DAY_NS // 24)
+    add_host(Path("store"), "h", {READ: Work(1, 10**6)}, version="2")
+    before = sums()
+    compact()
+    found = rows("store", "aggregate")
+    assert [(row["version"], row["count"], row["max_ns"]) for row in found] == [
+        ("1", 30, 102),
+        ("2", 1, 10**6),
+    ]
+    assert sums() == before
+
+
+def test_late_files_are_folded_in() -> None:
+    fleet(days=1)
+    compact()
+    add_host(Path("store"), "late", {READ: Work(1000, 10)})
+    before = sums()
+    assert before["aggregate"]["count"] > 1000
+    days, sources, _ = compact()
+    assert (days, sources) == (2, 4)  # no late spans, no late findings
+    assert sums() == before
+    age()
+    compact()
+    assert sums() == before
+    assert len(files()) == 4
+
+
+def test_what_was_compacted_and_comes_again_does_not_count_again() -> None:
+    """A shipper that was killed before it noted that it had sent a batch sends it again."""
+    fleet(days=1)
+    before = sums()
+    kept = {path: Path(path).read_bytes() for path in files()}
+    compact()
+    age()
+    compact()
+    for path, content in kept.items():
+        Path(path).write_bytes(content)
+    assert sums() == before
+    assert compact()[0] == 0
+    assert sums() == before
+    assert len(files()) == 4
+
+
+def test_two_at_once() -> None:
+    """One of them has seen a file that the other has not."""
+    fleet(days=1, hosts=2)
+    first = Path("first")
+    subprocess.run(["cp", "-r", "store", "first"], check=True)
+    add_host(Path("store"), "h9", {READ: Work(77, 10)})
+    before = sums()
+    compact("first")
+    compact()
+    for path in first.rglob("day-*"):
+        (Path("store") / path.relative_to(first)).write_bytes(path.read_bytes())
+    assert sums() == before
+    age()
+    compact()
+    assert sums() == before
+    age()
+    compact()
+    assert sums() == before
+    assert len(files()) == 4
+
+
+names = st.sampled_from([f"f{number}" for number in range(6)])
+
+
+@given(st.data())
+def test_any_days_files_have_each_file_once(data: st.DataObject) -> None:
+    """Runs at once, each of which sees some of the files, and what is deleted meanwhile."""
+    everything = {f"f{number}": {f"f{number}"} for number in range(6)}  # name: the leaves in it
+    sources: dict[str, frozenset[str] | None] = dict.fromkeys(everything)
+    for number in range(data.draw(st.integers(1, 5))):
+        listed = data.draw(st.sets(st.sampled_from(sorted(sources)), min_size=1))
+        counted = day_of({name: sources[name] for name in listed}).counted
+        name = f"day-{number}"
+        everything[name] = set().union(*(everything[one] for one in counted))
+        sources[name] = frozenset(counted).union(*(sources[one] or () for one in counted))
+        day = day_of(sources)
+        leaves = [leaf for one in day.counted for leaf in sorted(everything[one])]
+        assert sorted(leaves) == [f"f{number}" for number in range(6)]
+        for gone in [*day.folded, *day.superfluous] if data.draw(st.booleans()) else []:
+            del sources[gone]
+            leaves = [leaf for one in day_of(sources).counted for leaf in everything[one]]
+            assert sorted(leaves) == [f"f{number}" for number in range(6)]
+
+
+@settings(
+    max_examples=EXAMPLES // 4,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(seed=st.integers(0, 10**6))
+def test_the_fold_is_that_of_the_roles(tmp_path_factory: Any, seed: int) -> None:
+    """For every column of every table: a new one is in this test without a line."""
+    from fleet.random_tables import write_random_tables
+
+    folder = str(tmp_path_factory.mktemp("random"))
+    written = write_random_tables(folder, seed)
+    for name, paths in written.items():
+        table = FLEET_TABLE[name]
+        before = [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
+        after = [row for some in folded(table, paths) for row in some.to_pylist()]
+        keys = {tuple(row[one] for one in table.key) for row in before}
+        assert len(after) == len(keys)
+        for key in keys:
+            its = [
+                [row for row in some if tuple(row[k] for k in table.key) == key]
+                for some in (before, after)
+            ]
+            expected, found = (sums_of(name, some) for some in its)
+            for column in table.columns:
+                if column.role == FIRST:
+                    values = expected.pop(column.name, set())
+                    assert found.pop(column.name, set()) == ({min(values)} if values else set())
+            assert found == expected
+
+
+def test_every_question_has_the_same_answer(queryprof: Run) -> None:
+    fleet(days=9, hosts=4)
+    add_host(Path("store"), "h0", {READ: Work(10, 10**5, 10, "SCAN t")}, version="2", day=8)
+
+    def answers() -> Iterator[Any]:
+        for options in QUESTIONS:
+            result = queryprof("fleet", "store", *options, "--format", "json")
+            assert result.returncode == 0
+            yield json.loads(result.stdout)
+
+    before = list(answers())
+    result = queryprof("fleet", "compact", "store")
+    assert result.returncode == 0
+    assert result.stderr.startswith("queryprof: store: 36 files of days written, of ")
+    assert list(answers()) == before
+
+
+def test_old_dates_are_deleted(queryprof: Run) -> None:
+    fleet(days=1)
+    assert queryprof("fleet", "compact", "store", "--keep", "36500d").returncode == 0
+    assert files()
+    result = queryprof("fleet", "compact", "store", "--older", "1h", "--keep", "2h")
+    assert result.returncode == 0
+    assert files() == []
+
+
+def test_a_date_that_is_not_over_stays(queryprof: Run) -> None:
+    add_host(Path("store"), "h", {READ: Work(1, 1)}, start_ns=time.time_ns(), is_absolute=True)
+    before = files()
+    assert queryprof("fleet", "compact", "store", "--older", "1s").returncode == 0
+    assert files() == before
+
+
+def test_a_damaged_file_is_named_and_stays(queryprof: Run) -> None:
+    fleet(days=1)
+    damaged = next(Path("store/aggregate").rglob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    result = queryprof("fleet", "compact", "store")
+    assert result.returncode == 1
+    assert f"left out: {damaged}: is no whole Parquet file" in result.stderr
+    assert damaged.exists()
+
+
+def test_sums_too_large_to_be_one_stay_as_they_are(queryprof: Run) -> None:
+    for hour in range(9):
+        add_host(Path("store"), "h", {READ: Work(1, 2**60)}, start_ns=hour * DAY_NS // 24)
+    before = files()
+    result = queryprof("fleet", "compact", "store")
+    assert result.returncode == 1
+    assert "left as it is: aggregate/service=shop/date=2026-11-01: " in result.stderr
+    assert set(before) <= set(files())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothere"], "nothere: there is no such directory"),
+        ([".", "--older", "2"], "'2' is none"),
+        ([".", "--older", "3d", "--keep", "2d"], "--keep must be longer than --older"),
+        ([], "Missing argument"),
+    ],
+)
+def test_wrong_arguments(queryprof: Run, arguments: list[str], message: str) -> None:
+    result = queryprof("fleet", "compact", *arguments)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_it_dies_at_each_of_its_file_operations() -> None:
+    fleet(days=1, hosts=2)
+    before = sums()
+    subprocess.run(["cp", "-r", "store", "kept"], check=True)
+    number = 0
+    while True:
+        number += 1
+        subprocess.run(["rm", "-rf", "store"], check=True)
+        subprocess.run(["cp", "-r", "kept", "store"], check=True)
+        first = died(number)
+        assert sums() == before
+        age()
+        died(1 + number // 2)
+        assert sums() == before
+        for _ in range(2):
+            age()
+            compact()
+            assert sums() == before
+        assert len(files()) == 4
+        if not first:
+            break
+    assert number > 8
+
+
+def died(number: int) -> int:
+    """The exit status of a run that dies at a file operation."""
+    command = [sys.executable, FAULTS, "store", str(number)]
+    return subprocess.run(command, check=False).returncode

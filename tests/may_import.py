@@ -1,0 +1,166 @@
+"""What each layer may import: the direction of the data."""
+
+from __future__ import annotations
+
+MAY_IMPORT = {
+    "queryprof.__main__": {"queryprof.cli"},
+    "queryprof.errors": set(),
+    "queryprof.version": set(),
+    "queryprof.model": set(),
+    "queryprof.operations": set(),
+    "queryprof.given_file": set(),
+    "queryprof.sql": set(),
+    "queryprof.core": {"queryprof.errors"},
+    # What runs under other interpreters, too: the standard library alone.
+    "queryprof.confined": set(),
+    "queryprof.hooks": {
+        "queryprof.core",
+        "queryprof.errors",
+    },
+    "queryprof.hooks.lock_notes": {
+        "queryprof.core",
+        "queryprof.model",
+        "queryprof.program",
+        "queryprof.region",
+        "queryprof.trace.attached",
+    },
+    "queryprof.trace": {
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.given_file",
+        "queryprof.model",
+    },
+    "queryprof.region": {
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.given_file",
+        "queryprof.model",
+        "queryprof.operations",
+        "queryprof.trace",
+        "queryprof.version",
+    },
+    "queryprof.program": {
+        "queryprof.errors",
+        "queryprof.model",
+        "queryprof.region",
+        "queryprof.trace",
+    },
+    "queryprof.collect": {
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.given_file",
+        "queryprof.model",
+        "queryprof.program.source_facts",
+        "queryprof.region",
+        "queryprof.trace",
+    },
+    "queryprof.analysis": {"queryprof.model", "queryprof.operations", "queryprof.sql"},
+    "queryprof.report": {
+        "queryprof.analysis",
+        "queryprof.model",
+        "queryprof.tuning",
+        "queryprof.version",
+    },
+    # Experiments on copies of databases: with a library, and from the command line alone.
+    "queryprof.replay": {
+        "queryprof.api",
+        "queryprof.collect",
+        "queryprof.confined",
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.given_file",
+        "queryprof.model",
+        "queryprof.program",
+        "queryprof.sql",
+        "queryprof.tuning",
+    },
+    # Methods alone: how experiments are planned, and what their figures say.
+    "queryprof.tuning": {"queryprof.errors", "queryprof.model"},
+    "queryprof.proof": {
+        "queryprof.analysis",
+        "queryprof.confined",
+        "queryprof.errors",
+        "queryprof.model",
+        "queryprof.operations",
+        "queryprof.program.database_schema",
+        "queryprof.sql",
+    },
+    # It takes recordings from where the processes leave them.
+    "queryprof.fleet.shipping": {
+        "queryprof.autoload",
+        "queryprof.collect",
+        "queryprof.errors",
+        "queryprof.fleet",
+        "queryprof.model",
+        "queryprof.region",
+        "queryprof.trace",
+    },
+    "queryprof.fleet.fetched": {
+        "queryprof.collect.merge",
+        "queryprof.errors",
+        "queryprof.fleet.duck",
+        "queryprof.trace",
+    },
+    "queryprof.fleet.batches": {
+        "queryprof.collect.closed_windows",
+        "queryprof.errors",
+        "queryprof.region.region_files",
+    },
+    # What leaves the machine, and the questions about it: from the command line alone.
+    "queryprof.fleet": {
+        "queryprof.analysis",
+        "queryprof.autoload",
+        "queryprof.errors",
+        "queryprof.given_file",
+        "queryprof.model",
+        "queryprof.report.places",
+        "queryprof.trace",
+        "queryprof.tuning.student",
+        "queryprof.version",
+    },
+    # The findings, with what is looked up for them.
+    "queryprof.findings": {"queryprof.analysis", "queryprof.program", "queryprof.proof.planner"},
+    # The test runner's own command line, as it were: it records, compares and reports.
+    "queryprof.pytest_plugin": {
+        "queryprof.analysis",
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.given_file",
+        "queryprof.model",
+        "queryprof.region",
+        "queryprof.report",
+        "queryprof.session",
+    },
+    # The one place that joins attach, record and keep, and the public functions above it:
+    "queryprof.session": {
+        "queryprof.collect",
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.hooks",
+        "queryprof.region",
+        "queryprof.trace",
+    },
+    # What Python runs at its start, and what then reads the environment.
+    "queryprof.startup": {"queryprof.autoload"},
+    "queryprof.autoload": {
+        "queryprof.collect",
+        "queryprof.core",
+        "queryprof.hooks.first_use",
+        "queryprof.hooks.function_profile",
+        "queryprof.session",
+    },
+    "queryprof.api": {
+        "queryprof.analysis",
+        "queryprof.collect",
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.findings",
+        "queryprof.autoload",
+        "queryprof.hooks.libraries",
+        "queryprof.hooks.drivers.pep249",
+        "queryprof.model",
+        "queryprof.report",
+        "queryprof.session",
+        "queryprof.trace",
+    },
+}
