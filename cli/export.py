@@ -128,7 +128,8 @@ def _export_trace(path: str, names: Given, location: Location, left_out: LeftOut
     from queryprof.fleet.parquet_files import SHARED, write
 
     written, is_shared, has_calls = 0, False, False
-    for profile in read_windows(path, left_out.add):
+    damaged: list[str] = []
+    for profile in read_windows(path, damaged.append):
         if profile.running:
             raise TraceError(f"{path}: a process of it still runs")
         has_calls |= bool(profile.aggregates)
@@ -137,7 +138,9 @@ def _export_trace(path: str, names: Given, location: Location, left_out: LeftOut
             is_shared |= window.is_shared
     if is_shared:
         print_message(f"{path}: {SHARED}")
-    if not has_calls and not left_out:
+    for reason in damaged:
+        left_out.add(reason)
+    if not has_calls and not damaged:
         raise TraceError(f"{path}: has no calls")
     return written
 

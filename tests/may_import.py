@@ -115,6 +115,7 @@ MAY_IMPORT = {
         "queryprof.model",
         "queryprof.report.places",
         "queryprof.trace",
+        "queryprof.tuning.rank_sum",
         "queryprof.tuning.student",
         "queryprof.version",
     },

@@ -16,7 +16,14 @@ from queryprof.errors import TraceError
 from queryprof.region.identity import trace_of
 from queryprof.region.part_names import trace_name
 from queryprof.region.region import opened_region
-from queryprof.region.region_files import PART_SUFFIX, names_in, regions, resolved
+from queryprof.region.region_files import (
+    PART_SUFFIX,
+    SHORT_NAME,
+    names_in,
+    nearby,
+    regions,
+    resolved,
+)
 
 EXTENSION = ".qprof"
 
@@ -33,7 +40,7 @@ def traces_of(argument: str) -> list[str]:
         if not found:
             raise TraceError(f"{argument}: there are no traces (*{EXTENSION}) in this directory")
         return found
-    if glob.has_magic(argument) and not os.path.lexists(argument):
+    if glob.has_magic(argument) and not os.path.lexists(argument) and not _is_living(argument):
         found = _matching(argument)
         if not found:
             raise TraceError(f"{argument}: no trace has such a name")
@@ -63,7 +70,21 @@ def _matching(pattern: str) -> list[str]:
 def _in_windows(directory: str) -> list[str]:
     """The traces in a directory that have parts there."""
     real = os.path.realpath(directory)
-    return [os.path.join(real, trace) for trace in map(trace_name, names_in(real)) if trace]
+    found = {trace_name(name): name for name in sorted(names_in(real))}
+    return [_trace_of_part(real, trace, part) for trace, part in found.items() if trace]
+
+
+def _trace_of_part(directory: str, trace: str, part: str) -> str:
+    """The path of a part's trace: of a long one, the part's name has the beginning alone."""
+    path = os.path.join(directory, trace)
+    if len(os.fsencode(trace)) < SHORT_NAME:
+        return path
+    try:
+        with opened_region(os.path.join(directory, part)) as region:
+            own = resolved(trace_of(region))
+            return own if nearby(own) == path else path
+    except (TraceError, ValueError):
+        return path
 
 
 def _recorded(directory: str) -> list[str]:

@@ -9,13 +9,14 @@ statements are compared, each interval is so wide that in 19 of 20 comparisons n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, sqrt
 from typing import Any, NamedTuple
 
 from queryprof.errors import TraceError
 from queryprof.fleet.duck import Engine, Selection
+from queryprof.tuning.rank_sum import rank_sum_p
 from queryprof.tuning.student import t_quantile
 
 LEAST_HOSTS = 8
@@ -102,6 +103,19 @@ def interval(row: Record, figure: str, statements: int) -> Interval | None:
     return Interval(exp(log), exp(log - half), exp(log + half))
 
 
+def is_sure(row: Record, figure: str, kind: str, statements: int) -> bool:
+    """Whether the ranks of the later version's hosts are unlikely, if nothing is beyond a limit."""
+    prefix = "step_hosts" if kind == "step" else "hosts"
+    before, after = row[f"{prefix}_before"], row[f"{prefix}_after"]
+    rank_sum = row[f"{figure}_rank_sum"]
+    limit = (1 - CONFIDENCE) / 2 / max(statements, 1)
+    return rank_sum is not None and rank_sum_p(rank_sum, after, before) < limit
+
+
+def _is_beyond(times: Interval) -> bool:
+    return times.low > SLOWER or times.high < FASTER
+
+
 def compare_versions(
     engine: Engine, selection: Selection, before: str, after: str
 ) -> FleetComparison:
@@ -112,48 +126,54 @@ def compare_versions(
             there = ", ".join(sorted(filter(None, known))) or "none that has a name"
             raise TraceError(f"there is no version {version!r}: versions there are: {there}")
     sides = {"before": before, "after": after}
+    limits = {"slower": SLOWER, "faster": FASTER, "more_steps": MORE_STEPS}
 
     def answer(question: str) -> list[dict[str, Any]]:
-        return engine.answer(question, selection, **sides).records()
+        return engine.answer(question, selection, **sides, **limits).records()
 
     compared = answer("compare")
     slower, faster, more_steps = [], [], []
     unclear = 0
+    many = len(compared)
     for row in compared:
-        times = interval(row, "time", len(compared))
-        steps = interval(row, "step", len(compared))
+        times, steps = interval(row, "time", many), interval(row, "step", many)
         judged = {**row, **(times._asdict() if times else {})}
-        if times and times.low > SLOWER:
+        if times and times.low > SLOWER and is_sure(row, "slower", "time", many):
             slower.append(judged)
-        elif times and times.high < FASTER:
+        elif times and times.high < FASTER and is_sure(row, "faster", "time", many):
             faster.append(judged)
-        elif not times or times.high > MAY_BE_HALF_MORE:
+        elif not times or times.high > MAY_BE_HALF_MORE or _is_beyond(times):
             unclear += 1
-        if steps and steps.low > MORE_STEPS:
+        if steps and steps.low > MORE_STEPS and is_sure(row, "step", "step", many):
             more_steps.append(judged)
-    few = len(compared) > 0 and unclear == len(compared)
+    few = unclear == len(compared)
+    unknown = _unknown(engine, selection, (before, after), few, known)
     return FleetComparison(
         before,
         after,
         slower,
         faster[::-1],
         more_steps,
-        answer("requests"),
+        () if "counts" in unknown else answer("requests"),
         answer("new_plans"),
         answer("new_findings"),
         answer("new_statements"),
         unclear,
         len(compared) - len(slower) - len(faster) - unclear,
-        _unknown(engine, selection, (before, after), few),
+        unknown,
     )
 
 
 def _unknown(
-    engine: Engine, selection: Selection, versions: tuple[str, str], few: bool
+    engine: Engine,
+    selection: Selection,
+    versions: tuple[str, str],
+    few: bool,
+    of_sums: Collection[str | None],
 ) -> dict[str, str]:
     """The gates of which nothing is known of one of the versions, and why."""
     found: dict[str, str] = {}
-    if few or not engine.answer("compare", selection, before=versions[0], after=versions[1]).rows:
+    if few:
         why = f"fewer than {LEAST_HOSTS} hosts with each version, or hosts that differ too much"
         found |= dict.fromkeys(("time", "vmsteps"), why)
     known = engine.answer("tables", selection).records()
@@ -161,4 +181,6 @@ def _unknown(
         there = {one["version"] for one in known if one["kind"] == table}
         if not there.issuperset(versions):
             found[gate] = f"there are no {table}s of both versions (a merged trace has none)"
+        elif table == "span" and None in there and None not in of_sums:
+            found[gate] = "there are spans of several versions together (of a merged trace)"
     return found

@@ -67,7 +67,9 @@ SELECTION = """(CAST($service AS VARCHAR) IS NULL OR service = $service)
 
 UTC = "CAST({0} AS TIMESTAMP) AS {0}"
 DAYS = """CAST(CAST(window_start AS TIMESTAMP) AS DATE) AS date,
-        CAST(floor(epoch(CAST(window_start AS TIMESTAMP)) / 86400) AS INTEGER) AS day_number"""
+        CAST(floor(epoch(CAST(window_start AS TIMESTAMP)) / 86400) AS INTEGER) AS day_number,
+        CAST(epoch(CAST(window_start AS TIMESTAMP)) AS DOUBLE) AS start_s,
+        CAST(epoch(CAST(window_end AS TIMESTAMP)) AS DOUBLE) AS end_s"""
 
 POSSIBLE = """window_start BETWEEN '1970-01-01' AND '9999-01-01'
         AND window_end BETWEEN '1970-01-01' AND '9999-01-01'"""
@@ -110,19 +112,19 @@ def closed_engine(paths: list[str]) -> duckdb.DuckDBPyConnection:
     """An engine that reads these files and nothing else. Raises TraceError."""
     try:
         connection = duckdb.connect(":memory:")
+        for setting, value in (
+            ("allowed_paths", paths),
+            ("enable_external_access", False),
+            ("autoinstall_known_extensions", False),
+            ("autoload_known_extensions", False),
+            ("memory_limit", f"{int(MEMORY_SHARE * _memory_bytes()) >> 20}MiB"),
+            ("preserve_insertion_order", False),
+            ("TimeZone", "UTC"),
+            ("lock_configuration", True),
+        ):
+            connection.execute(f"SET {setting} = $value", {"value": value})
     except duckdb.Error as error:  # the working directory was removed
         raise TraceError(f"DuckDB cannot start: {str(error).partition(chr(10))[0]}") from error
-    for setting, value in (
-        ("allowed_paths", paths),
-        ("enable_external_access", False),
-        ("autoinstall_known_extensions", False),
-        ("autoload_known_extensions", False),
-        ("memory_limit", f"{int(MEMORY_SHARE * _memory_bytes()) >> 20}MiB"),
-        ("preserve_insertion_order", False),
-        ("TimeZone", "UTC"),
-        ("lock_configuration", True),
-    ):
-        connection.execute(f"SET {setting} = $value", {"value": value})
     return connection
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import queryprof as package
 from conftest import Run
 
 pytestmark = pytest.mark.once
-pytest.importorskip("pyarrow.parquet")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 
 def export(queryprof: Run, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -73,9 +75,14 @@ def test_a_directory_of_others(queryprof: Run, tmp_path: Path) -> None:
     folder = Path("out", "aggregate", "service=x")
     folder.mkdir(parents=True)
     (folder / "a.parquet").write_text("no Parquet")
+    assert export(queryprof, "x.qprof").returncode == 0
+    shutil.rmtree("out")
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"a": [1]}), folder / "a.parquet")
     result = export(queryprof, "x.qprof")
     assert (result.returncode, result.stdout) == (2, "")
     assert "out: has tables of no version of queryprof's schema" in result.stderr
+    assert "a.parquet" in result.stderr
     Path("file").write_text("")
     result = queryprof("export", "--format", "parquet", "-o", "file", "x.qprof")
     assert result.returncode == 2

@@ -1,5 +1,6 @@
 -- Statements of a version beside another. A host is one observation: the means and variances over hosts of
--- the logarithms of the time, and of the VM steps, of an execution.
+-- the logarithms of the time, and of the VM steps, of an execution; and the sums of their ranks on the later
+-- version's hosts, as if all were slower by what counts: equal values have the mean of their ranks.
 WITH hosts AS (
     SELECT
         statement_id, version, host,
@@ -11,6 +12,45 @@ WITH hosts AS (
     FROM aggregate
     WHERE version IN ($before, $after)
     GROUP BY statement_id, version, host
+),
+times AS (
+    SELECT
+        statement_id, version, ln(ns / n) AS log_ns,
+        ln(ns / n) - CASE WHEN version = $after THEN ln($slower) ELSE 0.0 END AS as_before,
+        ln(ns / n) - CASE WHEN version = $after THEN ln($faster) ELSE 0.0 END AS as_after
+    FROM hosts
+    WHERE n > 0 AND ns > 0
+),
+stepped AS (
+    SELECT
+        statement_id, version,
+        ln(steps / counted_n) - CASE WHEN version = $after THEN ln($more_steps) ELSE 0.0 END AS as_before
+    FROM hosts
+    WHERE counted_n > 0 AND steps > 0
+),
+time_ranks AS (
+    SELECT
+        statement_id, version,
+        rank() OVER (PARTITION BY statement_id ORDER BY as_before)
+            + (count(*) OVER (PARTITION BY statement_id, as_before) - 1) / CAST(2 AS DOUBLE) AS slower_rank,
+        rank() OVER (PARTITION BY statement_id ORDER BY as_after DESC)
+            + (count(*) OVER (PARTITION BY statement_id, as_after) - 1) / CAST(2 AS DOUBLE) AS faster_rank
+    FROM times
+),
+step_ranks AS (
+    SELECT
+        statement_id, version,
+        rank() OVER (PARTITION BY statement_id ORDER BY as_before)
+            + (count(*) OVER (PARTITION BY statement_id, as_before) - 1) / CAST(2 AS DOUBLE) AS step_rank
+    FROM stepped
+),
+time_sums AS (
+    SELECT statement_id, sum(slower_rank) AS slower_sum, sum(faster_rank) AS faster_sum
+    FROM time_ranks WHERE version = $after GROUP BY statement_id
+),
+step_sums AS (
+    SELECT statement_id, sum(step_rank) AS step_sum
+    FROM step_ranks WHERE version = $after GROUP BY statement_id
 ),
 sides AS (
     SELECT
@@ -29,9 +69,10 @@ sides AS (
     GROUP BY statement_id, version
     HAVING sum(n) > 0
 ),
-days AS (
-    SELECT CAST(count(DISTINCT date) AS DOUBLE) AS day_count FROM aggregate WHERE version = $after
-)
+dates AS (
+    SELECT date, max(end_s) - min(start_s) AS recorded_s FROM aggregate WHERE version = $after GROUP BY date
+),
+days AS (SELECT greatest(sum(recorded_s), 3600.0) / 86400.0 AS day_count FROM dates)
 SELECT
     b.statement_text AS statement, b.statement_id,
     a.time_hosts AS hosts_before, b.time_hosts AS hosts_after,
@@ -41,10 +82,13 @@ SELECT
     a.step_hosts AS step_hosts_before, b.step_hosts AS step_hosts_after,
     a.step_mean AS step_mean_before, b.step_mean AS step_mean_after,
     a.step_variance AS step_variance_before, b.step_variance AS step_variance_after,
+    t.slower_sum AS slower_rank_sum, t.faster_sum AS faster_rank_sum, p.step_sum AS step_rank_sum,
     a.steps_each AS vm_steps_before, b.steps_each AS vm_steps_after,
     (b.all_ns - a.all_ns / a.all_n * b.all_n) / 1e9 / d.day_count AS cost_seconds_a_day
 FROM sides AS a
 JOIN sides AS b ON a.statement_id = b.statement_id
+LEFT JOIN time_sums AS t ON t.statement_id = a.statement_id
+LEFT JOIN step_sums AS p ON p.statement_id = a.statement_id
 CROSS JOIN days AS d
 WHERE a.version = $before AND b.version = $after
 ORDER BY cost_seconds_a_day DESC, b.statement_id

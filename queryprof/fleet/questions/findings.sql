@@ -1,5 +1,6 @@
 -- The findings of the fleet: on how many hosts, what they could win a day, and since when.
-WITH days AS (SELECT CAST(count(DISTINCT date) AS DOUBLE) AS day_count FROM finding),
+WITH dates AS (SELECT date, max(end_s) - min(start_s) AS recorded_s FROM aggregate GROUP BY date),
+days AS (SELECT greatest(sum(recorded_s), 3600.0) / 86400.0 AS day_count FROM dates),
 sums AS (
     SELECT
         identity,
