@@ -6,6 +6,9 @@ those of the command, in a process of its own.
 
     python benchmarks/fleet.py [HOSTS DAYS]     [default: 1000 30]
 
+What `ship` takes is of a window of 8 processes of the service; what `fleet compact` takes, of an hour
+of HOSTS hosts, each with a file.
+
 Exit status 1: something is beyond its limit.
 """
 
@@ -40,17 +43,20 @@ for request in range(40):
         body.append(f"        db.execute({sql!r}, (random.randrange(900),)).fetchall()")
     body.append("        db.commit()")
 exec(compile("\\n".join(body), "requests.py", "exec"), requests := {})
-db = sqlite3.connect("service.db"); db.execute("PRAGMA journal_mode=WAL")
+file = (sys.argv[1:] or ["service"])[0] + ".db"
+db = sqlite3.connect(file); db.execute("PRAGMA journal_mode=WAL")
 for table in TABLES:
     db.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, a, b, c)")
     db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?)", [(i, i, i % 50, i % 7) for i in range(1000)])
 db.commit()
 def work(number):
-    own = sqlite3.connect("service.db")
+    own = sqlite3.connect(file)
     draws = random.Random(number)
     for _ in range(200):
         requests[f"request_{draws.randrange(40)}"](own)
     own.close()
+if sys.argv[1:]:
+    queryprof.install(sys.argv[1], window="1h")
 threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
@@ -138,6 +144,46 @@ def make_fleet(base: Path, out: Path, hosts: int, days: int) -> int:
     return rows
 
 
+def make_hour(base: Path, out: Path, hosts: int) -> None:
+    """A file for each host, of one hour: each host's times are a little different."""
+    import pyarrow.parquet as pq
+
+    (one,) = base.glob("aggregate/*/*/*.parquet")
+    table = pq.ParquetFile(one).read()
+    folder = out / "aggregate" / "service=shop" / "date=2026-10-01"
+    folder.mkdir(parents=True)
+    at = table.schema.get_field_index("host")
+    for host in range(hosts):
+        names = [f"web-{host}"] * table.num_rows
+        named = table.set_column(at, table.schema.field("host"), [names])
+        facts = {**(named.schema.metadata or {}), b"queryprof.processes": b"[]"}
+        named = named.replace_schema_metadata(facts)
+        pq.write_table(named, folder / f"0000-web-{host}-{host:016x}.parquet", compression="zstd")
+
+
+def of_upkeep(folder: Path, hosts: int) -> Iterator[tuple[str, float, float, str]]:
+    """What is sent, and made days of."""
+    place = folder / "place"
+    place.mkdir()
+    recorded = [
+        subprocess.Popen([sys.executable, "service.py", place / f"{n}.qprof"], cwd=folder)
+        for n in range(8)
+    ]
+    if any(process.wait() for process in recorded):
+        raise SystemExit("a process of the service failed")
+    cpu_s, memory = measured(QUERYPROF, "ship", "--to", folder / "sent", "--once", place)
+    yield "ship, the windows of 8 processes", cpu_s, 2.0, "s CPU"
+    yield "its memory", memory, 150.0, "MB"
+    made = [sys.executable, __file__, "hour", folder / "base", folder / "hour", str(hosts)]
+    subprocess.run(made, check=True)
+    before = bytes_below(folder / "hour")
+    cpu_s, memory = measured(QUERYPROF, "fleet", "compact", folder / "hour")
+    yield f"compact, an hour of {hosts:,} hosts", cpu_s, 9.0, "s CPU"
+    yield "its memory", memory, 1500.0, "MB"
+    after = sum(path.stat().st_size for path in (folder / "hour").rglob("day-*"))
+    yield "size of the day's file, of its sources", 100 * after / before, 50.0, "%"
+
+
 def figures(folder: Path, hosts: int, days: int) -> Iterator[tuple[str, float, float, str]]:
     """What is measured: its name, the figure, the limit, the unit."""
     for sums, limit in ((1_709, 1.5), (15_000, 3.0)):
@@ -166,6 +212,7 @@ def figures(folder: Path, hosts: int, days: int) -> Iterator[tuple[str, float, f
     yield "its memory", memory, 200.0, "MB"
     share = bytes_below(folder / "base") / trace.stat().st_size
     yield "size of the files, of the trace's", 100 * share, 10.0, "%"
+    yield from of_upkeep(folder, hosts)
     # In a process of its own: a command's largest memory is at least that of what has started it.
     made = [
         sys.executable,
@@ -188,6 +235,10 @@ def main() -> None:
     if sys.argv[1:2] == ["make"]:
         base, out, *size = sys.argv[2:]
         print(make_fleet(Path(base), Path(out), *map(int, size)))
+        return
+    if sys.argv[1:2] == ["hour"]:
+        base, out, hosts_given = sys.argv[2:]
+        make_hour(Path(base), Path(out), int(hosts_given))
         return
     hosts, days = map(int, sys.argv[1:3] or ("1000", "30"))
     beyond = 0

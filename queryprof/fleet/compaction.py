@@ -13,6 +13,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import NamedTuple
 
 import duckdb
@@ -46,10 +47,10 @@ if TYPE_CHECKING:
 STAYS_NS = 24 * 3600 * 10**9
 """How long what a day's file has the rows of stays beside it."""
 
-ROWS_AT_ONCE = 200_000
-"""Rows that are folded at once, about: their buckets are rows, too, and are 15 times as many."""
+FILES_AT_ONCE, ROWS_AT_ONCE = 500, 100_000
+"""Files and rows that are folded at once, about: their buckets are rows, too, and are 15 times as
+many. To open a file takes 0.7 ms, for each range of rows."""
 
-DIGITS = "0123456789abcdef"
 FOLDS = {KEY: "{0}", FIRST: "min({0})", SUM: "sum({0})", LEAST: "min({0})", MOST: "max({0})"}
 
 
@@ -215,9 +216,26 @@ def _local(location: Location, entries: Sequence[Entry]) -> Iterator[dict[str, s
 def folded(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Table]:
     """The rows of files, of each key one, in the order of the files' rows.
 
+    Of many files those of a host are folded first: the rest is as few rows as a day has.
+
     Raises:
         TraceError: they cannot be read, or added up.
     """
+    if len(paths) <= FILES_AT_ONCE:
+        yield from _folded_at_once(table, paths)
+        return
+    by_host = sorted(paths, key=lambda path: os.path.basename(path).partition("-")[2])
+    with tempfile.TemporaryDirectory(prefix="queryprof-compact-") as folder:
+        some = []
+        for first in range(0, len(by_host), FILES_AT_ONCE):
+            some.append(os.path.join(folder, f"{first}{ENDING}"))
+            with pq.ParquetWriter(some[-1], arrow_schema(table), compression="zstd") as writer:
+                for rows in _folded_at_once(table, by_host[first : first + FILES_AT_ONCE]):
+                    writer.write_table(rows.cast(arrow_schema(table)))
+        yield from folded(table, some)
+
+
+def _folded_at_once(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Table]:
     rows = sum(pq.read_metadata(path).num_rows for path in paths)
     engine = closed_engine(list(paths))
     try:
@@ -231,13 +249,12 @@ def folded(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Table]:
 
 
 def _slices(table: FleetTable, rows: int) -> list[tuple[str, str]]:
-    """Ranges of statements' ids that have about as many rows as are folded at once."""
-    if "statement_id" not in table.key or rows <= ROWS_AT_ONCE:
-        return [("", "~")]
-    starts = list(DIGITS)
-    while len(starts) * ROWS_AT_ONCE < rows and len(starts[0]) < 3:
-        starts = [one + digit for one in starts for digit in DIGITS]
-    return list(zip(["", *starts[1:]], [*starts[1:], "~"], strict=True))
+    """Ranges of statements' ids, which are digits of hashes, with about as many rows as are folded
+    at once.
+    """
+    count = 1 + rows // ROWS_AT_ONCE if "statement_id" in table.key else 1
+    borders = ["", *(f"{at * 16**4 // count:04x}" for at in range(1, count)), "~"]
+    return list(pairwise(borders))
 
 
 def _sql(table: FleetTable) -> str:

@@ -235,6 +235,8 @@ class ObjectStore:
                 f"{parts.scheme}://{parts.hostname or ''}: keys are no part of a URL: give them in"
                 " the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, ...)"
             )
+        if not parts.netloc:
+            raise LocationError(f"{url}: names no bucket")
         from pyarrow import ArrowException
         from pyarrow.fs import FileSystem
 

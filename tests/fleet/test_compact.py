@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.once
 pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 
+from queryprof.fleet import compaction  # noqa: E402
 from queryprof.fleet.compaction import STAYS_NS, Compaction, Policy, folded  # noqa: E402
 from queryprof.fleet.days import day_of  # noqa: E402
 from queryprof.fleet.location import Directory  # noqa: E402
@@ -202,11 +204,16 @@ def test_any_days_files_have_each_file_once(data: st.DataObject) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(seed=st.integers(0, 10**6))
-def test_the_fold_is_that_of_the_roles(tmp_path_factory: Any, seed: int) -> None:
+def test_the_fold_is_that_of_the_roles(
+    tmp_path_factory: Any, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     """For every column of every table: a new one is in this test without a line."""
     from fleet.random_tables import write_random_tables
 
     folder = str(tmp_path_factory.mktemp("random"))
+    at_once = Random(seed)
+    monkeypatch.setattr(compaction, "FILES_AT_ONCE", at_once.choice([2, 500]))
+    monkeypatch.setattr(compaction, "ROWS_AT_ONCE", at_once.choice([4, 10**5]))
     written = write_random_tables(folder, seed)
     for name, paths in written.items():
         table = FLEET_TABLE[name]

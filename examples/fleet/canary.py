@@ -1,0 +1,42 @@
+"""A fleet of 40 hosts, of which 8 run a new version: what `queryprof fleet --compare` finds in it.
+
+Each host records in windows; `queryprof ship` sends them to a directory, and the gate of a deploy
+asks what got worse. Exit status 1: it did, as it is to.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HOSTS, CANARIES = 40, 8
+QUERYPROF = [sys.executable, "-m", "queryprof"]
+SHOP = str(Path(__file__).with_name("shop.py"))
+
+
+def run_host(number: int, traces: Path) -> None:
+    version = "2" if number < CANARIES else "1"
+    environment = {**os.environ, "QUERYPROF_SERVICE": "shop", "QUERYPROF_VERSION": version}
+    trace = traces / f"host-{number}.qprof"
+    command = [sys.executable, SHOP, f"web-{number}", version, str(trace)]
+    subprocess.run(command, check=True, env=environment)
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        traces, store = Path(folder, "traces"), Path(folder, "store")
+        traces.mkdir()
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(lambda number: run_host(number, traces), range(HOSTS)))
+        subprocess.run([*QUERYPROF, "ship", "--once", "--to", store, traces], check=True)
+        return subprocess.run(
+            [*QUERYPROF, "fleet", store, "--compare", "1", "2"], check=False
+        ).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
