@@ -191,7 +191,7 @@ def compat(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Mypy --strict, on the installed package: it cannot follow package_dir in the checkout."""
     install(
-        session, "mypy", "pytest", "apsw", "sqlglot", flags="-O0 -fno-lto"
+        session, "mypy", "pytest", "apsw", "prometheus-client", "sqlglot", flags="-O0 -fno-lto"
     )  # stubtest looks at names alone
     session.chdir("tests")
     session.run("mypy", "--strict", "-p", "queryprof")

@@ -1,4 +1,4 @@
-"""The extra `fleet`: what needs pyarrow or DuckDB is imported inside of this."""
+"""The extras: what needs the libraries of one is imported inside of this."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from queryprof.errors import QueryprofError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+
+def fleet_extra() -> AbstractContextManager[None]:
+    """For imports of what needs pyarrow or DuckDB. Raises QueryprofError."""
+    return extra("fleet")
 
 
 @contextmanager
-def fleet_extra() -> Iterator[None]:
+def extra(name: str) -> Iterator[None]:
     """For imports. Raises QueryprofError: what they need is not installed."""
     try:
         yield
@@ -20,5 +26,5 @@ def fleet_extra() -> Iterator[None]:
         if (error.name or "").startswith("queryprof"):
             raise
         raise QueryprofError(
-            f"it needs {error.name}, which is not installed: pip install 'queryprof[fleet]'"
+            f"it needs {error.name}, which is not installed: pip install 'queryprof[{name}]'"
         ) from error

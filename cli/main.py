@@ -40,6 +40,7 @@ COMMANDS = (
     "merge",
     "fleet",
     "ship",
+    "prometheus",
     "doctor",
 )
 

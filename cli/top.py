@@ -55,7 +55,7 @@ def top(target: str | None, every: float, sort: str, once: bool, as_json: bool) 
     """
     from queryprof.region.live import Watch
 
-    watch = Watch(_chosen(target))
+    watch = Watch(chosen(target, "top"))
     try:
         if as_json:
             _print_json(watch, every, sort, once)
@@ -69,14 +69,15 @@ def top(target: str | None, every: float, sort: str, once: bool, as_json: bool) 
         watch.close()
 
 
-def _chosen(target: str | None) -> Chosen | None:
+def chosen(target: str | None, command: str) -> Chosen | None:
+    """Which processes a target names; None: all. Raises QueryprofError: there is none."""
     from queryprof.region.live import of_pid, of_trace
 
     if target is None:
         return None
     if target.isdigit() and not os.path.exists(target):
         if not os.path.exists(f"/proc/{target}"):
-            raise QueryprofError(f"top: no process {target} runs")
+            raise QueryprofError(f"{command}: no process {target} runs")
         return of_pid(int(target))
     return of_trace(target)
 

@@ -85,6 +85,14 @@ MAY_IMPORT = {
         "queryprof.program.database_schema",
         "queryprof.sql",
     },
+    # What a team's own telemetry gets: from the command line alone.
+    "queryprof.telemetry": {
+        "queryprof.analysis.histogram",
+        "queryprof.autoload",
+        "queryprof.fleet.names",
+        "queryprof.model",
+        "queryprof.report.inert",
+    },
     # It takes recordings from where the processes leave them.
     "queryprof.fleet.shipping": {
         "queryprof.autoload",

@@ -14,7 +14,7 @@ class Activity:
 
     Attributes:
         self_ns, total_ns: as an Aggregate's; calls: of the driver.
-        vm_steps: of the `counted` executions for which they are known.
+        vm_steps, full_scan_steps: of the `counted` executions for which they are known.
     """
 
     statement: str
@@ -25,6 +25,7 @@ class Activity:
     total_ns: int
     counted: int
     vm_steps: int
+    full_scan_steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,11 @@ class HeldLock:
 
 @dataclass(frozen=True, slots=True)
 class ProcessActivity:
-    """What one process did between two looks; `interval_ns` since the one before, or its start."""
+    """What one process did between two looks; `interval_ns` since the one before, or its start.
+
+    Attributes:
+        service, version: what the deployment calls the program; "": not set.
+    """
 
     pid: int
     command: tuple[str, ...]
@@ -69,3 +74,5 @@ class ProcessActivity:
     activities: tuple[Activity, ...]
     loops: tuple[LoopActivity, ...]
     held: tuple[HeldLock, ...] = ()
+    service: str = ""
+    version: str = ""

@@ -3,14 +3,15 @@ look.
 
 Only the rows that changed are read in full, so a look takes milliseconds; the process takes no
 notice. What a process has in hand and not yet added up (a second's calls at the most, for a cursor
-that is being read) comes with a later look. A region that is emptied in between gives what it holds
-since then.
+that is being read) comes with a later look. Of a region that was emptied in between, the rest is in
+a part beside the trace; if that has gone already, it is missing.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from time import monotonic_ns, time_ns
 
@@ -18,8 +19,9 @@ from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.model.live import Activity, HeldLock, LoopActivity, ProcessActivity
 from queryprof.model.places import CallPath, Frame
-from queryprof.region.identity import facts_of, trace_of
+from queryprof.region.identity import facts_of, identity_of, trace_of
 from queryprof.region.names import CODE_KINDS, LAG_SOURCES
+from queryprof.region.part_names import part_number, parts_of
 from queryprof.region.region import RECORDS, Region
 from queryprof.region.region_files import is_living, regions
 
@@ -27,7 +29,7 @@ ROWS_AT_ONCE = 64
 LAG_PARTS = ("max_ns", "spread", "bucket", "count")
 """The region's columns of a loop's delays, after their source: the longest, and the histogram."""
 KEY = ("statement", "path", "operation")
-FIGURES = ("count", "total_ns", "self_ns", "counted", "vm_steps")
+FIGURES = ("count", "total_ns", "self_ns", "counted", "vm_steps", "full_scan_steps")
 DEEPEST = 1000
 """Frames of a call path that are followed."""
 
@@ -128,7 +130,9 @@ class _Process:
         started_ns = time_ns() - int(facts.get("start_unix_ns") or time_ns())
         self._looked_ns = monotonic_ns() - max(started_ns, 1)
         self._before = b""
-        self._part = region["part_begun"]
+        self._part = int(region["part_ended"])
+        self._service = str(facts.get("service") or "")
+        self._version = str(facts.get("version") or "")
         self._loops: dict[int, tuple[dict[int, int], int]] = {}
         self._paths: dict[int, CallPath] = {0: ()}
         self.has_ended = False
@@ -141,10 +145,7 @@ class _Process:
         self.has_ended = is_living(region) is False
         region.read_head()
         self.has_ended |= region.state != RECORDS
-        if region["part_begun"] != self._part:  # it was emptied
-            self._part = region["part_begun"]
-            self._before, self._loops = b"", {}
-            self._paths = {0: ()}
+        activities, loops = self._of_ended_parts()
         packed = region.packed("aggregates")
         found = ProcessActivity(
             int(region["pid"]),
@@ -152,12 +153,35 @@ class _Process:
             self._directory,
             self.has_ended,
             max(now_ns - self._looked_ns, 1),
-            tuple(self._activities(packed)),
-            tuple(self._loop_activities()),
+            (*activities, *self._activities(packed)),
+            (*loops, *self._loop_activities()),
             tuple(self.held()),
+            self._service,
+            self._version,
         )
         self._before, self._looked_ns = packed, now_ns
         return found
+
+    def _of_ended_parts(self) -> tuple[list[Activity], list[LoopActivity]]:
+        """What was recorded since the last look in parts that have ended meanwhile."""
+        begun, region = self._part, self._region
+        activities: list[Activity] = []
+        loops: list[LoopActivity] = []
+        if region["part_ended"] == begun:
+            return activities, loops
+        self._part = region["part_ended"]
+        for path in parts_of(trace_of(region), int(region["pid"])):
+            if begun < part_number(path) <= self._part:
+                with suppress(TraceError):
+                    part = _Process(Region(path=path))
+                    if identity_of(part._region) == identity_of(region):
+                        part._before, part._loops = self._before, self._loops
+                        activities += part._activities(part._region.packed("aggregates"))
+                        loops += part._loop_activities()
+                        self._before, self._loops = b"", {}
+                    part.close()
+        self._before, self._loops, self._paths = b"", {}, {0: ()}
+        return activities, loops
 
     def _activities(self, now: bytes) -> Iterator[Activity]:
         table, before = self._region.tables["aggregates"], self._before
@@ -166,7 +190,7 @@ class _Process:
             for (statement, path, operation, *figures), was in zip(
                 table.unpacked(rows, (*KEY, *FIGURES)), known, strict=True
             ):
-                calls, total_ns, self_ns, counted, steps = map(int.__sub__, figures, was)
+                calls, total_ns, self_ns, counted, steps, scanned = map(int.__sub__, figures, was)
                 if calls > 0:
                     yield Activity(
                         self._statement(statement),
@@ -177,6 +201,7 @@ class _Process:
                         total_ns,
                         counted,
                         steps,
+                        scanned,
                     )
 
     def _loop_activities(self) -> Iterator[LoopActivity]:

@@ -1,0 +1,131 @@
+"""Sums of what living processes did, as counters that never go down and series that never leave.
+
+A statement gets a series of its own when it makes up a hundredth of the time seen so far. What it
+did before stays in OTHER: a counter that began with its past would jump, and one that left it would
+fall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from queryprof.analysis.histogram import bucket_bounds
+from queryprof.model.live import ProcessActivity
+
+SHARE = 0.01
+MOST_SERIES = 200
+"""Statements that have series of their own, of all services together."""
+
+MOST_HIDDEN = 10_000
+"""Statements without a series whose time is known; with more, the least of them begin anew."""
+
+OTHER = "(other)"
+LAG_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+
+
+class Program(NamedTuple):
+    """Whose calls they are."""
+
+    service: str
+    version: str
+
+
+class Key(NamedTuple):
+    """Whose calls a series counts: of a statement, or of OTHER."""
+
+    program: Program
+    statement: str
+
+
+@dataclass(slots=True)
+class Sums:
+    """What calls add up to; steps of those executions for which SQLite counts them."""
+
+    calls: int = 0
+    ns: int = 0
+    vm_steps: int = 0
+    full_scan_steps: int = 0
+
+
+@dataclass(slots=True)
+class Lags:
+    """Delays of event loops: how many were at most each of LAG_BOUNDS_S and more than the one
+    before, then those beyond; and their sum, each as the middle of its bucket.
+    """
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(LAG_BOUNDS_S) + 1))
+    sum_ns: int = 0
+
+
+class Counters:
+    """The series so far.
+
+    Attributes:
+        sums: of each series.
+        lags: of each program with an event loop.
+        living: how many processes ran at the last look.
+    """
+
+    def __init__(self) -> None:
+        self.sums: dict[Key, Sums] = {}
+        self.lags: dict[Program, Lags] = {}
+        self.living: dict[Program, int] = {}
+        self._hidden_ns: dict[Key, int] = {}
+        self._all_ns = 0
+        self._shown: set[str] = set()
+
+    def add(self, processes: Iterable[ProcessActivity]) -> None:
+        """Adds what processes did since the last look."""
+        added: dict[Key, Sums] = {}
+        self.living = dict.fromkeys(self.living, 0)
+        for process in processes:
+            program = Program(process.service or _name_of(process.command), process.version)
+            self.living[program] = self.living.get(program, 0) + (not process.has_ended)
+            for one in process.activities:
+                sums = added.setdefault(Key(program, one.statement), Sums())
+                sums.calls += one.calls
+                sums.ns += one.self_ns
+                sums.vm_steps += one.vm_steps
+                sums.full_scan_steps += one.full_scan_steps
+            for loop in process.loops:
+                lags = self.lags.setdefault(program, Lags())
+                for bucket, count in loop.lags.items():
+                    low, high = bucket_bounds(bucket)
+                    middle_ns = (low + high - 1) // 2
+                    at = sum(middle_ns > bound * 1e9 for bound in LAG_BOUNDS_S)
+                    lags.counts[at] += count
+                    lags.sum_ns += count * middle_ns
+        self._show(added)
+        for key, sums in added.items():
+            its = self.sums.setdefault(
+                key if key.statement in self._shown else Key(key.program, OTHER), Sums()
+            )
+            its.calls += max(0, sums.calls)
+            its.ns += max(0, sums.ns)
+            its.vm_steps += max(0, sums.vm_steps)
+            its.full_scan_steps += max(0, sums.full_scan_steps)
+
+    def _show(self, added: dict[Key, Sums]) -> None:
+        """Gives series to the statements that have become large enough."""
+        for key, sums in added.items():
+            self._all_ns += sums.ns
+            self._hidden_ns[key] = self._hidden_ns.get(key, 0) + sums.ns
+        by_statement: dict[str, int] = {}
+        for key, ns in self._hidden_ns.items():
+            by_statement[key.statement] = by_statement.get(key.statement, 0) + ns
+        largest_first = sorted(by_statement, key=lambda one: (-by_statement[one], one))
+        for statement in largest_first:
+            if len(self._shown) == MOST_SERIES or by_statement[statement] < SHARE * self._all_ns:
+                break
+            self._shown.add(statement)
+        if len(self._hidden_ns) > MOST_HIDDEN:
+            kept = set(largest_first[: MOST_HIDDEN // 2])
+            self._hidden_ns = {k: ns for k, ns in self._hidden_ns.items() if k.statement in kept}
+
+
+def _name_of(command: tuple[str, ...]) -> str:
+    from queryprof.autoload import program_named_in
+
+    return program_named_in(command)

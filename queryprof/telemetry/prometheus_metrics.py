@@ -1,0 +1,114 @@
+"""The counters in Prometheus's formats, by its own client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+
+from queryprof.fleet.names import identifier
+from queryprof.report.inert import visible
+from queryprof.telemetry.counters import LAG_BOUNDS_S, OTHER, Counters
+
+if TYPE_CHECKING:
+    from queryprof.telemetry.counters import Program, Sums
+
+STATEMENT_CHARACTERS = 120
+"""Of a statement's text; its id is of all of it."""
+
+LABELS = ("statement_id", "service", "version")
+
+
+COUNTERS: tuple[tuple[str, str, Callable[[Sums], float]], ...] = (
+    ("queryprof_calls", "Calls of the database driver.", lambda one: one.calls),
+    ("queryprof_seconds", "Time in these calls.", lambda one: one.ns / 1e9),
+    (
+        "queryprof_vm_steps",
+        "Steps of SQLite's virtual machine, where it counts them.",
+        lambda one: one.vm_steps,
+    ),
+    (
+        "queryprof_full_scan_steps",
+        "Rows that SQLite stepped over in full scans.",
+        lambda one: one.full_scan_steps,
+    ),
+)
+"""Their names, what they are, and their values."""
+
+
+def exposed(counters: Counters, accept: str) -> tuple[str, bytes]:
+    """The content's type and the content.
+
+    Args:
+        accept: what the scraper reads: the header of HTTP.
+    """
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collector(counters))
+    encode, content_type = choose_encoder(accept)
+    content: bytes = encode(registry)
+    return content_type, content
+
+
+class _Collector:
+    """The families of metrics."""
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+
+    def collect(self) -> Iterator[Metric]:
+        """All of them."""
+        rows = sorted(self._counters.sums.items())
+        for name, text, value in COUNTERS:
+            yield self._counter(name, text, [(_labels(*key), value(sums)) for key, sums in rows])
+        info = InfoMetricFamily("queryprof_statement", "Texts.", labels=("statement_id",))
+        for statement in sorted({key.statement for key, _ in rows}):
+            text = visible(statement)[:STATEMENT_CHARACTERS]
+            info.add_metric([_id(statement)], {"statement": text})
+        yield info
+        lag = HistogramMetricFamily(
+            "queryprof_loop_lag_seconds",
+            "How late event loops began what was due; the sum is of the buckets' middles.",
+            labels=LABELS[1:],
+        )
+        for program, lags in sorted(self._counters.lags.items()):
+            buckets, total = [], 0
+            for bound, count in zip((*LAG_BOUNDS_S, "+Inf"), lags.counts, strict=True):
+                total += count
+                buckets.append((str(bound), total))
+            lag.add_metric(_names(program), buckets, lags.sum_ns / 1e9)
+        yield lag
+        processes = GaugeMetricFamily(
+            "queryprof_processes", "Recorded processes that run.", labels=LABELS[1:]
+        )
+        for program, count in sorted(self._counters.living.items()):
+            processes.add_metric(_names(program), count)
+        yield processes
+
+    def _counter(
+        self, name: str, text: str, rows: list[tuple[list[str], float]]
+    ) -> CounterMetricFamily:
+        family = CounterMetricFamily(name, text, labels=LABELS)
+        for labels, value in rows:
+            family.add_metric(labels, value)
+        return family
+
+
+def _id(statement: str) -> str:
+    return "other" if statement == OTHER else identifier(statement)
+
+
+def _names(program: Program) -> list[str]:
+    return [visible(program.service), visible(program.version)]
+
+
+def _labels(program: Program, statement: str) -> list[str]:
+    return [_id(statement), *_names(program)]
