@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from queryprof.cli.otlp import FORMAT, export_otlp
+
 if TYPE_CHECKING:
     from queryprof.cli.reading import LeftOut
     from queryprof.fleet.flat import Given
@@ -29,9 +31,9 @@ PSTATS_NODES = 1000
 @click.option(
     "--format",
     "form",
-    type=click.Choice((*SUFFIXES, PARQUET)),
+    type=click.Choice((*SUFFIXES, PARQUET, FORMAT)),
     required=True,
-    help="The viewer's; or Parquet files, for a fleet.",
+    help="The viewer's; Parquet files, for a fleet; or OpenTelemetry's protocol.",
 )
 @click.option(
     "-o",
@@ -53,6 +55,10 @@ PSTATS_NODES = 1000
 @click.option(
     "--anonymize", is_flag=True, help="parquet: hashes instead of statements, places and names."
 )
+@click.option(
+    "--endpoint", metavar="URL", help="otlp: where to.  [default: OTEL_EXPORTER_OTLP_ENDPOINT]"
+)
+@click.option("--statement-text", "has_text", is_flag=True, help="otlp: statements' texts, too.")
 def export(
     files: tuple[str, ...],
     form: str,
@@ -64,15 +70,25 @@ def export(
     version: str | None,
     environment: str | None,
     anonymize: bool,
+    endpoint: str | None,
+    has_text: bool,
 ) -> None:
     """Writes FILE's database time for another viewer.
+
+    With --format otlp: sends FILES... to an endpoint of OpenTelemetry's protocol.
 
     With --format parquet: the sums of FILES... (traces, directories and patterns) as files for a
     fleet, a file for each table, host and window, below the directory of -o.
     """
-    if stacks and form in ("trace-events", PARQUET):
+    if stacks and form in ("trace-events", PARQUET, FORMAT):
         raise click.UsageError("--stacks goes with pstats, speedscope and collapsed")
     names = (service, version, environment)
+    if form == FORMAT:
+        if output is not None or top is not None or force or anonymize or any(names):
+            raise click.UsageError("--format otlp goes with --endpoint and --statement-text alone")
+        sys.exit(export_otlp(files, endpoint, has_text))
+    if endpoint is not None or has_text:
+        raise click.UsageError("--endpoint and --statement-text go with --format otlp")
     if form == PARQUET:
         if output in (None, "-", "") or top is not None or force:
             raise click.UsageError("--format parquet goes with -o DIRECTORY, and not with --top")

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from queryprof.fleet.location import Location
     from queryprof.fleet.shipping import Sent, Shipper, Shipping
+    from queryprof.model import Profile
 
 WINDOW = "1h"
 """The windows of a command, unless its environment has others."""
@@ -33,6 +35,7 @@ GRACE_S, LOOK_S = 2.0, 0.05
 
 UNFINISHED = "ship"
 COMMAND = "queryprof.command"
+ONE_COMMAND = "-- COMMAND goes with at most one PLACE, and not with --once"
 
 
 class WithCommand(click.Command):
@@ -49,7 +52,9 @@ class WithCommand(click.Command):
 
 
 @click.command(cls=WithCommand)
-@click.option("--to", required=True, metavar="DIR|URL", help="The store: a directory, s3://...")
+@click.option("--to", metavar="DIR|URL", help="The store: a directory, s3://...")
+@click.option("--otlp", "endpoint", metavar="URL", help="An endpoint of OpenTelemetry, too.")
+@click.option("--statement-text", "has_text", is_flag=True, help="otlp: statements' texts, too.")
 @click.option(
     "--every",
     "every_s",
@@ -79,7 +84,9 @@ class WithCommand(click.Command):
 @click.pass_context
 def ship(
     context: click.Context,
-    to: str,
+    to: str | None,
+    endpoint: str | None,
+    has_text: bool,
     every_s: float,
     once: bool,
     traces_percent: float | None,
@@ -94,30 +101,33 @@ def ship(
     for a container. The exit status is the command's.
     """
     command = context.meta[COMMAND]
-    if command is not None and (not command or once or len(places) > 1):
-        raise click.UsageError("-- COMMAND goes with at most one PLACE, and not with --once")
-    if command is None and not places:
-        raise click.UsageError("needs a PLACE, or -- COMMAND")
-    if anonymize and traces_percent:
-        raise click.UsageError("--traces does not go with --anonymize: a trace has names")
-    if traces_percent and traces_percent > 100:
-        raise click.UsageError("--traces: at most 100%")
+    wrong = [
+        (command is not None and (not command or once or len(places) > 1), ONE_COMMAND),
+        (command is None and not places, "needs a PLACE, or -- COMMAND"),
+        (to is None and endpoint is None, "needs --to, or --otlp"),
+        (traces_percent is not None and to is None, "--traces goes with --to"),
+        (traces_percent is not None and traces_percent > 100, "--traces: at most 100%"),
+        (anonymize and bool(traces_percent or endpoint), "--anonymize: traces and OTLP have names"),
+        (has_text and endpoint is None, "--statement-text goes with --otlp"),
+    ]
+    for is_wrong, why in wrong:
+        if is_wrong:
+            raise click.UsageError(why)
     from queryprof.cli.fleet_extra import fleet_extra
 
     with fleet_extra():
         from queryprof.fleet.shipping import Shipping
     shipping = Shipping(int(kept_bytes), (traces_percent or 0) / 100, anonymize)
     notes = _Notes()
+    target = _Target(to, endpoint, has_text)
     if command:
-        _ship_beside(command, places[0] if places else None, to, shipping, every_s, notes)
+        _ship_beside(command, places[0] if places else None, target, shipping, every_s, notes)
     for place in places:
         _refuse_missing(place)
     with ExitStack() as shippers:
-        location = _location(to)
-        all_of_them = [
-            shippers.enter_context(_shipper(place, location, shipping, notes)) for place in places
-        ]
-        rounds = _Rounds(all_of_them, to, every_s, notes)
+        make = target.shippers(shipping, notes)
+        all_of_them = [shippers.enter_context(make(place)) for place in places]
+        rounds = _Rounds(all_of_them, target.name, every_s, notes)
         if once:
             rounds.send()
             sys.exit(1 if notes.left_out else 0)
@@ -165,7 +175,7 @@ class _Rounds:
         self._notes = notes
 
     def send(self) -> None:
-        """One round. Raises LocationError or OSError: the rest waits."""
+        """One round. Raises QueryprofError or OSError: the rest waits."""
         from queryprof.analysis.units import counted
 
         for shipper in self._shippers:
@@ -179,15 +189,13 @@ class _Rounds:
 
     def waits_s(self) -> Iterator[float]:
         """How long to wait after each round."""
-        from queryprof.fleet.location import LocationError
-
         retry_s = FIRST_RETRY_S
         while True:
             try:
                 self.send()
                 retry_s = FIRST_RETRY_S
                 yield self._every_s
-            except (LocationError, OSError) as error:
+            except (QueryprofError, OSError) as error:
                 self._notes.say(f"{error}; tried again in {retry_s:g} s")
                 yield retry_s
                 retry_s = min(2 * retry_s, LONGEST_RETRY_S)
@@ -205,12 +213,38 @@ def _location(to: str) -> Location:
     return location_of(to, UNFINISHED)
 
 
-def _shipper(
-    place: str, location: Location, shipping: Shipping, notes: Callable[[str], None]
-) -> Shipper:
-    from queryprof.fleet.shipping import Shipper
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where windows go: a store, an endpoint of OpenTelemetry, or both."""
 
-    return Shipper(place, location, shipping, notes)
+    to: str | None
+    endpoint: str | None
+    has_text: bool
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return " and ".join(filter(None, (self.to, self.endpoint)))
+
+    @property
+    def options(self) -> str:
+        """As they are typed."""
+        given = (("--to", self.to), ("--otlp", self.endpoint))
+        return " ".join(f"{option} {value}" for option, value in given if value)
+
+    def shippers(self, shipping: Shipping, notes: _Notes) -> Callable[[str], Shipper]:
+        """A function that makes the shipper of a place. Raises QueryprofError."""
+        from queryprof.cli.otlp import otlp_export
+        from queryprof.fleet.shipping import Shipper
+
+        location = _location(self.to) if self.to else None
+        export = otlp_export(self.endpoint, self.has_text) if self.endpoint else None
+
+        def send(profile: Profile) -> None:
+            if export:
+                export.send(profile)
+
+        return lambda place: Shipper(place, location, shipping, notes, send if export else None)
 
 
 def _refuse_missing(place: str) -> None:
@@ -224,7 +258,7 @@ def _refuse_missing(place: str) -> None:
 def _ship_beside(
     command: Sequence[str],
     place: str | None,
-    to: str,
+    target: _Target,
     shipping: Shipping,
     every_s: float,
     notes: _Notes,
@@ -249,8 +283,8 @@ def _ship_beside(
         if not environment.get(WINDOW_VARIABLE):
             environment[WINDOW_VARIABLE] = WINDOW
         with no_signals():  # also for the threads of the stores' libraries
-            shipper = own.enter_context(_shipper(directory, _location(to), shipping, notes))
-        rounds = _Rounds([shipper], to, every_s, notes)
+            shipper = own.enter_context(target.shippers(shipping, notes)(directory))
+        rounds = _Rounds([shipper], target.name, every_s, notes)
         is_over = threading.Event()
 
         def send() -> None:
@@ -266,11 +300,11 @@ def _ship_beside(
         finally:
             is_over.set()
             thread.join()
-        _send_rest(rounds, shipper, to, notes)
+        _send_rest(rounds, shipper, target, notes)
     status.exit()
 
 
-def _send_rest(rounds: _Rounds, shipper: Shipper, to: str, notes: _Notes) -> None:
+def _send_rest(rounds: _Rounds, shipper: Shipper, target: _Target, notes: _Notes) -> None:
     """Sends what a command has left. It raises nothing: the command's status matters more."""
     deadline = time.monotonic() + GRACE_S
     while shipper.has_living() and time.monotonic() < deadline:
@@ -283,7 +317,7 @@ def _send_rest(rounds: _Rounds, shipper: Shipper, to: str, notes: _Notes) -> Non
         time.sleep(wait_s)
     waiting = shipper.waits()
     if waiting or shipper.has_living():
-        later = f"queryprof ship --once --to {to} {shipper.place}"
+        later = f"queryprof ship --once {target.options} {shipper.place}"
         what = f"{waiting:,} not sent" if waiting else "processes still record"
         notes.say(f"{shipper.place}: {what}; `{later}` sends what is there")
 

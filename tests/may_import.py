@@ -89,9 +89,14 @@ MAY_IMPORT = {
     "queryprof.telemetry": {
         "queryprof.analysis.histogram",
         "queryprof.autoload",
+        "queryprof.errors",
         "queryprof.fleet.names",
         "queryprof.model",
+        "queryprof.operations",
         "queryprof.report.inert",
+        "queryprof.sql",
+        "queryprof.trace.collapsed",
+        "queryprof.version",
     },
     # It takes recordings from where the processes leave them.
     "queryprof.fleet.shipping": {

@@ -99,6 +99,7 @@ ABOVE = (
     "queryprof.proof",
     "queryprof.replay",
     "queryprof.report",
+    "queryprof.telemetry",
     "queryprof.tuning",
     "queryprof.pytest_plugin",
 )

@@ -32,7 +32,7 @@ TAKEN, SENT, LOST = "taken-", "sent-", "lost-"
 LAST = "last."
 """Before the name of a file that nothing goes on with."""
 
-DAMAGED = ".damaged"
+DAMAGED, TOLD = ".damaged", "told"
 TRIES = 3
 
 
@@ -65,6 +65,15 @@ class Batch:
     def lost(self) -> int:
         """Windows that were lost before."""
         return sum(map(_count, names_in(self.path)))
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the team's telemetry has it."""
+        return TOLD in names_in(self.path)
+
+    def tell(self) -> None:
+        """Notes that the team's telemetry has it."""
+        os.close(os.open(os.path.join(self.path, TOLD), os.O_CREAT | os.O_WRONLY, 0o600))
 
     def set_aside(self, file: Taken, place: str) -> str:
         """Puts a file that cannot be read back beside its trace, under a name that no reader looks

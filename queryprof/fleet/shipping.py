@@ -75,7 +75,8 @@ class Shipper:
 
     Args:
         place: a directory in which processes record in windows, or the path of a trace.
-        location: of the store.
+        location: of the store; None: there is none.
+        telemetry: called with the profile of each batch before it is in the store.
         note: called with what is to be known, a line each.
 
     Raises:
@@ -83,13 +84,19 @@ class Shipper:
     """
 
     def __init__(
-        self, place: str, location: Location, shipping: Shipping, note: Callable[[str], None]
+        self,
+        place: str,
+        location: Location | None,
+        shipping: Shipping,
+        note: Callable[[str], None],
+        telemetry: Callable[[Profile], None] | None = None,
     ) -> None:
         self.place = place
         self._directory = place if os.path.isdir(place) else os.path.dirname(place) or "."
         self._location = location
         self._shipping = shipping
         self._note = note
+        self._telemetry = telemetry
         self._batches = Batches(self._directory)
         self._context = ExitStack()
 
@@ -104,7 +111,7 @@ class Shipper:
         """Takes the windows that have ended, and sends all that waits.
 
         Raises:
-            LocationError: the store refuses; the rest waits.
+            QueryprofError: the store or the telemetry refuses; the rest waits.
         """
         for windows in self._groups():
             self._batches.take(windows)
@@ -144,13 +151,19 @@ class Shipper:
         lost, written = batch.lost, 0
         with ExitStack() as stores:
             store, profile = self._sound_sum(batch, stores)
-            for window in host_windows(profile, Given(is_anonymous=self._hides)):
-                written += len(write(self._location, window, lost))
-                lost = 0 if window.tables.get("aggregate") else lost
-                if self._is_sampled(window):
-                    name = name_of("trace", window, ".qprof")
-                    self._location.put(name, _trace(store, os.path.join(batch.path, "trace")))
-                    written += 1
+            if self._telemetry and not batch.is_told:
+                self._telemetry(profile)
+                batch.tell()
+            if self._location:
+                names = Given(is_anonymous=self._hides)
+                for window in host_windows(profile, names):
+                    written += len(write(self._location, window, lost))
+                    lost = 0 if window.tables.get("aggregate") else lost
+                    if self._is_sampled(window):
+                        name = name_of("trace", window, ".qprof")
+                        trace = _trace(store, os.path.join(batch.path, "trace"))
+                        self._location.put(name, trace)
+                        written += 1
         if lost:
             self._batches.keep_lost(batch)
         batch.end()

@@ -327,7 +327,7 @@ def test_names_are_hashes(queryprof: Run) -> None:
         (["--every", "5", "."], "'5' is none: 30s, 5m, 1h"),
         (["--keep", "-1GB", "."], "is none: 500MB, 1GB"),
         (["--traces", "101%", "."], "at most 100%"),
-        (["--traces", "1%", "--anonymize", "."], "a trace has names"),
+        (["--traces", "1%", "--anonymize", "."], "traces and OTLP have names"),
     ],
 )
 def test_wrong_arguments(queryprof: Run, arguments: list[str], message: str) -> None:

@@ -1,0 +1,221 @@
+"""A profile as OpenTelemetry's metrics: durations as exponential histograms, and sums.
+
+An exponential histogram of scale 4 has 16 buckets an octave, as ours have; each of ours goes where
+its middle lies, which is at most one bucket, 4.4%, off (https://opentelemetry.io/docs/specs/otel/
+metrics/data-model/#exponentialhistogram). Counts, sums and the largest value are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, log2
+
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    AGGREGATION_TEMPORALITY_CUMULATIVE,
+    AGGREGATION_TEMPORALITY_DELTA,
+    ExponentialHistogramDataPoint,
+    Metric,
+    NumberDataPoint,
+)
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from queryprof.analysis.histogram import bucket_bounds
+from queryprof.model import Aggregate, Profile
+from queryprof.operations import FETCH_OPERATIONS
+from queryprof.telemetry.otlp_names import Names, attributes, process_in, resource_of
+from queryprof.trace.collapsed import OF_ALL
+
+SCALE = 4
+BUCKETS = 1 << SCALE
+MOST_STATEMENTS = 200
+"""Of one process; the others together are OTHER."""
+
+OTHER = "(other)"
+DURATION, LAG = "db.client.operation.duration", "queryprof.loop.lag"
+UNITS = {
+    DURATION: "s",
+    LAG: "s",
+    "queryprof.vm_steps": "{step}",
+    "queryprof.rows": "{row}",
+    "queryprof.errors": "{error}",
+}
+
+
+@dataclass(slots=True)
+class Durations:
+    """A histogram: how many in each of the exponential buckets by their index; how many were 0."""
+
+    counts: dict[int, int] = field(default_factory=dict)
+    zeros: int = 0
+    sum_ns: int = 0
+    max_ns: int = 0
+
+    def add(self, histogram: Mapping[int, int], sum_ns: int, max_ns: int) -> None:
+        """Adds a histogram of ours."""
+        for bucket, count in histogram.items():
+            index = index_of(bucket)
+            if index is None:
+                self.zeros += count
+            else:
+                self.counts[index] = self.counts.get(index, 0) + count
+        self.sum_ns += sum_ns
+        self.max_ns = max(self.max_ns, max_ns)
+
+    def join(self, other: Durations) -> None:
+        """Adds another."""
+        for index, count in other.counts.items():
+            self.counts[index] = self.counts.get(index, 0) + count
+        self.zeros += other.zeros
+        self.sum_ns += other.sum_ns
+        self.max_ns = max(self.max_ns, other.max_ns)
+
+
+@dataclass(slots=True)
+class Point:
+    """A value of a metric.
+
+    Attributes:
+        metric: its name; process: the number of whose it is.
+        value: durations, or a count.
+    """
+
+    metric: str
+    process: int
+    attributes: tuple[KeyValue, ...]
+    start_unix_ns: int
+    end_unix_ns: int
+    value: Durations | int
+
+
+def index_of(bucket: int) -> int | None:
+    """The exponential bucket of a bucket of ours; None: it is that of 0 ns."""
+    low, high = bucket_bounds(bucket)
+    middle_ns = (low + high) / 2 if low else 0.0
+    return ceil(log2(middle_ns / 1e9) * BUCKETS) - 1 if middle_ns else None
+
+
+def points_of(profile: Profile, has_text: bool) -> list[Point]:
+    """The values in a profile."""
+    names = Names(profile, has_text)
+    of_processes: dict[int, list[Aggregate]] = {}
+    for one in profile.aggregates:
+        of_processes.setdefault(one.thread.process_id, []).append(one)
+    found: list[Point] = []
+    for number, aggregates in sorted(of_processes.items()):
+        times = _times(profile, number)
+        for statement, some in _ranked(aggregates):
+            path = max(some, key=lambda one: one.self_ns).path
+            tags = tuple(attributes(names.of_statement(statement, path)))
+            found += [Point(metric, number, tags, *times, value) for metric, value in _values(some)]
+    for error in profile.errors:
+        tags = tuple(
+            attributes(
+                {**names.of_statement(error.statement, error.path), "error.type": error.exception}
+            )
+        )
+        number = profile.processes[0].id
+        found.append(Point("queryprof.errors", number, tags, *_times(profile, number), error.count))
+    for loop in profile.loops:
+        durations = Durations()
+        for lag in (loop.timer_lag, loop.beat_lag):
+            durations.add(lag.histogram, lag.total_ns, lag.max_ns)
+        if durations.counts or durations.zeros:
+            number = loop.thread.process_id
+            tags = tuple(attributes({"queryprof.loop": loop.kind, "thread.name": loop.thread.name}))
+            found.append(Point(LAG, number, tags, *_times(profile, number), durations))
+    return found
+
+
+def _times(profile: Profile, number: int) -> tuple[int, int]:
+    process = process_in(profile, number)
+    start, end = (
+        (process.recorded_unix_ns, process.end_unix_ns) if process else profile.span_unix_ns
+    )
+    return start, max(start + 1, end)
+
+
+def _ranked(aggregates: Sequence[Aggregate]) -> list[tuple[str, list[Aggregate]]]:
+    """The aggregates of each statement, by their time; of those beyond the most, together."""
+    groups: dict[str, list[Aggregate]] = {}
+    for one in aggregates:
+        groups.setdefault(one.statement, []).append(one)
+    ranked = sorted(groups.items(), key=lambda one: (-sum(a.self_ns for a in one[1]), one[0]))
+    rest = [one for _, some in ranked[MOST_STATEMENTS:] for one in some]
+    return [*ranked[:MOST_STATEMENTS], *([(OTHER, rest)] if rest else [])]
+
+
+def _values(aggregates: Sequence[Aggregate]) -> Iterable[tuple[str, Durations | int]]:
+    durations = Durations()
+    for one in aggregates:
+        durations.add(one.histogram, one.total_ns, one.execution_max_ns)
+    if durations.counts or durations.zeros:
+        yield DURATION, durations
+    if any(one.counted for one in aggregates):
+        yield "queryprof.vm_steps", sum(one.vm_steps for one in aggregates)
+    if any(one.rows or one.operation in FETCH_OPERATIONS for one in aggregates):
+        yield "queryprof.rows", sum(one.rows for one in aggregates)
+
+
+def metrics_request(
+    points: Sequence[Point], resources: Mapping[int, Resource], is_cumulative: bool
+) -> ExportMetricsServiceRequest:
+    """Values as a message of the protocol."""
+    request = ExportMetricsServiceRequest()
+    temporality = (
+        AGGREGATION_TEMPORALITY_CUMULATIVE if is_cumulative else AGGREGATION_TEMPORALITY_DELTA
+    )
+    metrics: dict[tuple[int, str], Metric] = {}
+    scopes = {}
+    for point in points:
+        if point.process not in scopes:
+            of_resource = request.resource_metrics.add()
+            of_resource.resource.CopyFrom(resources[point.process])
+            scopes[point.process] = of_resource.scope_metrics.add()
+            scopes[point.process].scope.name = "queryprof"
+        key = point.process, point.metric
+        metric = metrics.get(key)
+        if metric is None:
+            metric = metrics[key] = scopes[point.process].metrics.add()
+            metric.name, metric.unit = point.metric, UNITS[point.metric]
+        if isinstance(point.value, Durations):
+            metric.exponential_histogram.aggregation_temporality = temporality
+            _fill(metric.exponential_histogram.data_points.add(), point, point.value)
+        else:
+            metric.sum.aggregation_temporality = temporality
+            metric.sum.is_monotonic = True
+            number = metric.sum.data_points.add()
+            _describe(number, point)
+            number.as_int = point.value
+    return request
+
+
+def _fill(to: ExponentialHistogramDataPoint, point: Point, durations: Durations) -> None:
+    _describe(to, point)
+    to.scale = SCALE
+    to.zero_count = durations.zeros
+    to.count = sum(durations.counts.values()) + durations.zeros
+    to.sum = durations.sum_ns / 1e9
+    to.max = durations.max_ns / 1e9
+    if durations.counts:
+        first, last = min(durations.counts), max(durations.counts)
+        to.positive.offset = first
+        counts = [durations.counts.get(index, 0) for index in range(first, last + 1)]
+        to.positive.bucket_counts.extend(counts)
+
+
+def _describe(to: ExponentialHistogramDataPoint | NumberDataPoint, point: Point) -> None:
+    to.attributes.extend(point.attributes)
+    to.start_time_unix_nano = point.start_unix_ns
+    to.time_unix_nano = point.end_unix_ns
+
+
+def resources_of(profile: Profile) -> dict[int, Resource]:
+    """The resource of each process, by its number, and of all together."""
+    numbers = {OF_ALL, *(one.thread.process_id for one in profile.aggregates)}
+    numbers |= {loop.thread.process_id for loop in profile.loops}
+    numbers |= {one.id for one in profile.processes}
+    numbers |= {span.thread.process_id for span in profile.slow_spans}
+    return {number: resource_of(process_in(profile, number)) for number in numbers}

@@ -1,0 +1,120 @@
+"""What OpenTelemetry calls what is in a profile (its semantic conventions for databases and code,
+https://opentelemetry.io/docs/specs/semconv/, stable).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from itertools import pairwise
+
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from queryprof.autoload import program_named_in
+from queryprof.fleet.names import FleetPlaces, identifier
+from queryprof.model import CallPath, Process, Profile
+from queryprof.sql.tokens import tokens_of
+from queryprof.trace.collapsed import OF_ALL
+from queryprof.version import __version__
+
+LONGEST_SUMMARY = 255
+"""Characters, as the conventions say."""
+
+BEFORE_TARGETS = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE")
+Value = str | int | None
+
+
+def attributes(values: Mapping[str, Value]) -> list[KeyValue]:
+    """Attributes; what is unknown is left out."""
+    found = []
+    for key, value in values.items():
+        if value is None or value == "":
+            continue
+        if isinstance(value, int):
+            found.append(KeyValue(key=key, value=AnyValue(int_value=value)))
+        else:
+            text = value.encode("utf-8", "backslashreplace").decode()
+            found.append(KeyValue(key=key, value=AnyValue(string_value=text)))
+    return found
+
+
+class Names:
+    """The names in one profile.
+
+    Args:
+        has_text: whether statements' texts are sent.
+    """
+
+    def __init__(self, profile: Profile, has_text: bool) -> None:
+        self._places = FleetPlaces(profile)
+        self._systems = profile.systems
+        self._has_text = has_text
+        self._databases: dict[str, set[str]] = {}
+        for plan in profile.plans:
+            self._databases.setdefault(plan.statement, set()).add(os.path.basename(plan.database))
+
+    def of_statement(self, statement: str, path: CallPath) -> dict[str, Value]:
+        """The attributes of a statement that was executed from a call path."""
+        databases = self._databases.get(statement, set())
+        frame = path[0] if path else None
+        return {
+            "db.system.name": self._systems.get(statement),
+            "db.query.summary": summary(statement),
+            "db.namespace": next(iter(databases)) if len(databases) == 1 else None,
+            "db.query.text": statement if self._has_text else None,
+            "queryprof.statement.id": identifier(statement),
+            "code.function.name": frame.function if frame else None,
+            "code.file.path": self._places.file(frame.file) if frame else None,
+            "code.line.number": frame.line if frame and frame.line else None,
+        }
+
+
+def summary(statement: str) -> str:
+    """The operation and its targets, without the rest: SELECT purchase customer."""
+    if statement.startswith("("):
+        return statement.strip("()")
+    tokens = tokens_of(statement)
+    found = [tokens[0].keyword] if tokens else []
+    for before, token in pairwise(tokens):
+        is_target = before.keyword in BEFORE_TARGETS and token.kind in ("word", "name")
+        if is_target and token.text not in found:
+            found.append(token.text)
+    return " ".join(found)[:LONGEST_SUMMARY]
+
+
+def resource_of(process: Process | None) -> Resource:
+    """The resource that did something; None: several together."""
+    if process is None:
+        return Resource(attributes=attributes({"service.name": "(several)", **_SDK}))
+    return Resource(
+        attributes=attributes(
+            {
+                "service.name": process.service or program_named_in(process.argv),
+                "service.version": process.version,
+                "deployment.environment.name": process.environment,
+                "service.instance.id": identifier(
+                    f"{process.host} {process.pid} {process.start_unix_ns}"
+                ),
+                "host.name": process.host,
+                "process.pid": process.pid,
+                "process.runtime.name": "cpython",
+                "process.runtime.version": process.python_version,
+                **_SDK,
+            }
+        )
+    )
+
+
+_SDK: dict[str, Value] = {
+    "telemetry.sdk.name": "queryprof",
+    "telemetry.sdk.language": "python",
+    "telemetry.sdk.version": __version__,
+}
+
+
+def process_in(profile: Profile, number: int) -> Process | None:
+    """The process of a number; None: several together."""
+    if number == OF_ALL:
+        return profile.processes[0] if len(profile.processes) == 1 else None
+    return next((one for one in profile.processes if one.id == number), None)

@@ -1,0 +1,233 @@
+"""How messages are sent: again, in halves, or with a line that says why not."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Run
+
+pytestmark = pytest.mark.once
+pytest.importorskip("opentelemetry.proto")
+
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2  # noqa: E402
+from telemetry.receiver import Receiver, receiving, sender  # noqa: E402
+from telemetry.test_otlp import record  # noqa: E402
+
+from queryprof.telemetry import otlp_sending  # noqa: E402
+from queryprof.telemetry.otlp_sending import OtlpError, settings_in  # noqa: E402
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+def request_of(items: Any) -> Any:
+    request = metrics_service_pb2.ExportMetricsServiceRequest()
+    metric = request.resource_metrics.add().scope_metrics.add().metrics.add()
+    metric.name = "m"
+    for item in items:
+        metric.sum.data_points.add().as_int = item
+    return request
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_what_is_asked_to_come_later_is_tried_again(receiver: Receiver, status: int) -> None:
+    receiver.statuses = [(status, {"Retry-After": "7"}), (status, {})]
+    one, _, waits = sender(receiver.url)
+    one.send("/v1/metrics", [1], request_of)
+    assert waits == [7.0, 2.0]
+    assert len(receiver.requests) == 1
+
+
+@pytest.mark.parametrize(("times", "is_sent"), [(4, True), (5, False)])
+def test_there_are_five_tries(receiver: Receiver, times: int, is_sent: bool) -> None:
+    receiver.statuses = [(503, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"})] * times
+    one, _, waits = sender(receiver.url)
+    if is_sent:
+        one.send("/v1/metrics", [1], request_of)
+    else:
+        with pytest.raises(OtlpError, match="answers 503"):
+            one.send("/v1/metrics", [1], request_of)
+    assert waits == [0.0] * 4
+
+
+def test_what_is_too_large_goes_in_halves(receiver: Receiver) -> None:
+    receiver.statuses = [(413, {}), (413, {}), (200, {})]
+    one, _, _ = sender(receiver.url)
+    one.send("/v1/metrics", list(range(8)), request_of)
+    assert [len(point.sum.data_points) for point in receiver.metrics] == [2, 2, 4]
+    receiver.statuses = [(413, {})]
+    with pytest.raises(OtlpError, match="answers 413"):
+        one.send("/v1/metrics", [1], request_of)
+
+
+def test_messages_have_at_most_so_many_items_and_bytes(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _, _ = sender(receiver.url)
+    one.send("/v1/metrics", list(range(501)), request_of)
+    assert [len(point.sum.data_points) for point in receiver.metrics] == [500, 1]
+    receiver.requests.clear()
+    monkeypatch.setattr(otlp_sending, "MOST_BYTES", 60)
+    one.send("/v1/metrics", list(range(8)), request_of)
+    assert sum(len(point.sum.data_points) for point in receiver.metrics) == 8
+    assert len(receiver.requests) > 1
+
+
+def test_what_is_rejected_is_told(receiver: Receiver) -> None:
+    answer = metrics_service_pb2.ExportMetricsServiceResponse()
+    answer.partial_success.rejected_data_points = 3
+    answer.partial_success.error_message = "too old"
+    receiver.answer = answer.SerializeToString()
+    one, notes, _ = sender(receiver.url)
+    one.send("/v1/metrics", [1, 2, 3], request_of)
+    assert notes == [f"{receiver.url}/v1/metrics: has rejected 3: too old"]
+
+
+def test_the_variables_of_opentelemetry(queryprof: Run, receiver: Receiver) -> None:
+    record()
+    variables = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
+        "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Bearer%20abc, x=1",
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "5000",
+    }
+    assert queryprof("export", "--format", "otlp", "x.qprof", env=variables).returncode == 0
+    assert receiver.headers[0]["Authorization"] == "Bearer abc"
+    settings = settings_in({"OTEL_EXPORTER_OTLP_TIMEOUT": "500"})
+    assert (settings.endpoint, settings.timeout_s) == ("http://localhost:4318", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"ENDPOINT": "ftp://x"}, "is no endpoint"),
+        ({"ENDPOINT": "localhost:4318"}, "is no endpoint"),
+        ({"ENDPOINT": "http://user:secret@x"}, "is no endpoint"),
+        ({"HEADERS": "novalue"}, "must be NAME=VALUE"),
+        ({"HEADERS": "a=b%0d%0aInjected: 1"}, "must be NAME=VALUE"),
+        ({"TIMEOUT": "soon"}, "must be milliseconds"),
+        ({"TIMEOUT": "0"}, "must be milliseconds"),
+        ({"CERTIFICATE": "nothere.pem"}, "No such file"),
+    ],
+)
+def test_variables_that_are_none(queryprof: Run, variables: dict[str, str], message: str) -> None:
+    record()
+    named = {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in variables.items()}
+    result = queryprof("export", "--format", "otlp", "x.qprof", env=named)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@contextmanager
+def answering(content: bytes | None) -> Iterator[str]:
+    """An endpoint that answers so to anything, and closes; None: it never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        held: list[socket.socket] = []
+
+        def accept() -> None:
+            while True:
+                try:
+                    one, _ = listener.accept()
+                except OSError:
+                    return
+                one.recv(1 << 20)
+                if content is None:
+                    held.append(one)
+                else:
+                    one.sendall(content)
+                    one.close()
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        for one in held:
+            one.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "timed out"),
+        (b"", "without response"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", "does not answer as|IncompleteRead"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n<html></html>", "does not answer as"),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "answers 302"),
+        (b"HTTP/1.1 307 T\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "answers 307"),
+        (b"HTTP/1.1 401 Unauthorized\r\n\r\n", "answers 401"),
+        (b"\xff\xfe garbage\r\n\r\n", "garbage|BadStatusLine|:"),
+    ],
+)
+def test_endpoints_that_are_none(content: bytes | None, message: str) -> None:
+    with answering(content) as url:
+        one, _, waits = sender(url, timeout_s=0.3)
+        with pytest.raises(OtlpError, match=message):
+            one.send("/v1/metrics", [1], request_of)
+        assert waits == []
+
+
+def test_nobody_listens(queryprof: Run) -> None:
+    record()
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
+    result = queryprof(
+        "export", "--format", "otlp", "--endpoint", f"http://127.0.0.1:{port}", "x.qprof"
+    )
+    assert result.returncode == 2
+    assert result.stderr == (
+        f"queryprof: http://127.0.0.1:{port}/v1/metrics: [Errno 111] Connection refused\n"
+    )
+
+
+def test_a_certificate_of_nobody(tmp_path: Path) -> None:
+    import ssl
+
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"),
+            *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"),
+            *("-keyout", str(key), "-out", str(certificate)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("localhost", 0), Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    url = f"https://localhost:{server.server_address[1]}"
+    one, _, _ = sender(url)
+    with pytest.raises(OtlpError, match="certificate verify failed"):
+        one.send("/v1/metrics", [1], request_of)
+    trusted, _, _ = sender(url, certificate=str(certificate))
+    trusted.send("/v1/metrics", [1], request_of)
+    server.shutdown()
+    server.server_close()
+    thread.join()
