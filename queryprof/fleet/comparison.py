@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 
 from queryprof.errors import TraceError
 from queryprof.fleet.duck import Engine, Selection
+from queryprof.fleet.question_texts import FASTER, MORE_STEPS, SLOWER
 from queryprof.tuning.rank_sum import rank_sum_p
 from queryprof.tuning.student import t_quantile
 
 LEAST_HOSTS = 8
 """With fewer on a side the times of hosts say nothing of each other."""
-
-SLOWER, FASTER, MORE_STEPS = 1.05, 0.95, 1.5
-"""What the whole interval must be beyond."""
 
 MAY_BE_HALF_MORE = 1.5
 """An interval that goes so far says nothing: the hosts differ too much."""
@@ -126,10 +124,9 @@ def compare_versions(
             there = ", ".join(sorted(filter(None, known))) or "none that has a name"
             raise TraceError(f"there is no version {version!r}: versions there are: {there}")
     sides = {"before": before, "after": after}
-    limits = {"slower": SLOWER, "faster": FASTER, "more_steps": MORE_STEPS}
 
     def answer(question: str) -> list[dict[str, Any]]:
-        return engine.answer(question, selection, **sides, **limits).records()
+        return engine.answer(question, selection, **sides).records()
 
     compared = answer("compare")
     slower, faster, more_steps = [], [], []

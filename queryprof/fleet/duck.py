@@ -7,9 +7,7 @@ questions' parameters: a service's name is never part of a text of SQL.
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
-from importlib.resources import files as resources
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -18,6 +16,7 @@ import duckdb
 
 from queryprof.errors import TraceError
 from queryprof.fleet.parquet_files import encodable
+from queryprof.fleet.question_texts import DEFAULTS, PARAMETER, question
 from queryprof.fleet.schema import (
     BUCKETS,
     COUNTS,
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
 
     from queryprof.fleet.schema import FleetColumn
     from queryprof.fleet.store import Store
-
-PARAMETER = re.compile(r"\$([a-z_0-9]+)")
-"""In the questions, which are ours."""
 
 SELECTED = ("service", "version", "environment", "host", "since", "until")
 MOST_NAMES = 20
@@ -101,11 +97,6 @@ class Answer:
     def records(self) -> list[dict[str, Any]]:
         """The rows by the names of their columns."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
-
-
-def question(name: str) -> str:
-    """The text of a question."""
-    return resources("queryprof.fleet").joinpath("questions", f"{name}.sql").read_text("utf-8")
 
 
 def closed_engine(paths: list[str]) -> duckdb.DuckDBPyConnection:
@@ -220,7 +211,7 @@ class Engine:
         """
         text = self.text(name)
         named = set(PARAMETER.findall(text))
-        known = {**self._values(selection), **values}
+        known = {**DEFAULTS, **self._values(selection), **values}
         try:
             found = self._connection.execute(text, {one: known[one] for one in named})
             columns = tuple(one[0] for one in found.description or ())

@@ -1,0 +1,195 @@
+"""The fleet's tables and questions in Apache Spark, for fleets that are too large for one machine.
+
+    from queryprof.fleet import spark as fleet
+    fleet.tables(spark, "s3://telemetry/shop", service="shop")
+    fleet.ask(spark, "compare", before="1.4", after="1.5").show()
+
+The session's time zone must be UTC, and it must be able to read the store (s3:// is read as s3a://).
+Answers are those of DuckDB, to 1e-9. Spark is imported by those who call this.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from queryprof.errors import TraceError
+from queryprof.fleet.copies import Wanted, is_plain
+from queryprof.fleet.days import DAY, counted_files
+from queryprof.fleet.footer import SCHEMA_KEY, Footer, footer_in
+from queryprof.fleet.location import Directory, Location, location_of
+from queryprof.fleet.parquet_files import ENDING
+from queryprof.fleet.question_texts import DEFAULTS, PARAMETER, question
+from queryprof.fleet.schema import (
+    BUCKETS,
+    COUNTS,
+    FLEET_TABLES,
+    INSTANT,
+    INTEGER,
+    REAL,
+    SCHEMA,
+    SMALL,
+    TEXT,
+    may_be_unknown,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from queryprof.fleet.schema import FleetColumn, FleetTable
+
+TYPES = {
+    TEXT: "STRING",
+    INTEGER: "BIGINT",
+    SMALL: "INT",
+    REAL: "DOUBLE",
+    INSTANT: "TIMESTAMP",
+    BUCKETS: "ARRAY<SMALLINT>",
+    COUNTS: "ARRAY<BIGINT>",
+}
+DAYS = """CAST(window_start AS DATE) AS date,
+    CAST(floor(unix_micros(window_start) / 86400e6) AS INT) AS day_number,
+    unix_micros(window_start) / 1e6 AS start_s, unix_micros(window_end) / 1e6 AS end_s"""
+
+POSSIBLE = """window_start BETWEEN '1970-01-01' AND '9999-01-01'
+    AND window_end BETWEEN '1970-01-01' AND '9999-01-01'"""
+DURATION = """SELECT service, version, host, window_start, statement_id, site, span, operation,
+    each.buckets AS bucket, each.executions AS executions
+FROM (SELECT *, explode(arrays_zip(buckets, executions)) AS each FROM aggregate)"""
+
+
+def tables(
+    spark: Any,
+    url: str,
+    *,
+    service: str | None = None,
+    version: str | None = None,
+    environment: str | None = None,
+    host: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> None:
+    """Makes the views that the questions read: aggregate, span, plan, finding, duration.
+
+    Args:
+        spark: a SparkSession.
+        url: of a store, or the path of a directory.
+        service: and the others: of these windows alone.
+
+    Raises:
+        TraceError: the session's time zone is another one, or the store has no sums, or files of
+            another schema.
+        LocationError: the store cannot be read.
+    """
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    if zone != "UTC":
+        raise TraceError(
+            f"the session's time zone is {zone}: set spark.sql.session.timeZone to UTC"
+        )
+    chosen = {"version": version, "environment": environment, "host": host}
+    wanted = Wanted(service, since, until)
+    location = location_of(url)
+    for table in FLEET_TABLES:
+        files = _files(location, table, wanted)
+        if table.name == "aggregate" and not files:
+            raise TraceError(f"{url}: there are no sums of a fleet")
+        frame = _frame(spark, url, table, files)
+        for name, value in chosen.items():
+            frame = frame if value is None else frame.filter(frame[name] == value)
+        frame = frame if since is None else frame.filter(frame["window_end"] >= since)
+        frame = frame if until is None else frame.filter(frame["window_start"] < until)
+        frame.createOrReplaceTempView(table.name)
+    spark.sql(DURATION).createOrReplaceTempView("duration")
+
+
+def ask(spark: Any, name: str, **values: object) -> Any:
+    """The answer to a question, as a DataFrame.
+
+    Args:
+        name: of a text in queryprof/fleet/questions: ranking, compare, outliers, trend, plans, ...
+        values: of its parameters: before and after, for compare.
+
+    Raises:
+        KeyError: a parameter is missing.
+    """
+    text = question(name)
+    known = {**DEFAULTS, **values}
+    return spark.sql(
+        PARAMETER.sub(r":\1", text), args={one: known[one] for one in PARAMETER.findall(text)}
+    )
+
+
+def _files(location: Location, table: FleetTable, wanted: Wanted) -> dict[str, list[str]]:
+    """The names of the files that count, by service."""
+    folders: dict[str, list[str]] = {}
+    for entry in location.entries(table.name):
+        if entry.name.endswith(ENDING) and is_plain(entry.name) and wanted.has(entry.name):
+            folder, _, name = entry.name.rpartition("/")
+            folders.setdefault(folder, []).append(name)
+    found: dict[str, list[str]] = {}
+    services: dict[str, str] = {}
+    for folder, names in sorted(folders.items()):
+        sources: dict[str, frozenset[str] | None] = dict.fromkeys(names)
+        for name in names:
+            if name.startswith(DAY) and len(names) > 1:
+                sources[name] = _footer(location, f"{folder}/{name}").sources
+        above = folder.rpartition("/")[0]
+        if above not in services:
+            services[above] = _footer(location, f"{folder}/{names[0]}").service
+        some = found.setdefault(services[above], [])
+        some += [f"{folder}/{name}" for name in counted_files(sources)]
+    return found
+
+
+def _footer(location: Location, name: str) -> Footer:
+    """A file's footer. Raises TraceError."""
+    try:
+        facts = pq.read_schema(pa.BufferReader(location.get(name))).metadata or {}
+    except pa.ArrowException as error:
+        raise TraceError(f"{name}: is no whole Parquet file: {error}") from error
+    version = facts.get(SCHEMA_KEY, b"").decode("ascii", "replace")
+    if version != str(SCHEMA):
+        raise TraceError(f"{name}: has version {version or 'none'} of the schema")
+    return footer_in(facts)
+
+
+def _frame(spark: Any, url: str, table: FleetTable, files: Mapping[str, list[str]]) -> Any:
+    """The rows of files."""
+    from pyspark.sql.functions import lit
+
+    types = ", ".join(f"{one.name} {TYPES[one.kind]}" for one in table.columns)
+    base = _base(url)
+    shown = ", ".join(map(_shown, table.columns))
+    frame = None
+    for service, names in files.items():
+        paths = [f"{base}/{name}" for name in names]
+        rows = spark.read.schema(types).option("recursiveFileLookup", "true").parquet(*paths)
+        some = rows.withColumn("service", lit(service))
+        frame = some if frame is None else frame.unionByName(some)
+    if frame is None:
+        frame = spark.createDataFrame([], f"{types}, service STRING")
+    view = f"queryprof_{table.name}_files"
+    frame.createOrReplaceTempView(view)
+    return spark.sql(f"SELECT {shown}, service, {DAYS} FROM {view} WHERE {POSSIBLE}")
+
+
+def _base(url: str) -> str:
+    """A location as Spark names it."""
+    parts = urlsplit(url)
+    if isinstance(location_of(url), Directory):
+        return f"file://{os.path.abspath(url)}"
+    scheme = {"s3": "s3a", "gcs": "gs"}.get(parts.scheme, parts.scheme)
+    return f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def _shown(column: FleetColumn) -> str:
+    """A column of a file as questions have it."""
+    if column.kind == INSTANT or may_be_unknown(column):
+        return column.name
+    nothing = "array()" if column.kind in (BUCKETS, COUNTS) else "0"
+    return f"coalesce({column.name}, {nothing}) AS {column.name}"
