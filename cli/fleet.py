@@ -125,7 +125,7 @@ def fleet(
     Without an option: the statements and call sites that most of the database time of all hosts
     went to.
     """
-    if bool(versions) + bool(question) + bool(output) + (by != "few") > 1:
+    if bool(versions) + bool(question) + (output is not None) + (by != "few") > 1:
         raise click.UsageError("one question at a time: --by, --compare, --outliers, ...")
     if fail_on and not versions:
         raise click.UsageError("--fail-on goes with --compare")
@@ -137,7 +137,7 @@ def fleet(
         from queryprof.fleet.comparison import compare_versions
         from queryprof.fleet.duck import Selection
     selection = Selection(**selected)
-    if output:
+    if output is not None:
         sys.exit(_fetch(output, places, selection, cache))
     with opened(places, selection, cache) as (engine, notes):
         if shows_sql:
@@ -171,7 +171,9 @@ def _fetch(output: str, places: tuple[str, ...], selection: Selection, cache: st
 
     traces, left_out = chosen_traces(whole_traces(places, selection, cache), selection)
     with progress("merging", len(traces)) as step:
-        fetch(output, traces, step)
+        repeated = fetch(output, traces, step)
+    if repeated:
+        print_message(f"{counted(repeated, 'window')} in more than one trace: counted with each")
     for reason in left_out:
         print_message(f"left out: {reason}")
     print_message(f"{output}: {counted(len(traces), 'trace')} of the fleet, added up")

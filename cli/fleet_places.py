@@ -45,7 +45,8 @@ class Notes:
         self.left_out += store.left_out
         if store.repeated:
             windows = counted(store.repeated, "window")
-            self._others.append(f"{windows} of processes in more than one file: counted with each")
+            where = "in more than one file (or a clock was set back)"
+            self._others.append(f"{windows} of processes {where}: counted with each")
         if store.lost:
             are = "window was" if store.lost == 1 else "windows were"
             self._others.append(
@@ -110,7 +111,7 @@ def _export(traces: Sequence[str], folder: str, notes: Notes) -> None:
 
 def whole_traces(places: Sequence[str], selection: Selection, cache: str | None) -> list[str]:
     """The paths of the whole traces that were sent; those of stores are copied."""
-    from queryprof.fleet.copies import TRACES
+    from queryprof.fleet.copies import TRACES, is_trace
     from queryprof.fleet.location import Directory, is_url
 
     found: list[str] = []
@@ -119,7 +120,7 @@ def whole_traces(places: Sequence[str], selection: Selection, cache: str | None)
         if is_url(place):
             found += _with_copies(place, cache, lambda one: one.traces(wanted))
         elif os.path.isdir(place):
-            names = [entry.name for entry in Directory(place).entries(TRACES)]
+            names = [one.name for one in Directory(place).entries(TRACES) if is_trace(one.name)]
             found += [os.path.join(place, name) for name in names]
         else:
             raise QueryprofError(f"{place}: is no directory and no store of a fleet")

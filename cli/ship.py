@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
-import tempfile
-import threading
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,16 +22,7 @@ if TYPE_CHECKING:
     from queryprof.fleet.shipping import Sent, Shipper, Shipping
     from queryprof.model import Profile
 
-WINDOW = "1h"
-"""The windows of a command, unless its environment has others."""
-
 FIRST_RETRY_S, LONGEST_RETRY_S = 1.0, 300.0
-LAST_TRIES = 4
-"""How often the rest of a command that has ended is tried to be sent."""
-
-GRACE_S, LOOK_S = 2.0, 0.05
-"""How long, and how often, processes that outlive the command are waited for."""
-
 UNFINISHED = "ship"
 COMMAND = "queryprof.command"
 ONE_COMMAND = "-- COMMAND goes with at most one PLACE, and not with --once"
@@ -114,20 +104,22 @@ def ship(
         if is_wrong:
             raise click.UsageError(why)
     from queryprof.cli.fleet_extra import fleet_extra
+    from queryprof.cli.ship_beside import ship_beside
 
     with fleet_extra():
         from queryprof.fleet.shipping import Shipping
     shipping = Shipping(int(kept_bytes), (traces_percent or 0) / 100, anonymize)
-    notes = _Notes()
-    target = _Target(to, endpoint, has_text)
+    notes = Notes()
+    target = Target(to, endpoint, has_text)
+    rounds = Rounds(target, every_s, notes)
     if command:
-        _ship_beside(command, places[0] if places else None, target, shipping, every_s, notes)
+        ship_beside(command, places[0] if places else None, target, shipping, rounds)
     for place in places:
         _refuse_missing(place)
     with ExitStack() as shippers:
         make = target.shippers(shipping, notes)
-        all_of_them = [shippers.enter_context(make(place)) for place in places]
-        rounds = _Rounds(all_of_them, target.name, every_s, notes)
+        for some in _by_directory(places):
+            rounds.shippers.append(shippers.enter_context(make(some)))
         if once:
             rounds.send()
             sys.exit(1 if notes.left_out else 0)
@@ -135,8 +127,19 @@ def ship(
             time.sleep(wait_s)
 
 
-class _Notes:
-    """Prints what is to be known, each reason once.
+def _by_directory(places: Sequence[str]) -> list[list[str]]:
+    """The places of each directory, each once."""
+    found: dict[str, dict[str, str]] = {}
+    for place in places:
+        directory = place if os.path.isdir(place) else os.path.dirname(place) or "."
+        of_directory = found.setdefault(os.path.realpath(directory), {})
+        of_directory.setdefault(os.path.realpath(place), place)
+    whole = {key: some[key] for key, some in found.items() if key in some}
+    return [[whole[key]] if key in whole else [*some.values()] for key, some in found.items()]
+
+
+class Notes:
+    """Prints what is to be known, each reason once; where nothing can be printed, it goes on.
 
     Attributes:
         left_out: whether something was.
@@ -147,45 +150,50 @@ class _Notes:
         self.left_out = False
 
     def __call__(self, text: str) -> None:
-        from queryprof.cli.output import print_message
-
         if text not in self._known:
             self._known.add(text)
-            print_message(text)
+            self.say(text)
         self.left_out = True
 
     def say(self, text: str) -> None:
         """Prints a line about the work itself."""
-        from queryprof.cli.output import print_message
+        from queryprof.cli.output import drop_output, print_message
 
-        print_message(text)
+        try:
+            print_message(text)
+        except OSError:
+            drop_output()
 
 
-class _Rounds:
+class Rounds:
     """Sends what there is, again and again.
 
-    Args:
-        to: what the store is called.
+    Attributes:
+        shippers: of the places.
     """
 
-    def __init__(self, shippers: Sequence[Shipper], to: str, every_s: float, notes: _Notes) -> None:
-        self._shippers = shippers
-        self._to = to
+    def __init__(self, target: Target, every_s: float, notes: Notes) -> None:
+        self.shippers: list[Shipper] = []
+        self.notes = notes
+        self._target = target
         self._every_s = every_s
-        self._notes = notes
 
     def send(self) -> None:
         """One round. Raises QueryprofError or OSError: the rest waits."""
         from queryprof.analysis.units import counted
 
-        for shipper in self._shippers:
+        for shipper in self.shippers:
             sent: Sent = shipper.run()
             if sent.lost:
                 lost = counted(sent.lost, "window")
-                self._notes.say(f"{shipper.place}: {lost} lost: more than --keep waits to be sent")
+                self.notes.say(
+                    f"{shipper.directory}: {lost} lost: more than --keep waits to be sent"
+                )
             if sent.windows:
                 files = counted(sent.files, "file")
-                self._notes.say(f"{counted(sent.windows, 'window')} sent to {self._to} ({files})")
+                self.notes.say(
+                    f"{counted(sent.windows, 'window')} sent to {self._target.name} ({files})"
+                )
 
     def waits_s(self) -> Iterator[float]:
         """How long to wait after each round."""
@@ -195,8 +203,8 @@ class _Rounds:
                 self.send()
                 retry_s = FIRST_RETRY_S
                 yield self._every_s
-            except (QueryprofError, OSError) as error:
-                self._notes.say(f"{error}; tried again in {retry_s:g} s")
+            except (QueryprofError, OSError, sqlite3.Error) as error:
+                self.notes.say(f"{error}; tried again in {retry_s:g} s")
                 yield retry_s
                 retry_s = min(2 * retry_s, LONGEST_RETRY_S)
 
@@ -214,7 +222,7 @@ def _location(to: str) -> Location:
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class Target:
     """Where windows go: a store, an endpoint of OpenTelemetry, or both."""
 
     to: str | None
@@ -232,8 +240,8 @@ class _Target:
         given = (("--to", self.to), ("--otlp", self.endpoint))
         return " ".join(f"{option} {value}" for option, value in given if value)
 
-    def shippers(self, shipping: Shipping, notes: _Notes) -> Callable[[str], Shipper]:
-        """A function that makes the shipper of a place. Raises QueryprofError."""
+    def shippers(self, shipping: Shipping, notes: Notes) -> Callable[[Sequence[str]], Shipper]:
+        """A function that makes the shipper of a directory's places. Raises QueryprofError."""
         from queryprof.cli.otlp import otlp_export
         from queryprof.fleet.shipping import Shipper
 
@@ -244,7 +252,7 @@ class _Target:
             if export:
                 export.send(profile)
 
-        return lambda place: Shipper(place, location, shipping, notes, send if export else None)
+        return lambda places: Shipper(places, location, shipping, notes, send if export else None)
 
 
 def _refuse_missing(place: str) -> None:
@@ -253,77 +261,3 @@ def _refuse_missing(place: str) -> None:
         raise QueryprofError(f"{place}: there is no such directory")
     if not os.path.isdir(place) and not place.endswith(".qprof"):
         raise QueryprofError(f"{place}: is no directory, and no trace's path (*.qprof)")
-
-
-def _ship_beside(
-    command: Sequence[str],
-    place: str | None,
-    target: _Target,
-    shipping: Shipping,
-    every_s: float,
-    notes: _Notes,
-) -> None:
-    """Runs a command, sends what its processes record, and exits with its status."""
-    from queryprof.autoload import VARIABLE
-    from queryprof.cli.command import python_command, run_command
-    from queryprof.cli.recording import environment_with_hook, no_signals
-    from queryprof.cli.signals import Forwarding
-    from queryprof.core.settings import WINDOW_VARIABLE, read_settings
-
-    read_settings()  # invalid settings are reported before the program runs
-    arguments, _ = python_command(command)
-    with Forwarding() as signals, ExitStack() as own:
-        directory = os.path.abspath(place or tempfile.mkdtemp(prefix="queryprof-ship-"))
-        if place:
-            os.makedirs(directory, exist_ok=True)
-        else:
-            own.callback(_remove_empty, directory)
-        environment = environment_with_hook()
-        environment[VARIABLE] = os.path.join(directory, "")
-        if not environment.get(WINDOW_VARIABLE):
-            environment[WINDOW_VARIABLE] = WINDOW
-        with no_signals():  # also for the threads of the stores' libraries
-            shipper = own.enter_context(target.shippers(shipping, notes)(directory))
-        rounds = _Rounds([shipper], target.name, every_s, notes)
-        is_over = threading.Event()
-
-        def send() -> None:
-            for wait_s in rounds.waits_s():
-                if is_over.wait(wait_s):
-                    return
-
-        thread = threading.Thread(target=send, name="queryprof ships", daemon=True)
-        with no_signals():
-            thread.start()
-        try:
-            status = run_command(arguments, environment, signals)
-        finally:
-            is_over.set()
-            thread.join()
-        _send_rest(rounds, shipper, target, notes)
-    status.exit()
-
-
-def _send_rest(rounds: _Rounds, shipper: Shipper, target: _Target, notes: _Notes) -> None:
-    """Sends what a command has left. It raises nothing: the command's status matters more."""
-    deadline = time.monotonic() + GRACE_S
-    while shipper.has_living() and time.monotonic() < deadline:
-        time.sleep(LOOK_S)
-    waits_s = rounds.waits_s()
-    for _ in range(LAST_TRIES):
-        wait_s = next(waits_s)
-        if not shipper.waits():
-            break
-        time.sleep(wait_s)
-    waiting = shipper.waits()
-    if waiting or shipper.has_living():
-        later = f"queryprof ship --once {target.options} {shipper.place}"
-        what = f"{waiting:,} not sent" if waiting else "processes still record"
-        notes.say(f"{shipper.place}: {what}; `{later}` sends what is there")
-
-
-def _remove_empty(directory: str) -> None:
-    try:
-        os.rmdir(directory)
-    except OSError:
-        return  # what is left there was printed

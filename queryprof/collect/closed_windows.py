@@ -18,9 +18,11 @@ from queryprof.region.identity import identity_of, trace_of
 from queryprof.region.part_names import has_an_owner_of, part_number, trace_name
 from queryprof.region.region import opened_region
 from queryprof.region.region_files import (
+    checkpoints_of,
     copies_in,
     is_living,
     names_in,
+    nearby,
     regions,
     remove,
     resolved,
@@ -79,73 +81,91 @@ def has_living(place: str) -> bool:
 
 
 class _Search:
-    """Looks for the recordings of a place."""
+    """Looks for the recordings of a place: what is in the directory is of it, also under another
+    path than that at which it was recorded (a container's volume).
+    """
 
     def __init__(self, place: str) -> None:
         is_whole = os.path.isdir(place)
         self._directory = os.path.realpath(place if is_whole else os.path.dirname(place) or ".")
         self._trace = None if is_whole else resolved(place)
-        self._found: defaultdict[Identity, _Recording] = defaultdict(_Recording)
         self._left_out: list[str] = []
 
     def closed(self) -> tuple[list[Window], list[str]]:
         """The files that can be taken, and why others cannot be read."""
+        found: defaultdict[Identity, _Recording] = defaultdict(_Recording)
         before = set(self._parts())
         self._bring_to_the_disk()
+        regions_of: defaultdict[Identity, list[int]] = defaultdict(list)
         for identity, region in self._opened(regions()):
-            recording = self._found[identity]
-            recording.ended.append(int(region["part_ended"]))
-            recording.may_live = True  # if it was only left there, it is moved the next time
-        for identity, copy in self._opened(copies_in(self._directory)):
-            recording = self._found[identity]
+            regions_of[identity].append(int(region["part_ended"]))
+        for identity, copy in self._opened(self._copies()):
+            recording = found[identity]
             order = int(copy["part_ended"]), int(copy["turn_unix_ns"])
             recording.copies.append((order, copy.path))
             recording.ended.append(int(copy["part_ended"]))
             recording.may_live |= is_living(copy) is not False
         for identity, part in self._opened(self._parts()):
-            if identity in self._found or part.path in before:  # else it has just begun
-                recording = self._found[identity]
+            is_known = identity in found or identity in regions_of
+            if is_known or part.path in before:  # else it has just begun
+                recording = found[identity]
                 recording.parts.append(part.path)
                 recording.has_ended = is_living(part) is False
-        return [one for some in self._found.values() for one in _closed(some)], self._left_out
+        for identity, recording in found.items():
+            if identity in regions_of:
+                recording.ended += regions_of[identity]
+                recording.may_live = True  # if it was only left there, it is moved the next time
+        return [one for some in found.values() for one in _closed(some)], self._left_out
 
     def has_living(self) -> bool:
         """Whether a process that runs records there."""
-        return any(is_living(region) for _, region in self._opened(regions()))
+        return any(
+            self._is_of(region) and is_living(region) for _, region in self._opened(regions())
+        )
 
     def _parts(self) -> Iterator[str]:
         """The paths of parts, the oldest of a process first."""
-        named = [name for name in names_in(self._directory) if trace_name(name)]
+        trace = os.path.basename(nearby(self._trace)) if self._trace else None
+        named = [
+            name
+            for name in names_in(self._directory)
+            if trace_name(name) and trace in (None, trace_name(name))
+        ]
         for name in sorted(named, key=lambda one: (part_number(one), one)):
             path = os.path.join(self._directory, name)
             if has_an_owner_of(self._directory, path):
                 yield path
+
+    def _copies(self) -> list[str]:
+        """The copies of regions."""
+        return checkpoints_of(self._trace) if self._trace else copies_in(self._directory)
 
     def _bring_to_the_disk(self) -> None:
         """Moves what ended processes have left in the memory."""
         ended = {
             resolved(trace_of(region))
             for _, region in self._opened(regions())
-            if is_living(region) is False
+            if self._is_of(region) and is_living(region) is False
         }
         for trace in sorted(ended):
             bring_in(trace)
 
     def _opened(self, paths: Iterable[str]) -> Iterator[tuple[Identity, Region]]:
-        """Those of recordings in windows here, each open until the next."""
+        """Those of recordings in windows, each open until the next."""
         for path in paths:
             try:
                 with opened_region(path) as region:
-                    if region["window_ns"] and self._is_of(resolved(trace_of(region))):
+                    if region["window_ns"] and trace_of(region):
                         yield identity_of(region), region
             except (TraceError, ValueError) as error:
                 if os.path.dirname(path) == self._directory and os.path.lexists(path):
                     self._left_out.append(str(error))
 
-    def _is_of(self, trace: str) -> bool:
-        return trace == self._trace or (
-            not self._trace and os.path.dirname(trace) == self._directory
-        )
+    def _is_of(self, region: Region) -> bool:
+        """Whether a region in the memory is of a recording there."""
+        trace = resolved(trace_of(region))
+        is_in_it = not self._trace and os.path.dirname(trace) == self._directory
+        return trace == self._trace or is_in_it
 
 
 def _closed(recording: _Recording) -> Iterator[Window]:

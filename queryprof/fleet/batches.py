@@ -7,19 +7,23 @@
 Each step is one rename: killed at any moment, the next run finds what to go on with. What is sent
 is renamed before it is deleted: a batch that was deleted in half would be sent short under the same
 names.
+
+All work is relative to the directories that were opened, and follows no link: who owns the place
+may put anything there while another user, root, ships from it.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from queryprof.errors import QueryprofError
-from queryprof.region.region_files import PART_SUFFIX, names_in
+from queryprof.region.region_files import PART_SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,62 +38,66 @@ LAST = "last."
 
 DAMAGED, TOLD = ".damaged", "told"
 TRIES = 3
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Taken(NamedTuple):
     """A file of a batch.
 
     Attributes:
+        path: by the descriptor of its directory, for as long as that is open.
         goes_on: what was open at its end, a later one has.
     """
 
+    name: str
     path: str
     goes_on: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A directory of files that become one of each table."""
+    """A directory of files that become one of each table.
 
-    path: str
+    Attributes:
+        handle: of the directory, open.
+    """
+
+    name: str
+    handle: int
 
     def files(self) -> list[Taken]:
         """The files."""
         return [
-            Taken(os.path.join(self.path, name), not name.startswith(LAST))
-            for name in sorted(names_in(self.path))
+            Taken(name, f"/proc/self/fd/{self.handle}/{name}", not name.startswith(LAST))
+            for name in sorted(os.listdir(self.handle))
             if name.endswith(PART_SUFFIX)
         ]
 
     @property
     def lost(self) -> int:
         """Windows that were lost before."""
-        return sum(map(_count, names_in(self.path)))
+        return sum(map(_count, os.listdir(self.handle)))
 
     @property
     def is_told(self) -> bool:
         """Whether the team's telemetry has it."""
-        return TOLD in names_in(self.path)
+        return TOLD in os.listdir(self.handle)
 
     def tell(self) -> None:
         """Notes that the team's telemetry has it."""
-        os.close(os.open(os.path.join(self.path, TOLD), os.O_CREAT | os.O_WRONLY, 0o600))
+        flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        os.close(os.open(TOLD, flags, 0o600, dir_fd=self.handle))
 
-    def set_aside(self, file: Taken, place: str) -> str:
-        """Puts a file that cannot be read back beside its trace, under a name that no reader looks
-        for; returns its path.
-        """
-        name = os.path.basename(file.path).removeprefix(LAST)
-        path = os.path.join(place, f"{name}{DAMAGED}")
-        os.rename(file.path, path)
-        return path
-
-    def end(self) -> None:
-        """Deletes the files: they are in the store."""
-        above, name = os.path.split(self.path)
-        sent = os.path.join(above, f"{SENT}{name.removeprefix(TAKEN)}")
-        os.rename(self.path, sent)
-        shutil.rmtree(sent)
+    @property
+    def bytes(self) -> int:
+        """What it takes on the disk: regions are sparse files."""
+        total = 0
+        for file in self.files():
+            with suppress(OSError):
+                total += (
+                    os.stat(file.name, dir_fd=self.handle, follow_symlinks=False).st_blocks * 512
+                )
+        return total
 
 
 class Batches:
@@ -101,44 +109,76 @@ class Batches:
 
     def __init__(self, place: str) -> None:
         self._place = place
-        self._folder = os.path.join(place, FOLDER)
+        self._place_handle = self._handle = -1
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> Iterator[Self]:
         """For this process alone while the block runs.
 
         Raises:
             QueryprofError: another process has them, or they cannot be made.
         """
+        self._open()
         try:
-            handle = self._locked()
-        except OSError as error:
-            reason = error.strerror or error
-            raise QueryprofError(f"{self._place}: cannot be written to: {reason}") from error
-        try:
-            for name in names_in(self._folder):
-                if name.startswith(SENT):
-                    shutil.rmtree(os.path.join(self._folder, name))
-            yield
+            yield self
         finally:
             with suppress(OSError):  # there are some left
-                os.rmdir(self._folder)
-            os.close(handle)
+                if self._is_there():
+                    os.rmdir(FOLDER, dir_fd=self._place_handle)
+            self._close()
+
+    def open_again(self) -> None:
+        """Opens the directories again if others have their names now. Raises QueryprofError."""
+        if not self._is_there():
+            self._close()
+            self._open()
+
+    def _is_there(self) -> bool:
+        """Whether the directories that are open are those of these names."""
+        try:
+            of_place = os.path.samestat(os.stat(self._place), os.fstat(self._place_handle))
+            own = _stat(FOLDER, self._place_handle)
+            return of_place and os.path.samestat(own, os.fstat(self._handle))
+        except OSError:
+            return False
+
+    def _open(self) -> None:
+        try:
+            self._place_handle = os.open(self._place, DIRECTORY & ~os.O_NOFOLLOW)
+            self._handle = self._locked()
+            for name in os.listdir(self._handle):
+                if name.startswith(SENT):
+                    _remove(name, self._handle)
+        except OSError as error:
+            self._close()
+            reason = error.strerror or error
+            raise QueryprofError(f"{self._place}: cannot be written to: {reason}") from error
+        except BaseException:
+            self._close()
+            raise
+
+    def _close(self) -> None:
+        for handle in (self._handle, self._place_handle):
+            if handle >= 0:
+                os.close(handle)
+        self._handle = self._place_handle = -1
 
     def _locked(self) -> int:
         import fcntl
 
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         for _ in range(TRIES):
             with suppress(FileExistsError):
-                os.mkdir(self._folder, 0o700)
-            handle = os.open(self._folder, flags)
+                os.mkdir(FOLDER, 0o700, dir_fd=self._place_handle)
+            handle = os.open(FOLDER, DIRECTORY, dir_fd=self._place_handle)
             try:
                 found = os.fstat(handle)
                 if found.st_uid != os.geteuid():
-                    raise QueryprofError(f"{self._folder}: is another user's: who ships?")
+                    raise QueryprofError(
+                        f"{os.path.join(self._place, FOLDER)}: is another user's, who sends from"
+                        " there"
+                    )
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.path.samestat(found, os.lstat(self._folder)):
+                if os.path.samestat(found, _stat(FOLDER, self._place_handle)):
                     return handle
             except (BlockingIOError, FileNotFoundError):
                 pass  # another process has it, or has just removed it
@@ -152,76 +192,120 @@ class Batches:
 
     def take(self, windows: Iterable[Window]) -> None:
         """Makes a batch of files, with what was lost before."""
-        path = os.path.join(self._folder, f"{TAKEN}{self._time()}")
-        os.mkdir(path, 0o700)
-        for window in windows:
-            name = os.path.basename(window.path)
-            name = name if window.goes_on else f"{LAST}{name}"
-            with suppress(FileNotFoundError):  # its process has removed it: it keeps the latest
-                os.rename(window.path, os.path.join(path, name))
-        self._move_lost(self._folder, path)
+        name = f"{TAKEN}{self._time()}"
+        os.mkdir(name, 0o700, dir_fd=self._handle)
+        with self.opened(name) as batch:
+            for window in windows:
+                part = os.path.basename(window.path)
+                taken = part if window.goes_on else f"{LAST}{part}"
+                with suppress(FileNotFoundError):  # its process keeps the latest alone
+                    os.rename(part, taken, src_dir_fd=self._place_handle, dst_dir_fd=batch.handle)
+            _move_lost(self._handle, batch.handle)
 
     def _time(self) -> int:
         """Of the next batch: later than all."""
-        return max(time.time_ns(), *(_time(name) + 1 for name in ["", *names_in(self._folder)]))
+        known = [_time(name) + 1 for name in ["", *os.listdir(self._handle)]]
+        return max(time.time_ns(), *known)
 
-    def waiting(self) -> list[Batch]:
-        """The batches, the oldest first."""
-        names = [name for name in names_in(self._folder) if name.startswith(TAKEN)]
-        return [Batch(os.path.join(self._folder, name)) for name in sorted(names, key=_time)]
+    def waiting(self) -> list[str]:
+        """The names of the batches, the oldest first."""
+        names = [name for name in os.listdir(self._handle) if name.startswith(TAKEN)]
+        return sorted(names, key=_time)
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Batch]:
+        """A batch, for as long as the block runs. Raises QueryprofError: it is no directory."""
+        try:
+            handle = os.open(name, DIRECTORY, dir_fd=self._handle)
+        except OSError as error:
+            reason = error.strerror or error
+            where = os.path.join(self._place, FOLDER, name)
+            raise QueryprofError(f"{where}: cannot be read: {reason}") from error
+        try:
+            yield Batch(name, handle)
+        finally:
+            os.close(handle)
+
+    def count(self) -> int:
+        """How many windows wait."""
+        total = 0
+        for name in self.waiting():
+            with self.opened(name) as batch:
+                total += len(batch.files())
+        return total
+
+    def set_aside(self, batch: Batch, file: Taken) -> str:
+        """Puts a file that cannot be read back beside its trace, under a name that no reader looks
+        for; returns its path.
+        """
+        name = f"{file.name.removeprefix(LAST)}{DAMAGED}"
+        os.rename(file.name, name, src_dir_fd=batch.handle, dst_dir_fd=self._place_handle)
+        return os.path.join(self._place, name)
 
     def keep_lost(self, batch: Batch) -> None:
         """What was lost before a batch without a file is sent with the next one."""
-        self._move_lost(batch.path, self._folder)
+        _move_lost(batch.handle, self._handle)
 
-    def _move_lost(self, path: str, target: str) -> None:
-        for name in names_in(path):
-            if name.startswith(LOST):
-                os.rename(os.path.join(path, name), os.path.join(target, name))
+    def end(self, batch: Batch) -> None:
+        """Deletes a batch's files: they are in the store."""
+        sent = f"{SENT}{batch.name.removeprefix(TAKEN)}"
+        os.rename(batch.name, sent, src_dir_fd=self._handle, dst_dir_fd=self._handle)
+        _remove(sent, self._handle)
 
     def drop_beyond(self, most_bytes: int) -> int:
         """Drops the oldest batches until the others take at most so many bytes on the disk; returns
         how many windows were lost.
         """
-        waiting = self.waiting()
-        sizes = [_bytes_of(batch) for batch in waiting]
-        lost = 0
-        for at, batch in enumerate(waiting):
-            if sum(sizes[at:]) <= most_bytes:
+        sizes: list[tuple[str, int, int]] = []
+        for name in self.waiting():
+            with self.opened(name) as batch:
+                sizes.append((name, batch.bytes, len(batch.files()) + batch.lost))
+        left, lost = sum(size for _, size, _ in sizes), 0
+        for name, size, count in sizes:
+            if left <= most_bytes:
                 break
-            count = len(batch.files()) + batch.lost
-            time_ns = os.path.basename(batch.path).removeprefix(TAKEN)
-            path = os.path.join(self._folder, f"{LOST}{time_ns}-{count}")
-            os.rename(batch.path, path)
+            dropped = f"{LOST}{name.removeprefix(TAKEN)}-{count}"
+            os.rename(name, dropped, src_dir_fd=self._handle, dst_dir_fd=self._handle)
+            left -= size
             lost += count
-        for name in names_in(self._folder):
+        for name in os.listdir(self._handle):
             if name.startswith(LOST):  # also of a run that was killed
-                _empty(os.path.join(self._folder, name))
+                self._empty(name)
         return lost
+
+    def _empty(self, name: str) -> None:
+        with suppress(QueryprofError), self.opened(name) as batch:
+            for inner in os.listdir(batch.handle):
+                _remove(inner, batch.handle)
+
+
+def _move_lost(source: int, target: int) -> None:
+    """Moves what was lost from one directory to another."""
+    for name in os.listdir(source):
+        if _count(name):
+            os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
+
+
+def _remove(name: str, handle: int) -> None:
+    """Removes what has a name in a directory: no link is followed."""
+    if stat.S_ISDIR(_stat(name, handle).st_mode):
+        shutil.rmtree(name, dir_fd=handle)
+    else:
+        os.unlink(name, dir_fd=handle)
+
+
+def _stat(name: str, handle: int) -> os.stat_result:
+    return os.stat(name, dir_fd=handle, follow_symlinks=False)
 
 
 def _time(name: str) -> int:
     """Of a batch, by its name; 0: it is none."""
     text = name.partition("-")[2].partition("-")[0]
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) < 30 else 0
 
 
 def _count(name: str) -> int:
     """Of windows that were lost, by the name of their directory."""
     text = name.rpartition("-")[2]
-    return int(text) if name.startswith(LOST) and text.isdecimal() else 0
-
-
-def _bytes_of(batch: Batch) -> int:
-    """What a batch takes on the disk: regions are sparse files."""
-    total = 0
-    for file in batch.files():
-        with suppress(OSError):
-            total += os.stat(file.path).st_blocks * 512
-    return total
-
-
-def _empty(path: str) -> None:
-    for name in names_in(path):
-        inner = os.path.join(path, name)
-        shutil.rmtree(inner) if os.path.isdir(inner) else os.unlink(inner)
+    is_one = name.startswith(LOST) and text.isdecimal() and len(text) < 10
+    return int(text) if is_one else 0

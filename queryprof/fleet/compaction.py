@@ -160,7 +160,9 @@ class Compaction:
         for name, path in paths.items():
             try:
                 found[name] = footer_of(path, table)
+                refuse_unsound(path, table)
             except TraceError as error:
+                found.pop(name, None)
                 if os.path.lexists(path):
                     self._note(f"left out: {error}")
         return found
@@ -192,6 +194,22 @@ class Compaction:
             for rows in folded(table, list(paths.values())):
                 writer.write_table(rows.cast(schema), ROWS_IN_A_GROUP)
         self._location.put(f"{folder}/{name}", content.getvalue().to_pybytes())
+
+
+def refuse_unsound(path: str, table: FleetTable) -> None:
+    """Raises TraceError: a page of a file is not as it was written, or the file has columns that
+    would be lost.
+    """
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            more = sorted(set(file.schema_arrow.names) - set(table.names))
+            if more:
+                raise TraceError(f"{path}: has the column {more[0]!r} of a newer queryprof")
+            for _ in file.iter_batches():
+                pass
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).partition("\n")[0]
+        raise TraceError(f"{path}: is damaged: {reason}") from error
 
 
 def _is_compact(entries: Sequence[Entry]) -> bool:
@@ -253,7 +271,7 @@ def _slices(table: FleetTable, rows: int) -> list[tuple[str, str]]:
     at once.
     """
     count = 1 + rows // ROWS_AT_ONCE if "statement_id" in table.key else 1
-    borders = ["", *(f"{at * 16**4 // count:04x}" for at in range(1, count)), "~"]
+    borders = ["", *(f"{at * 16**4 // count:04x}" for at in range(1, count)), ""]
     return list(pairwise(borders))
 
 
@@ -264,10 +282,10 @@ def _sql(table: FleetTable) -> str:
         f"{one} NULLS FIRST" for one in [*table.key[len(OWNER) :], *table.key[: len(OWNER)]]
     )
     folds = ", ".join(_fold_of(one) for one in table.columns if one.role != HISTOGRAM)
-    id_ = "statement_id" if "statement_id" in table.key else "''"
+    id_ = "coalesce(statement_id, '')" if "statement_id" in table.key else "''"
     rows = (
         "SELECT * FROM read_parquet($files, union_by_name = true, hive_partitioning = false)"
-        f" WHERE {id_} >= $first AND {id_} < $last"
+        f" WHERE {id_} >= $first AND ($last = '' OR {id_} < $last)"
     )
     lists = [one.name for one in table.columns if one.role == HISTOGRAM]
     if not lists:

@@ -65,6 +65,11 @@ def is_plain(name: str) -> bool:
     return is_path and len(name) <= LONGEST_NAME and not set(name) & (PATTERN | {"\\", "\0"})
 
 
+def is_trace(name: str) -> bool:
+    """Whether a listed name is that of a whole trace."""
+    return is_plain(name) and name.endswith(".qprof")
+
+
 class Copies:
     """The copies of one store.
 
@@ -100,7 +105,8 @@ class Copies:
 
     def traces(self, wanted: Wanted) -> list[str]:
         """The paths of whole traces. Raises QueryprofError."""
-        return [self._of(entry.name) for entry in self._copied(TRACES, wanted)]
+        copied = self._copied(TRACES, wanted)
+        return [self._of(entry.name) for entry in copied if is_trace(entry.name)]
 
     def _of(self, name: str) -> str:
         return os.path.join(self._own, *name.split("/"))

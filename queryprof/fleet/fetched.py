@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from queryprof.collect.merge import merge_traces
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.trace.opening import opened_file
@@ -41,10 +43,16 @@ def _is_chosen(path: str, selection: Selection) -> bool:
     return False
 
 
-def fetch(output: str, paths: list[str], step: Callable[[], None]) -> None:
-    """Merges traces into one. Raises QueryprofError."""
+def fetch(output: str, paths: list[str], step: Callable[[], None]) -> int:
+    """Merges traces into one; returns how many windows of processes are in more than one of them.
+
+    Raises:
+        QueryprofError: there are none, or it cannot be written.
+    """
     if not paths:
         raise QueryprofError(
             "there is no whole trace of what is selected (queryprof ship --traces 1% sends some)"
         )
-    merge_traces(output, paths, step, collapses=True)
+    if any(os.path.exists(output) and os.path.samefile(output, path) for path in paths):
+        raise QueryprofError(f"{output}: is one of the fleet's traces; choose another name")
+    return merge_traces(output, paths, step, collapses=True)

@@ -8,6 +8,7 @@ or a kill, they take the place of themselves.
 from __future__ import annotations
 
 import os
+import tempfile
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -71,33 +72,36 @@ class Sent(NamedTuple):
 
 
 class Shipper:
-    """Sends what is recorded in a place, for as long as the context lasts the only one.
+    """Sends what is recorded in a directory, for as long as the context lasts the only one.
 
     Args:
-        place: a directory in which processes record in windows, or the path of a trace.
+        places: the directory in which processes record in windows, or paths of traces in it.
         location: of the store; None: there is none.
-        telemetry: called with the profile of each batch before it is in the store.
         note: called with what is to be known, a line each.
+        telemetry: called with the profile of each batch before it is in the store.
+
+    Attributes:
+        directory: its path.
 
     Raises:
-        QueryprofError: another one sends from there, or the place cannot be written to.
+        QueryprofError: another one sends from there, or it cannot be written to.
     """
 
     def __init__(
         self,
-        place: str,
+        places: Sequence[str],
         location: Location | None,
         shipping: Shipping,
         note: Callable[[str], None],
         telemetry: Callable[[Profile], None] | None = None,
     ) -> None:
-        self.place = place
-        self._directory = place if os.path.isdir(place) else os.path.dirname(place) or "."
+        self._places = places
+        self.directory = directory_of(places[0])
         self._location = location
         self._shipping = shipping
         self._note = note
         self._telemetry = telemetry
-        self._batches = Batches(self._directory)
+        self._batches = Batches(self.directory)
         self._context = ExitStack()
 
     def __enter__(self) -> Self:
@@ -111,39 +115,42 @@ class Shipper:
         """Takes the windows that have ended, and sends all that waits.
 
         Raises:
-            QueryprofError: the store or the telemetry refuses; the rest waits.
+            QueryprofError, OSError: the store or the telemetry refuses; the rest waits.
         """
+        self._batches.open_again()
         for windows in self._groups():
             self._batches.take(windows)
         lost = self._batches.drop_beyond(self._shipping.kept_bytes)
         sent = written = 0
-        for batch in self._batches.waiting():
-            files = batch.files()
-            written += self._send(batch)
-            sent += len(files)
+        for name in self._batches.waiting():
+            with self._batches.opened(name) as batch:
+                files = batch.files()
+                written += self._send(batch)
+                sent += len(files)
         return Sent(sent, written, lost)
 
     def has_living(self) -> bool:
         """Whether a process that runs records there."""
-        return has_living(self.place)
+        return any(map(has_living, self._places))
 
     def waits(self) -> int:
         """How many windows wait to be sent."""
-        return sum(len(batch.files()) for batch in self._batches.waiting())
+        return self._batches.count()
 
     def _groups(self) -> list[list[Window]]:
         """The windows that have ended, by what becomes one batch."""
-        windows, left_out = closed_windows(self.place)
-        for reason in left_out:
-            self._note(f"left out: {reason}")
         groups: dict[Group, list[Window]] = {}
-        for window in windows:
-            try:
-                with opened_region(window.path) as region:
-                    groups.setdefault(_group(region), []).append(window)
-            except TraceError as error:
-                if os.path.lexists(window.path):
-                    self._note(f"left out: {error}")
+        for place in self._places:
+            windows, left_out = closed_windows(place)
+            for reason in left_out:
+                self._note(f"left out: {reason}")
+            for window in windows:
+                try:
+                    with opened_region(window.path) as region:
+                        groups.setdefault(_group(region), []).append(window)
+                except TraceError as error:
+                    if os.path.lexists(window.path):
+                        self._note(f"left out: {error}")
         return [groups[key] for key in sorted(groups)]
 
     def _send(self, batch: Batch) -> int:
@@ -155,18 +162,15 @@ class Shipper:
                 self._telemetry(profile)
                 batch.tell()
             if self._location:
-                names = Given(is_anonymous=self._hides)
-                for window in host_windows(profile, names):
+                for window in host_windows(profile, Given(is_anonymous=self._hides)):
                     written += len(write(self._location, window, lost))
                     lost = 0 if window.tables.get("aggregate") else lost
                     if self._is_sampled(window):
-                        name = name_of("trace", window, ".qprof")
-                        trace = _trace(store, os.path.join(batch.path, "trace"))
-                        self._location.put(name, trace)
+                        self._location.put(name_of("trace", window, ".qprof"), _trace(store))
                         written += 1
         if lost:
             self._batches.keep_lost(batch)
-        batch.end()
+        self._batches.end(batch)
         return written
 
     def _sound_sum(self, batch: Batch, stores: ExitStack) -> tuple[TraceStore, Profile]:
@@ -180,8 +184,9 @@ class Shipper:
             except TraceError as error:
                 alone = [(file, why) for file in files if (why := _fault_of(file))]
                 for file, why in alone or [(files[-1], str(error))]:
-                    path = batch.set_aside(file, self._directory)
-                    self._note(f"left out, and kept as {path}: {why.removeprefix(IN_MEMORY)}")
+                    path = self._batches.set_aside(batch, file)
+                    reason = why.removeprefix(f"{file.path}: ").removeprefix(IN_MEMORY)
+                    self._note(f"left out, and kept as {path}: {reason}")
 
     @property
     def _hides(self) -> bool:
@@ -218,6 +223,11 @@ def _fault_of(file: Taken) -> str:
         return str(error)
 
 
+def directory_of(place: str) -> str:
+    """The directory of a place: itself, or that of a trace."""
+    return place if os.path.isdir(place) else os.path.dirname(place) or "."
+
+
 def _group(region: Region) -> Group:
     facts = facts_of(region)
     length_ns, start_ns = int(region["window_ns"]), int(region["part_start_unix_ns"])
@@ -236,12 +246,12 @@ def _order(file: Taken) -> tuple[int, str]:
         return 0, file.path
 
 
-def _trace(store: TraceStore, path: str) -> bytes:
+def _trace(store: TraceStore) -> bytes:
     """A trace's file, collapsed, without texts that may have values."""
     store.connection.execute("UPDATE exemplar SET sql = NULL, parameters = NULL")
     source = CheckedTrace(store.connection, ":memory:")
-    merge_traces(path, [":memory:"], opened=lambda _: nullcontext(source), collapses=True)
-    with open(path, "rb") as file:
-        content = file.read()
-    os.unlink(path)
-    return content
+    with tempfile.TemporaryDirectory(prefix="queryprof-ship-trace-") as folder:
+        path = os.path.join(folder, "trace")
+        merge_traces(path, [":memory:"], opened=lambda _: nullcontext(source), collapses=True)
+        with open(path, "rb") as file:
+            return file.read()

@@ -47,7 +47,7 @@ def dies_at(number: int) -> None:
 
 def ship(place: str, store: str, kept_bytes: int = 10**9) -> None:
     """Sends what there is."""
-    with Shipper(place, Directory(store, "ship"), Shipping(kept_bytes, 1.0), print) as shipper:
+    with Shipper([place], Directory(store, "ship"), Shipping(kept_bytes, 1.0), print) as shipper:
         shipper.run()
 
 

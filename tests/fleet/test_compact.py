@@ -277,6 +277,49 @@ def test_a_damaged_file_is_named_and_stays(queryprof: Run) -> None:
     assert damaged.exists()
 
 
+def test_damaged_pages_are_not_made_a_day(queryprof: Run) -> None:
+    """DuckDB does not look at the pages' checksums."""
+    fleet(days=1)
+    damaged = next(Path("store/aggregate").rglob("*.parquet"))
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 4] ^= 1
+    damaged.write_bytes(content)
+    result = queryprof("fleet", "compact", "store")
+    assert result.returncode == 1
+    assert f"left out: {damaged}: is damaged" in result.stderr
+    age()
+    assert queryprof("fleet", "compact", "store").returncode == 1
+    assert damaged.exists()
+
+
+def test_columns_of_a_newer_version_are_not_lost(queryprof: Run) -> None:
+    fleet(days=1)
+    newer = next(Path("store/aggregate").rglob("*.parquet"))
+    found = pq.ParquetFile(newer).read()
+    pq.write_table(found.append_column("new_figure", [[1] * found.num_rows]), newer)
+    before = sums()
+    result = queryprof("fleet", "compact", "store")
+    assert result.returncode == 1
+    assert f"{newer}: has the column 'new_figure' of a newer queryprof" in result.stderr
+    assert sums() == before
+    age()
+    queryprof("fleet", "compact", "store")
+    assert newer.exists()
+
+
+@pytest.mark.parametrize("value", [None, "~", "é"])
+def test_rows_of_any_statement_are_kept(value: str | None) -> None:
+    fleet(days=1)
+    path = next(Path("store/aggregate").rglob("*.parquet"))
+    found = pq.ParquetFile(path).read()
+    at = found.schema.get_field_index("statement_id")
+    named = [value] * found.num_rows
+    pq.write_table(found.set_column(at, found.schema.field("statement_id"), [named]), path)
+    count = sum(row["count"] for row in rows("store", "aggregate"))
+    compact()
+    assert sum(row["count"] for row in rows("store", "aggregate")) == count
+
+
 def test_sums_too_large_to_be_one_stay_as_they_are(queryprof: Run) -> None:
     for hour in range(9):
         add_host(Path("store"), "h", {READ: Work(1, 2**60)}, start_ns=hour * DAY_NS // 24)

@@ -239,12 +239,21 @@ def test_only_the_oldest_are_lost(queryprof: Run) -> None:
     Path("store").write_text("in the way")
     record("place/a.qprof", 3)
     ship(queryprof, "place")
-    batches = Batches("place").waiting()
-    sizes = [sum(os.stat(one.path).st_blocks * 512 for one in batch.files()) for batch in batches]
+    with Batches("place").alone() as batches:
+        names = batches.waiting()
+        sizes = []
+        for name in names:
+            with batches.opened(name) as batch:
+                sizes.append(batch.bytes)
     ship(queryprof, "--keep", f"{sum(sizes[1:]) / 1000}KB", "place")
-    assert Batches("place").waiting() == batches[1:]
+    assert waiting("place") == names[1:]
     ship(queryprof, "--keep", f"{(sum(sizes[1:]) - 1) / 1000}KB", "place")
-    assert Batches("place").waiting() == batches[2:]
+    assert waiting("place") == names[2:]
+
+
+def waiting(place: str) -> list[str]:
+    with Batches(place).alone() as batches:
+        return batches.waiting()
 
 
 def test_one_at_a_time(queryprof: Run) -> None:

@@ -187,7 +187,7 @@ def fetched(url: str, accept: str = "") -> tuple[str, str]:
 def test_a_scrape() -> None:
     program = Program("x.qprof")
     program.works(50)
-    with serving() as url:
+    with serving(str(program.process.pid)) as url:
         kind, text = fetched(url)
         assert kind.startswith("text/plain")
         assert 0 < calls(samples(text)) <= 101

@@ -1,0 +1,136 @@
+"""`queryprof ship -- COMMAND`: runs a command, and sends what its processes record meanwhile."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from queryprof.errors import QueryprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from queryprof.cli.ship import Rounds, Target
+    from queryprof.fleet.shipping import Shipper, Shipping
+
+WINDOW = "1h"
+"""The windows of a command, unless its environment has others."""
+
+LAST_TRIES = 3
+"""How often the rest of a command that has ended is tried to be sent: a container is given ten
+seconds to end, often."""
+
+GRACE_S, LOOK_S = 2.0, 0.05
+"""How long, and how often, processes that outlive the command are waited for."""
+
+
+def ship_beside(
+    command: Sequence[str], place: str | None, target: Target, shipping: Shipping, rounds: Rounds
+) -> None:
+    """Runs a command, sends what its processes record, and exits with its status: the command runs
+    also where nothing can be sent.
+
+    Raises:
+        QueryprofError: the store, the settings or the command are none.
+    """
+    from queryprof.cli.command import python_command, run_command
+    from queryprof.cli.recording import no_signals
+    from queryprof.cli.signals import Forwarding
+    from queryprof.core.settings import read_settings
+
+    read_settings()  # invalid settings are reported before the program runs
+    arguments, _ = python_command(command)
+    with Forwarding() as signals, ExitStack() as own:
+        with no_signals():  # also for the threads of the stores' libraries
+            make = target.shippers(shipping, rounds.notes)
+        directory = ""
+        try:
+            directory = _directory(place)
+            rounds.shippers.append(own.enter_context(make([directory])))
+        except (QueryprofError, OSError) as error:
+            rounds.notes.say(f"{error}: the command runs, and nothing is sent from here")
+        is_over = threading.Event()
+        thread = threading.Thread(
+            target=_send, args=(rounds, is_over), name="queryprof ships", daemon=True
+        )
+        with no_signals():
+            thread.start()
+        try:
+            status = run_command(arguments, _environment(directory), signals)
+        finally:
+            is_over.set()
+            thread.join()
+            for shipper in rounds.shippers:
+                _send_rest(rounds, shipper, target)
+        own.close()
+        if directory and not place:
+            _remove_if_empty(directory)
+    status.exit()
+
+
+def _directory(place: str | None) -> str:
+    """Where the command's processes record. Raises OSError."""
+    if place is None:
+        return tempfile.mkdtemp(prefix="queryprof-ship-")
+    os.makedirs(place, exist_ok=True)
+    return os.path.abspath(place)
+
+
+def _environment(directory: str) -> Mapping[str, str]:
+    """The command's environment: it records there; "": it does not."""
+    from queryprof.autoload import VARIABLE
+    from queryprof.cli.recording import environment_with_hook
+    from queryprof.core.settings import WINDOW_VARIABLE
+
+    if not directory:
+        return os.environ
+    environment = environment_with_hook()
+    environment[VARIABLE] = os.path.join(directory, "")
+    environment[WINDOW_VARIABLE] = environment.get(WINDOW_VARIABLE) or WINDOW
+    return environment
+
+
+def _send(rounds: Rounds, is_over: threading.Event) -> None:
+    """Sends until the command is over. It raises nothing: it would be seen in its output."""
+    try:
+        for wait_s in rounds.waits_s():
+            if is_over.wait(wait_s):
+                return
+    except Exception as error:
+        rounds.notes.say(f"nothing more is sent before the command ends: {error}")
+
+
+def _send_rest(rounds: Rounds, shipper: Shipper, target: Target) -> None:
+    """Sends what a command has left. It raises nothing: the command's status matters more."""
+    try:
+        deadline = time.monotonic() + GRACE_S
+        while shipper.has_living() and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+        waits_s = rounds.waits_s()
+        for number in range(1, LAST_TRIES + 1):
+            wait_s = next(waits_s)
+            if not shipper.waits() or number == LAST_TRIES:
+                break
+            time.sleep(wait_s)
+        waiting = shipper.waits()
+        if waiting or shipper.has_living():
+            later = f"queryprof ship --once {target.options} {shipper.directory}"
+            what = f"{waiting:,} not sent" if waiting else "processes still record"
+            rounds.notes.say(f"{shipper.directory}: {what}; `{later}` sends what is there")
+    except Exception as error:
+        rounds.notes.say(f"{shipper.directory}: not all is sent: {error}")
+
+
+def _remove_if_empty(directory: str) -> None:
+    """Removes the directory, unless something is left there, or a process still records in it."""
+    from queryprof.collect.closed_windows import has_living
+
+    if not has_living(directory):
+        try:
+            os.rmdir(directory)
+        except OSError:
+            return  # what is left there was printed
