@@ -23,6 +23,7 @@ from conftest import EXAMPLES, Run
 
 pytestmark = pytest.mark.once
 pytest.importorskip("duckdb")
+pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 from queryprof.fleet import compaction  # noqa: E402
@@ -282,7 +283,9 @@ def test_damaged_pages_are_not_made_a_day(queryprof: Run) -> None:
     fleet(days=1)
     damaged = next(Path("store/aggregate").rglob("*.parquet"))
     content = bytearray(damaged.read_bytes())
-    content[len(content) // 4] ^= 1
+    chunk = pq.read_metadata(damaged).row_group(0).column(0)
+    first = chunk.dictionary_page_offset or chunk.data_page_offset
+    content[first + chunk.total_compressed_size - 1] ^= 1  # in a page, and not in its header
     damaged.write_bytes(content)
     result = queryprof("fleet", "compact", "store")
     assert result.returncode == 1
@@ -313,8 +316,8 @@ def test_rows_of_any_statement_are_kept(value: str | None) -> None:
     path = next(Path("store/aggregate").rglob("*.parquet"))
     found = pq.ParquetFile(path).read()
     at = found.schema.get_field_index("statement_id")
-    named = [value] * found.num_rows
-    pq.write_table(found.set_column(at, found.schema.field("statement_id"), [named]), path)
+    named = pa.array([value] * found.num_rows, pa.string())
+    pq.write_table(found.set_column(at, found.schema.field("statement_id"), named), path)
     count = sum(row["count"] for row in rows("store", "aggregate"))
     compact()
     assert sum(row["count"] for row in rows("store", "aggregate")) == count
