@@ -42,6 +42,7 @@ test: $(BIN)/nox ## runs the tests on every Python from 3.11 to 3.15 that is her
 	$(BIN)/python -m nox --session $(TESTS)
 
 test-slow: $(BIN)/nox ## the tests that take long, and more random programs (ten minutes)
+	.ci/system-packages slow
 	$(BIN)/python -m nox --session slow
 
 test-steady: $(BIN)/nox ## the tests on a quiet, a busy and a slow machine, TIMES=1 each: no result may differ

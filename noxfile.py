@@ -175,7 +175,7 @@ def steady(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0])
 def slow(session: nox.Session) -> None:
     """The tests that take long, and ten times the random programs."""
-    install(session, *TESTS, *ONCE, flags="-Werror")
+    install(session, *TESTS, *ONCE, "pyspark", flags="-Werror")
     session.run(*PYTEST, "-m", "slow", *session.posargs)
     session.run(*PYTEST, *RANDOM, env={"QUERYPROF_EXAMPLES": "1000"})
 

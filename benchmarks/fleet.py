@@ -161,6 +161,28 @@ def make_hour(base: Path, out: Path, hosts: int) -> None:
         pq.write_table(named, folder / f"0000-web-{host}-{host:016x}.parquet", compression="zstd")
 
 
+def of_merges(folder: Path) -> Iterator[tuple[str, float, float, str]]:
+    """What many traces take that are added up."""
+    small = folder / "small"
+    small.mkdir()
+    shop = Path(__file__).parents[1] / "examples" / "requests" / "shop.py"
+    one = folder / "shop.qprof"
+    subprocess.run([QUERYPROF, "run", "--no-report", "-o", one, shop], check=True, stdout=-3)
+    for number in range(1000):
+        shutil.copy(one, small / f"{number}.qprof")
+    cpu_s, _ = measured(QUERYPROF, "merge", folder / "merged.qprof", small)
+    yield "merge of 1,000 traces of few sums", cpu_s, 5.0, "s CPU"
+    shutil.rmtree(small)
+    for number in range(TRACES, 2 * TRACES):
+        shutil.copy(folder / "service.qprof", folder / "many" / f"{number}.qprof")
+    collapsed = folder / "collapsed.qprof"
+    cpu_s, memory = measured(QUERYPROF, "merge", "--collapse", collapsed, folder / "many")
+    yield f"merge --collapse of {2 * TRACES} traces", cpu_s, 10.0, "s CPU"
+    yield "its memory", memory, 100.0, "MB"
+    cpu_s, _ = measured(QUERYPROF, "report", collapsed)
+    yield "report of it", cpu_s, 1.0, "s CPU"
+
+
 def of_upkeep(folder: Path, hosts: int) -> Iterator[tuple[str, float, float, str]]:
     """What is sent, and made days of."""
     place = folder / "place"
@@ -212,6 +234,7 @@ def figures(folder: Path, hosts: int, days: int) -> Iterator[tuple[str, float, f
     yield "its memory", memory, 200.0, "MB"
     share = bytes_below(folder / "base") / trace.stat().st_size
     yield "size of the files, of the trace's", 100 * share, 10.0, "%"
+    yield from of_merges(folder)
     yield from of_upkeep(folder, hosts)
     # In a process of its own: a command's largest memory is at least that of what has started it.
     made = [
