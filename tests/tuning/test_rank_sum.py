@@ -39,6 +39,7 @@ def test_equal_versions_on_hosts_of_two_kinds(
 ) -> None:
     """In 19 of 20 comparisons of equal versions none of 30 statements is named."""
     pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
     from queryprof.fleet.comparison import SLOWER, interval, is_sure
 
     chosen = Random(0)
@@ -76,6 +77,7 @@ def row_of(before: list[float], after: list[float], limit: float) -> dict[str, f
 
 def test_a_slower_version_is_seen_on_eight_hosts() -> None:
     pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
     from queryprof.fleet.comparison import interval, is_sure
 
     chosen = Random(0)
