@@ -15,11 +15,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from fleet.fleets import DAY_NS, READ, SLOW, Work, add_host
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import EXAMPLES, Run
+from queryprof.cli.fleet import fleet as fleet_command
 
 pytestmark = pytest.mark.once
 pytest.importorskip("duckdb")
@@ -200,7 +202,7 @@ def test_any_days_files_have_each_file_once(data: st.DataObject) -> None:
 
 
 @settings(
-    max_examples=EXAMPLES // 4,
+    max_examples=EXAMPLES // 10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -241,8 +243,8 @@ def test_every_question_has_the_same_answer(queryprof: Run) -> None:
 
     def answers() -> Iterator[Any]:
         for options in QUESTIONS:
-            result = queryprof("fleet", "store", *options, "--format", "json")
-            assert result.returncode == 0
+            result = CliRunner().invoke(fleet_command, ["store", *options, "--format", "json"])
+            assert result.exit_code == 0
             yield json.loads(result.stdout)
 
     before = list(answers())
@@ -349,6 +351,7 @@ def test_wrong_arguments(queryprof: Run, arguments: list[str], message: str) -> 
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_it_dies_at_each_of_its_file_operations() -> None:
     fleet(days=1, hosts=2)
     before = sums()

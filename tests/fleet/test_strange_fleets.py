@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("duckdb")
 
+HEAVY = Work(1000, 10**6, span="GET /")
 RECORDS = """
 import sqlite3, sys, time
 import queryprof
@@ -148,6 +150,16 @@ def test_a_directory_that_cannot_be_read_is_named(queryprof: Run) -> None:
     assert "date=2026-11-02: cannot be read: Permission denied" in result.stderr
 
 
+@pytest.fixture(scope="module")
+def whole_fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fleet") / "out"
+    for version in ("1", "2"):
+        for host in range(8):
+            work = {READ: Work(100, 10**6, plan=f"SCAN t{host % 2}"), SLOW: HEAVY}
+            add_host(folder, f"h{host}", work, version=version, spans={"GET /": 30})
+    return folder
+
+
 def changed(column: str, value: Any, table: str = "aggregate") -> None:
     """Gives a column of the rows of one file another value."""
     path = next(Path("out", table).rglob("*.parquet"))
@@ -178,17 +190,15 @@ def changed(column: str, value: Any, table: str = "aggregate") -> None:
         ("finding", "fix", None),
     ],
 )
-def test_values_that_are_none_of_ours(queryprof: Run, table: str, column: str, value: Any) -> None:
-    for version in ("1", "2"):
-        for host in range(8):
-            work = {READ: Work(100, 10**6, plan=f"SCAN t{host % 2}"), SLOW: Work(3, 10)}
-            add_host(Path("out"), f"h{host}", work, version=version, spans={"GET /": 30})
+def test_values_that_are_none_of_ours(
+    whole_fleet: Path, table: str, column: str, value: Any
+) -> None:
+    shutil.copytree(whole_fleet, "out")
     changed(column, value, table)
     for question in QUESTIONS:
-        for form in ("table", "json"):
-            result = CliRunner().invoke(fleet, ["out", *question, "--format", form])
-            assert result.exception is None or isinstance(result.exception, SystemExit), question
-            assert result.exit_code in (0, 1)
+        result = CliRunner().invoke(fleet, ["out", *question])
+        assert result.exception is None or isinstance(result.exception, SystemExit), question
+        assert result.exit_code in (0, 1)
 
 
 QUESTIONS = (
@@ -346,6 +356,3 @@ def test_a_day_is_what_was_recorded_of_it(queryprof: Run) -> None:
     found, of_one_day = gains(), gains("--since", "2026-11-06", "--until", "2026-11-06T12:00")
     assert found
     assert [10 * gain for gain in found] == pytest.approx(of_one_day, rel=1e-3)
-
-
-HEAVY = Work(1000, 10**6, span="GET /")
