@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -51,10 +52,12 @@ def prometheus(listen: str, target: str | None) -> None:
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise QueryprofError(f"--listen {listen}: {reason}") from error
-    endpoint.look()
+    if not endpoint.look() and target:
+        print_message(f"{target}: nothing that runs is recorded there yet")
     threading.Thread(target=endpoint.look_again, name="looks", daemon=True).start()
     host, port = server.server_address[:2]
-    print_message(f"http://{host!s}:{port}/metrics")
+    shown = f"[{host!s}]" if ":" in str(host) else str(host)
+    print_message(f"http://{shown}:{port}/metrics")
     try:
         server.serve_forever()
     except KeyboardInterrupt:
@@ -86,11 +89,13 @@ class Endpoint:
         self._lock = threading.Lock()
         self._known: dict[str, tuple[str, bytes]] = {}
 
-    def look(self) -> None:
-        """Looks at the processes."""
+    def look(self) -> int:
+        """Looks at the processes; returns how many there are."""
         with self._lock:
-            self._counters.add(self._watch.look())
+            found = self._watch.look()
+            self._counters.add(found)
             self._known.clear()
+            return len(found)
 
     def look_again(self) -> None:
         """Looks for ever."""
@@ -115,9 +120,12 @@ class _Server(ThreadingHTTPServer):
     """A thread for each connection; none outlives this process."""
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], endpoint: Endpoint) -> None:
         self.endpoint = endpoint
+        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+        self.address_family = found[0][0]
         super().__init__(address, _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import click
 
 from queryprof.cli.amounts import DURATION, PERCENTAGE, SIZE
-from queryprof.errors import QueryprofError
+from queryprof.errors import QueryprofError, TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from queryprof.fleet.batches import Batch
     from queryprof.fleet.location import Location
     from queryprof.fleet.shipping import Sent, Shipper, Shipping
     from queryprof.model import Profile
@@ -248,9 +249,14 @@ class Target:
         location = _location(self.to) if self.to else None
         export = otlp_export(self.endpoint, self.has_text) if self.endpoint else None
 
-        def send(profile: Profile) -> None:
-            if export:
-                export.send(profile)
+        def send(profile: Profile, batch: Batch) -> None:
+            from queryprof.telemetry.otlp_sending import RejectedError
+
+            try:
+                if export:
+                    export.send(profile, batch)
+            except (RejectedError, TraceError) as error:
+                notes(f"not sent, and not tried again: {error}")
 
         return lambda places: Shipper(places, location, shipping, notes, send if export else None)
 

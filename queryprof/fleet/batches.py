@@ -36,7 +36,7 @@ TAKEN, SENT, LOST = "taken-", "sent-", "lost-"
 LAST = "last."
 """Before the name of a file that nothing goes on with."""
 
-DAMAGED, TOLD = ".damaged", "told"
+DAMAGED, TOLD = ".damaged", "told-"
 TRIES = 3
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -78,15 +78,14 @@ class Batch:
         """Windows that were lost before."""
         return sum(map(_count, os.listdir(self.handle)))
 
-    @property
-    def is_told(self) -> bool:
-        """Whether the team's telemetry has it."""
-        return TOLD in os.listdir(self.handle)
+    def has(self, message: str) -> bool:
+        """Whether it is noted that a message was taken."""
+        return f"{TOLD}{message}" in os.listdir(self.handle)
 
-    def tell(self) -> None:
-        """Notes that the team's telemetry has it."""
+    def add(self, message: str) -> None:
+        """Notes that a message was taken, by the store or by the team's telemetry."""
         flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-        os.close(os.open(TOLD, flags, 0o600, dir_fd=self.handle))
+        os.close(os.open(f"{TOLD}{message}", flags, 0o600, dir_fd=self.handle))
 
     @property
     def bytes(self) -> int:

@@ -19,7 +19,7 @@ from queryprof.collect.closed_windows import closed_windows, has_living
 from queryprof.collect.convert import Conversion
 from queryprof.collect.merge import merge_traces
 from queryprof.collect.reader import IN_MEMORY, profile_of
-from queryprof.errors import TraceError
+from queryprof.errors import QueryprofError, TraceError
 from queryprof.fleet.batches import Batches
 from queryprof.fleet.flat import Given, host_windows
 from queryprof.fleet.names import identifier
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from queryprof.model import Profile
     from queryprof.region.region import Region
 
+STORED = "store"
+"""A message: all that a store gets of a batch."""
+
 Group = tuple[str, ...]
 """Host, service or program, version, environment, and the window's start: what is one batch."""
 
@@ -57,6 +60,14 @@ class Shipping:
     kept_bytes: int
     traces_share: float = 0.0
     is_anonymous: bool = False
+
+
+class AwayError(QueryprofError):
+    """The store has a batch, and the telemetry has not."""
+
+    def __init__(self, reason: QueryprofError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 class Sent(NamedTuple):
@@ -78,7 +89,8 @@ class Shipper:
         places: the directory in which processes record in windows, or paths of traces in it.
         location: of the store; None: there is none.
         note: called with what is to be known, a line each.
-        telemetry: called with the profile of each batch before it is in the store.
+        telemetry: called with the profile of each batch, and with the batch, which knows what of it
+            was taken before.
 
     Attributes:
         directory: its path.
@@ -93,7 +105,7 @@ class Shipper:
         location: Location | None,
         shipping: Shipping,
         note: Callable[[str], None],
-        telemetry: Callable[[Profile], None] | None = None,
+        telemetry: Callable[[Profile, Batch], None] | None = None,
     ) -> None:
         self._places = places
         self.directory = directory_of(places[0])
@@ -122,11 +134,18 @@ class Shipper:
             self._batches.take(windows)
         lost = self._batches.drop_beyond(self._shipping.kept_bytes)
         sent = written = 0
+        away: QueryprofError | None = None
         for name in self._batches.waiting():
             with self._batches.opened(name) as batch:
                 files = batch.files()
-                written += self._send(batch)
+                try:
+                    written += self._send(batch, tells=not away)
+                except AwayError as error:  # the store has it: the others go on
+                    away = away or error.reason
+                    continue
                 sent += len(files)
+        if away:
+            raise away
         return Sent(sent, written, lost)
 
     def has_living(self) -> bool:
@@ -153,22 +172,32 @@ class Shipper:
                         self._note(f"left out: {error}")
         return [groups[key] for key in sorted(groups)]
 
-    def _send(self, batch: Batch) -> int:
-        """Sends a batch, and returns of how many files."""
+    def _send(self, batch: Batch, tells: bool) -> int:
+        """Sends a batch, and returns of how many files.
+
+        Raises:
+            AwayError: the telemetry does not take it, or is not asked.
+        """
         lost, written = batch.lost, 0
         with ExitStack() as stores:
             store, profile = self._sound_sum(batch, stores)
-            if self._telemetry and not batch.is_told:
-                self._telemetry(profile)
-                batch.tell()
-            if self._location:
+            if self._location and not batch.has(STORED):
                 for window in host_windows(profile, Given(is_anonymous=self._hides)):
                     written += len(write(self._location, window, lost))
                     lost = 0 if window.tables.get("aggregate") else lost
                     if self._is_sampled(window):
                         self._location.put(name_of("trace", window, ".qprof"), _trace(store))
                         written += 1
-        if lost:
+            if self._telemetry:
+                if self._location and not batch.has(STORED):
+                    batch.add(STORED)
+                try:
+                    if not tells:
+                        raise QueryprofError("the telemetry is away")
+                    self._telemetry(profile, batch)
+                except QueryprofError as error:
+                    raise AwayError(error) from error
+        if lost and not batch.has(STORED):
             self._batches.keep_lost(batch)
         self._batches.end(batch)
         return written

@@ -68,12 +68,14 @@ class Watch:
         self._pids = pids
         self._known: dict[str, _Process] = {}
         self._left_alone: set[str] = set()
+        self._is_first = True
 
     def look(self) -> list[ProcessActivity]:
         """What each process did since the last look; of one that has ended meanwhile, the rest."""
         for path in regions(pids=self._pids):
             if path not in self._known and path not in self._left_alone:
                 self._open(path)
+        self._is_first = False
         found = [process.look() for process in self._known.values()]
         for path, process in list(self._known.items()):
             if process.has_ended:
@@ -102,7 +104,8 @@ class Watch:
             is_over = is_own or is_living(region) is False
             if region.state == RECORDS and not is_over:
                 if self._chosen is None or self._chosen(region):
-                    self._known[path] = _Process(region)
+                    # What began since the last look may have ended parts meanwhile.
+                    self._known[path] = _Process(region, has_parts=not self._is_first)
                     return
                 is_over = True
             if is_over:
@@ -121,7 +124,7 @@ def held_here() -> list[HeldLock]:
 class _Process:
     """One process: its region, and what was in it at the last look."""
 
-    def __init__(self, region: Region) -> None:
+    def __init__(self, region: Region, has_parts: bool = False) -> None:
         self._region = region
         facts = facts_of(region)
         self._command = tuple(map(str, facts.get("arguments") or ()))
@@ -130,7 +133,7 @@ class _Process:
         started_ns = time_ns() - int(facts.get("start_unix_ns") or time_ns())
         self._looked_ns = monotonic_ns() - max(started_ns, 1)
         self._before = b""
-        self._part = int(region["part_ended"])
+        self._part = 0 if has_parts else int(region["part_ended"])
         self._service = str(facts.get("service") or "")
         self._version = str(facts.get("version") or "")
         self._loops: dict[int, tuple[dict[int, int], int]] = {}
@@ -191,7 +194,7 @@ class _Process:
                 table.unpacked(rows, (*KEY, *FIGURES)), known, strict=True
             ):
                 calls, total_ns, self_ns, counted, steps, scanned = map(int.__sub__, figures, was)
-                if calls > 0:
+                if any((calls, total_ns, self_ns, counted, steps, scanned)):
                     yield Activity(
                         self._statement(statement),
                         self._path(path),

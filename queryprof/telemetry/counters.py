@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from queryprof.analysis.histogram import bucket_bounds
 from queryprof.model.live import ProcessActivity
+from queryprof.report.inert import visible
 
 SHARE = 0.01
 MOST_SERIES = 200
@@ -26,7 +27,7 @@ LAG_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.
 
 
 class Program(NamedTuple):
-    """Whose calls they are."""
+    """Whose calls they are: names as they are shown."""
 
     service: str
     version: str
@@ -81,7 +82,8 @@ class Counters:
         added: dict[Key, Sums] = {}
         self.living = dict.fromkeys(self.living, 0)
         for process in processes:
-            program = Program(process.service or _name_of(process.command), process.version)
+            service = process.service or _name_of(process.command)
+            program = Program(visible(service), visible(process.version))
             self.living[program] = self.living.get(program, 0) + (not process.has_ended)
             for one in process.activities:
                 sums = added.setdefault(Key(program, one.statement), Sums())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from google.protobuf.message import Message
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
+from queryprof.errors import TraceError
 from queryprof.model import Profile
 from queryprof.telemetry.otlp_metrics import (
     Durations,
@@ -17,7 +18,7 @@ from queryprof.telemetry.otlp_metrics import (
     points_of,
     resources_of,
 )
-from queryprof.telemetry.otlp_sending import Sender
+from queryprof.telemetry.otlp_sending import MOST_ITEMS, Sender
 from queryprof.telemetry.otlp_traces import OfProcess, spans_of, traces_request
 
 
@@ -27,6 +28,30 @@ class Sent(NamedTuple):
     points: int = 0
     spans: int = 0
     bytes: int = 0
+
+
+class Told(Protocol):
+    """Which messages of a profile were taken."""
+
+    def has(self, message: str) -> bool:
+        """Whether a message was."""
+
+    def add(self, message: str) -> None:
+        """Notes that a message was."""
+
+
+class _Nothing:
+    """None is remembered."""
+
+    def has(self, message: str) -> bool:  # noqa: ARG002
+        """No."""
+        return False
+
+    def add(self, message: str) -> None:
+        """Forgets it."""
+
+
+NOTHING = _Nothing()
 
 
 class OtlpExport:
@@ -43,16 +68,24 @@ class OtlpExport:
         self._is_cumulative = is_cumulative
         self._sums: dict[bytes, Point] = {}
 
-    def send(self, profile: Profile) -> Sent:
-        """Sends a profile. Raises OtlpError: the endpoint does not take it."""
+    def send(self, profile: Profile, told: Told = NOTHING) -> Sent:
+        """Sends a profile.
+
+        Args:
+            told: which messages of it were taken before.
+
+        Raises:
+            OtlpError: the endpoint is away; what it has taken is in `told`.
+            TraceError: the profile has figures that are none.
+        """
+        try:
+            return self._send(profile, told)
+        except (ValueError, OverflowError) as error:
+            raise TraceError(f"its figures cannot be sent: {error}") from error
+
+    def _send(self, profile: Profile, told: Told) -> Sent:
         resources = resources_of(profile)
-        points = points_of(profile, self._has_text)
-        keys = [_key(resources[point.process], point) for point in points]
-        if self._is_cumulative:
-            points = [
-                _joined(self._sums.get(key), one) for key, one in zip(keys, points, strict=True)
-            ]
-        spans = spans_of(profile, self._has_text)
+        points, spans = points_of(profile, self._has_text), spans_of(profile, self._has_text)
 
         def of_points(some: Sequence[Point]) -> Message:
             return metrics_request(some, resources, self._is_cumulative)
@@ -60,11 +93,29 @@ class OtlpExport:
         def of_spans(some: Sequence[OfProcess]) -> Message:
             return traces_request(some, resources)
 
-        sent_bytes = self._sender.send("/v1/metrics", points, of_points)
-        if self._is_cumulative:
-            self._sums.update(zip(keys, points, strict=True))
-        sent_bytes += self._sender.send("/v1/traces", spans, of_spans)
+        sent_bytes = 0
+        for at in range(0, len(points), MOST_ITEMS):
+            if not told.has(f"metrics-{at}"):
+                some = points[at : at + MOST_ITEMS]
+                sums = self._with_before(some, resources) if self._is_cumulative else {}
+                sent_bytes += self._sender.send("/v1/metrics", [*sums.values()] or some, of_points)
+                self._sums.update(sums)
+                told.add(f"metrics-{at}")
+        for at in range(0, len(spans), MOST_ITEMS):
+            if not told.has(f"traces-{at}"):
+                sent_bytes += self._sender.send("/v1/traces", spans[at : at + MOST_ITEMS], of_spans)
+                told.add(f"traces-{at}")
         return Sent(len(points), len(spans), sent_bytes)
+
+    def _with_before(
+        self, points: Sequence[Point], resources: Mapping[int, Resource]
+    ) -> dict[bytes, Point]:
+        """Values with what came before them, by what they are of."""
+        found: dict[bytes, Point] = {}
+        for point in points:
+            key = _key(resources[point.process], point)
+            found[key] = _joined(found.get(key) or self._sums.get(key), point)
+        return found
 
 
 def _key(resource: Resource, point: Point) -> bytes:

@@ -23,9 +23,15 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from queryprof.analysis.histogram import bucket_bounds
-from queryprof.model import Aggregate, Profile
+from queryprof.model import Aggregate, ErrorCount, Profile
 from queryprof.operations import FETCH_OPERATIONS
-from queryprof.telemetry.otlp_names import Names, attributes, process_in, resource_of
+from queryprof.telemetry.otlp_names import (
+    Names,
+    attributes,
+    process_in,
+    processes_in,
+    resource_of,
+)
 from queryprof.trace.collapsed import OF_ALL
 
 SCALE = 4
@@ -110,14 +116,15 @@ def points_of(profile: Profile, has_text: bool) -> list[Point]:
             path = max(some, key=lambda one: one.self_ns).path
             tags = tuple(attributes(names.of_statement(statement, path)))
             found += [Point(metric, number, tags, *times, value) for metric, value in _values(some)]
+    errors: dict[tuple[str, str], list[ErrorCount]] = {}
     for error in profile.errors:
-        tags = tuple(
-            attributes(
-                {**names.of_statement(error.statement, error.path), "error.type": error.exception}
-            )
-        )
-        number = profile.processes[0].id
-        found.append(Point("queryprof.errors", number, tags, *_times(profile, number), error.count))
+        errors.setdefault((error.statement, error.exception), []).append(error)
+    for (statement, exception), several in errors.items():
+        path = max(several, key=lambda one: one.count).path
+        of_statement = names.of_statement(statement, path)
+        tags = tuple(attributes({**of_statement, "error.type": exception}))
+        count = sum(one.count for one in several)
+        found.append(Point("queryprof.errors", OF_ALL, tags, *_times(profile, OF_ALL), count))
     for loop in profile.loops:
         durations = Durations()
         for lag in (loop.timer_lag, loop.beat_lag):
@@ -218,4 +225,4 @@ def resources_of(profile: Profile) -> dict[int, Resource]:
     numbers |= {loop.thread.process_id for loop in profile.loops}
     numbers |= {one.id for one in profile.processes}
     numbers |= {span.thread.process_id for span in profile.slow_spans}
-    return {number: resource_of(process_in(profile, number)) for number in numbers}
+    return {number: resource_of(processes_in(profile, number)) for number in numbers}

@@ -5,7 +5,7 @@ https://opentelemetry.io/docs/specs/semconv/, stable).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
@@ -72,10 +72,10 @@ class Names:
 
 def summary(statement: str) -> str:
     """The operation and its targets, without the rest: SELECT purchase customer."""
-    if statement.startswith("("):
-        return statement.strip("()")
+    if statement.startswith("(") and statement[1:-1].isalpha() and statement.endswith(")"):
+        return statement[1:-1]  # (connect), (commit): no SQL
     tokens = tokens_of(statement)
-    found = [tokens[0].keyword] if tokens else []
+    found = [next((token.keyword for token in tokens if token.keyword), "")]
     for before, token in pairwise(tokens):
         is_target = before.keyword in BEFORE_TARGETS and token.kind in ("word", "name")
         if is_target and token.text not in found:
@@ -83,27 +83,26 @@ def summary(statement: str) -> str:
     return " ".join(found)[:LONGEST_SUMMARY]
 
 
-def resource_of(process: Process | None) -> Resource:
-    """The resource that did something; None: several together."""
-    if process is None:
-        return Resource(attributes=attributes({"service.name": "(several)", **_SDK}))
-    return Resource(
-        attributes=attributes(
-            {
-                "service.name": process.service or program_named_in(process.argv),
-                "service.version": process.version,
-                "deployment.environment.name": process.environment,
-                "service.instance.id": identifier(
-                    f"{process.host} {process.pid} {process.start_unix_ns}"
-                ),
-                "host.name": process.host,
-                "process.pid": process.pid,
-                "process.runtime.name": "cpython",
-                "process.runtime.version": process.python_version,
-                **_SDK,
-            }
-        )
-    )
+def resource_of(processes: Sequence[Process]) -> Resource:
+    """The resource that one process is, or what several have in common."""
+    names = [
+        {
+            "service.name": process.service or program_named_in(process.argv),
+            "service.version": process.version,
+            "deployment.environment.name": process.environment,
+            "host.name": process.host,
+            "process.runtime.name": "cpython",
+            "process.runtime.version": process.python_version,
+            "process.pid": process.pid,
+            "service.instance.id": identifier(
+                f"{process.host} {process.pid} {process.start_unix_ns}"
+            ),
+        }
+        for process in processes
+    ]
+    first: dict[str, Value] = dict(names[0]) if names else {}
+    common = {key: v for key, v in first.items() if all(one[key] == v for one in names)}
+    return Resource(attributes=attributes({"service.name": "(several)", **common, **_SDK}))
 
 
 _SDK: dict[str, Value] = {
@@ -113,8 +112,12 @@ _SDK: dict[str, Value] = {
 }
 
 
+def processes_in(profile: Profile, number: int) -> list[Process]:
+    """The process of a number; all, of what is of several together."""
+    return [one for one in profile.processes if number in (OF_ALL, one.id)]
+
+
 def process_in(profile: Profile, number: int) -> Process | None:
-    """The process of a number; None: several together."""
-    if number == OF_ALL:
-        return profile.processes[0] if len(profile.processes) == 1 else None
-    return next((one for one in profile.processes if one.id == number), None)
+    """The process of a number; None: of several together."""
+    found = processes_in(profile, number)
+    return found[0] if len(found) == 1 else None

@@ -5,14 +5,17 @@ asked to come later is tried again, what is too large goes in halves.
 from __future__ import annotations
 
 import gzip
+import socket
 import ssl
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -30,6 +33,11 @@ MOST_ITEMS, MOST_BYTES = 500, 1_000_000
 TRIES, LONGEST_WAIT_S = 5, 60.0
 LATER = (429, 502, 503, 504)
 TOO_LARGE = 413
+NEVER = (400, 404, 405, TOO_LARGE, 415, 422)
+"""Statuses of what is no use to send again."""
+
+OWN_HEADERS = ("content-length", "content-type", "content-encoding", "transfer-encoding", "host")
+LONGEST_REASON = 200
 LONGEST_ANSWER = 1 << 20
 PATHS = {
     "/v1/metrics": ExportMetricsServiceResponse,
@@ -40,6 +48,10 @@ Item = TypeVar("Item")
 
 class OtlpError(QueryprofError):
     """An endpoint does not take what it is sent."""
+
+
+class RejectedError(OtlpError):
+    """An endpoint does not take it, and never will."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +73,21 @@ def settings_in(environ: Mapping[str, str], endpoint: str | None = None) -> Sett
     """
     prefix = "OTEL_EXPORTER_OTLP_"
     url = endpoint or environ.get(f"{prefix}ENDPOINT") or ENDPOINT
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-        raise OtlpError(f"{url}: is no endpoint: http://HOST:PORT, without a user")
+    try:
+        parts = urlsplit(url)
+        is_one = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1) > 0
+        has_user = "@" in parts.netloc
+    except ValueError:
+        is_one = has_user = False
+    if not is_one or has_user:
+        shown = "the endpoint" if has_user else url
+        raise OtlpError(f"{shown}: is no endpoint: http://HOST:PORT, without a user")
     headers = {}
     for pair in filter(None, environ.get(f"{prefix}HEADERS", "").split(",")):
         name, is_pair, value = pair.partition("=")
         text = unquote(value.strip())
-        if not is_pair or not name.strip() or not text.isprintable():
+        is_own = name.strip().lower() in OWN_HEADERS
+        if not is_pair or not name.strip() or not text.isprintable() or is_own:
             raise OtlpError(f"{prefix}HEADERS: must be NAME=VALUE, with commas between")
         headers[name.strip()] = text
     timeout = environ.get(f"{prefix}TIMEOUT") or "10000"
@@ -89,6 +108,58 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:
         return None
+
+
+class _Http(urllib.request.HTTPHandler):
+    """Opens connections whose sockets are known to who ends them."""
+
+    def __init__(self, sockets: list[socket.socket]) -> None:
+        super().__init__()
+        self._sockets = sockets
+
+    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+        """Opens one."""
+        sockets = self._sockets
+
+        class Known(HTTPConnection):
+            def connect(self) -> None:
+                super().connect()
+                sockets.append(self.sock)
+
+        found: HTTPResponse = self.do_open(Known, req)
+        return found
+
+
+class _Https(urllib.request.HTTPSHandler):
+    """The same, encrypted."""
+
+    def __init__(self, sockets: list[socket.socket], context: ssl.SSLContext) -> None:
+        super().__init__()
+        self._sockets, self._own_context = sockets, context
+
+    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+        """Opens one."""
+        sockets = self._sockets
+
+        class Known(HTTPSConnection):
+            def connect(self) -> None:
+                super().connect()
+                sockets.append(self.sock)
+
+        found: HTTPResponse = self.do_open(
+            Known,
+            req,
+            context=self._own_context,
+        )
+        return found
+
+
+def _end(sockets: list[socket.socket], is_over: threading.Event) -> None:
+    """Ends connections: what reads from them is told that they are at their end."""
+    is_over.set()
+    for one in sockets:
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
 
 
 class Sender:
@@ -112,12 +183,10 @@ class Sender:
         self._note = note
         self._wait = wait
         try:
-            context = ssl.create_default_context(cafile=settings.certificate)
+            self._context = ssl.create_default_context(cafile=settings.certificate)
         except OSError as error:
             reason = error.strerror or error
             raise OtlpError(f"OTEL_EXPORTER_OTLP_CERTIFICATE: {reason}") from error
-        https = urllib.request.HTTPSHandler(context=context)
-        self._opener = urllib.request.build_opener(_NoRedirects(), https)
 
     def send(
         self, path: str, items: Sequence[Item], request: Callable[[Sequence[Item]], Message]
@@ -155,34 +224,68 @@ class Sender:
         for number in range(1, TRIES + 1):
             message = urllib.request.Request(url, content, headers, method="POST")  # noqa: S310
             try:
-                with self._opener.open(message, timeout=self._settings.timeout_s) as answer:
-                    self._read(path, url, answer.read(LONGEST_ANSWER))
-                    return True
+                with (
+                    self._watch() as opener,
+                    opener.open(message, timeout=self._settings.timeout_s) as answer,
+                ):
+                    kind = answer.headers.get("Content-Type", "")
+                    self._read(path, url, kind, answer.read(LONGEST_ANSWER))
+                return True
             except urllib.error.HTTPError as error:
                 error.close()
                 if error.code == TOO_LARGE and count > 1:
                     return False
                 if error.code not in LATER or number == TRIES:
-                    raise OtlpError(f"{url}: answers {error.code} {error.reason}") from error
+                    failure = RejectedError if error.code in NEVER else OtlpError
+                    phrase = str(error.reason)[:LONGEST_REASON]
+                    raise failure(f"{url}: answers {error.code} {phrase}") from error
                 self._wait(_wait_s(error.headers.get("Retry-After"), number))
             except (OSError, HTTPException, ValueError) as error:
                 reason = getattr(error, "reason", None) or error
-                raise OtlpError(f"{url}: {str(reason) or type(error).__name__}") from error
+                text = (str(reason) or type(error).__name__)[:LONGEST_REASON]
+                raise OtlpError(f"{url}: {text}") from error
         return True
 
-    def _read(self, path: str, url: str, content: bytes) -> None:
-        """Notes what the endpoint has not taken. Raises OtlpError: it is no endpoint."""
+    @contextmanager
+    def _watch(self) -> Iterator[urllib.request.OpenerDirector]:
+        """What opens connections, which end after the timeout, however slowly they are answered."""
+        sockets: list[socket.socket] = []
+        is_over = threading.Event()
+        timer = threading.Timer(self._settings.timeout_s, _end, (sockets, is_over))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield urllib.request.build_opener(
+                urllib.request.ProxyHandler(),
+                _NoRedirects(),
+                _Http(sockets),
+                _Https(sockets, self._context),
+            )
+        except (OSError, HTTPException):
+            if not is_over.is_set():
+                raise
+        finally:
+            timer.cancel()
+        if is_over.is_set():
+            raise TimeoutError("timed out")
+
+    def _read(self, path: str, url: str, kind: str, content: bytes) -> None:
+        """Notes what the endpoint has not taken. Raises OtlpError: it is a page."""
         answer = PATHS[path]()
         try:
             answer.ParseFromString(content)
         except DecodeError as error:
-            raise OtlpError(f"{url}: does not answer as an endpoint of OTLP") from error
+            if "html" in kind or content.lstrip()[:1] == b"<":
+                raise OtlpError(f"{url}: does not answer as an endpoint of OTLP") from error
+            self._note(f"{url}: has taken it, and does not answer in protobuf")
+            return
         partial = answer.partial_success
         rejected = getattr(partial, "rejected_data_points", 0) or getattr(
             partial, "rejected_spans", 0
         )
         if rejected or partial.error_message:
-            self._note(f"{url}: has rejected {rejected:,}: {partial.error_message or 'no reason'}")
+            why = (partial.error_message or "no reason")[:LONGEST_REASON]
+            self._note(f"{url}: has rejected {rejected:,}: {why}")
 
 
 def _wait_s(retry_after: str | None, number: int) -> float:

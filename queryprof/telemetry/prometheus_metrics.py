@@ -53,7 +53,10 @@ def exposed(counters: Counters, accept: str) -> tuple[str, bytes]:
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(counters))
-    encode, content_type = choose_encoder(accept)
+    try:
+        encode, content_type = choose_encoder(accept)
+    except ValueError:  # a version that is none
+        encode, content_type = choose_encoder("")
     content: bytes = encode(registry)
     return content_type, content
 
@@ -84,13 +87,13 @@ class _Collector:
             for bound, count in zip((*LAG_BOUNDS_S, "+Inf"), lags.counts, strict=True):
                 total += count
                 buckets.append((str(bound), total))
-            lag.add_metric(_names(program), buckets, lags.sum_ns / 1e9)
+            lag.add_metric(list(program), buckets, lags.sum_ns / 1e9)
         yield lag
         processes = GaugeMetricFamily(
             "queryprof_processes", "Recorded processes that run.", labels=LABELS[1:]
         )
         for program, count in sorted(self._counters.living.items()):
-            processes.add_metric(_names(program), count)
+            processes.add_metric(list(program), count)
         yield processes
 
     def _counter(
@@ -106,9 +109,5 @@ def _id(statement: str) -> str:
     return "other" if statement == OTHER else identifier(statement)
 
 
-def _names(program: Program) -> list[str]:
-    return [visible(program.service), visible(program.version)]
-
-
 def _labels(program: Program, statement: str) -> list[str]:
-    return [_id(statement), *_names(program)]
+    return [_id(statement), *program]

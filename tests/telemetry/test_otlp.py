@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -214,15 +215,36 @@ def test_ship_sends_to_both_each_once(queryprof: Run, receiver: Receiver) -> Non
     from fleet.test_ship import record as record_windows
 
     os.mkdir("place")
-    Path("store").write_text("in the way")
-    count = record_windows("place/a.qprof", 1)
+    count = record_windows("place/a.qprof", 2)
     ship = ("ship", "--once", "--otlp", receiver.url, "--to", "store", "place")
-    assert queryprof(*ship).returncode == 2  # the first batch is told, and not in the store
-    os.unlink("store")
+    receiver.statuses = [(500, {})]
+    assert queryprof(*ship).returncode == 2
+    assert executions("store") == count  # the store does not wait
+    assert receiver.requests == []
     assert queryprof(*ship).returncode == 0
+    assert os.listdir("place") == []
     assert executions("store") == count
     points = receiver.points("db.client.operation.duration")
     assert sum(one.count for one in points) == count + 1
+
+
+def test_an_endpoint_that_takes_no_traces(queryprof: Run, receiver: Receiver) -> None:
+    """Its metrics are sent once, and the recordings go."""
+    pytest.importorskip("pyarrow")
+    os.mkdir("place")
+    code = (
+        "import sqlite3, queryprof; c = sqlite3.connect(':memory:');"
+        " queryprof.install('place/x.qprof', window='1h')\n"
+        "with queryprof.span('GET /'): c.execute('SELECT 1')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    receiver.statuses = [(200, {}), (404, {})]
+    result = queryprof("ship", "--once", "--otlp", receiver.url, "place")
+    assert result.returncode == 1
+    assert "not sent, and not tried again: " in result.stderr
+    assert os.listdir("place") == []
+    (point,) = receiver.points("db.client.operation.duration")
+    assert point.count == 1
 
 
 @pytest.mark.parametrize("bucket", range(700))
@@ -254,6 +276,7 @@ def test_a_summary_of_any_text(text: str) -> None:
         ("CREATE TABLE t (a)", "CREATE t"),
         ('SELECT a FROM "my table"', 'SELECT "my table"'),
         ("(connect)", "connect"),
+        ("(select pw from person where a = 5) union all (select 1)", "SELECT person"),
         ("BEGIN", "BEGIN"),
         ("", ""),
     ],

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,10 @@ def test_the_variables_of_opentelemetry(queryprof: Run, receiver: Receiver) -> N
     [
         ({"ENDPOINT": "ftp://x"}, "is no endpoint"),
         ({"ENDPOINT": "localhost:4318"}, "is no endpoint"),
-        ({"ENDPOINT": "http://user:secret@x"}, "is no endpoint"),
+        ({"ENDPOINT": "http://user:secret@x"}, "the endpoint: is no endpoint"),
+        ({"ENDPOINT": "http://[::1"}, "is no endpoint"),
+        ({"ENDPOINT": "http://127.0.0.1:99999"}, "is no endpoint"),
+        ({"HEADERS": "content-length=5"}, "must be NAME=VALUE"),
         ({"HEADERS": "novalue"}, "must be NAME=VALUE"),
         ({"HEADERS": "a=b%0d%0aInjected: 1"}, "must be NAME=VALUE"),
         ({"TIMEOUT": "soon"}, "must be milliseconds"),
@@ -163,7 +166,6 @@ def answering(content: bytes | None) -> Iterator[str]:
     [
         (None, "timed out"),
         (b"", "without response"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", "does not answer as|IncompleteRead"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n<html></html>", "does not answer as"),
         (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "answers 302"),
         (b"HTTP/1.1 307 T\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "answers 307"),
@@ -177,6 +179,40 @@ def test_endpoints_that_are_none(content: bytes | None, message: str) -> None:
         with pytest.raises(OtlpError, match=message):
             one.send("/v1/metrics", [1], request_of)
         assert waits == []
+
+
+@pytest.mark.parametrize("body", [b"{}", b"abc"])
+def test_what_is_taken_is_not_sent_again(body: bytes) -> None:
+    """An answer that is none, with the status of one."""
+    content = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + body
+    with answering(content) as url:
+        one, notes, _ = sender(url)
+        one.send("/v1/metrics", [1], request_of)
+    assert len(notes) == 1
+    assert "does not answer in protobuf" in notes[0]
+
+
+@pytest.mark.parametrize("drip", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 100 Continue\r\n\r\n"])
+def test_an_answer_that_drips_is_ended(drip: bytes) -> None:
+    """Each byte is in time, and the answer is not."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        is_over = threading.Event()
+
+        def accept() -> None:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                connection.recv(1 << 20)
+                connection.sendall(drip)
+                while not is_over.wait(0.02):
+                    connection.sendall(drip if b"100" in drip else b"x")
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        one, _, _ = sender(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout_s=0.3)
+        with pytest.raises(OtlpError, match="timed out"):
+            one.send("/v1/metrics", [1], request_of)
+        is_over.set()
+        thread.join()
 
 
 def test_nobody_listens(queryprof: Run) -> None:

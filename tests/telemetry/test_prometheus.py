@@ -53,16 +53,33 @@ for line in sys.stdin:
     print("done", flush=True)
 """
 
+STREAMS = """
+import sqlite3, sys
+import queryprof
+
+queryprof.install(sys.argv[1])
+connection = sqlite3.connect(":memory:")
+connection.execute("CREATE TABLE t (a)")
+connection.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(5000)])
+print("ready", flush=True)
+for line in sys.stdin:
+    if line.startswith("1"):
+        cursor = connection.execute("SELECT a FROM t WHERE a % 2 = 0")
+    else:
+        cursor.fetchall()
+    print("done", flush=True)
+"""
+
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 class Program:
     """A recorded program that does what it is told."""
 
-    def __init__(self, trace: str, window: str = "") -> None:
+    def __init__(self, trace: str, window: str = "", work: str = WORKS) -> None:
         environment = {**os.environ, "QUERYPROF_SERVICE": "shop", "QUERYPROF_VERSION": "7"}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", WORKS, trace, window],
+            [sys.executable, "-c", work, trace, window],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -96,6 +113,16 @@ def calls(found: Samples) -> float:
     return sum(value for (name, _), value in found.items() if name == "queryprof_calls_total")
 
 
+def executed(found: Samples) -> list[float]:
+    """The calls of SELECT ?."""
+    statement = identifier("SELECT ?")
+    return [
+        value
+        for (name, labels), value in found.items()
+        if name == "queryprof_calls_total" and dict(labels)["statement_id"] == statement
+    ]
+
+
 def scraped(endpoint: Endpoint) -> Samples:
     endpoint.look()
     return samples(endpoint.content("")[1].decode())
@@ -125,13 +152,7 @@ def test_counters_rise_while_processes_come_and_end_and_end_windows() -> None:
         before = now
     for program in programs:
         program.end()
-    statement = identifier("SELECT ?")
-    executed = [
-        value
-        for (name, labels), value in before.items()
-        if name == "queryprof_calls_total" and dict(labels)["statement_id"] == statement
-    ]
-    assert executed == [2 * expected]  # an execute and a fetch each
+    assert executed(before) == [2 * expected]  # an execute and a fetch each
     labels = {"service": "shop", "version": "7"}
     assert before["queryprof_processes", tuple(sorted(labels.items()))] >= 1
 
@@ -171,7 +192,7 @@ def serving(*arguments: str) -> Iterator[str]:
         text=True,
     ) as process:
         assert process.stderr
-        line = process.stderr.readline()
+        line = next(one for one in process.stderr if "http" in one)
         try:
             yield line.removeprefix("queryprof: ").strip()
         finally:
