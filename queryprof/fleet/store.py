@@ -195,6 +195,11 @@ def footer_of(path: str, table: FleetTable) -> Footer:
     except (OSError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0]
         raise TraceError(f"{path}: is no whole Parquet file: {reason}") from error
+    return footer_in_schema(path, found, table)
+
+
+def footer_in_schema(path: str, found: pa.Schema, table: FleetTable) -> Footer:
+    """The same, of a file that was opened. Raises TraceError."""
     facts = found.metadata or {}
     version = facts.get(SCHEMA_KEY, b"").decode("ascii", "replace")
     if version != str(SCHEMA):
