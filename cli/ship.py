@@ -185,11 +185,6 @@ class Rounds:
 
         for shipper in self.shippers:
             sent: Sent = shipper.run()
-            if sent.lost:
-                lost = counted(sent.lost, "window")
-                self.notes.say(
-                    f"{shipper.directory}: {lost} lost: more than --keep waits to be sent"
-                )
             if sent.windows:
                 files = counted(sent.files, "file")
                 self.notes.say(

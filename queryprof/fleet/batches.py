@@ -36,7 +36,7 @@ TAKEN, SENT, LOST = "taken-", "sent-", "lost-"
 LAST = "last."
 """Before the name of a file that nothing goes on with."""
 
-DAMAGED, TOLD = ".damaged", "told-"
+DAMAGED, DELIVERED = ".damaged", "delivered-"
 TRIES = 3
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -79,13 +79,13 @@ class Batch:
         return sum(map(_count, os.listdir(self.handle)))
 
     def has(self, message: str) -> bool:
-        """Whether it is noted that a message was taken."""
-        return f"{TOLD}{message}" in os.listdir(self.handle)
+        """Whether it is noted that a message was delivered."""
+        return f"{DELIVERED}{message}" in os.listdir(self.handle)
 
     def add(self, message: str) -> None:
-        """Notes that a message was taken, by the store or by the team's telemetry."""
+        """Notes that a message was delivered, to the store or to the team's telemetry."""
         flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-        os.close(os.open(f"{TOLD}{message}", flags, 0o600, dir_fd=self.handle))
+        os.close(os.open(f"{DELIVERED}{message}", flags, 0o600, dir_fd=self.handle))
 
     @property
     def bytes(self) -> int:
@@ -93,9 +93,7 @@ class Batch:
         total = 0
         for file in self.files():
             with suppress(OSError):
-                total += (
-                    os.stat(file.name, dir_fd=self.handle, follow_symlinks=False).st_blocks * 512
-                )
+                total += _stat(file.name, self.handle).st_blocks * 512
         return total
 
 

@@ -74,12 +74,11 @@ class Sent(NamedTuple):
     """What one run has sent.
 
     Attributes:
-        windows: files of processes; files: in the store; lost: windows that were dropped.
+        windows: files of processes; files: in the store.
     """
 
     windows: int
     files: int
-    lost: int
 
 
 class Shipper:
@@ -115,6 +114,7 @@ class Shipper:
         self._telemetry = telemetry
         self._batches = Batches(self.directory)
         self._context = ExitStack()
+        self._lost = 0  # so far
 
     def __enter__(self) -> Self:
         self._context.enter_context(self._batches.alone())
@@ -132,21 +132,30 @@ class Shipper:
         self._batches.open_again()
         for windows in self._groups():
             self._batches.take(windows)
-        lost = self._batches.drop_beyond(self._shipping.kept_bytes)
+        self._drop()
         sent = written = 0
         away: QueryprofError | None = None
         for name in self._batches.waiting():
             with self._batches.opened(name) as batch:
                 files = batch.files()
                 try:
-                    written += self._send(batch, tells=not away)
+                    written += self._send(batch, reaches_telemetry=not away)
                 except AwayError as error:  # the store has it: the others go on
                     away = away or error.reason
                     continue
                 sent += len(files)
         if away:
             raise away
-        return Sent(sent, written, lost)
+        return Sent(sent, written)
+
+    def _drop(self) -> None:
+        """Drops what there is no room for."""
+        lost = self._batches.drop_beyond(self._shipping.kept_bytes)
+        self._lost += lost
+        if lost:
+            are = "window" if self._lost == 1 else "windows"
+            why = "more than --keep waits to be sent"
+            self._note(f"{self.directory}: {self._lost:,} {are} lost: {why}")
 
     def has_living(self) -> bool:
         """Whether a process that runs records there."""
@@ -172,11 +181,11 @@ class Shipper:
                         self._note(f"left out: {error}")
         return [groups[key] for key in sorted(groups)]
 
-    def _send(self, batch: Batch, tells: bool) -> int:
+    def _send(self, batch: Batch, reaches_telemetry: bool) -> int:
         """Sends a batch, and returns of how many files.
 
         Raises:
-            AwayError: the telemetry does not take it, or is not asked.
+            AwayError: the telemetry does not take it, or is known to be away.
         """
         lost, written = batch.lost, 0
         with ExitStack() as stores:
@@ -192,7 +201,7 @@ class Shipper:
                 if self._location and not batch.has(STORED):
                     batch.add(STORED)
                 try:
-                    if not tells:
+                    if not reaches_telemetry:
                         raise QueryprofError("the telemetry is away")
                     self._telemetry(profile, batch)
                 except QueryprofError as error:

@@ -20,7 +20,8 @@ MOST_SERIES = 200
 """Statements that have series of their own, of all services together."""
 
 MOST_HIDDEN = 10_000
-"""Statements without a series whose time is known; with more, the least of them begin anew."""
+"""Statements without a series whose time is known; with more, the least of them begin at 0
+again."""
 
 OTHER = "(other)"
 LAG_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)

@@ -30,7 +30,7 @@ class Sent(NamedTuple):
     bytes: int = 0
 
 
-class Told(Protocol):
+class Delivered(Protocol):
     """Which messages of a profile were taken."""
 
     def has(self, message: str) -> bool:
@@ -68,22 +68,22 @@ class OtlpExport:
         self._is_cumulative = is_cumulative
         self._sums: dict[bytes, Point] = {}
 
-    def send(self, profile: Profile, told: Told = NOTHING) -> Sent:
+    def send(self, profile: Profile, delivered: Delivered = NOTHING) -> Sent:
         """Sends a profile.
 
         Args:
-            told: which messages of it were taken before.
+            delivered: which messages of it were taken before.
 
         Raises:
-            OtlpError: the endpoint is away; what it has taken is in `told`.
+            OtlpError: the endpoint is away; what it has taken is in `delivered`.
             TraceError: the profile has figures that are none.
         """
         try:
-            return self._send(profile, told)
+            return self._send(profile, delivered)
         except (ValueError, OverflowError) as error:
             raise TraceError(f"its figures cannot be sent: {error}") from error
 
-    def _send(self, profile: Profile, told: Told) -> Sent:
+    def _send(self, profile: Profile, delivered: Delivered) -> Sent:
         resources = resources_of(profile)
         points, spans = points_of(profile, self._has_text), spans_of(profile, self._has_text)
 
@@ -95,16 +95,16 @@ class OtlpExport:
 
         sent_bytes = 0
         for at in range(0, len(points), MOST_ITEMS):
-            if not told.has(f"metrics-{at}"):
+            if not delivered.has(f"metrics-{at}"):
                 some = points[at : at + MOST_ITEMS]
                 sums = self._with_before(some, resources) if self._is_cumulative else {}
                 sent_bytes += self._sender.send("/v1/metrics", [*sums.values()] or some, of_points)
                 self._sums.update(sums)
-                told.add(f"metrics-{at}")
+                delivered.add(f"metrics-{at}")
         for at in range(0, len(spans), MOST_ITEMS):
-            if not told.has(f"traces-{at}"):
+            if not delivered.has(f"traces-{at}"):
                 sent_bytes += self._sender.send("/v1/traces", spans[at : at + MOST_ITEMS], of_spans)
-                told.add(f"traces-{at}")
+                delivered.add(f"traces-{at}")
         return Sent(len(points), len(spans), sent_bytes)
 
     def _with_before(

@@ -1,5 +1,5 @@
-"""Sends messages of OTLP over HTTP (https://opentelemetry.io/docs/specs/otlp/#otlphttp): what is
-asked to come later is tried again, what is too large goes in halves.
+"""Sends messages of OTLP over HTTP (https://opentelemetry.io/docs/specs/otlp/#otlphttp): what an
+endpoint postpones is tried again, what is too large goes in halves.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 def _end(sockets: list[socket.socket], is_over: threading.Event) -> None:
-    """Ends connections: what reads from them is told that they are at their end."""
+    """Ends connections: what reads from them is at its end."""
     is_over.set()
     for one in sockets:
         with suppress(OSError):

@@ -27,7 +27,7 @@ from queryprof.fleet.location import Directory  # noqa: E402
 from queryprof.fleet.store import directory_place, read_store  # noqa: E402
 
 SIDES = {"before": "1", "after": "2"}
-ASKED = (
+QUESTIONS = (
     ("ranking", {"by": "few"}),
     ("ranking", {"by": "statement"}),
     ("ranking", {"by": "site"}),
@@ -116,7 +116,7 @@ def _in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "values"), ASKED, ids=[f"{n}-{v.get('by', '')}" for n, v in ASKED]
+    ("name", "values"), QUESTIONS, ids=[f"{n}-{v.get('by', '')}" for n, v in QUESTIONS]
 )
 def test_every_answer_is_that_of_duckdb(
     session: Any, store: Path, name: str, values: dict[str, Any]

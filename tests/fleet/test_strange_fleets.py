@@ -97,7 +97,7 @@ def test_a_window_that_is_missing_is_named(queryprof: Run, how: str) -> None:
         assert "left out: " in queryprof(*command).stderr
 
 
-def test_a_merged_trace_beside_its_windows_is_told(queryprof: Run) -> None:
+def test_a_merged_trace_beside_its_windows_is_noted(queryprof: Run) -> None:
     record("x.qprof", "5@0 50@3600 500@7200")
     assert queryprof("merge", "m.qprof", "x.qprof").returncode == 0
     for order in (["x.qprof", "m.qprof"], ["m.qprof", "x.qprof"]):

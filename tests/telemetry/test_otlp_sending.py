@@ -42,7 +42,7 @@ def request_of(items: Any) -> Any:
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_what_is_asked_to_come_later_is_tried_again(receiver: Receiver, status: int) -> None:
+def test_what_is_postponed_is_tried_again(receiver: Receiver, status: int) -> None:
     receiver.statuses = [(status, {"Retry-After": "7"}), (status, {})]
     one, _, waits = sender(receiver.url)
     one.send("/v1/metrics", [1], request_of)
@@ -85,7 +85,7 @@ def test_messages_have_at_most_so_many_items_and_bytes(
     assert len(receiver.requests) > 1
 
 
-def test_what_is_rejected_is_told(receiver: Receiver) -> None:
+def test_what_is_rejected_is_printed(receiver: Receiver) -> None:
     answer = metrics_service_pb2.ExportMetricsServiceResponse()
     answer.partial_success.rejected_data_points = 3
     answer.partial_success.error_message = "too old"
@@ -133,6 +133,17 @@ def test_variables_that_are_none(queryprof: Run, variables: dict[str, str], mess
     assert result.stderr.count("\n") == 1
 
 
+def read_request(connection: socket.socket) -> None:
+    """All of it: a connection that is closed before is reset."""
+    content = b""
+    while b"\r\n\r\n" not in content:
+        content += connection.recv(1 << 16)
+    head, _, body = content.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    while len(body) < length:
+        body += connection.recv(1 << 16)
+
+
 @contextmanager
 def answering(content: bytes | None) -> Iterator[str]:
     """An endpoint that answers so to anything, and closes; None: it never answers."""
@@ -145,7 +156,7 @@ def answering(content: bytes | None) -> Iterator[str]:
                     one, _ = listener.accept()
                 except OSError:
                     return
-                one.recv(1 << 20)
+                read_request(one)
                 if content is None:
                     held.append(one)
                 else:
@@ -201,7 +212,7 @@ def test_an_answer_that_drips_is_ended(drip: bytes) -> None:
         def accept() -> None:
             connection, _ = listener.accept()
             with connection, suppress(OSError):
-                connection.recv(1 << 20)
+                read_request(connection)
                 connection.sendall(drip)
                 while not is_over.wait(0.02):
                     connection.sendall(drip if b"100" in drip else b"x")
