@@ -1,0 +1,67 @@
+"""Which files can be taken: what a region, or a copy of it, still holds is in no part that goes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from queryprof.collect.closed_windows import closed_windows
+from queryprof.collect.recovery import bring_in
+
+pytestmark = pytest.mark.once
+
+RECORDS = """
+import os, sqlite3, sys, time
+import queryprof
+from queryprof.core import _core
+
+queryprof.install("place/x.qprof", window="1h")
+sqlite3.connect(":memory:").execute("SELECT 1")
+_core.end_window(time.time_ns())
+sqlite3.connect(":memory:").execute("SELECT 2")
+print(flush=True)
+sys.stdin.readline()
+"""
+
+
+def taken() -> list[tuple[str, bool]]:
+    """The kinds of files that can be taken, and whether something goes on with each."""
+    found, left_out = closed_windows("place")
+    assert left_out == []
+    names = [(os.path.basename(one.path), one.goes_on) for one in found]
+    return [(name[-6:-5] if "-" in name else "copy", goes_on) for name, goes_on in names]
+
+
+def test_a_part_that_its_region_still_holds_stays() -> None:
+    """A process that has named a part, and not yet emptied its region: alive, then killed."""
+    os.mkdir("place")
+    with subprocess.Popen(
+        [sys.executable, "-c", RECORDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        assert taken() == [("1", True)]
+        (part,) = Path("place").glob("*-1.live")
+        shutil.copyfile(part, str(part).replace("-1.live", "-2.live"))
+        assert taken() == [("1", True)]
+        process.kill()
+    bring_in("place/x.qprof")
+    assert len(list(Path("place").glob("*.live"))) == 3
+    assert taken() == [("1", True), ("2", False)]
+    assert len(list(Path("place").glob("*.live"))) == 2  # the copy has what the second part has
+
+
+def test_a_killed_process_has_its_region_too() -> None:
+    os.mkdir("place")
+    with subprocess.Popen(
+        [sys.executable, "-c", RECORDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        process.kill()
+    assert taken() == [("1", True), ("copy", False)]
