@@ -66,7 +66,7 @@ def html(
     opens: bool,
 ) -> None:
     """Writes the report on FILE as an HTML page."""
-    from queryprof.cli.output import refuse_other_file, write_output
+    from queryprof.output_file import refuse_other_file, write_output
     from queryprof.report.html.html_report import MARK
     from queryprof.report.inert import visible
 

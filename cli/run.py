@@ -213,7 +213,7 @@ def _print_report(parts: Parts) -> None:
 def _write_page(path: str, trace: str, functions: str | None, force: bool) -> None:
     """Writes the report as a page, with the functions' times of a file, and prints where."""
     from queryprof.cli.html import page_of
-    from queryprof.cli.output import write_output
+    from queryprof.output_file import write_output
     from queryprof.report.html.html_report import MARK
     from queryprof.report.inert import visible
 
@@ -226,8 +226,8 @@ def _write_functions(statistics: Statistics | None, trace: str, force: bool) -> 
     """Writes cProfile's statistics with the statements of a trace beside it, and returns where;
     None: there are none.
     """
-    from queryprof.cli.output import write_output
     from queryprof.collect.reader import read_profile
+    from queryprof.output_file import write_output
     from queryprof.report.export.functions import MARK, with_statements
     from queryprof.report.inert import visible
 
@@ -303,7 +303,7 @@ def _page_beside(parts: Parts, force: bool) -> str:
 
 def _refuse_other_file(parts: Parts, path: str, mark: bytes, force: bool) -> None:
     """An error is reported before the program runs."""
-    from queryprof.cli.output import refuse_other_file
+    from queryprof.output_file import refuse_other_file
 
     try:
         refuse_other_file(path, mark, force)

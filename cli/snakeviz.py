@@ -20,8 +20,8 @@ from queryprof.errors import QueryprofError
 def snakeviz(file: str, stacks: bool, arguments: tuple[str, ...]) -> None:
     """Opens FILE in snakeviz, with ARGUMENTS of its own after --."""
     from queryprof.cli.export import exported
-    from queryprof.cli.output import write_output
     from queryprof.confined.folder import passing_folder
+    from queryprof.output_file import write_output
 
     if importlib.util.find_spec("snakeviz") is None:
         raise QueryprofError("snakeviz is not installed: pip install snakeviz")

@@ -16,7 +16,7 @@ pytest must not rewrite what a recorded run has imported before it: PYTEST_DONT_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.api import Recording, install, instrument, is_installed, profile, uninstall
+    from queryprof.api import install, instrument, is_installed, profile, uninstall
     from queryprof.core.span import span
     from queryprof.errors import (
         DriverError,
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from queryprof.hooks.event_loops.lag import loop_lag
     from queryprof.hooks.web.asgi_middleware import AsgiMiddleware
     from queryprof.hooks.web.wsgi_middleware import WsgiMiddleware
+    from queryprof.notebook.extension import (
+        load_ipython_extension as load_ipython_extension,
+    )
+    from queryprof.notebook.extension import (
+        unload_ipython_extension as unload_ipython_extension,
+    )
+    from queryprof.recording import Recording
     from queryprof.version import __version__
 
 __all__ = [
@@ -51,13 +58,13 @@ __all__ = [
 
 _HOMES = {
     "queryprof.api": (
-        "Recording",
         "install",
         "instrument",
         "is_installed",
         "profile",
         "uninstall",
     ),
+    "queryprof.recording": ("Recording",),
     "queryprof.core.span": ("span",),
     "queryprof.hooks.event_loops.lag": ("loop_lag",),
     "queryprof.hooks.web.asgi_middleware": ("AsgiMiddleware",),
@@ -69,6 +76,7 @@ _HOMES = {
         "SettingsError",
         "TraceError",
     ),
+    "queryprof.notebook.extension": ("load_ipython_extension", "unload_ipython_extension"),
     "queryprof.version": ("__version__",),
 }
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
-from time import time_ns
 
 from queryprof.autoload import running_program
 from queryprof.collect.output_path import is_null, make_room, with_process
 from queryprof.collect.target import Target
 from queryprof.core.own_imports import own_imports
-from queryprof.core.recorder import complain, muted
 from queryprof.core.settings import read_settings, window_ns
-from queryprof.errors import SessionError
+from queryprof.recording import Recording
 from queryprof.session import session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Self, TextIO
-
-    from queryprof.model import Profile
 
 
 def install(path: str | os.PathLike[str] | None = None, *, window: str | None = None) -> None:
@@ -97,103 +92,9 @@ def instrument(
     session.libraries.add(named_driver(module, cursors, connections))
 
 
-class Recording:
-    """A recording of one block of code, as `profile` returns it.
-
-    Attributes:
-        path: the trace file; None: no trace is kept.
-    """
-
-    def __init__(self, path: str | None) -> None:
-        self.path = path
-        self._started_session = False
-        self._is_recording = False
-        self._part_before = 0  # its number
-        self._since_unix_ns = 0
-        self._profile: Profile | None = None
-
-    def __enter__(self) -> Self:
-        if self._is_recording or self._profile is not None:
-            raise SessionError("a recording is used once; make another with queryprof.profile()")
-        with session.exclusive, own_imports():
-            settings = None if session.is_on else read_settings()
-            if self.path is not None:
-                self.path = None if is_null(self.path) else make_room(self.path)
-            self._started_session = session.start(settings)
-            if not self._started_session and not session.end_part():
-                raise SessionError(
-                    "what was recorded before cannot be put aside: no file can be made"
-                )
-            self._part_before = session.parts.last()
-            self._since_unix_ns = time_ns()
-            session.begin_reading_parts()
-            self._is_recording = True
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        if not self._is_recording:
-            return
-        self._is_recording = False
-        with session.exclusive:
-            try:
-                self._load()
-            except SessionError as error:
-                if exc_info[0] is None:
-                    raise
-                complain(f"the recorded block is lost: {error}")  # the program's own error counts
-            finally:
-                session.end_reading_parts()
-        if self._started_session:
-            session.stop()
-
-    def _load(self) -> None:
-        own = self._started_session and session.is_on
-        if own:
-            session.settle()
-        elif session.is_on and not session.end_part():
-            raise SessionError("the recording cannot be loaded: no file can be made")
-        with muted(), own_imports():
-            self._profile = self._read(session.parts.after(self._part_before), own)
-
-    def _read(self, parts: list[str], own: bool) -> Profile:
-        from queryprof.collect.keep import add_all, write_trace
-        from queryprof.collect.reader import profile_of, read_profile
-        from queryprof.trace.store import TraceStore
-
-        if self.path is not None:
-            since_ns, is_block = self._since_unix_ns, not self._started_session
-            self.path = write_trace(self.path, parts, own, since_ns, is_block=is_block)
-            return read_profile(self.path)
-        store = TraceStore(":memory:")
-        try:
-            began = 0 if self._started_session else self._since_unix_ns
-            add_all(store, parts, own, since_unix_ns=began)
-            return profile_of(store.connection)
-        finally:
-            store.close()
-
-    @property
-    def profile(self) -> Profile:
-        """The profile of the block. Raises SessionError before it has ended."""
-        if self._profile is None:
-            raise SessionError("the recorded block has not ended yet")
-        return self._profile
-
-    def report(self, file: TextIO | None = None, top: int = 10) -> None:
-        """Prints the ranked report to `file` (standard output)."""
-        with own_imports():
-            from queryprof.analysis.report import Report
-            from queryprof.findings import findings_of
-            from queryprof.report.terminal.report import print_report
-
-            report = Report(self.profile, top=top)
-            with muted():  # it reads the schema of the program's databases
-                findings = findings_of(report, with_planner=False)
-            print_report(report, file, findings=findings)
-
-
 def profile(path: str | os.PathLike[str] | None = None) -> Recording:
-    """Records a block: `with queryprof.profile("out.qprof") as p: ...`, then `p.report()`.
+    """Records a block: `with queryprof.profile("out.qprof") as p: ...`, then `p.report()`; in a
+    notebook `p` alone shows it.
 
     Args:
         path: where to keep the trace; None keeps none.

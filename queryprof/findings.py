@@ -41,7 +41,11 @@ def misfit(report: Report, databases: Iterable[str]) -> str:
 
 
 def findings_of(
-    report: Report, databases: Iterable[str] = (), *, with_planner: bool = True
+    report: Report,
+    databases: Iterable[str] = (),
+    *,
+    with_planner: bool = True,
+    sources: Sources | None = None,
 ) -> tuple[Finding, ...]:
     """The findings, those that can win most first.
 
@@ -49,6 +53,7 @@ def findings_of(
         databases: files whose schemas are read; without any those of the trace, as far as they are
             there.
         with_planner: SQL is shown that serves a statement; for that a process is started.
+        sources: the program's; by default the files that the recording saw.
 
     Raises:
         TraceError: one of `databases` cannot be read.
@@ -56,7 +61,7 @@ def findings_of(
     profile = report.profile
     given = {path: read_schema(path) for path in databases}
     schemas = given or schemas_of(sorted(profile.databases))
-    sources = Sources(profile.sources)
+    sources = sources or Sources(profile.sources)
     if not with_planner:
         return find(report, sources.loop_at, schemas, makes_tasks=sources.makes_tasks)
     statements = dict.fromkeys(a.statement for a in profile.aggregates)

@@ -27,6 +27,7 @@ from queryprof.hooks.drivers.unmeasured import unmeasured_modules
 from queryprof.hooks.event_loops.heartbeat import interval
 from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.libraries import library_hooks
+from queryprof.hooks.notebook_cells import cell_names
 from queryprof.hooks.worker_processes import worker_end
 from queryprof.region.facts import Facts
 from queryprof.region.region_files import (
@@ -328,7 +329,7 @@ class Session:
                 if is_end:
                     self._note_versions()
                     self._facts.note(unmeasured=unmeasured_modules(self.libraries.packages))
-                self._facts.end()
+                self._facts.end(cell_names())
             if is_end:
                 _core.end_region()
             else:

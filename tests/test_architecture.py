@@ -96,6 +96,7 @@ ABOVE = (
     "queryprof.cli",
     "queryprof.findings",
     "queryprof.fleet",
+    "queryprof.notebook",
     "queryprof.proof",
     "queryprof.replay",
     "queryprof.report",

@@ -177,7 +177,8 @@ def _sites(
     for side, runs in enumerate(sides):
         busiest: dict[Function, int] = {}
         for aggregate in (a for run in runs for a in run):
-            if aggregate.operation not in STATEMENT_OPERATIONS:
+            # Without a count: what SQLite counted of executions after they had been written.
+            if aggregate.operation not in STATEMENT_OPERATIONS or not aggregate.count:
                 continue
             site = call_site(aggregate.path, helpers)
             place = (basename(site.frame.file), site.frame.function) if site.frame else ("", "")

@@ -76,7 +76,8 @@ class Conversion:
                 self.store.update("process", known, (SUM, MOST, LAST), values)
             aggregates = aggregate_rows(region)
             region.read_head()  # the names after the sums: of a living process, they may be new
-            addition = RegionAddition(self.store, region, known, tuple(facts["operations"]))
+            cells = dict(facts.get("cells", {}))
+            addition = RegionAddition(self.store, region, known, tuple(facts["operations"]), cells)
             end_unix_ns = int(str(values["end_unix_ns"]))
             addition.add(aggregates, end_unix_ns)
             if is_of_this_machine(region):

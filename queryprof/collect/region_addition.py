@@ -31,9 +31,14 @@ class RegionAddition(RegionRows):
     """Adds one region to a trace."""
 
     def __init__(
-        self, store: TraceStore, region: Region, process: int, operations: tuple[str, ...]
+        self,
+        store: TraceStore,
+        region: Region,
+        process: int,
+        operations: tuple[str, ...],
+        cells: Mapping[str, str],
     ) -> None:
-        super().__init__(store, region, process, operations)
+        super().__init__(store, region, process, operations, cells)
         self._loops: list[int] = []
 
     def add(self, aggregates: Iterable[AggregateRow], end_unix_ns: int) -> None:

@@ -39,15 +39,23 @@ class _Ids(dict[int, int]):
 
 
 class RegionRows:
-    """The rows of one region on their way into a trace: its numbers become the trace's."""
+    """The rows of one region on their way into a trace: its numbers become the trace's, and the
+    files of a notebook's cells their names.
+    """
 
     def __init__(
-        self, store: TraceStore, region: Region, process: int, operations: tuple[str, ...]
+        self,
+        store: TraceStore,
+        region: Region,
+        process: int,
+        operations: tuple[str, ...],
+        cells: Mapping[str, str],
     ) -> None:
         self._store = store
         self._region = region
         self._process = process
         self._operations = operations
+        self._cells = cells
         self._statement_rows = list(region.rows("statements", ("text", "note", "system")))
         self._line_rows = list(region.rows("lines", LINE))
         self._stack_rows = list(region.rows("stacks", ("outer", "line")))
@@ -79,7 +87,10 @@ class RegionRows:
         function, file, line, code_class, first_line = row
         kind = CODE_KINDS[min(code_class, len(CODE_KINDS) - 1)]
         path = self._region.text(file)
-        if kind == "user":
+        cell = self._cells.get(path)
+        if cell is not None:
+            path = cell
+        elif kind == "user":
             self.own_files.add(path)
         return self._store.id("frame", self._region.text(function), path, line, kind, first_line)
 

@@ -18,25 +18,31 @@ USER, LIBRARY, STANDARD, SELF, IGNORED = range(5)
 WORKER_STARTS = ("exec(eval(sys.stdin.readline()))", "from multiprocessing")
 """What the code of `python -c` contains if execnet (pytest-xdist) or multiprocessing wrote it."""
 
-IGNORED_PACKAGES = ("coverage",)
-"""Packages whose own use of SQLite is not the program's: coverage.py keeps its data there."""
+IGNORED_CODE = (
+    "coverage/",  # its data
+    "IPython/core/history.py",
+    "nbformat/sign.py",  # which notebooks are trusted
+)
+"""Code in packages whose own use of SQLite is not the program's."""
 
 
 def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
-    """(directory with a final separator, class) pairs for the running interpreter."""
+    """(beginning of a path, class) pairs for the running interpreter."""
     directories = [(directory, STANDARD) for directory in _standard_directories()]
     directories += [(one, USER) for one in (working_directory(), *script_directory()) if one]
     directories += [(root, USER) for root in roots]
+    ignored: list[tuple[str, int]] = []
     for parent in sys.path:
         if parent.endswith(("site-packages", "dist-packages")):
             directories += [(parent, LIBRARY)]
-            directories += [(os.path.join(parent, name), IGNORED) for name in IGNORED_PACKAGES]
+            ignored += [(os.path.join(parent, name), IGNORED) for name in IGNORED_CODE]
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     directories.append((package, SELF))
     directories += [(directory, SELF) for directory in _mapped_directories(package)]
     # A chosen root counts even where it is installed, so it comes after.
     directories += [(root, USER) for root in roots]
-    classes = {_prefix(directory): kind for directory, kind in directories}
+    classes = dict(ignored)
+    classes |= {_prefix(directory): kind for directory, kind in directories}
     return list(classes.items())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import tokenize
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 
@@ -23,9 +23,12 @@ LONGEST_LINE = 200
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Source files by their hashes: see `Profile.sources`."""
+    """Source files by their hashes: see `Profile.sources`; and a notebook's cells by their names,
+    as this process knows them: each as Python code, and as it was typed.
+    """
 
     hashes: Mapping[str, Collection[str]]
+    cells: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def loop_at(self, frame: Frame, called: str = "") -> Frame | None:
         """The innermost loop around a frame's call: see `loop_in`; None, too: the source is not
@@ -42,7 +45,8 @@ class Sources:
         """The lines around a frame's line, each with its number; None: the source is not there, or
         is another one.
         """
-        lines = self._text(frame.file).splitlines()
+        cell = self.cells.get(frame.file)
+        lines = (cell[1] if cell else self._text(frame.file)).splitlines()
         first, last = max(1, frame.line - AROUND), min(len(lines), frame.line + AROUND)
         if not frame.line:
             return None
@@ -52,6 +56,8 @@ class Sources:
 
     def _text(self, file: str) -> str:
         """Empty: it is not there, or not what was recorded."""
+        if file in self.cells:
+            return self.cells[file][0]
         hashes = self.hashes.get(file, NO_HASHES)
         text, digest = _source(file) if hashes else ("", "")
         return text if digest in hashes else ""

@@ -48,6 +48,7 @@ class Facts:
             "unmeasured": None,
             "call_cost_ns": 0.0,
             "operations": _core.operations(),
+            "cells": {},
             **deployment,
         }
         self._io: tuple[int, int] | None = None
@@ -76,10 +77,14 @@ class Facts:
         self._known |= further
         _core.set_facts(repr(self._known))
 
-    def end(self) -> None:
-        """Writes the facts at the end of the process or of its recording."""
+    def end(self, cells: Mapping[str, str]) -> None:
+        """Writes the facts at the end of the process or of its recording.
+
+        Args:
+            cells: the names of a notebook's cells, by those of their code's files.
+        """
         now = read_io(PROCESS)
-        self._known["end_unix_ns"] = time_ns()
+        self._known |= {"end_unix_ns": time_ns(), "cells": dict(cells)}
         if now and self._io:
             self._known["read_bytes"] = now[0] - self._io[0]
             self._known["written_bytes"] = now[1] - self._io[1]

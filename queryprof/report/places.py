@@ -11,6 +11,9 @@ from queryprof.model import Frame, Profile
 STANDARD = re.compile(r".*/lib/python3\.\d+t?/")
 """The folder of the standard library."""
 
+CELL = re.compile(r"In \[\d+\]")
+"""The name of a notebook's cell, in place of its file's."""
+
 
 class Places:
     """The names of frames of one or several profiles."""
@@ -56,6 +59,8 @@ class Places:
 
 def numbered(file: str, line: int) -> str:
     """file:line; of compiled code (Nuitka, Cython) the line is unknown, and of built-in code the
-    file.
+    file. A cell of a notebook is no file: In [5], line 4.
     """
+    if CELL.fullmatch(file):
+        return f"{file}, line {line or '?'}"
     return f"{file}:{line or '?'}" if file else ""

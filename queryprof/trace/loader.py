@@ -47,6 +47,7 @@ from queryprof.model import (
 from queryprof.trace.attached import names_of
 from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.collapsed import COLLAPSED, MORE_SUMS, OF_ALL, settings_of
+from queryprof.trace.shell_loops import without_shells
 from queryprof.trace.split_events import exemplars_once, locks_once, stalls_once
 from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
@@ -108,7 +109,7 @@ class _Loader:
             plans=self._all("plan", Plan),
             timeline_width_ns=self._trace.interval_ns("timeline"),
             timeline=self._all("timeline", Interval),
-            loops=tuple(self._loops()),
+            loops=tuple(without_shells(self._loops())),
             spans=tuple(self._spans()),
             slow_spans=tuple(self._slow_spans()),
             handoffs=tuple(self._handoffs()),

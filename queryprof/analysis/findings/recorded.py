@@ -52,6 +52,9 @@ MOST_OF_OWN = 1.1
 """Statements beside others in a library's calls, for each that it executes for itself: some calls
 are timed alone."""
 
+MODULE = "<module>"
+"""The function of code that is in none; some is executed by other such code of its file."""
+
 LoopFinder = Callable[[Frame, str], Frame | None]
 """The line of the loop that a frame's line is in, as a frame of the same function; None: of none,
 or the source is not there; ENDLESS: it is a worker's or a server's, which ends with the program."""
@@ -351,7 +354,7 @@ class Recorded:
                 return CallSite(loop, group.path[depth + 1 :])
         running = set()
         for depth, frame in enumerate(path):
-            if (frame.file, frame.function) in running:
+            if (frame.file, frame.function) in running and frame.function != MODULE:
                 return CallSite(frame, group.path[depth + 1 :])
             running.add((frame.file, frame.function))
         return None

@@ -6,7 +6,7 @@
 #include "runtime/allocation.h"
 #include "runtime/dictionary.h"
 
-enum { PREFIXES = 64 };
+enum { PREFIXES = 256 };
 
 typedef struct {
     char *text; /* owned */

@@ -52,14 +52,23 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def console_for(file: TextIO | None = None, width: int | None = None) -> Console:
-    """A console that writes to a file (standard output), with the terminal's colours and width."""
+def console_for(
+    file: TextIO | None = None, width: int | None = None, plain: bool = False
+) -> Console:
+    """A console that writes to a file (standard output), with the terminal's colours and width;
+    `plain`: without colours, whatever FORCE_COLOR is for the terminal.
+    """
     columns = os.environ.get("COLUMNS", "")
     if width is None and columns.isdecimal() and not LEAST_COLUMNS <= int(columns) <= MOST_COLUMNS:
         width = USUAL_COLUMNS  # 0 is what some terminals and services give for an unknown width
-    return _Console(
-        file=file, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False
-    )
+    options: dict[str, Any] = {"highlight": False, "soft_wrap": False, "emoji": False}
+    if plain:
+        options |= {"color_system": None, "force_jupyter": False, "force_terminal": False}
+    console = _Console(file=file, width=width, markup=False, **options)
+    if console.is_jupyter:  # it shows what is printed as a terminal does
+        options |= {"force_jupyter": False, "force_terminal": file is None}
+        console = _Console(file=file, width=console.width, markup=False, **options)
+    return console
 
 
 def write(console: Console, parts: Iterable[RenderableType]) -> None:

@@ -16,7 +16,6 @@ from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.overview import Overview, complete
 from queryprof.analysis.report import Report
-from queryprof.analysis.totals import Totals
 from queryprof.analysis.units import average, count, counted, duration, percent, seconds
 from queryprof.analysis.views import DIMENSIONS, Caller, Row, View
 from queryprof.report.places import Places
@@ -28,18 +27,12 @@ from queryprof.report.terminal.loops import loop_summary
 from queryprof.report.terminal.spans import repeat_summary, spans
 from queryprof.report.terminal.sql import Sql
 from queryprof.report.terminal.threads import handoff_summary, threads
-from queryprof.report.text.cards import reasons, together
+from queryprof.report.text.cards import figures, reasons, together
 from queryprof.report.text.deployment import in_words, names_of
 from queryprof.report.text.plans import marked_steps
 
 PLAN_LINES = 8
 """The same for a plan."""
-
-NOTABLE_PART = 0.05
-"""Of a statement's time."""
-
-FEW_STEPS = 20
-"""VM steps of a statement that does nothing to speak of, like COMMIT."""
 
 WIDE = 110
 """From this width on, tables have all their columns."""
@@ -51,6 +44,7 @@ def print_report(
     width: int | None = None,
     findings: Sequence[Finding] = (),
     beyond: bool = False,
+    plain: bool = False,
 ) -> None:
     """Prints what to do, the statements that matter, and where to look for more.
 
@@ -58,8 +52,9 @@ def print_report(
         width: columns; by default the terminal's, or 80.
         findings: those that can win most first.
         beyond: also the statements after the vital few, up to the report's `top`.
+        plain: without colours, also where they are forced.
     """
-    console = console_for(file, width)
+    console = console_for(file, width, plain)
     places = Places(report.profile)
     parts: list[RenderableType] = [*_overview(report)]
     parts += what_to_do(findings, places)
@@ -202,16 +197,11 @@ def _card(
         head.append("  ").append(site)
     else:
         below = [site]
-    lines = [
-        text
-        for text in (_where_it_goes(bottleneck), _spread(totals), _work(bottleneck, notes))
-        if text
-    ]
     inside: list[RenderableType] = [
         *below,
         Sql(bottleneck.statement, width - 7),
         *(Text(text, style="yellow") for text in notes),
-        *map(Text, lines),
+        *map(Text, figures(bottleneck, notes)),
         *_plan(bottleneck),
     ]
     return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
@@ -227,46 +217,6 @@ def _site(bottleneck: Bottleneck, places: Places) -> Text:
         through = ", ".join(map(places.frame, reversed(bottleneck.site.helpers)))
         site.append(f"  (through {through})", style="dim")
     return site
-
-
-def _where_it_goes(bottleneck: Bottleneck) -> str:
-    """Where the time goes, if a notable part is not computing."""
-    if bottleneck.files is None:
-        return ""
-    split = bottleneck.files.split(bottleneck.totals.self_ns)
-    notable = [(name, share) for name, share in split if share >= NOTABLE_PART]
-    if [name for name, _ in notable] == ["computing"]:
-        return ""
-    return "  ".join(f"{name} {percent(share)}" for name, share in notable)
-
-
-def _spread(totals: Totals) -> str:
-    """How the durations of several executions differ."""
-    if totals.executions < 2 or totals.p50_ns is None:
-        return ""
-    own = f"  its own {duration(totals.self_mean_ns)}" if totals.has_calls_inside else ""
-    return (
-        f"p50 {duration(totals.p50_ns)}  p95 {duration(totals.p95_ns)}"
-        f"  p99 {duration(totals.p99_ns)}  max {duration(totals.max_ns)}{own}"
-    )
-
-
-def _work(bottleneck: Bottleneck, notes: Sequence[str]) -> str:
-    """The work of one execution, as far as it explains something: what is unknown or nothing is
-    left out.
-    """
-    totals = bottleneck.totals
-    figures = {"rows": totals.rows_each}
-    if bottleneck.mark or notes:
-        figures |= {
-            "VM steps": totals.vm_steps,
-            "full-scan steps": totals.full_scan_steps,
-            "page fetches about": totals.page_fetches,
-        }
-    if not totals.rows_each and (totals.vm_steps or 0) < FEW_STEPS:
-        return ""
-    shown = "  ".join(f"{name} {average(value)}" for name, value in figures.items() if value)
-    return f"each: {shown}" if shown else ""
 
 
 def _more(report: Report, shown: int) -> RenderableType:

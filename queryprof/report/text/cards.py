@@ -9,9 +9,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.finding import CATEGORIES, Finding
+from queryprof.analysis.overview import Overview
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import RepeatSummary
-from queryprof.analysis.units import average, count, counted, duration
+from queryprof.analysis.totals import Totals
+from queryprof.analysis.units import average, count, counted, duration, percent
+
+NOTABLE_PART = 0.05
+"""Of a statement's time."""
+
+FEW_STEPS = 20
+"""VM steps of a statement that does nothing to speak of, like COMMIT."""
 
 
 def reasons(bottleneck: Bottleneck, report: Report, findings: Sequence[Finding]) -> Iterator[str]:
@@ -48,6 +56,17 @@ def _same(bottleneck: Bottleneck, statement: str, site: CallSite) -> bool:
     return (statement, site.frame) == (bottleneck.statement, bottleneck.site.frame)
 
 
+def in_a_line(overview: Overview) -> str:
+    """How often, how many statements, and how long."""
+    if not overview.calls:
+        return "no database calls"
+    return (
+        f"{counted(overview.executions, 'execution')} of"
+        f" {counted(overview.statements, 'statement')}, {duration(overview.database_ns)} in the"
+        f" database ({percent(overview.database_share)} of {duration(overview.run_ns)})"
+    )
+
+
 def repeat_in_words(found: RepeatSummary) -> str:
     """How often a query ran in one span."""
     return (
@@ -62,3 +81,51 @@ def together(bottlenecks: Iterable[Bottleneck]) -> list[list[Bottleneck]]:
     for one in bottlenecks:
         found.setdefault(one.site.frame or one.rank, []).append(one)
     return list(found.values())
+
+
+def figures(bottleneck: Bottleneck, notes: Sequence[str]) -> list[str]:
+    """Where its time goes, how its durations differ, and its work, as far as they explain
+    something; `notes`: what its card says of it.
+    """
+    lines = (_where_it_goes(bottleneck), _spread(bottleneck.totals), _work(bottleneck, notes))
+    return [line for line in lines if line]
+
+
+def _where_it_goes(bottleneck: Bottleneck) -> str:
+    """Where the time goes, if a notable part is not computing."""
+    if bottleneck.files is None:
+        return ""
+    split = bottleneck.files.split(bottleneck.totals.self_ns)
+    notable = [(name, share) for name, share in split if share >= NOTABLE_PART]
+    if [name for name, _ in notable] == ["computing"]:
+        return ""
+    return "  ".join(f"{name} {percent(share)}" for name, share in notable)
+
+
+def _spread(totals: Totals) -> str:
+    """How the durations of several executions differ."""
+    if totals.executions < 2 or totals.p50_ns is None:
+        return ""
+    own = f"  its own {duration(totals.self_mean_ns)}" if totals.has_calls_inside else ""
+    return (
+        f"p50 {duration(totals.p50_ns)}  p95 {duration(totals.p95_ns)}"
+        f"  p99 {duration(totals.p99_ns)}  max {duration(totals.max_ns)}{own}"
+    )
+
+
+def _work(bottleneck: Bottleneck, notes: Sequence[str]) -> str:
+    """The work of one execution, as far as it explains something: what is unknown or nothing is
+    left out.
+    """
+    totals = bottleneck.totals
+    figures = {"rows": totals.rows_each}
+    if bottleneck.mark or notes:
+        figures |= {
+            "VM steps": totals.vm_steps,
+            "full-scan steps": totals.full_scan_steps,
+            "page fetches about": totals.page_fetches,
+        }
+    if not totals.rows_each and (totals.vm_steps or 0) < FEW_STEPS:
+        return ""
+    shown = "  ".join(f"{name} {average(value)}" for name, value in figures.items() if value)
+    return f"each: {shown}" if shown else ""

@@ -1,0 +1,1 @@
+"""IPython and notebooks: the magics."""

@@ -1,0 +1,239 @@
+"""The recording of one block of code, and how it is shown.
+
+Nothing that shows it is imported before it is used.
+"""
+
+from __future__ import annotations
+
+import os
+from time import time_ns
+
+from queryprof.collect.output_path import is_null, make_room
+from queryprof.core.own_imports import own_imports
+from queryprof.core.recorder import complain, muted
+from queryprof.core.settings import read_settings
+from queryprof.errors import SessionError
+from queryprof.hooks.notebook_cells import cell_texts
+from queryprof.session import session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Self, TextIO
+
+    from queryprof.analysis.findings.finding import Finding
+    from queryprof.analysis.report import Report
+    from queryprof.model import Profile
+    from queryprof.program.sources import Sources
+
+COLUMNS = 78
+"""Columns of the text form."""
+
+
+class Recording:
+    """A recording of one block of code, as `profile` returns it.
+
+    Attributes:
+        path: the trace file; None: no trace is kept.
+        compared: how it differs from earlier ones, a line each.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self.path = path
+        self._started_session = False
+        self._is_recording = False
+        self._part_before = 0  # its number
+        self._since_unix_ns = 0
+        self._profile: Profile | None = None
+        self._report: Report | None = None
+        self._findings: tuple[Finding, ...] | None = None
+        self._cells: Mapping[str, tuple[str, str]] = {}
+        self.compared: tuple[str, ...] = ()
+
+    def __enter__(self) -> Self:
+        if self._is_recording or self._profile is not None:
+            raise SessionError("a recording is used once; make another with queryprof.profile()")
+        with session.exclusive, own_imports():
+            settings = None if session.is_on else read_settings()
+            if self.path is not None:
+                self.path = None if is_null(self.path) else make_room(self.path)
+            self._started_session = session.start(settings)
+            if not self._started_session and not session.end_part():
+                raise SessionError(
+                    "what was recorded before cannot be put aside: no file can be made"
+                )
+            self._part_before = session.parts.last()
+            self._since_unix_ns = time_ns()
+            session.begin_reading_parts()
+            self._is_recording = True
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if not self._is_recording:
+            return
+        self._is_recording = False
+        with session.exclusive:
+            try:
+                self._load()
+            except SessionError as error:
+                if exc_info[0] is None:
+                    raise
+                complain(f"the recorded block is lost: {error}")  # the program's own error counts
+            finally:
+                session.end_reading_parts()
+        if self._started_session:
+            session.stop()
+
+    def _load(self) -> None:
+        own = self._started_session and session.is_on
+        if own:
+            session.settle()
+        elif session.is_on and not session.end_part():
+            raise SessionError("the recording cannot be loaded: no file can be made")
+        with muted(), own_imports():
+            self._profile = self._read(session.parts.after(self._part_before), own)
+            self._cells = cell_texts()
+
+    def _read(self, parts: list[str], own: bool) -> Profile:
+        from queryprof.collect.keep import add_all, write_trace
+        from queryprof.collect.reader import profile_of, read_profile
+        from queryprof.trace.store import TraceStore
+
+        if self.path is not None:
+            since_ns, is_block = self._since_unix_ns, not self._started_session
+            self.path = write_trace(self.path, parts, own, since_ns, is_block=is_block)
+            return read_profile(self.path)
+        store = TraceStore(":memory:")
+        try:
+            began = 0 if self._started_session else self._since_unix_ns
+            add_all(store, parts, own, since_unix_ns=began)
+            return profile_of(store.connection)
+        finally:
+            store.close()
+
+    @property
+    def profile(self) -> Profile:
+        """The profile of the block. Raises SessionError before it has ended."""
+        if self._profile is None:
+            raise SessionError("the recorded block has not ended yet")
+        return self._profile
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What to change, that which can win most first. SQLite's planner is asked for indexes, in
+        a process of its own.
+
+        Raises:
+            SessionError: the block has not ended.
+        """
+        if self._findings is None:
+            with own_imports(), muted():  # it reads the schema of the program's databases
+                from queryprof.findings import findings_of
+
+                report = self._whole()
+                self._findings = findings_of(report, sources=self._sources())
+        return self._findings
+
+    def report(self, file: TextIO | None = None, top: int = 10) -> None:
+        """Prints the ranked report to `file` (standard output)."""
+        with own_imports():
+            from queryprof.analysis.report import Report
+            from queryprof.findings import findings_of
+            from queryprof.report.terminal.report import print_report
+
+            report = Report(self.profile, top=top)
+            with muted():
+                findings = findings_of(report, with_planner=False, sources=self._sources())
+            print_report(report, file, findings=findings)
+
+    def html(self, path: str | os.PathLike[str], *, force: bool = False) -> str:
+        """Writes the report as a page, one file that needs nothing else, and returns its path.
+
+        Args:
+            force: a file that is there is replaced, whatever it is; else only such a page.
+
+        Raises:
+            QueryprofError: it cannot be written there.
+            SessionError: the block has not ended.
+        """
+        with own_imports():
+            from queryprof.output_file import Ways, write_output
+            from queryprof.report.html.html_report import MARK, html_page
+            from queryprof.report.html.page_data import page_data
+
+            whole, target = self._whole(), os.path.abspath(path)
+            data = page_data(whole, self.findings, self._sources().lines_around)
+            page = html_page(data, f"queryprof: {os.path.basename(target)}")
+            write_output(target, page.encode(), MARK.encode(), force, Ways("force=True"))
+        return target
+
+    def dataframe(self) -> Any:
+        """The statements by call site as a pandas.DataFrame, the most expensive first: times in ns,
+        shares from 0 to 1, a missing value where a figure is unknown.
+
+        Raises:
+            ImportError: pandas is not installed.
+            SessionError: the block has not ended.
+        """
+        from queryprof.report.dataframe import dataframe_of
+
+        return dataframe_of(self._whole())
+
+    def change_since(self, before: Recording) -> str:
+        """What changed since an earlier recording in one line: executions, rows, VM steps, time.
+
+        Raises:
+            SessionError: one of the blocks has not ended.
+        """
+        with own_imports():
+            from queryprof.analysis.comparison import compare
+            from queryprof.report.text.comparison import whole_in_a_line
+
+            return whole_in_a_line(compare([before.profile], [self.profile]))
+
+    def __repr__(self) -> str:
+        if self._profile is None:
+            return "<queryprof.Recording: not ended>"
+        with own_imports():
+            from queryprof.report.text.cards import in_a_line
+
+            return f"<queryprof.Recording: {in_a_line(self._whole().overview)}>"
+
+    def __str__(self) -> str:
+        if self._profile is None:
+            return repr(self)
+        from io import StringIO
+
+        with own_imports():
+            from queryprof.report.terminal.report import print_report
+
+            text = StringIO()
+            print_report(self._whole(), text, COLUMNS, self.findings, plain=True)
+        return "\n".join([*self.compared, text.getvalue()])
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # IPython's protocol
+        printer.text(repr(self) if cycle else str(self))
+
+    def _repr_html_(self) -> str:
+        """The cards of a notebook; text, without a script."""
+        with own_imports():
+            from queryprof.report.html.cards import cards
+
+            if self._profile is None:
+                return cards(None)
+            lines = self._sources().lines_around
+            return cards(self._whole(), self.findings, lines, self.compared)
+
+    def _whole(self) -> Report:
+        """Everything that was recorded. Raises SessionError."""
+        if self._report is None:
+            with own_imports():
+                from queryprof.analysis.report import Report
+
+                self._report = Report(self.profile)
+        return self._report
+
+    def _sources(self) -> Sources:
+        from queryprof.program.sources import Sources
+
+        return Sources(self.profile.sources, self._cells)

@@ -1,0 +1,223 @@
+"""A report as cards below a notebook's cell: text in HTML, without a script, a link or a file.
+
+Notebooks show it with their own font and colours, light or dark; where one takes the styles away
+(GitHub, a notebook that is not trusted), headings, lists and text are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from xml.etree.ElementTree import Element, tostring
+
+from queryprof.analysis.bottlenecks import Bottleneck
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.groups import unknown_causes
+from queryprof.analysis.overview import complete
+from queryprof.analysis.report import Report
+from queryprof.analysis.units import count, counted, duration, percent
+from queryprof.model import Frame
+from queryprof.report.findings.text import (
+    change_at,
+    details,
+    gain,
+    nothing_found,
+    title,
+)
+from queryprof.report.findings.text import together as in_all
+from queryprof.report.inert import visible
+from queryprof.report.places import Places
+from queryprof.report.text.cards import figures, in_a_line, reasons
+from queryprof.report.text.loops import verdict
+from queryprof.report.text.plans import marked_steps
+
+SourceLines = Callable[[Frame], Sequence[tuple[int, str]] | None]
+
+FINDINGS, BOTTLENECKS, STALLS = 3, 5, 3
+PLAN_LINES = 12
+LONGEST_STATEMENT = 2_000
+"""Characters."""
+
+NOT_ENDED = "The recorded block has not ended yet."
+
+
+def cards(
+    report: Report | None,
+    findings: Sequence[Finding] = (),
+    source: SourceLines | None = None,
+    compared: Sequence[str] = (),
+) -> str:
+    """What to do, the vital few with their plans, and what is not known.
+
+    Args:
+        report: None: of a block that has not ended.
+        source: looks up the lines around a frame's; None: no source is shown.
+        compared: how it differs from earlier recordings, a line each.
+    """
+    page = _Cards(report, findings, source) if report else None
+    parts = page.parts(compared) if page else [_tag("p", NOT_ENDED)]
+    return tostring(_tag("div", _style(), *parts, cls="queryprof"), "unicode", method="html")
+
+
+def _tag(name: str, *inside: Element | str, cls: str = "") -> Element:
+    """An element; strings in it are text, with control characters visible."""
+    made = Element(name, {"class": cls} if cls else {})
+    last: Element | None = None
+    for one in inside:
+        if isinstance(one, Element):
+            made.append(one)
+            last = one
+        elif last is None:
+            made.text = (made.text or "") + visible(one)
+        else:
+            last.tail = (last.tail or "") + visible(one)
+    return made
+
+
+@cache
+def _styles() -> str:
+    return files("queryprof.report.html").joinpath("page").joinpath("cards.css").read_text("utf-8")
+
+
+def _style() -> Element:
+    style = Element("style")
+    style.text = _styles()
+    return style
+
+
+def _code(lines: Iterable[tuple[str, bool]]) -> Element:
+    """Lines of fixed width, some of them marked."""
+    made = Element("pre")
+    for text, is_marked in lines:
+        line = _tag("b" if is_marked else "span", text)
+        line.tail = "\n"
+        made.append(line)
+    return made
+
+
+class _Cards:
+    def __init__(
+        self, report: Report, findings: Sequence[Finding], source: SourceLines | None
+    ) -> None:
+        self._report, self._findings, self._source = report, findings, source
+        self._places = Places(report.profile)
+
+    def parts(self, compared: Sequence[str]) -> list[Element]:
+        report, overview = self._report, self._report.overview
+        found = [_tag("p", _tag("b", in_a_line(overview)))]
+        found += [_tag("p", line, cls="compared") for line in compared]
+        found += [_tag("p", f"! {caution}", cls="caution") for caution in overview.cautions]
+        if overview.calls:
+            found += self._what_to_do()
+            found += self._vital_few()
+        found += self._stalls()
+        found += self._errors()
+        if not overview.cautions:
+            found.append(_tag("p", complete(report.overview.processes), cls="dim"))
+        return found
+
+    def _what_to_do(self) -> list[Element]:
+        unknown = tuple(unknown_causes(self._report))
+        doubts = [_tag("p", f"! {one}", cls="caution") for one in unknown]
+        if not self._findings:
+            return [_tag("p", nothing_found(unknown)), *doubts]
+        more = len(self._findings) - FINDINGS
+        left = f" ({counted(more, 'more finding')}: .findings)" if more > 0 else ""
+        found = [_tag("h4", f"What to do{left}")]
+        if line := in_all(self._findings):
+            found.append(_tag("p", f"{line}."))
+        return [*found, *map(self._finding, self._findings[:FINDINGS]), *doubts]
+
+    def _finding(self, finding: Finding) -> Element:
+        words = title(finding)
+        lines: list[Element] = [
+            _tag(
+                "div",
+                _tag("b", words[:1].upper() + words[1:]),
+                " ",
+                _tag("span", str(finding.severity), cls=f"severity {finding.severity}"),
+                f" {gain(finding)}",
+            ),
+            _tag("div", change_at(finding, self._places)),
+            *self._source_of(finding.site.frame),
+        ]
+        for kind, text in details(finding):
+            if kind == "code":
+                lines.append(_code((line, False) for line in text.splitlines()))
+            else:
+                lines.append(_tag("div", text, cls=kind))
+        return _tag("div", *lines, cls="card")
+
+    def _source_of(self, frame: Frame | None) -> list[Element]:
+        """The line itself, if its source is known."""
+        around = self._source(frame) if self._source and frame else None
+        return [
+            _code([(f"{number}  {text.strip()}", False)])
+            for number, text in around or ()
+            if frame and number == frame.line
+        ]
+
+    def _vital_few(self) -> list[Element]:
+        ranking = self._report.ranking
+        shown = ranking.bottlenecks[: min(ranking.vital, BOTTLENECKS)]
+        heading = (
+            f"The vital few: {ranking.vital} of {ranking.count} statements and call sites make up"
+            f" {percent(ranking.vital_share)} of the database time"
+        )
+        found = [_tag("h4", heading), *map(self._bottleneck, shown)]
+        if ranking.count > len(shown):
+            left = f"{ranking.count - len(shown)} more: .dataframe(), .report(), .html(path)"
+            found.append(_tag("p", left, cls="dim"))
+        return found
+
+    def _bottleneck(self, one: Bottleneck) -> Element:
+        totals = one.totals
+        notes = [f"! {reason}" for reason in reasons(one, self._report, self._findings)]
+        if one.statement in self._report.notes:
+            notes.insert(0, self._report.notes[one.statement])
+        failed = f", {counted(totals.errors, 'error')}" if totals.errors else ""
+        caller = "".join(f" <- {self._places.frame(frame)}" for frame, _ in one.callers[:1])
+        text = one.statement[:LONGEST_STATEMENT]
+        cut = " ..." if len(one.statement) > LONGEST_STATEMENT else ""
+        return _tag(
+            "div",
+            _tag(
+                "div",
+                _tag("b", f"{one.rank}. {percent(one.share)}"),
+                f" {duration(totals.self_ns)}: {count(totals.executions)} x"
+                f" {duration(totals.mean_ns)}{failed}",
+            ),
+            _tag("div", self._places.site(one.site) + caller),
+            *self._source_of(one.site.frame),
+            _code([(text + cut, False)]),
+            *(_tag("div", note, cls="caution") for note in notes),
+            *(_tag("div", line, cls="figures") for line in figures(one, notes)),
+            *self._plan(one),
+            cls="card",
+        )
+
+    def _plan(self, one: Bottleneck) -> list[Element]:
+        steps = list(marked_steps(one.plans, one.mark))
+        lines = [(f"{step}  ! {sign}" if sign else step, bool(sign)) for step, sign in steps]
+        more = len(lines) - PLAN_LINES
+        if more > 0:
+            lines = [*lines[:PLAN_LINES], (f"... ({more} more lines)", False)]
+        return [_tag("div", "plan", cls="dim"), _code(lines)] if lines else []
+
+    def _stalls(self) -> list[Element]:
+        stalls = [stall for loop in self._report.loops for stall in loop.stalls]
+        if not stalls:
+            return []
+        stalls.sort(key=lambda one: -one.stall.total_ns)
+        found = [_tag("h4", f"The event loop stalled ({counted(len(stalls), 'place')})")]
+        return found + [_tag("p", verdict(one, self._places)) for one in stalls[:STALLS]]
+
+    def _errors(self) -> list[Element]:
+        errors = self._report.errors
+        if not errors:
+            return []
+        return [_tag("h4", "Errors")] + [
+            _tag("p", f"{count(one.count)} x {one.exception}: {self._places.site(one.site)}")
+            for one in errors[:BOTTLENECKS]
+        ]
