@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         unload_ipython_extension as unload_ipython_extension,
     )
     from queryprof.recording import Recording
+    from queryprof.testing.at_most import at_most
+    from queryprof.testing.case import TestCase
     from queryprof.version import __version__
 
 __all__ = [
@@ -44,9 +46,11 @@ __all__ = [
     "Recording",
     "SessionError",
     "SettingsError",
+    "TestCase",
     "TraceError",
     "WsgiMiddleware",
     "__version__",
+    "at_most",
     "install",
     "instrument",
     "is_installed",
@@ -77,6 +81,8 @@ _HOMES = {
         "TraceError",
     ),
     "queryprof.notebook.extension": ("load_ipython_extension", "unload_ipython_extension"),
+    "queryprof.testing.at_most": ("at_most",),
+    "queryprof.testing.case": ("TestCase",),
     "queryprof.version": ("__version__",),
 }
 

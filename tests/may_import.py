@@ -134,6 +134,18 @@ MAY_IMPORT = {
     },
     # The findings, with what is looked up for them.
     "queryprof.findings": {"queryprof.analysis", "queryprof.program", "queryprof.proof.planner"},
+    # What tests of any runner share.
+    "queryprof.testing": {
+        "queryprof.analysis",
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.given_file",
+        "queryprof.model",
+        "queryprof.region",
+        "queryprof.report",
+        "queryprof.session",
+        "queryprof.sql",
+    },
     # The test runner's own command line, as it were: it records, compares and reports.
     "queryprof.pytest_plugin": {
         "queryprof.analysis",
@@ -143,7 +155,7 @@ MAY_IMPORT = {
         "queryprof.model",
         "queryprof.region",
         "queryprof.report",
-        "queryprof.session",
+        "queryprof.testing",
     },
     # The one place that joins attach, record and keep, and the public functions above it:
     "queryprof.session": {

@@ -69,6 +69,7 @@ def figures_of(
     plans: Iterable[Plan] = (),
     with_sites: bool = True,
     test_thread: str = "",
+    script: str = "",
 ) -> dict[str, Figures]:
     """The figures of the statements that one test executed, with their plans.
 
@@ -76,14 +77,16 @@ def figures_of(
         with_sites: whether to include the call sites, which take longest to find.
         test_thread: the thread that ran the test. Its statements without any frame of the
             program's own code are left out: a framework ran them, to prepare or clean up.
+        script: the file of a command that runs the tests: its frames are around all of them, and
+            count as a framework's there.
     """
     met = plans_by_statement(plans)
-    everything = [
-        a
-        for a in aggregates
-        if not a.statement.startswith("(")
-        and not (a.thread.name == test_thread and a.path and a.path[0].kind != "user")
-    ]
+
+    def is_frameworks(one: Aggregate) -> bool:
+        first = one.path[0] if one.thread.name == test_thread and one.path else None
+        return first is not None and (first.kind != "user" or first.file == script)
+
+    everything = [a for a in aggregates if not a.statement.startswith("(") and not is_frameworks(a)]
     helpers = find_helpers(everything) if with_sites else frozenset()
     found = {}
     for statement, group in sorted(group_by(everything, lambda a: a.statement).items()):

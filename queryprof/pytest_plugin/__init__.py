@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 NAME = "queryprof-recorder"
 MARKER = (
-    "queryprof(max_queries, max_repeats, no_full_scans, max_stall_ms, max_lock_wait_ms,"
-    " max_transaction_ms, baseline): what the test may do with the database: executions, executions"
-    " of one statement from one line, scans of large tables; how long an event loop may stall, a"
-    " lock be waited for or held; whether it is held to the baseline"
+    "queryprof(max_queries, max_repeats, max_rows, max_vm_steps, plans, no_full_scans,"
+    " max_stall_ms, max_lock_wait_ms, max_transaction_ms, baseline): what the test may do with the"
+    " database: executions, executions of one statement from one line, rows, SQLite's steps, scans"
+    " and sorts; how long an event loop may stall, a lock be waited for or held; whether it is held"
+    " to the baseline"
 )
 
 

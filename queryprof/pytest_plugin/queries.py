@@ -5,27 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
-from queryprof.analysis.baseline_figures import TestFigures, add_figures, count_queries
-from queryprof.report.text.failures import budget_message
+from queryprof.analysis.baseline_figures import TestFigures, add_figures
+from queryprof.testing.calls import Calls
+from queryprof.testing.limits import exceeded, limits_of
 
 
 class Queries:
     """The fixture's value.
 
     Args:
-        figures_by_part: returns those of the running test so far; each call ends a part.
+        calls_so_far: returns those of the running test; each call ends a part.
     """
 
-    def __init__(self, figures_by_part: Callable[[], list[TestFigures]]) -> None:
-        self._figures_by_part = figures_by_part
+    def __init__(self, calls_so_far: Callable[[], Calls]) -> None:
+        self._calls_so_far = calls_so_far
 
     @property
     def queries(self) -> TestFigures:
         """Statement -> figures (executions, rows, vm_steps, full_scan_steps, sites)."""
-        return add_figures(self._figures_by_part())
+        return add_figures(self._calls_so_far().figures_by_part())
 
     def count(self, pattern: str = "") -> int:
         """Executions of the statements in which the regular expression is found."""
@@ -33,12 +35,12 @@ class Queries:
         return sum(f.executions for s, f in self.queries.items() if found.search(s))
 
     @contextmanager
-    def at_most(self, executions: int) -> Iterator[None]:
-        """Fails when the block has more than this number of executions."""
+    def at_most(self, queries: int | None = None, **limits: Any) -> Iterator[None]:
+        """Fails the test when the block exceeds limits: those of queryprof.at_most."""
         __tracebackhide__ = True
-        before = self._figures_by_part()
+        allowed = limits_of({"queries": queries, **limits})
+        before = self._calls_so_far().count_of_parts
         yield
-        inside = add_figures(self._figures_by_part()[len(before) :])
-        if count_queries(inside) > executions:
-            reason = f"{count_queries(inside)} queries, at most {executions} are allowed"
-            pytest.fail(budget_message([(reason, inside)]), pytrace=False)
+        message = exceeded(allowed, self._calls_so_far().since(before))
+        if message:
+            pytest.fail(message, pytrace=False)

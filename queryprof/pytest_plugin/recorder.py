@@ -13,35 +13,32 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from queryprof.analysis.baseline_rules import IGNORED, REPEATS, SCANNED_ROWS, Rules
-from queryprof.analysis.units import counted
-from queryprof.core import _core
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
-from queryprof.pytest_plugin.summary import write_causes, write_line, write_most, write_signs
-from queryprof.region.changes import Changes, Part
-from queryprof.session import session
+from queryprof.region.changes import Part
+from queryprof.report.inert import visible
+from queryprof.testing.calls import Calls
+from queryprof.testing.meter import Block, meter
+from queryprof.testing.records import record_of
+from queryprof.testing.summary import (
+    NOTHING_SEEN,
+    baseline_lines,
+    most_lines,
+    sign_lines,
+    why_lines,
+)
 
 if TYPE_CHECKING:
-    from queryprof.analysis.baseline_figures import TestFigures
-    from queryprof.pytest_plugin.gate import Gate, TestRecord
+    from queryprof.pytest_plugin.gate import Gate
     from queryprof.pytest_plugin.queries import Queries
+    from queryprof.testing.suite_baseline import TestRecord
 
 GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
+SAVE = "pytest --queryprof-save"
+"""The command that saves the baseline."""
+
 COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """The exit codes of a run that was not interrupted."""
-
-SILENT: TestRecord = {
-    "executions": 0,
-    "database_ns": 0,
-    "is_new": False,  # not in the baseline
-    "is_better": False,  # than the baseline, and nowhere worse
-    "statements": {},
-    "causes": (),
-    "repeated": (),
-    "stalls": (),
-    "scans": (),
-}
-"""The report of a phase of a test without queries; it has all the keys."""
 
 
 def rules_of(config: pytest.Config) -> Rules:
@@ -93,10 +90,7 @@ class TestRecorder:
         self._known_gate: Gate | None = None
         if self._saves or self._checks:
             self._gate()  # which raises now if it cannot read the baseline
-        self._changes: Changes | None = None
-        self._started_session = False
-        self._parts: list[Part] = []  # of the running phase
-        self._is_call = False
+        self._block: Block | None = None  # of the running phase
         self._report: TestRecord | None = None  # of the phase that has ended
         self._deselected: set[str] = set()
         # What reports brought, by test:
@@ -117,46 +111,37 @@ class TestRecorder:
 
     # -- recording -------------------------------------------------------------------------
 
-    def _record(self) -> Changes:
-        if self._changes is None or not session.is_on:
-            if self._changes is not None:  # a test has ended the recording, whose names are gone
-                self._parts = []
-                self._gate().begin_again()
+    def _phase(self) -> Block:
+        """The running phase's block, which is recorded."""
+        if self._block is None:
             settings = read_settings()
             settings.explain_locks = True
-            self._started_session = session.start(settings)
-            _core.plans_allow(1.0)  # the same plans in every run, at any cost
-            self._changes = Changes()
-        return self._changes
+            self._block = meter.open(settings=settings)
+        meter.resume()  # a test may have ended the recording
+        return self._block
 
     def _begin_phase(self, is_call: bool = False) -> None:
         """Begins a phase; queries between the last phase and this one count for this one."""
-        self._is_call = is_call
-        self._record()
-        self._parts = []
-
-    def _end_part(self) -> None:
-        self._parts.append(self._record().take(with_plans=self._is_call))
+        phase = self._phase()
+        phase.with_plans = is_call
+        phase.parts.clear()
 
     def _end_phase(self) -> TestRecord:
-        self._end_part()
-        self._report = {
-            **SILENT,
-            "executions": sum(part.executions for part in self._parts),
-            "database_ns": sum(part.database_ns for part in self._parts),
-        }
+        self._report = record_of(self._calls_so_far())
         return self._report
+
+    def _calls_so_far(self) -> Calls:
+        """What the running phase has executed so far; this ends a part of it."""
+        phase = self._phase()
+        meter.border()
+        return Calls(list(phase.parts), meter.descriptions, self._rules)
 
     def queries(self) -> Queries:
         """The fixture's value."""
         from queryprof.pytest_plugin.queries import Queries
 
-        self._record()
-        return Queries(self._figures_by_part)
-
-    def _figures_by_part(self) -> list[TestFigures]:
-        self._end_part()
-        return self._gate().calls(self._parts).figures_by_part()
+        self._phase()
+        return Queries(self._calls_so_far)
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtest_setup(self) -> Generator[None, Any, None]:
@@ -169,10 +154,11 @@ class TestRecorder:
         self._begin_phase(is_call=True)
         outcome = yield
         report = self._end_phase()
+        calls = Calls(list(self._phase().parts), meter.descriptions, self._rules)
         is_held = self._saves or self._checks or item.get_closest_marker("queryprof") is not None
-        if is_held or is_suspicious(self._parts):
+        if is_held or is_suspicious(calls.parts):
             has_passed = outcome.excinfo is None
-            message = self._gate().check(item, self._parts, report, has_passed)
+            message = self._gate().check(item, calls, report, has_passed)
             if message:
                 outcome.force_exception(pytest.fail.Exception(message, pytrace=False))
 
@@ -190,11 +176,9 @@ class TestRecorder:
             self._report = None
 
     def pytest_unconfigure(self) -> None:
-        if self._changes is not None:
-            self._changes.close()
-            self._changes = None
-            if self._started_session:
-                session.stop()
+        if self._block is not None:
+            meter.close(self._block)
+            self._block = None
 
     # -- summing up ------------------------------------------------------------------------
 
@@ -226,12 +210,12 @@ class TestRecorder:
             try:
                 if not passed:
                     raise QueryprofError("the baseline is not saved: no test has passed")
-                gate.save(passed, self._deselected | self._failed, ran_in)
+                gate.baseline.save(passed, self._deselected | self._failed, ran_in)
                 if self._verifies and session.exitstatus in COMPLETE:
                     self._verify(session, passed)
             except QueryprofError as error:
                 self._not_saved = str(error)
-        is_wrong = self._not_saved or gate.has_seen_nothing(self._calls)
+        is_wrong = self._not_saved or gate.baseline.has_seen_nothing(self._calls)
         if is_wrong and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -250,12 +234,12 @@ class TestRecorder:
             return
         out = terminalreporter
         out.section("queryprof")
-        if not self._calls or not any(f["executions"] for f in self._calls.values()):
-            write_line(out, "No test called a database.")
-        else:
-            write_most(out, self._calls, self._fixtures)
-        write_signs(out, self._calls)
-        write_causes(out, self._calls)
+        for line in (
+            *most_lines(self._calls, self._fixtures),
+            *sign_lines(self._calls),
+            *why_lines(self._calls, SAVE),
+        ):
+            write_line(out, line)
         self._write_baseline(out)
 
     def _write_baseline(self, out: pytest.TerminalReporter) -> None:
@@ -265,33 +249,15 @@ class TestRecorder:
             write_line(out, f"baseline saved to {self._path}")
         for line in self._verification:
             write_line(out, line)
-        if self._checks and self._gate().has_seen_nothing(self._calls):
-            write_line(
-                out,
-                "nothing was measured, though the baseline has queries: this check checked nothing",
-                red=True,
-            )
-        worse = sum(bool(found["causes"]) for found in self._calls.values())
-        if self._checks and (number := self._gate().compared(self._calls)):
-            does = "does" if worse == 1 else "do"
-            write_line(
-                out,
-                f"{counted(number, 'test')} compared with the baseline: {worse or 'none'} {does}"
-                " more",
-            )
-        if worse and (line := self._gate().other_versions()):
+        if not self._checks:
+            return
+        baseline = self._gate().baseline
+        if baseline.has_seen_nothing(self._calls):
+            write_line(out, NOTHING_SEEN, red=True)
+        for line in baseline_lines(baseline, self._calls, SAVE):
             write_line(out, line)
-        better = sum(found["is_better"] for found in self._calls.values())
-        new = sum(found["is_new"] for found in self._calls.values())
-        if better:
-            write_line(
-                out,
-                f"{counted(better, 'test')} with less than in the baseline; accept that with:"
-                " pytest --queryprof-save",
-            )
-        if new:
-            write_line(
-                out,
-                f"{counted(new, 'test')} not in the baseline; add them with: pytest"
-                " --queryprof-save",
-            )
+
+
+def write_line(out: pytest.TerminalReporter, line: str, **markup: bool) -> None:
+    """Writes one line of the summary, with control characters of names escaped."""
+    out.write_line(visible(line), **markup)

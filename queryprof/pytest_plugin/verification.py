@@ -20,8 +20,8 @@ from queryprof.analysis.baseline_figures import figures_from
 from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.units import counted
 from queryprof.errors import BaselineError, QueryprofError
-from queryprof.pytest_plugin.baseline_file import Tests, read_baseline
 from queryprof.report.text.causes import cut, tests_in_words
+from queryprof.testing.baseline_file import Tests, read_baseline
 
 SHOWN = 20
 """Unstable statements in the summary."""

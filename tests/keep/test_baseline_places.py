@@ -10,7 +10,7 @@ import pytest
 from keep.test_places import make_fifo, make_null, make_socket
 
 from queryprof.errors import BaselineError
-from queryprof.pytest_plugin.baseline_file import Baseline, read_baseline, write_baseline
+from queryprof.testing.baseline_file import Baseline, read_baseline, write_baseline
 
 pytestmark = pytest.mark.once
 

@@ -83,7 +83,7 @@ def test_the_call_site_whose_executions_rose_is_named_first() -> None:
 
 def test_what_was_counted_without_a_call_names_no_place() -> None:
     """SQLite's figures of executions that ended after what recorded them had been written."""
-    late = aggregate("SELECT 1", path=(), ns=0, count=0)
+    late = aggregate("SELECT 1", path=(), ns=0)._replace(count=0)
     (change,) = compare([profile_of(late)], [profile_of(late)]).statements
     assert change.sites == ()
 

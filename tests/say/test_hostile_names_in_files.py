@@ -22,12 +22,17 @@ from queryprof.model import (
     Frame,
     Step,
 )
-from queryprof.pytest_plugin.baseline_file import Baseline, read_baseline, write_baseline
 from queryprof.report import inert
 from queryprof.report.comparison.github import comparison_github
 from queryprof.report.comparison.junit import comparison_junit
 from queryprof.report.places import Places
-from queryprof.report.text.failures import budget_message, regression_message, stall_message
+from queryprof.report.text.failures import (
+    Excess,
+    budget_message,
+    regression_message,
+    stall_message,
+)
+from queryprof.testing.baseline_file import Baseline, read_baseline, write_baseline
 
 pytestmark = pytest.mark.once
 
@@ -78,12 +83,12 @@ def test_failures_of_tests_are_lines_of_their_own(name: str) -> None:
     step = Step(frame, Distribution(1, 10, 10), 9, 0, (cause,))
     messages = [
         regression_message([Deviation(name, before, figures, (name,))]),
-        budget_message([(name, {name: figures})]),
+        budget_message([Excess(name, {name: figures})]),
         stall_message("max_stall_ms=1", [step]),
     ]
     plain = [
         regression_message([Deviation("SELECT", before, figures, ("x",))]),
-        budget_message([("x", {"SELECT": figures})]),
+        budget_message([Excess("x", {"SELECT": figures}, "plans")]),
         stall_message("max_stall_ms=1", [step]),
     ]
     for message, other in zip(messages, plain, strict=True):

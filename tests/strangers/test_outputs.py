@@ -127,7 +127,7 @@ def test_a_flag_takes_no_program_for_its_value(
 
 def test_a_baseline_replaces_a_baseline_alone(queryprof: Run) -> None:
     from queryprof.errors import BaselineError
-    from queryprof.pytest_plugin.baseline_file import Baseline, write_baseline
+    from queryprof.testing.baseline_file import Baseline, write_baseline
 
     write_baseline("b.json", Baseline("3", {}))
     write_baseline("b.json", Baseline("3", {}))

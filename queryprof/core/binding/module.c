@@ -169,8 +169,7 @@ static PyObject *plans_allow(PyObject *Py_UNUSED(module), PyObject *share)
     if (value == -1.0 && PyErr_Occurred()) {
         return NULL;
     }
-    qp_plans_allow(value);
-    Py_RETURN_NONE;
+    return PyFloat_FromDouble(qp_plans_allow(value));
 }
 
 static PyObject *plans_requested(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))

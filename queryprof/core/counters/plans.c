@@ -56,9 +56,11 @@ void qp_plans_stop(void)
     table.known = NULL;
 }
 
-void qp_plans_allow(double share)
+double qp_plans_allow(double share)
 {
+    double before = table.share;
     table.share = share;
+    return before;
 }
 
 uint64_t qp_plans_requested(void)

@@ -63,8 +63,9 @@ bool qp_plan_request(qp_plan_question *question, PyObject *connection, uint32_t 
 void qp_plan_answer(qp_plan_question *question, PyObject *connection, uint32_t statement,
                     PyObject *argument);
 
-/* Sets the share of the program's time that requests may take; 0: no requests; 1: no bounds. */
-void qp_plans_allow(double share);
+/* Sets the share of the program's time that requests may take, and returns the one before; 0: no
+ * requests; 1: no bounds. */
+double qp_plans_allow(double share);
 
 /* Returns a new list of the rows of the plans used since the last call; NULL with an exception. */
 PyObject *qp_plans_met(void);

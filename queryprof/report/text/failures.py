@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from queryprof.analysis.baseline_deviations import Deviation
-from queryprof.analysis.baseline_figures import TestFigures
+from queryprof.analysis.baseline_figures import Figures, TestFigures
 from queryprof.analysis.units import duration, percent
 from queryprof.model import BASELINE_FIGURES, LockTime, Step
 from queryprof.report.inert import visible
 from queryprof.report.places import numbered
 from queryprof.report.text.causes import cut, file_of, site_lines
 
+UNITS = {"vm_steps": "VM steps"}
+
 SHOWN_STATEMENTS = 5
 SHOWN_SITES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """One budget that is exceeded.
+
+    Attributes:
+        figures: of the statements that it is about.
+        shown: what is shown of each, a field of Figures: rows, vm_steps or plans; "": nothing more.
+    """
+
+    reason: str
+    figures: TestFigures
+    shown: str = ""
 
 
 # The first line is what pytest shows beside the test's name at the end of a run.
@@ -33,9 +50,11 @@ def regression_message(found: Sequence[Deviation]) -> str:
     return _text(lines)
 
 
-def budget_message(exceeded: Sequence[tuple[str, TestFigures]]) -> str:
-    """Why a budget is exceeded, with the queries that exceed it."""
-    parts = [[f"over budget: {reason}:", *_query_lines(figures)] for reason, figures in exceeded]
+def budget_message(exceeded: Iterable[Excess]) -> str:
+    """Why budgets are exceeded, with the queries that exceed them."""
+    parts = [
+        [f"over budget: {one.reason}:", *_query_lines(one.figures, one.shown)] for one in exceeded
+    ]
     return _text(*parts)
 
 
@@ -84,11 +103,24 @@ def _text(*parts: Iterable[str]) -> str:
     return "\n\n".join("\n".join(visible(line) for line in part) for part in parts)
 
 
-def _query_lines(figures: TestFigures) -> list[str]:
-    """The queries, most executions first, each with the lines that ran it."""
+def _query_lines(figures: TestFigures, shown: str = "") -> list[str]:
+    """The queries, most executions (or of the figure that is shown) first, each with the lines that
+    ran it.
+    """
+
+    def most(one: Figures) -> int:
+        value = getattr(one, shown, None) if shown else None
+        return value if isinstance(value, int) else one.executions
+
     lines = []
-    for statement, one in sorted(figures.items(), key=lambda item: -item[1].executions):
+    for statement, one in sorted(figures.items(), key=lambda item: -most(item[1])):
         lines.append(f"  {one.executions:>5} x {cut(statement)}")
+        if shown == "plans":
+            lines += [f"          plan  {step}" for plan in one.plans for step in plan]
+        elif shown and getattr(one, shown) is not None:
+            lines.append(
+                f"          {getattr(one, shown):,} {shown.replace('vm_steps', 'VM steps')}"
+            )
         for site in one.sites[:SHOWN_SITES]:
             lines += [f"          {line}" for line in site_lines(site)]
     return lines

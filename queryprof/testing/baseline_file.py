@@ -54,7 +54,7 @@ def read_baseline(path: str) -> Baseline:
             text = file.read()
     except FileNotFoundError as error:
         raise BaselineError(
-            f"{path}: there is no baseline yet; make one with pytest --queryprof-save"
+            f"{path}: there is no baseline yet; make one with --queryprof-save"
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise BaselineError(f"{path}: cannot be read: {error}") from error
@@ -62,7 +62,7 @@ def read_baseline(path: str) -> Baseline:
         if line.startswith(("<<<<<<<", "=======", ">>>>>>>")):
             raise BaselineError(
                 f"{path}:{number}: has the marks of a merge conflict; take either side, and run"
-                " pytest --queryprof-save"
+                " the tests with --queryprof-save"
             )
     try:
         document = json.loads(text)
@@ -70,11 +70,11 @@ def read_baseline(path: str) -> Baseline:
     except json.JSONDecodeError as error:
         raise BaselineError(
             f"{path}:{error.lineno}: is no JSON ({error.msg}); restore it, or write it again with"
-            " pytest --queryprof-save"
+            " the tests with --queryprof-save"
         ) from error
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise BaselineError(
-            f"{path}: is no baseline of queryprof; make one with pytest --queryprof-save"
+            f"{path}: is no baseline of queryprof; make one with --queryprof-save"
         ) from error
 
 
@@ -83,7 +83,7 @@ def _checked(path: str, document: Any) -> Baseline:
     if version != FORMAT_VERSION:
         raise BaselineError(
             f"{path}: has format {version}, and this queryprof reads {FORMAT_VERSION};"
-            " use the queryprof that wrote it, or write it again with pytest --queryprof-save"
+            " use the queryprof that wrote it, or write it again with --queryprof-save"
         )
     for statements in document["tests"].values():
         for figures in statements.values():

@@ -1,0 +1,1 @@
+"""What tests of any runner share: how a block is measured, its limits, and the baseline."""

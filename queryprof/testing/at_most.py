@@ -1,0 +1,90 @@
+"""`with queryprof.at_most(queries=5)`: a block of any test or program, held to limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queryprof.analysis.baseline_rules import Rules
+from queryprof.testing.calls import Calls
+from queryprof.testing.limits import Limits, exceeded
+from queryprof.testing.meter import Block, meter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
+ENDED = "the limits cannot be checked: the recording ended inside the block (queryprof.uninstall)"
+
+
+class at_most:
+    """Holds a block to limits: raises AssertionError that shows what exceeds them, with the
+    statements and their lines, when the block ends without an exception of its own.
+
+        with queryprof.at_most(queries=5, vm_steps=20_000, plans="no full scan of app_order"):
+            ...
+
+    What all threads of the process execute meanwhile counts, but for SAVEPOINT, RELEASE,
+    ROLLBACK TO and BEGIN, which frameworks add. Where nothing is recorded, it is for the block.
+
+    Args:
+        queries: executions of statements.
+        repeats: executions of one statement from one line.
+        rows: that all statements return.
+        vm_steps: that they take: SQLite's count of its work, the same on every machine.
+        plans: what no plan may have: "no full scan", "no full scan of TABLE", "no sort", "no
+            automatic index"; several are a list. A table that no statement is about fails, too.
+        lock_wait_ms: how long one call may wait for a lock of a database file.
+        transaction_ms: how long the write lock of a file may be held.
+        stall_ms: how long an event loop may be blocked.
+
+    Raises:
+        TypeError, ValueError: a limit has a value that is none.
+        AssertionError: a limit is exceeded, or cannot be checked, because what it is about is not
+            known (the VM steps or plans of a driver of another database).
+        SessionError: this process cannot be recorded.
+    """
+
+    def __init__(
+        self,
+        queries: int | None = None,
+        *,
+        repeats: int | None = None,
+        rows: int | None = None,
+        vm_steps: int | None = None,
+        plans: str | Iterable[str] | None = None,
+        lock_wait_ms: float | None = None,
+        transaction_ms: float | None = None,
+        stall_ms: float | None = None,
+    ) -> None:
+        self._limits = Limits(
+            queries=queries,
+            repeats=repeats,
+            rows=rows,
+            vm_steps=vm_steps,
+            plans=plans if plans is None or isinstance(plans, str) else tuple(plans),
+            lock_wait_ms=lock_wait_ms,
+            transaction_ms=transaction_ms,
+            stall_ms=stall_ms,
+        )
+        self._blocks: list[Block] = []
+
+    def __enter__(self) -> Self:
+        self._blocks.append(meter.open(with_plans=self._limits.is_of_plans))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        __tracebackhide__ = True
+        block = self._blocks.pop()
+        try:
+            message = self._judge(block) if kind is None and block.is_of_this_process else ""
+        finally:
+            meter.close(block)
+        if message:
+            raise AssertionError(message)
+
+    def _judge(self, block: Block) -> str:
+        meter.border()
+        if not block.is_whole:
+            return ENDED
+        calls = Calls(block.parts, meter.descriptions, Rules(), test_thread="")
+        return exceeded(self._limits, calls)

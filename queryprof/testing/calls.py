@@ -1,0 +1,62 @@
+"""What a block executed, part by part; described when it is needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from threading import current_thread
+
+from queryprof.analysis.baseline_figures import Figures, TestFigures, figures_of
+from queryprof.analysis.baseline_rules import Rules
+from queryprof.model import LockTime, Step
+from queryprof.region.changes import Part
+from queryprof.region.descriptions import Descriptions
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What was executed in some parts.
+
+    Attributes:
+        script: the file of a command that runs the tests (manage.py): its own frames are below all
+            of them; "": there is none.
+        test_thread: the thread whose statements without any frame of the program are left out: a
+            framework ran them, to prepare or clean up; "": there is none.
+    """
+
+    parts: list[Part]
+    descriptions: Descriptions
+    rules: Rules
+    script: str = ""
+    test_thread: str = field(default_factory=lambda: current_thread().name)
+
+    @property
+    def count_of_parts(self) -> int:
+        return len(self.parts)
+
+    def since(self, part: int) -> Calls:
+        """The parts from this one on."""
+        return replace(self, parts=self.parts[part:])
+
+    def figures(self, with_sites: bool = True) -> dict[str, Figures]:
+        """The figures of all parts together."""
+        return self._figures_of(self.parts, with_sites)
+
+    def figures_by_part(self) -> list[TestFigures]:
+        return [self._figures_of([part], with_sites=True) for part in self.parts]
+
+    def _figures_of(self, parts: list[Part], with_sites: bool) -> dict[str, Figures]:
+        aggregates = [one for part in parts for one in self.descriptions.aggregates(part)]
+        plans = [plan for part in parts for plan in self.descriptions.plans(part)]
+        return figures_of(aggregates, self.rules, plans, with_sites, self.test_thread, self.script)
+
+    def longer_than(self, stall_ms: float) -> tuple[Step, ...]:
+        """The functions with a step of an event loop that took longer, the longest first."""
+        steps = [step for part in self.parts for step in self.descriptions.steps(part)]
+        found = [step for step in steps if step.durations.max_ns > stall_ms * 1e6]
+        return tuple(sorted(found, key=lambda step: -step.durations.max_ns))
+
+    def locks_longer_than(self, kind: str, ms: float) -> tuple[LockTime, ...]:
+        """The waits for locks, or the holds, that took longer, the longest first."""
+        times = [one for part in self.parts for one in self.descriptions.lock_times(part)]
+        found = [one for one in times if one.kind == kind and one.max_ns > ms * 1e6]
+        return tuple(sorted(found, key=lambda one: -one.max_ns))

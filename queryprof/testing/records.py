@@ -1,0 +1,51 @@
+"""What is kept of a test: the figures of its statements, and what is suspicious in them."""
+
+from __future__ import annotations
+
+from queryprof.analysis.baseline_figures import Figures, fold_names, numbers_of
+from queryprof.analysis.baseline_rules import REPEATS
+from queryprof.report.text.failures import stall_line
+from queryprof.testing.calls import Calls
+from queryprof.testing.suite_baseline import SILENT, TestRecord
+
+
+def record_of(calls: Calls) -> TestRecord:
+    """The sums of a test."""
+    return {
+        **SILENT,
+        "executions": sum(part.executions for part in calls.parts),
+        "database_ns": sum(part.database_ns for part in calls.parts),
+    }
+
+
+def describe(record: TestRecord, calls: Calls, stall_ms: float) -> dict[str, Figures]:
+    """Adds to a record what is suspicious; returns the figures, with call sites only if one of
+    them is repeated.
+    """
+    figures = calls.figures(with_sites=False)
+    if any(one.executions > REPEATS for one in figures.values()):
+        figures = calls.figures()
+    record["repeated"] = [
+        (
+            statement,
+            site.executions,
+            f"{site.frame.function} {site.frame.file}:{site.frame.line}",
+        )
+        for statement, one in figures.items()
+        for site in one.sites
+        if site.executions > REPEATS and site.frame
+    ]
+    record["stalls"] = [
+        (step.durations.max_ns, stall_line(step)) for step in calls.longer_than(stall_ms)
+    ]
+    record["scans"] = [
+        (statement, ", ".join(one.scanned_tables))
+        for statement, one in figures.items()
+        if one.scans_a_large_table
+    ]
+    return figures
+
+
+def add_statements(record: TestRecord, figures: dict[str, Figures]) -> None:
+    """Adds to a record what a baseline keeps of it."""
+    record["statements"] = numbers_of(fold_names(figures))

@@ -1,0 +1,136 @@
+"""The baseline of a test suite, for whatever runs it: judges tests by it, and writes it."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import astuple
+from typing import Any
+
+from queryprof.analysis.baseline_deviations import deviations
+from queryprof.analysis.baseline_figures import Figures, TestFigures, figures_from, fold_names
+from queryprof.analysis.baseline_rules import Rules
+from queryprof.errors import QueryprofError
+from queryprof.report.text.causes import cause_of
+from queryprof.report.text.failures import regression_message
+from queryprof.testing.baseline_file import Baseline, read_baseline, write_baseline
+
+PYTHON = ".".join(map(str, sys.version_info[:2]))
+
+TestRecord = dict[str, Any]
+"""The figures of a test, in a form that other processes get: names and numbers."""
+
+SILENT: TestRecord = {
+    "executions": 0,
+    "database_ns": 0,
+    "is_new": False,  # not in the baseline
+    "is_better": False,  # than the baseline, and nowhere worse
+    "statements": {},
+    "causes": (),
+    "repeated": (),
+    "stalls": (),
+    "scans": (),
+}
+"""The record of a test without queries; it has all the keys."""
+
+
+class SuiteBaseline:
+    """The baseline at a path.
+
+    Args:
+        checks: tests are compared with it; then it is read now.
+        is_shuffled: the tests may run in another order than in another run.
+
+    Raises:
+        BaselineError: it cannot be read.
+    """
+
+    def __init__(self, path: str, rules: Rules, *, checks: bool, is_shuffled: bool) -> None:
+        self.path = path
+        self._rules = rules
+        self._is_shuffled = is_shuffled
+        self._known = read_baseline(path) if checks else None
+
+    def regressed(
+        self,
+        test: str,
+        figures: TestFigures,
+        record: TestRecord,
+        with_sites: Callable[[], dict[str, Figures]],
+    ) -> str:
+        """Why a test does more than its baseline, or ""; its record gets the causes.
+
+        Args:
+            with_sites: gives the figures with their call sites, for the message.
+        """
+        if self._known is None:
+            return ""
+        known = self._known.tests.get(test)
+        if known is None:
+            record["is_new"] = bool(figures)
+            return ""
+        before = fold_names(figures_from(known))
+        same = self._known.sqlite_version == sqlite3.sqlite_version
+        found = deviations(before, fold_names(figures), self._rules, same)
+        if any(deviation.reasons for deviation in found):  # the message shows the call sites
+            found = deviations(before, fold_names(with_sites()), self._rules, same)
+        worse = [deviation for deviation in found if deviation.reasons]
+        record["is_better"] = bool(found) and not worse
+        record["causes"] = [astuple(cause_of(deviation, self._is_shuffled)) for deviation in worse]
+        return regression_message(worse) if worse else ""
+
+    def compared(self, tests: Iterable[str]) -> int:
+        """How many of these tests were compared with the baseline."""
+        return sum(test in self._known.tests for test in tests) if self._known else 0
+
+    def other_versions(self) -> str:
+        """Of what else the baseline was made, in a sentence; "": of the same."""
+        if self._known is None:
+            return ""
+        pairs = (
+            ("Python", self._known.python_version, PYTHON),
+            ("SQLite", self._known.sqlite_version, sqlite3.sqlite_version),
+        )
+        found = [
+            f"{what} {was}, and this is {now}" for what, was, now in pairs if was not in ("", now)
+        ]
+        return f"the baseline is of {'; of '.join(found)}: that may be why" if found else ""
+
+    def has_seen_nothing(self, records: Mapping[str, TestRecord]) -> bool:
+        """Whether no query was seen although the baseline has some: then nothing was checked."""
+        if self._known is None:
+            return False
+        expected = [test for test in records if self._known.tests.get(test)]
+        return bool(expected) and not any(records[test]["executions"] for test in expected)
+
+    def save(
+        self, passed: Mapping[str, TestRecord], others: Collection[str], ran_in: Iterable[str]
+    ) -> None:
+        """Writes the baseline: the tests that passed, and of the old one those that were not
+        selected or did not run to their end.
+
+        Args:
+            others: tests that were deselected or have failed.
+            ran_in: the files of which all tests ran that were not deselected.
+
+        Raises:
+            BaselineError: it cannot be written.
+        """
+        try:
+            old = read_baseline(self.path).tests
+        except QueryprofError:
+            old = {}  # there is none, or it is damaged, and written again for that reason
+        files = set(ran_in)
+        kept = {
+            test: statements
+            for test, statements in old.items()
+            if test in others or test.partition("::")[0] not in files
+        }
+        tests = {**kept, **with_calls(passed)}
+        write_baseline(self.path, Baseline(sqlite3.sqlite_version, tests, PYTHON))
+
+
+def with_calls(passed: Mapping[str, TestRecord]) -> dict[str, Any]:
+    """The statements of each test that executed any."""
+    return {test: record["statements"] for test, record in passed.items() if record["statements"]}

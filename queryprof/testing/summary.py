@@ -1,0 +1,106 @@
+"""The summary of a run of tests: those with most queries, what is suspicious, the baseline.
+
+The figures of tests are plain data (suite_baseline.TestRecord).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from queryprof.analysis.baseline_rules import REPEATS
+from queryprof.analysis.units import counted, duration
+from queryprof.testing.suite_baseline import SuiteBaseline
+
+SHOWN = 5
+"""Lines of each kind."""
+
+Calls = Mapping[str, Mapping[str, Any]]
+"""Test -> its record."""
+
+
+def most_lines(calls: Calls, fixtures: Mapping[str, int]) -> Iterator[str]:
+    """The tests with most executions, and those with most database time."""
+    if not any(found["executions"] for found in calls.values()):
+        yield "No test called a database."
+        return
+    by_count = sorted(calls.items(), key=lambda item: -item[1]["executions"])
+    by_time = sorted(calls.items(), key=lambda item: -item[1]["database_ns"])
+    yield "most executions (and in its fixtures)"
+    for nodeid, found in by_count[:SHOWN]:
+        if found["executions"]:
+            before = fixtures.get(nodeid, 0)
+            yield f"  {found['executions']:>7,}  (+{before:,})  {nodeid}"
+    yield "most database time"
+    for nodeid, found in by_time[:SHOWN]:
+        if found["database_ns"]:
+            yield f"  {duration(found['database_ns']):>8}  {nodeid}"
+
+
+def sign_lines(calls: Calls) -> Iterator[str]:
+    """Repeated statements, stalled event loops, scans of large tables."""
+    repeated = [
+        (times, statement, place, nodeid)
+        for nodeid, found in calls.items()
+        for statement, times, place in found["repeated"]
+    ]
+    if repeated:
+        yield f"repeated more than {REPEATS} times from one line (a query in a loop?)"
+    for times, statement, place, nodeid in sorted(repeated, reverse=True)[:SHOWN]:
+        yield f"  {times:>7,} x {statement[:200]}"
+        yield f"            {place}  in {nodeid}"
+    stalls = [(ns, line, t) for t, found in calls.items() for ns, line in found["stalls"]]
+    if stalls:
+        yield "stalled event loops, the longest stall of each"
+    for ns, line, nodeid in sorted(stalls, reverse=True)[:SHOWN]:
+        yield f"  {duration(ns):>8}  {line}  in {nodeid}"
+    scans = [(s, nodeid) for nodeid, found in calls.items() for s in found["scans"]]
+    if scans:
+        yield "full scans of large tables"
+    for (statement, tables), nodeid in scans[:SHOWN]:
+        of = f" of {tables}" if tables else ""
+        yield f"  {statement[:200]}{of}  in {nodeid}"
+
+
+def why_lines(calls: Calls, save: str) -> Iterator[str]:
+    """Why tests failed against the baseline: a cause of many tests once.
+
+    Args:
+        save: the command that saves the baseline.
+    """
+    if not any(found["causes"] for found in calls.values()):
+        return
+    from queryprof.report.text.causes import Cause, cause_lines
+
+    causes = [
+        (nodeid, Cause(statement, tuple(reasons), tuple(why), tuple(place)))
+        for nodeid, found in calls.items()
+        for statement, reasons, why, place in found["causes"]
+    ]
+    yield "more than in the baseline"
+    for line in cause_lines(causes):
+        yield f"  {line}"
+    yield f"if that is meant, accept it: {save} (and commit the baseline)"
+
+
+NOTHING_SEEN = "nothing was measured, though the baseline has queries: this check checked nothing"
+
+
+def baseline_lines(baseline: SuiteBaseline, calls: Calls, save: str) -> Iterator[str]:
+    """What the comparison with the baseline came to; `save` as in why_lines."""
+    worse = sum(bool(found["causes"]) for found in calls.values())
+    if number := baseline.compared(calls):
+        does = "does" if worse == 1 else "do"
+        yield (
+            f"{counted(number, 'test')} compared with the baseline: {worse or 'none'} {does} more"
+        )
+    if worse and (line := baseline.other_versions()):
+        yield line
+    better = sum(found["is_better"] for found in calls.values())
+    new = sum(found["is_new"] for found in calls.values())
+    if better:
+        yield (
+            f"{counted(better, 'test')} with less than in the baseline; accept that with: {save}"
+        )
+    if new:
+        yield f"{counted(new, 'test')} not in the baseline; add them with: {save}"
