@@ -11,7 +11,6 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 MOST_CELLS = 500
 """The latest ones have a name."""
@@ -21,22 +20,17 @@ def cell_names() -> Mapping[str, str]:
     """By the file name that a cell is compiled under: "In [5]", where 5 is how often a cell had
     been run by then. Empty: this program runs no cells.
     """
-    shell = _shell()
-    return {file: f"In [{number}]" for file, number in _numbers(shell)} if shell else {}
+    return {file: f"In [{number}]" for file, (number, _, _) in _cells().items()}
 
 
 def cell_texts() -> Mapping[str, tuple[str, str]]:
     """The text of each cell by its name, as Python code (IPython makes calls of its magics), and as
     it was typed: line by line the same.
     """
-    shell = _shell()
-    typed = getattr(getattr(shell, "history_manager", None), "input_hist_raw", ())
-    texts = {}
-    for file, number in _numbers(shell) if shell else ():
-        code = "".join(linecache.getlines(file))
-        text = str(typed[number]) if 0 < number < len(typed) else code
-        texts[f"In [{number}]"] = code, _without_empty_lines(text)
-    return texts
+    return {
+        f"In [{number}]": (code, _without_empty_lines(typed))
+        for number, code, typed in _cells().values()
+    }
 
 
 def _without_empty_lines(text: str) -> str:
@@ -47,19 +41,25 @@ def _without_empty_lines(text: str) -> str:
     return "".join(lines)
 
 
-def _shell() -> Any:
-    """IPython's shell; None: there is none, or none whose cells can be named."""
-    ipython = sys.modules.get("IPython")
-    shell = getattr(ipython, "get_ipython", lambda: None)()
-    return shell if hasattr(getattr(shell, "compile", None), "format_code_name") else None
+def _cells() -> dict[str, tuple[int, str, str]]:
+    """The latest cells by the file names of their code: number, code, and text as typed.
 
-
-def _numbers(shell: Any) -> list[tuple[str, int]]:
-    """The file names of the latest cells, each with its number."""
-    found = []
+    What runs inside a cell (the body of %%capture) has the next cell's number in IPython: it is no
+    cell, which shows in that its code is none that was typed.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    history = getattr(shell, "history_manager", None)
+    codes = getattr(history, "input_hist_parsed", ())
+    typed = getattr(history, "input_hist_raw", ())
+    found: dict[str, tuple[int, str, str]] = {}
+    if named is None:
+        return found
     for file in tuple(linecache.cache):
-        kind, name = shell.compile.format_code_name(file) or ("", "")
-        number = name.removeprefix("In[").removesuffix("]")
-        if kind == "Cell" and number.isdecimal():
-            found.append((file, int(number)))
-    return found[-MOST_CELLS:]
+        kind, name = named(file) or ("", "")
+        text = name.removeprefix("In[").removesuffix("]")
+        number = int(text) if kind == "Cell" and text.isdecimal() else 0
+        code = "".join(linecache.getlines(file)) if number else ""
+        if 0 < number < min(len(codes), len(typed)) and str(codes[number]).strip() == code.strip():
+            found[file] = number, code, str(typed[number])
+    return dict(list(found.items())[-MOST_CELLS:])

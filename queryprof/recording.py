@@ -8,26 +8,36 @@ from __future__ import annotations
 import os
 from time import time_ns
 
-from queryprof.collect.output_path import is_null, make_room
+from queryprof.collect.output_path import is_null, make_room, refuse_no_directory
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain, muted
 from queryprof.core.settings import read_settings
-from queryprof.errors import SessionError
+from queryprof.errors import SessionError, TraceError
 from queryprof.hooks.notebook_cells import cell_texts
 from queryprof.session import session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any, Self, TextIO
+    from collections.abc import Callable, Mapping
+    from typing import Any, ClassVar, Self, TextIO
 
     from queryprof.analysis.findings.finding import Finding
     from queryprof.analysis.report import Report
     from queryprof.model import Profile
     from queryprof.program.sources import Sources
 
-COLUMNS = 78
-"""Columns of the text form."""
+ENDED_INSIDE = (
+    "the recording was ended inside the block (queryprof.uninstall, or another block's end): calls"
+    " after that are missing"
+)
+
+COLUMNS, TOP_SHOWN = 78, 10
+"""Columns of the text form, and statements in it."""
+
+
+def is_of_block() -> bool:
+    """Whether what is recorded now began with a block, and ends with it."""
+    return session.is_on and session.parts.identity == Recording.begun
 
 
 class Recording:
@@ -38,12 +48,16 @@ class Recording:
         compared: how it differs from earlier ones, a line each.
     """
 
+    begun: ClassVar[object] = None  # the recording of the process that the last block began
+
     def __init__(self, path: str | None) -> None:
         self.path = path
         self._started_session = False
         self._is_recording = False
         self._part_before = 0  # its number
         self._since_unix_ns = 0
+        self._recorded: object = None  # which recording of the process it is a part of
+        self._at_end: list[Callable[[], None]] = []
         self._profile: Profile | None = None
         self._report: Report | None = None
         self._findings: tuple[Finding, ...] | None = None
@@ -56,6 +70,7 @@ class Recording:
         with session.exclusive, own_imports():
             settings = None if session.is_on else read_settings()
             if self.path is not None:
+                refuse_no_directory(self.path)
                 self.path = None if is_null(self.path) else make_room(self.path)
             self._started_session = session.start(settings)
             if not self._started_session and not session.end_part():
@@ -64,6 +79,9 @@ class Recording:
                 )
             self._part_before = session.parts.last()
             self._since_unix_ns = time_ns()
+            self._recorded = session.parts.identity
+            if self._started_session:
+                Recording.begun = self._recorded
             session.begin_reading_parts()
             self._is_recording = True
         return self
@@ -71,28 +89,69 @@ class Recording:
     def __exit__(self, *exc_info: object) -> None:
         if not self._is_recording:
             return
+        error = self.stop()
+        for action in self._at_end:
+            action()
+        if error and exc_info[0] is None:
+            raise error
+        if error:
+            complain(f"the recorded block: {error}")  # the program's own error counts
+
+    def at_end(self, action: Callable[[], None]) -> None:
+        """Has an action done when the `with` block ends."""
+        self._at_end.append(action)
+
+    def stop(self) -> SessionError | TraceError | None:
+        """Ends what is recorded, where the block goes on; returns why it was lost, or its trace;
+        None: neither was.
+        """
+        if not self._is_recording:
+            return None
         self._is_recording = False
         with session.exclusive:
             try:
                 self._load()
-            except SessionError as error:
-                if exc_info[0] is None:
-                    raise
-                complain(f"the recorded block is lost: {error}")  # the program's own error counts
+            except (SessionError, TraceError) as error:
+                return error
             finally:
                 session.end_reading_parts()
-        if self._started_session:
-            session.stop()
+                if self._started_session:
+                    session.stop()
+        return None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the block has ended, and can be shown."""
+        return self._profile is not None
 
     def _load(self) -> None:
+        is_whole = session.is_on and session.parts.identity == self._recorded
         own = self._started_session and session.is_on
         if own:
             session.settle()
         elif session.is_on and not session.end_part():
             raise SessionError("the recording cannot be loaded: no file can be made")
         with muted(), own_imports():
-            self._profile = self._read(session.parts.after(self._part_before), own)
-            self._cells = cell_texts()
+            parts = session.parts.after(self._part_before)
+            try:
+                found = self._read(parts, own)
+            except TraceError:
+                self.path = None
+                self._keep(self._read(parts, own), is_whole)
+                raise
+            self._keep(found, is_whole)
+
+    def _keep(self, found: Profile, is_whole: bool) -> None:
+        """Keeps what was read, with the text of the notebook's cells that it is about."""
+        from dataclasses import replace
+
+        lost = () if is_whole else (ENDED_INSIDE,)
+        self._profile = replace(found, left_out=(*found.left_out, *lost))
+        texts = cell_texts()
+        if texts:
+            frames = {frame.file for one in found.aggregates for frame in one.path}
+            frames |= {frame.file for one in found.stack_samples for frame in one.stack}
+            self._cells = {name: text for name, text in texts.items() if name in frames}
 
     def _read(self, parts: list[str], own: bool) -> Profile:
         from queryprof.collect.keep import add_all, write_trace
@@ -180,16 +239,16 @@ class Recording:
         return dataframe_of(self._whole())
 
     def change_since(self, before: Recording) -> str:
-        """What changed since an earlier recording in one line: executions, rows, VM steps, time.
+        """What changed since an earlier recording in one line: the time of the block, executions,
+        rows, VM steps, the time in the database.
 
         Raises:
             SessionError: one of the blocks has not ended.
         """
         with own_imports():
-            from queryprof.analysis.comparison import compare
-            from queryprof.report.text.comparison import whole_in_a_line
+            from queryprof.report.text.cards import change_in_a_line
 
-            return whole_in_a_line(compare([before.profile], [self.profile]))
+            return change_in_a_line(before._whole(), self._whole())
 
     def __repr__(self) -> str:
         if self._profile is None:
@@ -205,11 +264,13 @@ class Recording:
         from io import StringIO
 
         with own_imports():
-            from queryprof.report.terminal.report import print_report
+            from queryprof.analysis.report import Report
+            from queryprof.report.terminal.report import print_block
 
             text = StringIO()
-            print_report(self._whole(), text, COLUMNS, self.findings, plain=True)
-        return "\n".join([*self.compared, text.getvalue()])
+            report = Report(self.profile, top=TOP_SHOWN)
+            print_block(report, text, COLUMNS, self.findings, self.compared)
+        return text.getvalue()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # IPython's protocol
         printer.text(repr(self) if cycle else str(self))

@@ -172,7 +172,7 @@ class Session:
         assert self._facts is not None  # recording is on
         self._pid = os.getpid()
         self._meter = ThreadMeter()
-        self._facts.begin()
+        self._facts.begin(cell_names())
         self.parts.identity = self._facts.identity
 
     def _share(self, places: str, name: str, parts: str) -> None:

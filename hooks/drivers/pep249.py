@@ -38,10 +38,36 @@ PSYCOPG = Driver(
     system="postgresql",
 )
 
+DUCKDB_FETCHES = dict.fromkeys(
+    (
+        "arrow",
+        "df",
+        "fetch_arrow_table",
+        "fetch_df",
+        "fetchdf",
+        "fetchnumpy",
+        "pl",
+        "tf",
+        "to_arrow_table",
+        "to_df",
+        "to_dicts",
+        "torch",
+    ),
+    "fetchall",
+)
+"""What makes all rows in a form of another library."""
+
+DUCKDB_CALLS = {**CURSOR_METHODS, **CONNECTION_METHODS, **DUCKDB_FETCHES, "begin": "begin"}
+DUCKDB_QUERIES = dict.fromkeys(("sql", "query", "from_query"), "execute")
+"""What makes a relation, which is executed when its rows are fetched."""
+
 DUCKDB = Driver(
     "duckdb",
-    {"DuckDBPyConnection": {**CURSOR_METHODS, **CONNECTION_METHODS, "begin": "begin"}},
-    {**CURSOR_METHODS, **CONNECTION_METHODS, "begin": "begin", "connect": "connect"},
+    {
+        "DuckDBPyConnection": {**DUCKDB_CALLS, **DUCKDB_QUERIES},
+        "DuckDBPyRelation": {**CURSOR_METHODS, **DUCKDB_FETCHES, "execute": "execute"},
+    },
+    {**DUCKDB_CALLS, **DUCKDB_QUERIES, "connect": "connect"},
     system="duckdb",
 )
 

@@ -30,6 +30,9 @@ OWN_SHARE = 0.5
 LINE_SHARE = 0.5
 """... and at least this share of them is run by one line."""
 
+MODULE = "<module>"
+"""The function of code that is in none; some is executed by other such code of its file."""
+
 Function = tuple[str, str]
 """(file, qualified name)"""
 
@@ -176,7 +179,10 @@ def call_site(path: CallPath, helpers: frozenset[Function]) -> CallSite:
     if not path:
         return CallSite(None)
     depth = _depth(path, helpers)
-    return CallSite(path[depth], path[depth + 1 :], path[:depth])
+    frame, callers = path[depth], path[depth + 1 :]
+    if frame.function == MODULE:  # code that the same line executes, as IPython's magics do
+        callers = tuple(one for one in callers if one != frame)
+    return CallSite(frame, callers, path[:depth])
 
 
 def _depth(path: CallPath, helpers: frozenset[Function]) -> int:

@@ -52,6 +52,13 @@ def refuse_to_replace(path: str) -> None:
         raise TraceError(f"{path}: exists and is no queryprof trace; choose another name")
 
 
+def refuse_no_directory(path: str) -> None:
+    """Raises TraceError when the directory of `path` is not there."""
+    directory = os.path.dirname(path)
+    if not os.path.isdir(directory):
+        raise TraceError(f"{path}: cannot be written: there is no directory {directory}")
+
+
 def make_room(path: str, replaces: bool = True) -> str:
     """Removes an old trace at `path` and returns the path; while another process writes to it, it
     stays, and the path with this process's id in its name is returned.

@@ -30,7 +30,7 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     """(beginning of a path, class) pairs for the running interpreter."""
     directories = [(directory, STANDARD) for directory in _standard_directories()]
     directories += [(one, USER) for one in (working_directory(), *script_directory()) if one]
-    directories += [(root, USER) for root in roots]
+    directories += [(root, USER) for root in (*roots, *_kernels_cells())]
     ignored: list[tuple[str, int]] = []
     for parent in sys.path:
         if parent.endswith(("site-packages", "dist-packages")):
@@ -44,6 +44,15 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     classes = dict(ignored)
     classes |= {_prefix(directory): kind for directory, kind in directories}
     return list(classes.items())
+
+
+def _kernels_cells() -> list[str]:
+    """The directory of a kernel's cells, which is never made: the beginning of their names."""
+    if not any("ipykernel" in one for one in (*sys.modules, *getattr(sys, "orig_argv", ()))):
+        return []
+    from tempfile import gettempdir
+
+    return [os.path.join(gettempdir(), f"ipykernel_{os.getpid()}")]
 
 
 def working_directory() -> str:

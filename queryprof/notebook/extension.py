@@ -1,7 +1,8 @@
 """The IPython extension: `%load_ext queryprof` gives %%queryprof and %queryprof.
 
 A cell with %%queryprof runs as every cell does (await, its lines, its last value): its first line
-becomes the call that begins the recording, and the event after the cell ends it.
+becomes the call that begins the recording, and the event after the cell ends it. Cells may run
+inside a cell (%%capture, %run): each event says of which cell it is.
 """
 
 from __future__ import annotations
@@ -24,20 +25,29 @@ if TYPE_CHECKING:
 
 NAME = "queryprof"
 FIRST_LINE = re.compile(r"%%queryprof(?:\s+(.*))?$")
+COMMENT = re.compile(r"#.*")
 
 REST = "\n"
 """The body of a cell magic that begins with the cell that runs: IPython wants one."""
 
-CELLS_COMPARED = 20
-"""The latest cells whose recordings are kept, to be compared with their next run."""
+RUNS_COMPARED = 20
+"""The latest cells and lines whose recordings are kept, to be compared with their next run."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A recording that has begun: the variable for it, and what it will be compared with."""
+@dataclass(slots=True)
+class _Running:
+    """A recording that has begun.
+
+    Attributes:
+        cell: the event's description of the cell that it is in.
+        key: what identifies the cell, or a line in it, in its next run.
+        earlier: what it will be compared with, in these words.
+    """
 
     recording: Recording
-    name: str
+    cell: object
+    key: tuple[str, str]
+    options: Options
     earlier: Recording | None
     words: str
 
@@ -52,31 +62,32 @@ class Extension:
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.last: Recording | None = None
-        self._open: _Open | None = None
-        self._cell = ""  # what identifies the running one
-        self._earlier: OrderedDict[str, Recording] = OrderedDict()
+        self._cells: list[Any] = []  # that run, each inside the one before
+        self._running: list[_Running] = []
+        self._earlier: OrderedDict[tuple[str, str], tuple[object, Recording]] = OrderedDict()
 
     # -- its life ----------------------------------------------------------------------------
 
     def load(self) -> None:
         """Adds the magics to the shell."""
-        magic = self._magic
-        self.shell.register_magic_function(magic, "line_cell", NAME)
-        self.shell.input_transformers_cleanup.append(self.begin_with_cell)
-        self.shell.events.register("pre_run_cell", self.note_cell)
-        self.shell.events.register("post_run_cell", self.end_with_cell)
+        self.shell.register_magic_function(self._magic(), "line_cell", NAME)
+        self.shell.input_transformers_cleanup.append(begin_with_cell)
+        self.shell.events.register("pre_run_cell", self.begin_cell)
+        self.shell.events.register("post_run_cell", self.end_cell)
 
     def unload(self) -> None:
-        """Takes them away again."""
-        self._close()
+        """Takes them away again; what is being recorded ends, and is shown."""
+        while self._running:
+            self._end(self._running[-1])
         for kind in ("line", "cell"):
             self.shell.magics_manager.magics[kind].pop(NAME, None)
-        self.shell.input_transformers_cleanup.remove(self.begin_with_cell)
-        self.shell.events.unregister("pre_run_cell", self.note_cell)
-        self.shell.events.unregister("post_run_cell", self.end_with_cell)
+        self.shell.input_transformers_cleanup.remove(begin_with_cell)
+        self.shell.events.unregister("pre_run_cell", self.begin_cell)
+        self.shell.events.unregister("post_run_cell", self.end_cell)
 
-    @property
     def _magic(self) -> Any:
+        from IPython.core.magic import no_var_expand, output_can_be_silenced
+
         def queryprof(line: str, cell: str | None = None, local_ns: Any = None) -> object:
             if cell is None:
                 return self.line(line, local_ns)
@@ -85,42 +96,61 @@ class Extension:
 
         queryprof.__doc__ = USAGE
         queryprof.needs_local_scope = True  # type: ignore[attr-defined]
-        return queryprof
+        return no_var_expand(output_can_be_silenced(queryprof))
 
     # -- a cell ------------------------------------------------------------------------------
 
-    @staticmethod
-    def begin_with_cell(lines: list[str]) -> list[str]:
-        """Makes a call of the line %%queryprof, so that the lines below it keep their numbers."""
-        found = FIRST_LINE.fullmatch(lines[0].rstrip("\n")) if lines else None
-        if not found:
-            return lines
-        from IPython.core.inputtransformer2 import cell_magic
-
-        options = (found[1] or "").strip()
-        begin = f"get_ipython().run_cell_magic({NAME!r}, {options!r}, {REST!r})\n"
-        return [begin, *cell_magic(lines[1:])]
-
-    def note_cell(self, info: Any) -> None:
-        """Before a cell: which it is. A front end's number of it stays when it is edited."""
-        self._cell = getattr(info, "cell_id", None) or str(getattr(info, "raw_cell", ""))
+    def begin_cell(self, info: Any) -> None:
+        """Before a cell."""
+        self._cells.append(info)
 
     def cell(self, line: str, cell: str) -> None:
         """Begins the recording of the running cell; or records a cell that is given."""
         options, rest = self._options(line)
+        rest = COMMENT.sub("", rest).strip()
         if rest:
-            raise self._wrong(f"{rest!r}: the statements are on the lines below %%queryprof")
-        self._begin(options)
-        if cell != REST:
-            self.shell.run_cell(cell)
-            self._end()
-
-    def end_with_cell(self, _result: Any = None) -> None:
-        """After a cell: ends its recording, and shows it."""
+            raise self._wrong(
+                f"{rest!r}: the statements are on the lines below %%queryprof; -o NAME keeps the"
+                " recording in a variable"
+            )
+        running = self._begin(options, "")
+        if cell == REST:
+            self._end_at_errors(running)
+            return
         try:
-            self._end()
-        except Exception as error:
-            complain(f"the recording of this cell is lost: {type(error).__name__}: {error}")
+            self.shell.run_cell(cell)
+        finally:
+            self._end(running)
+
+    def end_cell(self, result: Any) -> None:
+        """After a cell: ends its recording, and shows it."""
+        info = getattr(result, "info", None)
+        if not any(one is info for one in self._cells):
+            return  # a cell without a beginning: it was empty
+        while self._cells.pop() is not info:
+            pass
+        for running in reversed(self._running.copy()):
+            if not any(running.cell is one for one in self._cells):
+                try:
+                    self._end(running)
+                except Exception as error:
+                    complain(f"the recording of this cell: {type(error).__name__}: {error}")
+
+    def _end_at_errors(self, running: _Running) -> None:
+        """Ends a recording where the cell raises: to show a traceback takes long."""
+        shell, show = self.shell, self.shell.showtraceback
+
+        def showtraceback(*args: Any, **kwargs: Any) -> Any:
+            if self._cells and self._cells[-1] is running.cell:
+                running.recording.stop()
+            return show(*args, **kwargs)
+
+        def undo() -> None:
+            if shell.__dict__.get("showtraceback") is showtraceback:
+                del shell.showtraceback
+
+        shell.showtraceback = showtraceback
+        running.recording.at_end(undo)
 
     # -- a line ------------------------------------------------------------------------------
 
@@ -133,15 +163,13 @@ class Extension:
             return self.last
         body, value = self._compiled(statement)
         names = self.shell.user_ns
-        outer, self._open = self._open, None  # of %%queryprof around it
-        self._begin(options)
+        running = self._begin(options, statement)
         try:
             if body:
                 exec(body, names, local_ns)
             return eval(value, names, local_ns) if value else None
         finally:
-            self._end()
-            self._open = outer
+            self._end(running)
 
     def _compiled(self, statement: str) -> tuple[CodeType | None, CodeType | None]:
         """The statement without its last expression, and that, as of the line that it is on."""
@@ -160,44 +188,55 @@ class Extension:
 
     # -- both --------------------------------------------------------------------------------
 
-    def _begin(self, options: Options) -> None:
-        self._close()
-        earlier, words = self._earlier.get(self._cell), "Since its last run"
+    def _begin(self, options: Options, statement: str) -> _Running:
+        cell = self._cells[-1] if self._cells else None
+        # A front end's number of a cell stays when that is edited.
+        name = getattr(cell, "cell_id", None) or getattr(cell, "raw_cell", "")
+        key = (str(name), statement)
+        of_cell, earlier = self._earlier.get(key, (cell, None))
+        words = "Since its last run"
+        if of_cell is cell:
+            earlier = None  # the same line in a loop is no other run
         if options.against:
             earlier, words = self.shell.user_ns.get(options.against), f"Since {options.against}"
-            if not isinstance(earlier, Recording):
-                raise self._wrong(f"--against {options.against}: is no recording")
+            if not isinstance(earlier, Recording) or not earlier.has_ended:
+                raise self._wrong(f"--against {options.against}: is no recording that has ended")
         recording = Recording(options.trace or None)
         try:
             recording.__enter__()
         except QueryprofError as error:
             raise self._wrong(str(error)) from None
-        self._open = _Open(recording, options.name, earlier, words)
+        running = _Running(recording, cell, key, options, earlier, words)
+        self._running.append(running)
+        return running
 
-    def _end(self) -> None:
-        """Ends the recording, if one has begun, and shows it."""
-        if self._open is None:
+    def _end(self, running: _Running) -> None:
+        """Ends a recording, and shows it."""
+        if running not in self._running:
             return
-        now, self._open = self._open, None
-        now.recording.__exit__(None, None, None)
-        if now.earlier:
-            changed = now.recording.change_since(now.earlier)
-            now.recording.compared = (f"{now.words}: {changed}",)
-        self._earlier[self._cell] = self.last = now.recording
-        self._earlier.move_to_end(self._cell)
-        while len(self._earlier) > CELLS_COMPARED:
-            self._earlier.popitem(last=False)
-        if now.name:
-            self.shell.user_ns[now.name] = now.recording
+        self._running.remove(running)
+        recording = running.recording
+        try:
+            recording.__exit__(None, None, None)
+        finally:
+            if recording.has_ended:
+                self._show(running)
+
+    def _show(self, running: _Running) -> None:
         from IPython.display import display
 
-        display(now.recording)
-
-    def _close(self) -> None:
-        """Ends a recording that no event has ended."""
-        if self._open is not None:
-            now, self._open = self._open, None
-            now.recording.__exit__(None, None, None)
+        recording = running.recording
+        if running.earlier:
+            changed = recording.change_since(running.earlier)
+            recording.compared = (f"{running.words}: {changed}",)
+        self._earlier[running.key] = (running.cell, recording)
+        self._earlier.move_to_end(running.key)
+        while len(self._earlier) > RUNS_COMPARED:
+            self._earlier.popitem(last=False)
+        if running.options.name:
+            self.shell.user_ns[running.options.name] = recording
+        self.last = recording
+        display(recording)
 
     def _options(self, line: str) -> tuple[Options, str]:
         try:
@@ -212,6 +251,26 @@ class Extension:
 
         error: Exception = UsageError(f"queryprof: {message}")
         return error
+
+
+def begin_with_cell(lines: list[str]) -> list[str]:
+    """Makes a call of the line %%queryprof, so that the lines below it keep their numbers."""
+    found = FIRST_LINE.fullmatch(lines[0].rstrip("\n")) if lines else None
+    if not found:
+        return lines
+    from IPython.core import inputtransformer2 as ipythons
+
+    options = (found[1] or "").strip()
+    begin = f"get_ipython().run_cell_magic({NAME!r}, {options!r}, {REST!r})\n"
+    rest = ipythons.leading_indent(lines[1:])
+    if ipythons.leading_empty_lines(rest)[:1] and ipythons.leading_empty_lines(rest)[0][:2] == "%%":
+        rest = ipythons.leading_empty_lines(rest)
+    return [begin, *ipythons.cell_magic(rest)]
+
+
+begin_with_cell.has_side_effects = True  # type: ignore[attr-defined]
+"""So that a terminal asks for further lines: IPython looks at what has none to see if a cell is
+whole."""
 
 
 _loaded: dict[int, Extension] = {}

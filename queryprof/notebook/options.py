@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, replace
+from keyword import iskeyword
 
 OPTIONS = {"-o": "name", "--against": "against", "--trace": "trace"}
+
+OPTION = re.compile(
+    r"""(-[a-zA-Z]|--[a-zA-Z][\w-]*)  # its name
+        (?:=|\s+|$)
+        (?:"([^"]*)"|'([^']*)'|(\S*))\s*""",
+    re.VERBOSE,
+)
 
 USAGE = """\
 %%queryprof [-o NAME] [--against NAME] [--trace FILE]
@@ -36,14 +46,18 @@ def read_options(line: str) -> tuple[Options, str]:
         ValueError: an option is not known, or lacks its value.
     """
     options, rest = Options(), line.strip()
-    while rest.startswith("-"):
-        option, *values = rest.split(maxsplit=2)
+    while found := OPTION.match(rest):
+        option, value = found[1], found[2] or found[3] or found[4]
+        if option in ("-h", "--help"):
+            raise ValueError(USAGE)
         if option not in OPTIONS:
             raise ValueError(f"there is no option {option}; the options: {', '.join(OPTIONS)}")
-        if not values:
+        if not value:
             raise ValueError(f"{option} needs a value: %queryprof? shows the options")
-        if option in ("-o", "--against") and not values[0].isidentifier():
-            raise ValueError(f"{option} {values[0]}: is no name of a variable")
-        options = replace(options, **{OPTIONS[option]: values[0]})
-        rest = values[1] if len(values) > 1 else ""
+        if option == "--trace":
+            value = os.path.abspath(os.path.expanduser(value))
+        elif not value.isidentifier() or iskeyword(value):
+            raise ValueError(f"{option} {value}: is no name of a variable")
+        options = replace(options, **{OPTIONS[option]: value})
+        rest = rest[found.end() :]
     return options, rest

@@ -48,7 +48,6 @@ class Facts:
             "unmeasured": None,
             "call_cost_ns": 0.0,
             "operations": _core.operations(),
-            "cells": {},
             **deployment,
         }
         self._io: tuple[int, int] | None = None
@@ -59,8 +58,12 @@ class Facts:
         known = self._known
         return int(str(known["pid"])), int(str(known["start_unix_ns"])), str(known["host"])
 
-    def begin(self) -> None:
-        """Writes the facts at the beginning of the recording."""
+    def begin(self, cells: Mapping[str, str]) -> None:
+        """Writes the facts at the beginning of the recording.
+
+        Args:
+            cells: the names of a notebook's cells, by those of their code's files.
+        """
         self._known |= {
             "pid": os.getpid(),
             "parent_pid": os.getppid(),
@@ -68,6 +71,7 @@ class Facts:
             "end_unix_ns": 0,
             "read_bytes": None,
             "written_bytes": None,
+            "cells": dict(cells),
         }
         self._io = read_io(PROCESS)
         _core.set_facts(repr(self._known))
@@ -78,11 +82,7 @@ class Facts:
         _core.set_facts(repr(self._known))
 
     def end(self, cells: Mapping[str, str]) -> None:
-        """Writes the facts at the end of the process or of its recording.
-
-        Args:
-            cells: the names of a notebook's cells, by those of their code's files.
-        """
+        """Writes the facts at the end of the process or of its recording; `cells` as in `begin`."""
         now = read_io(PROCESS)
         self._known |= {"end_unix_ns": time_ns(), "cells": dict(cells)}
         if now and self._io:

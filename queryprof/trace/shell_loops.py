@@ -13,10 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-SHELLS = ("IPython", "ipykernel")
-"""Packages whose steps run cells."""
+SHELLS = ("IPython", "ipykernel", "jupyter_client")
+"""Packages whose steps run cells, or wait for one that does."""
 
-THEIRS = (*SHELLS, "jupyter_client", "tornado", "traitlets", "zmq")
+THEIRS = (*SHELLS, "tornado", "traitlets", "zmq")
 """Packages whose steps are the shell's own, in a loop that runs cells."""
 
 

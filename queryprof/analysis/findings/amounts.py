@@ -138,8 +138,8 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                 " the writes change, too (a trigger)."
                 if works_hard(totals.vm_steps, rows)
                 else (
-                    "Read fewer rows or columns, or let SQLite compute what is made of them (sum(),"
-                    " GROUP BY)."
+                    "Read fewer rows or columns, or let the database compute what is made of"
+                    " them (sum(), GROUP BY)."
                 )
             ),
             program.loop_of(group),

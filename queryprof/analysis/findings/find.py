@@ -230,6 +230,8 @@ def _one_by_one(known: Finding, finding: Finding) -> Finding:
             fix=f"{finding.fix} Pass its values as parameters.",
         )
     if (known.category, finding.category) == ("autocommit_reads", "n_plus_one"):
+        if finding.gain_ns >= 2 * known.gain_ns:
+            return replace(finding, evidence=(*finding.evidence, *known.evidence))
         other = (
             f"or one query in place of all, which wins up to {duration(finding.gain_ns)}:"
             f" {finding.fix}"

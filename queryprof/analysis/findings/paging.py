@@ -10,7 +10,12 @@ from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.selectivity import folds
-from queryprof.analysis.findings.work import ONCE, sorts_less, stops_early
+from queryprof.analysis.findings.work import (
+    ONCE,
+    is_chosen_by_scan,
+    sorts_less,
+    stops_early,
+)
 from queryprof.analysis.marks import ROW_STEPS
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted
@@ -27,6 +32,8 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
         skips = group.clauses.skips and totals.executions > ONCE
         if skips and stops_early(group) and sorts_less(program, group):
             continue  # all rows are sorted for each page: see temp_btree_sort
+        if skips and is_chosen_by_scan(group, program.served(group)):
+            continue  # with or without an OFFSET: see full_scan
         if skips and steps and steps >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1)):
             yield program.finding(
                 "offset_pagination",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
-from queryprof.analysis.call_sites import CallSite, Function, place_of
+from queryprof.analysis.call_sites import MODULE, CallSite, Function, place_of
 from queryprof.analysis.findings.finding import (
     LEAST_NS,
     LEAST_SHARE,
@@ -51,9 +51,6 @@ NO_TASKS: TaskFinder = lambda _: None  # noqa: E731  as no source is there
 MOST_OF_OWN = 1.1
 """Statements beside others in a library's calls, for each that it executes for itself: some calls
 are timed alone."""
-
-MODULE = "<module>"
-"""The function of code that is in none; some is executed by other such code of its file."""
 
 LoopFinder = Callable[[Frame, str], Frame | None]
 """The line of the loop that a frame's line is in, as a frame of the same function; None: of none,

@@ -93,6 +93,14 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
         )
 
 
+def is_chosen_by_scan(group: Group, served: Served | None) -> bool:
+    """Whether a statement with an OFFSET (which may be 0: SQLAlchemy always writes one) chooses its
+    rows by reading all, where an index finds them.
+    """
+    is_known = group.clauses.skips and group.clauses.chooses and served is not None
+    return bool(is_known and served and served.code and served.searches and not served.still_scans)
+
+
 def full_scan(program: Program) -> Iterator[Finding | None]:
     for group in _marked(program, SCAN):
         totals = group.totals
@@ -103,9 +111,10 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             continue
         served = program.served(group)
         finds_end = bool(served and served.finds_end)
-        if not (group.clauses.chooses or finds_end) or group.clauses.skips:
+        is_chosen = is_chosen_by_scan(group, served)
+        if not (group.clauses.chooses or finds_end) or (group.clauses.skips and not is_chosen):
             continue  # it must read all
-        if stops_early(group) and totals.executions > ONCE:
+        if stops_early(group) and totals.executions > ONCE and not is_chosen:
             continue  # its order decides: see temp_btree_sort
         if group.writes and served and not (served.code or served.is_other):
             yield _fired_scan(program, group)

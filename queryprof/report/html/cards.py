@@ -39,6 +39,9 @@ PLAN_LINES = 12
 LONGEST_STATEMENT = 2_000
 """Characters."""
 
+CLASSES = "queryprof tex2jax_ignore mathjax_ignore"
+"""The latter two: what notebooks set mathematics with leaves dollar signs alone."""
+
 NOT_ENDED = "The recorded block has not ended yet."
 
 
@@ -57,7 +60,7 @@ def cards(
     """
     page = _Cards(report, findings, source) if report else None
     parts = page.parts(compared) if page else [_tag("p", NOT_ENDED)]
-    return tostring(_tag("div", _style(), *parts, cls="queryprof"), "unicode", method="html")
+    return tostring(_tag("div", _style(), *parts, cls=CLASSES), "unicode", method="html")
 
 
 def _tag(name: str, *inside: Element | str, cls: str = "") -> Element:
@@ -136,7 +139,7 @@ class _Cards:
                 "div",
                 _tag("b", words[:1].upper() + words[1:]),
                 " ",
-                _tag("span", str(finding.severity), cls=f"severity {finding.severity}"),
+                _tag("span", f"({finding.severity})", cls=f"severity {finding.severity}"),
                 f" {gain(finding)}",
             ),
             _tag("div", change_at(finding, self._places)),
@@ -146,7 +149,7 @@ class _Cards:
             if kind == "code":
                 lines.append(_code((line, False) for line in text.splitlines()))
             else:
-                lines.append(_tag("div", text, cls=kind))
+                lines.append(_tag("div", "-> " * (kind == "fix") + text, cls=kind))
         return _tag("div", *lines, cls="card")
 
     def _source_of(self, frame: Frame | None) -> list[Element]:

@@ -52,7 +52,9 @@ def print_findings(
     write(console, parts)
 
 
-def what_to_do(findings: Sequence[Finding], places: Places) -> list[RenderableType]:
+def what_to_do(
+    findings: Sequence[Finding], places: Places, with_code: bool = False
+) -> list[RenderableType]:
     """The first findings, for the first screen; nothing without any."""
     if not findings:
         return []
@@ -67,6 +69,8 @@ def what_to_do(findings: Sequence[Finding], places: Places) -> list[RenderableTy
             Text(change_at(finding, places), "bold cyan", overflow="fold"),
             Text(f"-> {finding.fix}", "green", overflow="fold"),
         ]
+        if with_code:
+            inside += [Text(f"   {line}", STYLES["code"]) for line in finding.code.splitlines()]
         if finding.doubt:
             inside.append(Text(f"Not sure: {finding.doubt}", STYLES["doubt"], overflow="fold"))
         parts += [_head(number, finding), Padding(Group(*inside), (0, 0, 0, 5))]

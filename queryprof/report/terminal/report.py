@@ -27,7 +27,7 @@ from queryprof.report.terminal.loops import loop_summary
 from queryprof.report.terminal.spans import repeat_summary, spans
 from queryprof.report.terminal.sql import Sql
 from queryprof.report.terminal.threads import handoff_summary, threads
-from queryprof.report.text.cards import figures, reasons, together
+from queryprof.report.text.cards import figures, in_a_line, reasons, together
 from queryprof.report.text.deployment import in_words, names_of
 from queryprof.report.text.plans import marked_steps
 
@@ -44,7 +44,6 @@ def print_report(
     width: int | None = None,
     findings: Sequence[Finding] = (),
     beyond: bool = False,
-    plain: bool = False,
 ) -> None:
     """Prints what to do, the statements that matter, and where to look for more.
 
@@ -52,9 +51,8 @@ def print_report(
         width: columns; by default the terminal's, or 80.
         findings: those that can win most first.
         beyond: also the statements after the vital few, up to the report's `top`.
-        plain: without colours, also where they are forced.
     """
-    console = console_for(file, width, plain)
+    console = console_for(file, width)
     places = Places(report.profile)
     parts: list[RenderableType] = [*_overview(report)]
     parts += what_to_do(findings, places)
@@ -66,6 +64,24 @@ def print_report(
     if report.overview.calls:
         parts.append(_more(report, _shown(report, beyond)))
     write(console, parts)
+
+
+def print_block(
+    report: Report, file: TextIO, width: int, findings: Sequence[Finding], lines: Sequence[str]
+) -> None:
+    """Prints the same of a block that a program has recorded, without colours: what the program
+    knows is left out.
+
+    Args:
+        lines: printed below the first one.
+    """
+    console, places = console_for(file, width, plain=True), Places(report.profile)
+    parts: list[RenderableType] = [Text(in_a_line(report.overview)), *map(Text, lines)]
+    parts += [Text(f"! {caution}") for caution in report.overview.cautions]
+    parts += what_to_do(findings, places, with_code=True) + loop_summary(report, places)
+    if report.overview.calls:
+        parts += _vital_few(report, findings, places, console.width, beyond=False)
+    write(console, [*parts, *errors(report, places)])
 
 
 def print_view(

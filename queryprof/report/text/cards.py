@@ -12,7 +12,7 @@ from queryprof.analysis.findings.finding import CATEGORIES, Finding
 from queryprof.analysis.overview import Overview
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import RepeatSummary
-from queryprof.analysis.totals import Totals
+from queryprof.analysis.totals import Totals, add_up
 from queryprof.analysis.units import average, count, counted, duration, percent
 
 NOTABLE_PART = 0.05
@@ -65,6 +65,26 @@ def in_a_line(overview: Overview) -> str:
         f" {counted(overview.statements, 'statement')}, {duration(overview.database_ns)} in the"
         f" database ({percent(overview.database_share)} of {duration(overview.run_ns)})"
     )
+
+
+def change_in_a_line(before: Report, after: Report) -> str:
+    """What two recordings of a block came to; what is unknown is left out."""
+    parts = []
+    for name, figure, shown in (
+        ("ran", lambda one: one.overview.run_ns, duration),
+        ("time in the database", lambda one: one.overview.database_ns, duration),
+        ("executions", lambda one: one.overview.executions, count),
+        ("rows", lambda one: one.overview.rows, count),
+        ("VM steps", _vm_steps, count),
+    ):
+        was, now = figure(before), figure(after)
+        if was is not None and now is not None:
+            parts.append(f"{name} {shown(was)} -> {shown(now)}")
+    return ", ".join(parts)
+
+
+def _vm_steps(report: Report) -> int | None:
+    return add_up(report.profile.aggregates).vm_steps_sum
 
 
 def repeat_in_words(found: RepeatSummary) -> str:

@@ -76,24 +76,6 @@ def summary(comparison: Comparison) -> str:
     return f"{len(kinds)} statements: {', '.join(parts)}"
 
 
-IN_A_LINE = {
-    "executions": "executions",
-    "rows": "rows",
-    "vm_steps": "VM steps",
-    "database_ns": "time in the database",
-}
-
-
-def whole_in_a_line(comparison: Comparison) -> str:
-    """What the runs as a whole came to before and after; what is unknown is left out."""
-    return ", ".join(
-        f"{IN_A_LINE[change.metric]} {value(change, change.before)} ->"
-        f" {value(change, change.after)}"
-        for change in comparison.whole
-        if change.metric in IN_A_LINE and change.before is not None and change.after is not None
-    )
-
-
 IN_ALL = ("vm_steps", "database_ns")
 
 
