@@ -285,7 +285,8 @@ def package(session: nox.Session) -> None:
     session.install(*pinned("build", "setuptools", "twine"))
     directory = Path(session.create_tmp(), "dist")
     shutil.rmtree(directory, ignore_errors=True)
-    session.run("python", "-m", "build", "--no-isolation", "--outdir", str(directory), silent=True)
+    build = ("python", "-m", "build", "--no-isolation", "--outdir", str(directory))
+    session.run(*build, silent=True, env={"QUERYPROF_CORE": "required"})
     made = sorted(str(path) for path in directory.iterdir())
     session.run("twine", "check", "--strict", *made)
     wheel = next(path for path in made if path.endswith(".whl"))
@@ -317,6 +318,9 @@ def package(session: nox.Session) -> None:
     left = sorted(name for name in files_of(place) - before if "queryprof" in name)
     if left:
         session.error(f"left behind: {', '.join(left)}")
+
+    without = str(Path(session.create_tmp(), "without"))
+    session.run(".ci/wheel-without-core", without, python, trace, external=True)
 
 
 def files_of(directory: Path) -> set[str]:
@@ -376,22 +380,15 @@ def wheels(session: nox.Session) -> None:
             session.run(*empty, "-o", str(library))
             link += f" -nostdlib -Wl,--no-as-needed {library}"
         shutil.rmtree("build", ignore_errors=True)
-        session.run(
-            "python",
-            "-m",
-            "build",
-            "--wheel",
-            "--no-isolation",
-            "--outdir",
-            "dist",
-            silent=True,
-            env={
-                "CC": compiler,
-                "LDSHARED": link,
-                "SETUPTOOLS_EXT_SUFFIX": f".{tag}-{triplet}.so",
-                "_PYTHON_HOST_PLATFORM": platform,
-            },
-        )
+        environment = {
+            "QUERYPROF_CORE": "required",
+            "CC": compiler,
+            "LDSHARED": link,
+            "SETUPTOOLS_EXT_SUFFIX": f".{tag}-{triplet}.so",
+            "_PYTHON_HOST_PLATFORM": platform,
+        }
+        build = ("python", "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist")
+        session.run(*build, silent=True, env=environment)
         shutil.rmtree("build", ignore_errors=True)
         (wheel,) = glob.glob(f"dist/queryprof-*-{tag.replace('cpython-', 'cp')}-*{platform}.whl")
         said = session.run("auditwheel", "show", wheel, silent=True)

@@ -1,6 +1,7 @@
 """Builds the C extension and ships the .pth file; everything else stands in setup.cfg."""
 
 import os
+import shutil
 import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
@@ -44,17 +45,28 @@ class BuildInParallel(build_ext):
         super().build_extensions()
 
 
-if sys.implementation.name != "cpython":
-    sys.exit(f"queryprof measures inside CPython, and this is {sys.implementation.name}")
-
-if sys.platform == "win32":
-    sys.exit("queryprof does not run on Windows: its core is written for Linux")
-
 # The probe is many small functions in files of their own, and should be one.
 COMPILER = os.environ.get("CC") or sysconfig.get_config_var("CC") or ""
 IS_GCC = sys.platform == "linux" and not any(other in COMPILER for other in ("clang", "zig"))
 IS_MUSL = "musl" in COMPILER or "musl" in (sysconfig.get_config_var("SOABI") or "")
 LINK_TIME = "-flto=auto" if IS_GCC else "-flto"  # with all processors
+
+
+WITH_CORE = os.environ.get("QUERYPROF_CORE", "")
+"""required: a core that cannot be built is an error; none: it is left out. Otherwise it is built
+where it can be, and elsewhere queryprof reads traces and records nothing."""
+
+# Its core is written for Linux, and for a CPython whose calls its lock serializes.
+IS_RECORDED = (
+    sys.platform == "linux"
+    and sys.implementation.name == "cpython"
+    and not sysconfig.get_config_var("Py_GIL_DISABLED")
+)
+
+
+def can_compile() -> bool:
+    header = Path(sysconfig.get_paths()["include"], "Python.h")
+    return bool(COMPILER) and shutil.which(COMPILER.split()[0]) is not None and header.is_file()
 
 
 def linker_flags() -> list[str]:
@@ -68,17 +80,19 @@ def compiler_flags() -> list[str]:
     return flags + EXTRA_FLAGS
 
 
+CORE_EXTENSION = Extension(
+    "queryprof.core._core",
+    sources=sorted(str(path) for path in CORE.rglob("*.c")),
+    depends=sorted(str(path) for path in CORE.rglob("*.h")),
+    include_dirs=[str(CORE)],
+    extra_compile_args=compiler_flags(),
+    extra_link_args=linker_flags(),
+    libraries=["dl", "pthread"] if sys.platform == "linux" and not IS_MUSL else [],
+)
+
+is_built = WITH_CORE == "required" or (WITH_CORE != "none" and IS_RECORDED and can_compile())
+
 setup(
     cmdclass={"build_py": BuildWithPth, "build_ext": BuildInParallel},
-    ext_modules=[
-        Extension(
-            "queryprof.core._core",
-            sources=sorted(str(path) for path in CORE.rglob("*.c")),
-            depends=sorted(str(path) for path in CORE.rglob("*.h")),
-            include_dirs=[str(CORE)],
-            extra_compile_args=compiler_flags(),
-            extra_link_args=linker_flags(),
-            libraries=["dl", "pthread"] if sys.platform == "linux" and not IS_MUSL else [],
-        )
-    ],
+    ext_modules=[CORE_EXTENSION] if is_built else [],  # without: a wheel py3-none-any
 )

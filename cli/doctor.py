@@ -28,6 +28,7 @@ def doctor() -> None:
 
     from queryprof.analysis.overview import COARSE_TICK_NS, coarse_tick
     from queryprof.core import _core
+    from queryprof.core.absence import absence
     from queryprof.core.settings import read_settings
     from queryprof.hooks.libraries import DRIVERS
     from queryprof.report.inert import visible
@@ -38,6 +39,15 @@ def doctor() -> None:
         ("queryprof", __version__),
         ("python", f"{platform.python_version()} {sys.executable}"),
     ]
+    if reason := absence():
+        lines += [
+            ("core", f"none: {reason}"),
+            ("recording", "nothing: spans, limits and the like do nothing"),
+            ("reading", "traces, as everywhere: report, analyze, html, compare, export, merge"),
+        ]
+        for name, text in lines:
+            click.echo(visible(f"{name:<11} {text}"))
+        return
     settings = read_settings()
     session.start(settings)
     source, ns_per_tick = _core.clock_source()

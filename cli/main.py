@@ -45,6 +45,12 @@ COMMANDS = (
 )
 
 
+RECORDING = frozenset(
+    {"run", "top", "locks", "ab", "replay", "tune", "scenario", "ship", "prometheus"}
+)
+"""Commands that record, or read what processes of this machine record."""
+
+
 class Commands(click.Group):
     """The commands, each in the module of its name, which is imported only when used: `run` must
     start the program soon.
@@ -56,6 +62,10 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
+        from queryprof.core.absence import absence
+
+        if cmd_name in RECORDING and (reason := absence()):
+            return _absent(cmd_name, reason)
         command: click.Command = getattr(import_module(f"queryprof.cli.{cmd_name}"), cmd_name)
         return command
 
@@ -77,6 +87,17 @@ class Commands(click.Group):
             elif os.path.isfile(args[0]):
                 more.append(f"To read a trace: queryprof report {args[0]}")
             raise click.UsageError(" ".join([error.message, *more]), ctx) from None
+
+
+def _absent(name: str, reason: str) -> click.Command:
+    """What stands in the place of a command where nothing can be recorded."""
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+    @click.command(name, context_settings=anything, help="Not here: nothing can be recorded.")
+    def command() -> None:
+        raise QueryprofError(f"{name}: nothing is recorded here: {reason}")
+
+    return command
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,6 +7,7 @@ import os
 from queryprof.autoload import running_program
 from queryprof.collect.output_path import is_null, make_room, with_process
 from queryprof.collect.target import Target
+from queryprof.core.absence import is_absent
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain
 from queryprof.core.settings import read_settings, window_ns
@@ -30,13 +31,16 @@ def install(path: str | os.PathLike[str] | None = None, *, window: str | None = 
             for each such part of the day (UTC), of which the latest 48 are kept (QUERYPROF_KEEP);
             `queryprof report` reads them together. By default as QUERYPROF_WINDOW is set.
 
-    Does nothing when recording is on already; inside a block that is recorded it says so.
+    Does nothing when recording is on already; inside a block that is recorded it says so. Where
+    there is no core (another system than Linux) it says once that nothing is recorded.
 
     Raises:
         SettingsError: the settings of the working directory are invalid, or the window.
         TraceError: the file at `path` is no trace.
         SessionError: this process cannot be recorded.
     """
+    if is_absent():
+        return
     text = os.path.abspath(path or f"queryprof-{running_program()}-{os.getpid()}.qprof")
 
     with own_imports():

@@ -12,7 +12,6 @@ from queryprof.analysis.findings.groups import groups_of
 from queryprof.analysis.report import Report
 from queryprof.program.database_schema import read_schema, schemas_of
 from queryprof.program.sources import Sources
-from queryprof.proof.planner import Planner
 
 MOST_LOOKED_AT = 20
 """Statements."""
@@ -26,18 +25,29 @@ def misfit(report: Report, databases: Iterable[str]) -> str:
         TraceError: one of `databases` cannot be read.
     """
     given = {path: read_schema(path) for path in databases}
-    groups = groups_of(report)[:MOST_LOOKED_AT] if given else ()
+    groups = groups_of(report)[:MOST_LOOKED_AT] if given and can_confine() else ()
     statements = [group.statement for group in groups if group.reads or group.writes]
-    for path in given if statements else ():
+    if not statements:
+        return ""
+    from queryprof.proof.planner import Planner
+
+    for path in given:
         with Planner(given, dict.fromkeys(statements, path), ()) as planner:
             if any(map(planner.knows, statements)):
                 return ""
-    if not statements:
-        return ""
     names = ", ".join(given)
     return (
         f"{names}: it has not the tables of the recorded statements: is it the program's database?"
     )
+
+
+def can_confine() -> bool:
+    """Whether a process that executes SQL of strangers can be given limits here."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return False
+    return hasattr(resource, "setrlimit")
 
 
 def findings_of(
@@ -52,7 +62,8 @@ def findings_of(
     Args:
         databases: files whose schemas are read; without any those of the trace, as far as they are
             there.
-        with_planner: SQL is shown that serves a statement; for that a process is started.
+        with_planner: SQL is shown that serves a statement; for that a process is started, where
+            the system can bound one.
         sources: the program's; by default the files that the recording saw.
 
     Raises:
@@ -62,8 +73,10 @@ def findings_of(
     given = {path: read_schema(path) for path in databases}
     schemas = given or schemas_of(sorted(profile.databases))
     sources = sources or Sources(profile.sources)
-    if not with_planner:
+    if not with_planner or not can_confine():
         return find(report, sources.loop_at, schemas, makes_tasks=sources.makes_tasks)
+    from queryprof.proof.planner import Planner  # its process has limits that not all systems have
+
     statements = dict.fromkeys(a.statement for a in profile.aggregates)
     files = {plan.statement: plan.database for plan in profile.plans}
     if len(given) == 1:  # the program's may have been elsewhere

@@ -9,6 +9,7 @@ import os
 from time import time_ns
 
 from queryprof.collect.output_path import is_null, make_room, refuse_no_directory
+from queryprof.core.absence import absence, is_absent
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain, muted
 from queryprof.core.settings import read_settings
@@ -67,6 +68,9 @@ class Recording:
     def __enter__(self) -> Self:
         if self._is_recording or self._profile is not None:
             raise SessionError("a recording is used once; make another with queryprof.profile()")
+        if is_absent():
+            self._is_recording = True
+            return self
         with session.exclusive, own_imports():
             settings = None if session.is_on else read_settings()
             if self.path is not None:
@@ -108,6 +112,9 @@ class Recording:
         if not self._is_recording:
             return None
         self._is_recording = False
+        if absence():
+            self._keep_nothing()
+            return None
         with session.exclusive:
             try:
                 self._load()
@@ -140,6 +147,12 @@ class Recording:
                 self._keep(self._read(parts, own), is_whole)
                 raise
             self._keep(found, is_whole)
+
+    def _keep_nothing(self) -> None:
+        from queryprof.model import Profile
+
+        self.path = None
+        self._profile = Profile((), (), left_out=(f"nothing is recorded here: {absence()}",))
 
     def _keep(self, found: Profile, is_whole: bool) -> None:
         """Keeps what was read, with the text of the notebook's cells that it is about."""

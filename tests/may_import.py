@@ -41,6 +41,7 @@ MAY_IMPORT = {
     },
     "queryprof.program": {
         "queryprof.errors",
+        "queryprof.given_file",
         "queryprof.model",
         "queryprof.region",
         "queryprof.trace",

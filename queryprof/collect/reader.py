@@ -15,6 +15,7 @@ from queryprof.collect.leftovers import Leftovers
 from queryprof.collect.merge import add_opened
 from queryprof.collect.recordings import MovedError, recordings_at
 from queryprof.collect.recovery import bring_in, recorded_commands, taken_already
+from queryprof.core.absence import absence
 from queryprof.errors import TraceError
 from queryprof.region.region import is_part, opened_region
 from queryprof.trace.checked_rows import CheckedTrace
@@ -86,6 +87,8 @@ def _with_recordings(path: str) -> Found:
     """
     if is_part(path):
         return _sum_of_part(path), frozenset(), ()
+    if absence():
+        return of_present_version(connect(path), path), frozenset(), ()
     moved: TraceError | None = None
     for _ in range(TRIES):
         commands = recorded_commands(path)

@@ -17,6 +17,7 @@ from queryprof.collect.output_path import (
     with_process,
 )
 from queryprof.collect.part_files import files_of, of_process
+from queryprof.core.absence import absence
 from queryprof.errors import TraceError
 from queryprof.region.identity import identity_of, trace_of
 from queryprof.region.part_names import parts_of, trace_name
@@ -61,6 +62,8 @@ def bring_in(path: str) -> list[str]:
 
     Never raises: what cannot be written stays for the next time.
     """
+    if absence():
+        return []  # no process records here
     written = []
     with alone_in(os.path.dirname(os.path.abspath(path))):
         # A process's memory and the copies of it are one recording: see _bring_in.

@@ -76,6 +76,8 @@ def start_core(settings: Settings) -> None:
         SessionError: no GIL serializes the calls here, as the core requires, too; or there is too
             little address space.
     """
+    if absent := vars(_core).get("ABSENCE"):
+        raise SessionError(absent)
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         raise SessionError(
             "this Python runs without its global interpreter lock, and calls of several threads at"

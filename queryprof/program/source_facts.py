@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
+from queryprof.given_file import UNDISTURBED
 from queryprof.region.region_files import boot_id
 
 TYPE_CHECKING = False
@@ -43,7 +44,7 @@ def source_of(file: str) -> tuple[bytes, int] | None:
         return None
     try:
         # What waits for a writer or never ends is not opened as a file would be.
-        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(file, UNDISTURBED)
         with open(handle, "rb") as content:
             facts = os.fstat(handle)
             if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST_BYTES:

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from queryprof.pytest_plugin.recorder import TestRecorder
 
 NAME = "queryprof-recorder"
+ABSENCE = pytest.StashKey[str]()
+"""Why nothing can be recorded here."""
+
+OPTIONS = ("queryprof", "queryprof_save", "queryprof_save_to", "queryprof_check")
+"""Those with which something is recorded."""
+
 MARKER = (
     "queryprof(max_queries, max_repeats, max_rows, max_vm_steps, plans, no_full_scans,"
     " max_stall_ms, max_lock_wait_ms, max_transaction_ms, baseline): what the test may do with the"
@@ -66,7 +72,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
-    options = ("queryprof", "queryprof_save", "queryprof_save_to", "queryprof_check")
     if config.getoption("queryprof_verify") and not config.getoption("queryprof_save"):
         raise pytest.UsageError("queryprof: --queryprof-verify goes with --queryprof-save")
     # With --queryprof-check in addopts, --queryprof-save alone is how a baseline is renewed.
@@ -75,7 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
             "queryprof: --queryprof-save makes what --queryprof-check compares with: use one of"
             " them"
         )
-    if any(config.getoption(option) for option in options):
+    if any(config.getoption(option) for option in OPTIONS):
         _recorder(config)
 
 
@@ -84,10 +89,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _recorder(config)
 
 
-def _recorder(config: pytest.Config) -> TestRecorder:
-    """The run's recorder, made when it is first used."""
+def _recorder(config: pytest.Config) -> TestRecorder | None:
+    """The run's recorder, made when it is first used; None: nothing can be recorded here."""
     recorder: TestRecorder | None = config.pluginmanager.get_plugin(NAME)
     if recorder is None:
+        from queryprof.core.absence import absence
+
+        if reason := absence():
+            config.stash[ABSENCE] = reason
+            return None
         from queryprof.errors import QueryprofError
         from queryprof.pytest_plugin.recorder import TestRecorder
 
@@ -99,7 +109,22 @@ def _recorder(config: pytest.Config) -> TestRecorder:
     return recorder
 
 
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Says that nothing was recorded, where that was wanted and is impossible."""
+    reason = config.stash.get(ABSENCE, "")
+    if reason:
+        terminalreporter.section("queryprof")
+        terminalreporter.write_line(f"nothing is recorded here: {reason}")
+
+
 @pytest.fixture
 def queryprof(request: pytest.FixtureRequest) -> Queries:
     """The queries of the test so far: `.queries`, `.count()`, `.at_most(3)`."""
-    return _recorder(request.config).queries()
+    recorder = _recorder(request.config)
+    if recorder is None:
+        from queryprof.pytest_plugin.queries import unrecorded
+
+        return unrecorded()
+    return recorder.queries()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from queryprof.analysis.baseline_figures import TestFigures, add_figures
+from queryprof.core.absence import absence
 from queryprof.testing.calls import Calls
 from queryprof.testing.limits import exceeded, limits_of
 
@@ -44,3 +45,21 @@ class Queries:
         message = exceeded(allowed, self._calls_so_far().since(before))
         if message:
             pytest.fail(message, pytrace=False)
+
+
+class _Unrecorded(Queries):
+    """Where nothing can be recorded: its limits hold, and what asks for figures is skipped."""
+
+    @contextmanager
+    def at_most(self, queries: int | None = None, **limits: Any) -> Iterator[None]:
+        limits_of({"queries": queries, **limits})
+        yield
+
+
+def unrecorded() -> Queries:
+    """The fixture's value where nothing can be recorded."""
+
+    def skip() -> Calls:
+        pytest.skip(f"nothing is recorded here: {absence()}")
+
+    return _Unrecorded(skip)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
+from queryprof.core.absence import absence
 from queryprof.testing.at_most import at_most
 from queryprof.testing.meter import meter
 
@@ -22,8 +23,9 @@ class TestCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        block = meter.open(with_plans=False, keeps_parts=False)
-        cls.addClassCleanup(meter.close, block)
+        if not absence():
+            block = meter.open(with_plans=False, keeps_parts=False)
+            cls.addClassCleanup(meter.close, block)
         super().setUpClass()
 
     def assertAtMost(self, queries: int | None = None, **limits: Any) -> at_most:  # noqa: N802

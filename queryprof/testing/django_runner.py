@@ -24,6 +24,7 @@ from django.test.runner import (
 
 from queryprof.analysis.baseline_figures import Figures
 from queryprof.analysis.baseline_rules import Rules
+from queryprof.core.absence import is_absent
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError
 from queryprof.report.inert import visible
@@ -233,7 +234,7 @@ class QueryprofRunner(DiscoverRunner):
                 returncode=2,
             )
         self._suite: _Suite | None = None
-        if queryprof or queryprof_save or queryprof_check:
+        if (queryprof or queryprof_save or queryprof_check) and not is_absent():
             try:
                 self._suite = _Suite(
                     queryprof_baseline,

@@ -66,7 +66,8 @@ class TraceStore:
             if path != ":memory:":
                 # Only its owner may read it: SQL texts and file names are the program's.
                 made = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-                os.fchmod(made, 0o600)  # whatever the program's umask is
+                if hasattr(os, "fchmod"):
+                    os.fchmod(made, 0o600)  # whatever the program's umask is
                 os.close(made)
             self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             # The file need survive the process, not the machine: no waiting for the disk.
