@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from queryprof.model.advice import Advice
 
 EXIT_FOUND = 1
-FORMATS = ("table", "json", "markdown", "github", "sarif", "sql")
+FORMATS = ("table", "json", "brief", "markdown", "github", "sarif", "sql")
 FAIL_ON = ("high", "medium", "any", "none")
 
 
@@ -120,6 +120,10 @@ def _text(
         from queryprof.report.json.findings import findings_json
 
         return findings_json(shown, (*report.overview.cautions, *unknown), accepted, advice)
+    if form == "brief":
+        from queryprof.report.findings.brief import brief_json
+
+        return brief_json(shown, places, (*report.overview.cautions, *unknown))
     if form == "sql" and advice:
         from queryprof.report.findings.sql_script import sql_script
 

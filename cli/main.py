@@ -41,6 +41,7 @@ COMMANDS = (
     "fleet",
     "ship",
     "prometheus",
+    "mcp",
     "doctor",
 )
 

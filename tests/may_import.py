@@ -135,6 +135,17 @@ MAY_IMPORT = {
     },
     # The findings, with what is looked up for them.
     "queryprof.findings": {"queryprof.analysis", "queryprof.program", "queryprof.proof.planner"},
+    # What an agent or an editor asks: from the command line alone.
+    "queryprof.agent": {
+        "queryprof.analysis",
+        "queryprof.collect.reader",
+        "queryprof.errors",
+        "queryprof.findings",
+        "queryprof.program",
+        "queryprof.proof",
+        "queryprof.report",
+        "queryprof.version",
+    },
     # What tests of any runner share.
     "queryprof.testing": {
         "queryprof.analysis",

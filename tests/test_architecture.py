@@ -92,6 +92,7 @@ def test_no_import_is_hidden_in_a_name(name: str) -> None:
 
 
 ABOVE = (
+    "queryprof.agent",
     "queryprof.analysis",
     "queryprof.cli",
     "queryprof.findings",

@@ -1,0 +1,1 @@
+"""What an agent or an editor asks through the Model Context Protocol."""
