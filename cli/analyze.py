@@ -132,12 +132,9 @@ def _text(
         from queryprof.report.findings.markdown import findings_markdown
 
         return findings_markdown(shown, places, unknown)
-    if form == "github":
+    if form in ("github", "sarif"):
         from queryprof.report.findings.github import findings_github
-
-        return findings_github(shown, places)
-    if form == "sarif":
         from queryprof.report.findings.sarif import findings_sarif
 
-        return findings_sarif(shown, places)
+        return (findings_github if form == "github" else findings_sarif)(shown, places)
     return None

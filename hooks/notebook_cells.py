@@ -5,7 +5,6 @@ IPython compiles each cell under a file name of its own, and knows which cell th
 
 from __future__ import annotations
 
-import linecache
 import sys
 
 TYPE_CHECKING = False
@@ -55,6 +54,8 @@ def _cells() -> dict[str, tuple[int, str, str]]:
     found: dict[str, tuple[int, str, str]] = {}
     if named is None:
         return found
+    import linecache  # which no other program needs
+
     for file in tuple(linecache.cache):
         kind, name = named(file) or ("", "")
         text = name.removeprefix("In[").removesuffix("]")

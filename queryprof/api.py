@@ -9,9 +9,8 @@ from queryprof.collect.output_path import is_null, make_room, with_process
 from queryprof.collect.target import Target
 from queryprof.core.absence import is_absent
 from queryprof.core.own_imports import own_imports
-from queryprof.core.recorder import complain
 from queryprof.core.settings import read_settings, window_ns
-from queryprof.recording import Recording, is_of_block
+from queryprof.recording import Recording
 from queryprof.session import session
 
 TYPE_CHECKING = False
@@ -31,7 +30,8 @@ def install(path: str | os.PathLike[str] | None = None, *, window: str | None = 
             for each such part of the day (UTC), of which the latest 48 are kept (QUERYPROF_KEEP);
             `queryprof report` reads them together. By default as QUERYPROF_WINDOW is set.
 
-    Does nothing when recording is on already; inside a block that is recorded it says so. Where
+    Does nothing when recording is on already; where a block is recorded (`profile`), it goes on
+    after that, and what the block recorded before is in the trace, too. Where
     there is no core (another system than Linux) it says once that nothing is recorded.
 
     Raises:
@@ -53,11 +53,9 @@ def install(path: str | os.PathLike[str] | None = None, *, window: str | None = 
         replaces = not (settings and settings.window_ns)
         return Target(make_room(text, replaces), lambda: with_process(text))
 
-    if not session.start(settings, target=None if is_null(text) else target) and is_of_block():
-        complain(
-            "install() does nothing inside a block that is recorded (profile, %%queryprof), and its"
-            " recording ends with the block: call it before"
-        )
+    target_of_trace = None if is_null(text) else target
+    if not session.start(settings, target=target_of_trace):
+        session.adopt(target_of_trace)
 
 
 def uninstall() -> None:

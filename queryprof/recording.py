@@ -20,7 +20,7 @@ from queryprof.session import session
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, ClassVar, Self, TextIO
+    from typing import Any, Self, TextIO
 
     from queryprof.analysis.findings.finding import Finding
     from queryprof.analysis.report import Report
@@ -36,11 +36,6 @@ COLUMNS, TOP_SHOWN = 78, 10
 """Columns of the text form, and statements in it."""
 
 
-def is_of_block() -> bool:
-    """Whether what is recorded now began with a block, and ends with it."""
-    return session.is_on and session.parts.identity == Recording.begun
-
-
 class Recording:
     """A recording of one block of code, as `profile` returns it.
 
@@ -48,8 +43,6 @@ class Recording:
         path: the trace file; None: no trace is kept.
         compared: how it differs from earlier ones, a line each.
     """
-
-    begun: ClassVar[object] = None  # the recording of the process that the last block began
 
     def __init__(self, path: str | None) -> None:
         self.path = path
@@ -76,16 +69,15 @@ class Recording:
             if self.path is not None:
                 refuse_no_directory(self.path)
                 self.path = None if is_null(self.path) else make_room(self.path)
-            self._started_session = session.start(settings)
+            self._started_session = session.start(settings, owner=self)
             if not self._started_session and not session.end_part():
+                session.release(self)
                 raise SessionError(
                     "what was recorded before cannot be put aside: no file can be made"
                 )
             self._part_before = session.parts.last()
             self._since_unix_ns = time_ns()
             self._recorded = session.parts.identity
-            if self._started_session:
-                Recording.begun = self._recorded
             session.begin_reading_parts()
             self._is_recording = True
         return self
@@ -99,7 +91,8 @@ class Recording:
         if error and exc_info[0] is None:
             raise error
         if error:
-            complain(f"the recorded block: {error}")  # the program's own error counts
+            lost = "its trace is" if self.has_ended else "it is"
+            complain(f"the recorded block: {lost} lost: {error}")  # the program's own error counts
 
     def at_end(self, action: Callable[[], None]) -> None:
         """Has an action done when the `with` block ends."""
@@ -122,8 +115,7 @@ class Recording:
                 return error
             finally:
                 session.end_reading_parts()
-                if self._started_session:
-                    session.stop()
+                session.release(self)
         return None
 
     @property

@@ -33,7 +33,6 @@ from queryprof.region.facts import Facts
 from queryprof.region.region_files import (
     checkpoint_of,
     checkpoints_of,
-    directories,
     is_removed,
     region_name,
     regions_of,
@@ -51,11 +50,6 @@ STOP_TIMEOUT_S = 5.0
 
 CHECKPOINT_INTERVAL_S = 10.0
 """The largest age of the copy on the disk, which is left after a crash of the machine."""
-
-
-REGIONS_LEFT, MOST_REGIONS = 16, 256
-"""Regions of a family: with more than the first number, a process that begins moves those of ended
-processes to the disk; with more than the second, it makes none."""
 
 
 class Session:
@@ -83,6 +77,8 @@ class Session:
         self._meter: ThreadMeter | None = None
         self._pid = 0
         self._watches_fork = False
+        self._owners: list[object] = []
+        self._is_of_owners = False
 
     @property
     def is_on(self) -> bool:
@@ -93,6 +89,7 @@ class Session:
         settings: Settings | None = None,
         target: Callable[[], Target] | None = None,
         ends_at_exit: bool = True,
+        owner: object = None,
     ) -> bool:
         """Starts recording; all or nothing.
 
@@ -100,6 +97,8 @@ class Session:
             settings: None: those of the working directory.
             target: makes the trace's target, if recording starts; it may raise.
             ends_at_exit: False: the caller has `end_of_process` called when the process ends.
+            owner: a block, of several that may overlap: the recording that one of them starts ends
+                when the last one is released.
 
         Returns:
             whether it was off before.
@@ -112,17 +111,21 @@ class Session:
         with held_signals(), self.exclusive, own_imports():
             if self._is_stopping:
                 raise SessionError("recording cannot start in the midst of its end")
+            owners = [owner] * (owner is not None)
             if self.is_on:
+                self._owners += owners
                 return False
             self._watch_forks()
             settings = settings or read_settings()
             self._window_ns, self._kept = settings.window_ns, settings.kept
             made = target() if target else None
             self._start(settings)
+            self._owners, self._is_of_owners = owners, bool(owners)
             if ends_at_exit:
                 atexit.register(self.end_of_process)
             if made:
-                self.open_trace(made)
+                self._target = made
+                self._share_target()
             return True
 
     def _start(self, settings: Settings) -> None:
@@ -180,25 +183,21 @@ class Session:
         _core.windows(0, 0)
         _core.share_region(places, name, self.parts.prefix)
 
-    def open_trace(self, target: Target) -> None:
-        """Sets the trace's target. What was recorded before is in the trace, too."""
+    def adopt(self, target: Callable[[], Target] | None) -> None:
+        """Goes on when its owners have ended, to a trace. What was recorded before is in it."""
         with self.exclusive:
-            if self.is_on:
-                self._target = target
-                self._share_target()
+            if self.is_on and self._is_of_owners:
+                self._is_of_owners = False
+                if target:
+                    self._target = target()
+                    self._share_target()
 
-    @staticmethod
-    def _places_left(target: Target) -> list[str]:
-        """The directories for a region: a process of a family that has left many regions moves some
-        of them to the disk, and has no region when that is not enough.
-        """
-        left = [] if target.is_collected else regions_of(target.family)
-        if len(left) > REGIONS_LEFT:
-            with own_imports():
-                from queryprof.collect.recovery import put_aside
-
-                put_aside(left, target.family)
-        return directories() if len(left) <= MOST_REGIONS else []
+    def release(self, owner: object) -> None:
+        """Ends the recording of owners with the last one."""
+        if owner in self._owners:
+            self._owners.remove(owner)
+            if not self._owners and self._is_of_owners:
+                self.stop()
 
     def _share_target(self) -> None:
         target = self._target
@@ -209,7 +208,7 @@ class Session:
             return
         beside = os.path.join(target.family, "part") if target.is_collected else target.family
         parts = beside if target.is_collected else target.path
-        self._share("\n".join(self._places_left(target)), region_name(target.family), parts)
+        self._share("\n".join(target.places()), region_name(target.family), parts)
         target.checkpoint = checkpoint_of(beside, os.getpid())
         _core.checkpoint_to(target.checkpoint, CHECKPOINT_INTERVAL_S, target.is_collected)
         if self._window_ns and not target.is_collected:
@@ -239,6 +238,7 @@ class Session:
 
     def _stop(self) -> None:
         target, self._target = self._target, None
+        self._is_of_owners = False
         is_written, region = False, ""
         atexit.unregister(self.end_of_process)
         try:

@@ -46,8 +46,11 @@ class Figures:
 
     @property
     def repeats(self) -> int:
-        """The most executions from one call site."""
-        return max((site.executions for site in self.sites), default=self.executions)
+        """The most executions from one line, whatever called it."""
+        sums: dict[Frame | None, int] = {}
+        for site in self.sites:
+            sums[site.frame] = sums.get(site.frame, 0) + site.executions
+        return max(sums.values(), default=self.executions)
 
     @property
     def scans_a_large_table(self) -> bool:
@@ -58,6 +61,9 @@ class Figures:
         """The tables that its plans read from end to end."""
         return tuple(sorted({table for plan in self.plans for table in signs_of(plan).scans}))
 
+
+OTHER = "(other)"
+"""The statements that a recording had no room for."""
 
 TestFigures = Mapping[str, Figures]
 """Statement -> figures, of one test."""

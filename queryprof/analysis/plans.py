@@ -40,11 +40,15 @@ _REWRITES = tuple(
 _LEFT_OUT = re.compile(r"BLOOM FILTER ON |REUSE ")
 """Steps that only newer versions have, or print."""
 
-_SCAN = re.compile(r"(?:SCAN (?!CONSTANT ROW|\(subquery\))|SEARCH (?=[^(\s]\S*$))(\S+)")
-"""What is searched by nothing, for a max() without an index, is read from end to end, too."""
+_SCAN = re.compile(
+    r"SCAN (?!CONSTANT ROW|\(subquery\))(?P<scanned>.+?)(?: (?:USING|VIRTUAL TABLE) .*)?$"
+    r"|SEARCH (?P<searched>(?:(?! USING | VIRTUAL TABLE )[^(])+)$"
+)
+"""A name may have spaces. What is searched by nothing, for a max() without an index, is read from
+end to end, too."""
 
-_INDEXED_SCAN = re.compile(r"SCAN \S+ (?:USING|VIRTUAL)")
-_AUTOMATIC = re.compile(r"SEARCH (\S+) USING AUTOMATIC ")
+_INDEXED_SCAN = re.compile(r"SCAN .+ (?:USING|VIRTUAL TABLE) ")
+_AUTOMATIC = re.compile(r"SEARCH (.+) USING AUTOMATIC ")
 _TEMPORARY = re.compile(r"USE TEMP B-TREE FOR (.+)")
 _MADE_HERE = re.compile(r"(?:CO-ROUTINE|MATERIALIZE|RECURSIVE STEP) ?(\S*)")
 
@@ -101,9 +105,10 @@ def signs_of(plan: Steps) -> Signs:
     steps = [line.strip() for line in plan]
     made_here = {found[1] for step in steps if (found := _MADE_HERE.match(step))}
     scans = [
-        (found[1], bool(_INDEXED_SCAN.match(step)))
+        (name, bool(_INDEXED_SCAN.match(step)))
         for step in steps
-        if (found := _SCAN.match(step)) and found[1] not in made_here
+        if (found := _SCAN.match(step))
+        and (name := found["scanned"] or found["searched"]) not in made_here
     ]
     return Signs(
         tuple(table for table, is_indexed in scans if not is_indexed),

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from time import time_ns
 
+from queryprof.core.own_imports import own_imports
+from queryprof.region.region_files import directories, regions_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+REGIONS_LEFT, MOST_REGIONS = 16, 256
+"""Regions of a family: with more than the first number, a process that begins moves those of ended
+processes to the disk; with more than the second, it makes none."""
 
 
 class Target:
@@ -45,3 +52,15 @@ class Target:
         self.even_if_empty, self.is_collected = even_if_empty, is_collected
         self.since_unix_ns = time_ns()
         self.checkpoint = ""
+
+    def places(self) -> list[str]:
+        """The directories for a region: a process of a family that has left many regions moves some
+        of them to the disk, and has no region when that is not enough.
+        """
+        left = [] if self.is_collected else regions_of(self.family)
+        if len(left) > REGIONS_LEFT:
+            with own_imports():
+                from queryprof.collect.recovery import put_aside
+
+                put_aside(left, self.family)
+        return directories() if len(left) <= MOST_REGIONS else []

@@ -7,6 +7,7 @@ be saved, or because something in the test is suspicious.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from queryprof.report.text.failures import slower_message, stall_message
 from queryprof.testing.calls import Calls
 from queryprof.testing.limits import exceeded, limits_of
 from queryprof.testing.records import add_statements, describe
-from queryprof.testing.suite_baseline import SuiteBaseline, TestRecord, with_calls
+from queryprof.testing.suite_baseline import SuiteBaseline, TestRecord, of_baseline
 
 SHUFFLERS = ("randomly", "random_order", "random-order", "reverse")
 """The names of plugins that run tests in another order each time."""
@@ -32,6 +33,14 @@ def is_shuffled(config: pytest.Config) -> bool:
     return any(config.pluginmanager.hasplugin(name) for name in SHUFFLERS) or hasattr(
         config, "workerinput"
     )
+
+
+def budgets_of(item: pytest.Item) -> dict[str, Any]:
+    """What the markers of a test, its class and its module say; the nearest counts."""
+    budgets: dict[str, Any] = {}
+    for marker in reversed(list(item.iter_markers("queryprof"))):
+        budgets |= marker.kwargs
+    return budgets
 
 
 class Gate:
@@ -59,8 +68,7 @@ class Gate:
         """Adds the findings on a test to its report; returns why a test that has passed so far
         fails, or the empty string.
         """
-        marker = item.get_closest_marker("queryprof")
-        is_held = marker is None or marker.kwargs.get("baseline", True)
+        is_held = budgets_of(item).get("baseline", True)
         figures = describe(report, calls, self._stall_ms)
         if self._saves and is_held:
             add_statements(report, figures)
@@ -75,21 +83,18 @@ class Gate:
 
     @staticmethod
     def _over_budget(item: pytest.Item, calls: Calls) -> str:
-        marker = item.get_closest_marker("queryprof")
-        if marker is None:
-            return ""
-        budgets = {name: value for name, value in marker.kwargs.items() if name != "baseline"}
+        budgets = {name: value for name, value in budgets_of(item).items() if name != "baseline"}
         try:
-            if marker.args:
-                raise TypeError(f"{marker.args[0]!r} has no name: each budget is by name")
+            for marker in item.iter_markers("queryprof"):
+                if marker.args:
+                    raise TypeError(f"{marker.args[0]!r} has no name: each budget is by name")
             limits = limits_of(budgets, "max_")
         except (TypeError, ValueError) as error:
             return f"queryprof marker of {item.nodeid}: {error}"
         return exceeded(limits, calls, "max_")
 
     def _stalled(self, item: pytest.Item, calls: Calls) -> str:
-        marker = item.get_closest_marker("queryprof")
-        has_budget = marker is not None and "max_stall_ms" in marker.kwargs
+        has_budget = "max_stall_ms" in budgets_of(item)
         if not self._checks or "stalls" not in self._rules.fail_on or has_budget:
             return ""
         stalls = calls.longer_than(self._stall_ms)
@@ -117,4 +122,5 @@ class Gate:
 
     def verify(self, passed: Mapping[str, TestRecord]) -> Verification:
         """Runs the tests a second time. Raises QueryprofError."""
-        return verify(self._config, with_calls(passed), self._rules)
+        executed = {test: one for test, one in of_baseline(passed).items() if one}
+        return verify(self._config, executed, self._rules)

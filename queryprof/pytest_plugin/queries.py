@@ -11,8 +11,10 @@ import pytest
 
 from queryprof.analysis.baseline_figures import TestFigures, add_figures
 from queryprof.core.absence import absence
+from queryprof.testing.at_most import judged
 from queryprof.testing.calls import Calls
-from queryprof.testing.limits import exceeded, limits_of
+from queryprof.testing.limits import limits_of
+from queryprof.testing.meter import meter
 
 
 class Queries:
@@ -40,9 +42,12 @@ class Queries:
         """Fails the test when the block exceeds limits: those of queryprof.at_most."""
         __tracebackhide__ = True
         allowed = limits_of({"queries": queries, **limits})
-        before = self._calls_so_far().count_of_parts
-        yield
-        message = exceeded(allowed, self._calls_so_far().since(before))
+        block = meter.open(with_plans=allowed.is_of_plans)
+        try:
+            yield
+            message = judged(block, allowed)
+        finally:
+            meter.close(block)
         if message:
             pytest.fail(message, pytrace=False)
 

@@ -18,9 +18,11 @@ from queryprof.errors import QueryprofError, SettingsError
 from queryprof.region.changes import Part
 from queryprof.report.inert import visible
 from queryprof.testing.calls import Calls
-from queryprof.testing.meter import Block, meter
+from queryprof.testing.meter import ENDED, Block, meter
 from queryprof.testing.records import record_of
+from queryprof.testing.suite_baseline import Selection
 from queryprof.testing.summary import (
+    NOTHING_COMPARED,
     NOTHING_SEEN,
     baseline_lines,
     most_lines,
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
 GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
 SAVE = "pytest --queryprof-save"
 """The command that saves the baseline."""
+
+CHOOSING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+"""pytest's options that choose some tests of a file."""
+
+GIVEN = pytest.Config.ArgsSource.ARGS
 
 COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """The exit codes of a run that was not interrupted."""
@@ -92,12 +99,13 @@ class TestRecorder:
             self._gate()  # which raises now if it cannot read the baseline
         self._block: Block | None = None  # of the running phase
         self._report: TestRecord | None = None  # of the phase that has ended
-        self._deselected: set[str] = set()
+        self._collected: set[str] = set()
         # What reports brought, by test:
         self._calls: dict[str, TestRecord] = {}
         self._fixtures: dict[str, int] = {}
         self._failed: set[str] = set()
         self._not_saved = ""
+        self._compares_nothing = False
         self._verification: list[str] = []  # what a second run showed
 
     def _gate(self) -> Gate:
@@ -123,8 +131,11 @@ class TestRecorder:
     def _begin_phase(self, is_call: bool = False) -> None:
         """Begins a phase; queries between the last phase and this one count for this one."""
         phase = self._phase()
-        phase.with_plans = is_call
+        if not is_call:
+            meter.renew()
+        meter.want_plans(phase, is_call)
         phase.parts.clear()
+        phase.is_whole = True
 
     def _end_phase(self) -> TestRecord:
         self._report = record_of(self._calls_so_far())
@@ -159,6 +170,8 @@ class TestRecorder:
         if is_held or is_suspicious(calls.parts):
             has_passed = outcome.excinfo is None
             message = self._gate().check(item, calls, report, has_passed)
+            if is_held and has_passed and not self._phase().is_whole:
+                message = ENDED
             if message:
                 outcome.force_exception(pytest.fail.Exception(message, pytrace=False))
 
@@ -183,7 +196,23 @@ class TestRecorder:
     # -- summing up ------------------------------------------------------------------------
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
-        self._deselected |= {item.nodeid for item in items}
+        self._collected |= {item.nodeid for item in items}
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._collected |= {item.nodeid for item in session.items}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._collected |= set(ids)
+
+    def _selection(self, session: pytest.Session) -> Selection:
+        """What the command line has selected; a run that ended early has not seen the rest."""
+        chosen = any(self._config.getoption(name, None) for name in CHOOSING)
+        given = self._config.args if self._config.args_source is GIVEN else []
+        if chosen or any("::" in str(argument) for argument in given):
+            return Selection.SOME
+        ended = session.exitstatus in COMPLETE and not (session.shouldstop or session.shouldfail)
+        return Selection.FILES if given or not ended else Selection.ALL
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         found: TestRecord | None = getattr(report, "queryprof", None)
@@ -206,16 +235,21 @@ class TestRecorder:
         passed = {test: r for test, r in self._calls.items() if test not in self._failed}
         gate.keep_times(passed)
         if self._saves:
-            ran_in = {test.partition("::")[0] for test in self._calls}
             try:
                 if not passed:
                     raise QueryprofError("the baseline is not saved: no test has passed")
-                gate.baseline.save(passed, self._deselected | self._failed, ran_in)
+                gate.baseline.save(passed, self._collected, self._selection(session))
                 if self._verifies and session.exitstatus in COMPLETE:
                     self._verify(session, passed)
             except QueryprofError as error:
                 self._not_saved = str(error)
-        is_wrong = self._not_saved or gate.baseline.has_seen_nothing(self._calls)
+        self._compares_nothing = (
+            gate.baseline.compares_nothing(self._calls)
+            and self._selection(session) is Selection.ALL
+        )
+        is_wrong = (
+            self._not_saved or self._compares_nothing or gate.baseline.has_seen_nothing(self._calls)
+        )
         if is_wrong and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -254,6 +288,8 @@ class TestRecorder:
         baseline = self._gate().baseline
         if baseline.has_seen_nothing(self._calls):
             write_line(out, NOTHING_SEEN, red=True)
+        if self._compares_nothing:
+            write_line(out, NOTHING_COMPARED, red=True)
         for line in baseline_lines(baseline, self._calls, SAVE):
             write_line(out, line)
 

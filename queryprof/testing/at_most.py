@@ -8,13 +8,11 @@ from queryprof.analysis.baseline_rules import Rules
 from queryprof.core.absence import is_absent
 from queryprof.testing.calls import Calls
 from queryprof.testing.limits import Limits, exceeded
-from queryprof.testing.meter import Block, meter
+from queryprof.testing.meter import ENDED, Block, meter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
-
-ENDED = "the limits cannot be checked: the recording ended inside the block (queryprof.uninstall)"
 
 
 class at_most:
@@ -82,15 +80,18 @@ class at_most:
             return  # nothing is recorded here
         block = self._blocks.pop()
         try:
-            message = self._judge(block) if kind is None and block.is_of_this_process else ""
+            message = (
+                judged(block, self._limits) if kind is None and block.is_of_this_process else ""
+            )
         finally:
             meter.close(block)
         if message:
             raise AssertionError(message)
 
-    def _judge(self, block: Block) -> str:
-        meter.border()
-        if not block.is_whole:
-            return ENDED
-        calls = Calls(block.parts, meter.descriptions, Rules(), test_thread="")
-        return exceeded(self._limits, calls)
+
+def judged(block: Block, limits: Limits) -> str:
+    """What of an open block exceeds its limits; "": nothing."""
+    meter.border()
+    if not block.is_whole:
+        return ENDED
+    return exceeded(limits, Calls(block.parts, meter.descriptions, Rules(), test_thread=""))

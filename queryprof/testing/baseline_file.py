@@ -18,6 +18,9 @@ from queryprof.given_file import content_of
 from queryprof.model import BASELINE_FIGURES
 
 FORMAT_VERSION = 1
+LARGEST = 1 << 63
+"""Of a figure: it is less."""
+
 MOST_VERSION = 40
 """Characters of the name of one, which is printed."""
 
@@ -87,13 +90,17 @@ def _checked(path: str, document: Any) -> Baseline:
         )
     for statements in document["tests"].values():
         for figures in statements.values():
-            if not all(isinstance(figures.get(name, 0), int) for name in BASELINE_FIGURES):
+            if not all(_is_count(figures.get(name, 0)) for name in BASELINE_FIGURES):
                 raise TypeError(figures)
             plans = figures.get("plans", [])
-            if not all(isinstance(line, str) for plan in plans for line in plan):
+            if not all(type(plan) is list and type(line) is str for plan in plans for line in plan):
                 raise TypeError(plans)
     python = str(document.get("python_version", ""))[:MOST_VERSION]
     return Baseline(str(document["sqlite_version"])[:MOST_VERSION], document["tests"], python)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < LARGEST
 
 
 def _refuse_odd_file(path: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import current_thread
 
 from queryprof.analysis.baseline_figures import Figures, TestFigures, figures_of
@@ -28,14 +28,6 @@ class Calls:
     rules: Rules
     script: str = ""
     test_thread: str = field(default_factory=lambda: current_thread().name)
-
-    @property
-    def count_of_parts(self) -> int:
-        return len(self.parts)
-
-    def since(self, part: int) -> Calls:
-        """The parts from this one on."""
-        return replace(self, parts=self.parts[part:])
 
     def figures(self, with_sites: bool = True) -> dict[str, Figures]:
         """The figures of all parts together."""

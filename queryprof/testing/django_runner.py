@@ -11,6 +11,7 @@ import inspect
 import os
 import sys
 import unittest
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,10 +30,11 @@ from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError
 from queryprof.report.inert import visible
 from queryprof.testing.calls import Calls
-from queryprof.testing.meter import Block, meter
+from queryprof.testing.meter import ENDED, Block, meter
 from queryprof.testing.records import add_statements, describe, record_of
-from queryprof.testing.suite_baseline import SuiteBaseline, TestRecord
+from queryprof.testing.suite_baseline import Selection, SuiteBaseline, TestRecord
 from queryprof.testing.summary import (
+    NOTHING_COMPARED,
     NOTHING_SEEN,
     baseline_lines,
     most_lines,
@@ -48,10 +50,13 @@ SAVE = "manage.py test --queryprof-save"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A test that has passed: its record, and the figures with their call sites."""
+    """A test that has passed: its record, the figures with their call sites, and whether the
+    recording went on all the time.
+    """
 
     record: TestRecord
     figures: dict[str, Figures]
+    is_whole: bool
 
 
 def _script() -> str:
@@ -67,18 +72,20 @@ class _Measuring:
         self._stall_ms = read_settings().stall_ms
 
     def begin(self) -> None:
+        meter.renew()
         self._block = meter.open()
 
     def passed(self) -> Measured:
         """The figures of the test so far."""
         assert self._block is not None
         meter.border()
+        is_whole = self._block.is_whole
         calls = Calls(list(self._block.parts), meter.descriptions, Rules(), _script())
         record = record_of(calls)
         describe(record, calls, self._stall_ms)
         figures = calls.figures()
         add_statements(record, figures)
-        return Measured(record, figures)
+        return Measured(record, figures, is_whole)
 
     def end(self) -> None:
         if self._block is not None:
@@ -124,15 +131,17 @@ class _ParallelSuite(ParallelTestSuite):
 class _Suite:
     """The run as a whole: the records of its tests, and the baseline that judges them."""
 
-    def __init__(self, path: str, *, checks: bool, saves: bool, shows: bool) -> None:
-        self.checks, self.saves, self.shows = checks, saves, shows
-        self._directory = os.path.dirname(os.path.abspath(path))
-        self.baseline = SuiteBaseline(path, Rules(), checks=checks, is_shuffled=False)
+    def __init__(self, path: str, *, checks: bool, saves: bool, is_shuffled: bool) -> None:
+        self.checks, self.saves = checks, saves
+        self._directory = os.getcwd()
+        self.baseline = SuiteBaseline(path, Rules(), checks=checks, is_shuffled=is_shuffled)
+        self.collected: set[str] = set()
+        self.selection = Selection.SOME
         self.calls: dict[str, TestRecord] = {}
         self.failed: set[str] = set()
 
     def name_of(self, test: Any) -> str:
-        """As pytest names it, with the file as seen from the baseline; "": it has no file."""
+        """As pytest names it, with the file as seen from the working directory; "": it has none."""
         try:
             file = os.path.abspath(inspect.getfile(type(test)))
             method = test.id().rpartition(".")[2]
@@ -148,68 +157,92 @@ class _Suite:
             return ""
         self.calls[name] = measured.record
         figures = measured.figures
+        if not measured.is_whole and (self.checks or self.saves):
+            self.failed.add(name)
+            return ENDED
         message = self.baseline.regressed(name, figures, measured.record, lambda: figures)
         if message:
             self.failed.add(name)
         return message
 
-    def save(self, is_whole: bool) -> None:
+    def save(self) -> None:
         """Writes the baseline. Raises QueryprofError."""
         passed = {name: one for name, one in self.calls.items() if name not in self.failed}
         if not passed:
             raise QueryprofError("the baseline is not saved: no test has passed")
-        ran_in = {name.partition("::")[0] for name in passed} if is_whole else ()
-        self.baseline.save(passed, self.failed, ran_in)
+        self.baseline.save(passed, self.collected, self.selection)
+
+    def is_wrong(self) -> str:
+        """Why a check has checked nothing; "": it has."""
+        if self.checks and self.baseline.has_seen_nothing(self.calls):
+            return NOTHING_SEEN
+        is_all = self.selection is Selection.ALL
+        compares_nothing = is_all and self.baseline.compares_nothing(self.calls)
+        return NOTHING_COMPARED if compares_nothing else ""
 
     def lines(self) -> list[str]:
         """The summary."""
         found = [*most_lines(self.calls, {}), *sign_lines(self.calls)]
         found += why_lines(self.calls, SAVE)
-        if self.checks and self.baseline.has_seen_nothing(self.calls):
-            found.append(NOTHING_SEEN)
+        found += filter(None, [self.is_wrong()])
         return [*found, *(baseline_lines(self.baseline, self.calls, SAVE) if self.checks else ())]
 
 
-def _result_of(suite: _Suite, base: Any) -> type:
-    class Result(base):
-        """Measures each test, or is sent what another process has measured, and judges it."""
+class _Judging(unittest.TestResult):
+    """A result of tests: each is measured, or what another process has measured of it is sent, and
+    it is judged.
+    """
 
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self._measuring = _Measuring()
-            self._sent: Measured | None = None
+    suite: _Suite
 
-        def startTest(self, test: Any) -> None:
-            super().startTest(test)
-            self._sent = None
-            self._measuring.begin()
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._measuring = _Measuring()
+        self._sent: Measured | None = None
 
-        def addMeasured(self, _test: Any, measured: Measured) -> None:
-            self._sent = measured
+    def startTest(self, test: Any) -> None:
+        super().startTest(test)
+        self._sent = None
+        self._measuring.begin()
 
-        def addSuccess(self, test: Any) -> None:
-            message = suite.judge(test, self._sent or self._measuring.passed())
-            if not message:
-                super().addSuccess(test)
-                return
-            try:
-                raise AssertionError(message)
-            except AssertionError:
-                self.addFailure(test, sys.exc_info())
+    def addMeasured(self, _test: Any, measured: Measured) -> None:
+        self._sent = measured
 
-        def addFailure(self, test: Any, err: Any) -> None:
-            suite.failed.add(suite.name_of(test))
-            super().addFailure(test, err)
+    def addSuccess(self, test: Any) -> None:
+        message = self.suite.judge(test, self._sent or self._measuring.passed())
+        if not message:
+            super().addSuccess(test)
+            return
+        try:
+            raise AssertionError(message)
+        except AssertionError:
+            self.addFailure(test, sys.exc_info())
 
-        def addError(self, test: Any, err: Any) -> None:
-            suite.failed.add(suite.name_of(test))
-            super().addError(test, err)
+    def addFailure(self, test: Any, err: Any) -> None:
+        self.suite.failed.add(self.suite.name_of(test))
+        super().addFailure(test, err)
 
-        def stopTest(self, test: Any) -> None:
-            self._measuring.end()
-            super().stopTest(test)
+    def addError(self, test: Any, err: Any) -> None:
+        self.suite.failed.add(self.suite.name_of(test))
+        super().addError(test, err)
 
-    return Result
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        if err is not None:
+            self.suite.failed.add(self.suite.name_of(test))
+        super().addSubTest(test, subtest, err)
+
+    def stopTest(self, test: Any) -> None:
+        self._measuring.end()
+        super().stopTest(test)
+
+
+def tests_in(suite: Any) -> Iterator[Any]:
+    """The tests of a suite, those of parallel ones, too."""
+    for one in getattr(suite, "subsuites", None) or suite:
+        if isinstance(one, Iterable):
+            yield from tests_in(one)
+        else:
+            yield one
 
 
 class QueryprofRunner(DiscoverRunner):
@@ -240,7 +273,7 @@ class QueryprofRunner(DiscoverRunner):
                     queryprof_baseline,
                     checks=queryprof_check,
                     saves=queryprof_save,
-                    shows=queryprof,
+                    is_shuffled=self.shuffle is not False or self.reverse or self.parallel > 1,
                 )
             except QueryprofError as error:
                 raise CommandError(f"queryprof: {error}", returncode=2) from error
@@ -278,13 +311,20 @@ class QueryprofRunner(DiscoverRunner):
 
     def build_suite(self, test_labels: Any = None, **kwargs: Any) -> Any:
         """Collects the tests."""
-        self._is_whole = self._is_whole and not test_labels
-        return super().build_suite(test_labels, **kwargs)
+        suite = super().build_suite(test_labels, **kwargs)
+        if self._suite:
+            is_all = self._is_whole and not test_labels
+            self._suite.selection = Selection.ALL if is_all else Selection.SOME
+            self._suite.collected = set(map(self._suite.name_of, tests_in(suite)))
+        return suite
 
     def get_resultclass(self) -> Any:
         """The class of the result: Django's, which measures, too."""
         base = super().get_resultclass()
-        return _result_of(self._suite, base or unittest.TextTestResult) if self._suite else base
+        if self._suite is None:
+            return base
+        bases = (_Judging, base or unittest.TextTestResult)
+        return type("Result", bases, {"suite": self._suite})
 
     def run_suite(self, suite: Any, **kwargs: Any) -> Any:
         """Runs the tests, and shows what they did."""
@@ -298,13 +338,13 @@ class QueryprofRunner(DiscoverRunner):
         lines = self._suite.lines()
         if self._suite.saves:
             lines.append(self._save(self._suite))
-        self._is_wrong |= self._suite.checks and NOTHING_SEEN in lines
+        self._is_wrong |= bool(self._suite.is_wrong())
         self.log("\nqueryprof\n" + "\n".join(visible(line) for line in lines))
         return result
 
     def _save(self, suite: _Suite) -> str:
         try:
-            suite.save(self._is_whole)
+            suite.save()
         except QueryprofError as error:
             self._is_wrong = True
             return str(error)

@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from itertools import pairwise
+from math import inf
 
-from queryprof.analysis.baseline_figures import Figures, TestFigures, count_queries
+from queryprof.analysis.baseline_figures import OTHER, Figures, TestFigures, count_queries
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import count
 from queryprof.report.text.failures import Excess, budget_message, lock_message, stall_message
@@ -19,6 +20,9 @@ from queryprof.testing.calls import Calls
 
 PLAN = re.compile(r"no (full scan|sort|automatic index)(?: of (.+))?")
 PLANS = "'no full scan', 'no full scan of TABLE', 'no sort', 'no automatic index'"
+
+READ = re.compile(r"(?:SCAN|SEARCH) (.+?)(?: (?:USING|VIRTUAL TABLE) .*| \(.*)?$")
+"""What a step of a plan reads."""
 
 NUMBERS = (
     "queries",
@@ -29,6 +33,9 @@ NUMBERS = (
     "transaction_ms",
     "stall_ms",
 )
+
+
+OF_FIGURES = ("queries", "repeats", "rows", "vm_steps", "plans", "no_full_scans")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +68,20 @@ class Limits:
     def __post_init__(self) -> None:
         for name in NUMBERS:
             value = getattr(self, name)
-            if value is not None and (
-                isinstance(value, bool) or not isinstance(value, int | float)
-            ):
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
                 raise TypeError(f"{name}: is a number, not {value!r}")
-            if value is not None and value < 0:
+            if not 0 <= value < inf:
                 raise ValueError(f"{name}: is 0 or more, not {value!r}")
+        if not isinstance(self.no_full_scans, bool):
+            raise TypeError(f"no_full_scans: is True or False, not {self.no_full_scans!r}")
+        if self.plans is not None and not self.plan_rules:
+            raise ValueError(f"plans: names nothing: must be of {PLANS}")
         for rule in self.plan_rules:
             found = PLAN.fullmatch(rule)
-            if not found or (found[2] and found[1] != "full scan"):
+            is_of_tables = bool(found and found[2])
+            if not found or (is_of_tables and (found[1] != "full scan" or not _names(found[2]))):
                 raise ValueError(f"plans: {rule!r}: must be of {PLANS}")
 
     @property
@@ -106,6 +118,20 @@ def exceeded(limits: Limits, calls: Calls, prefix: str = "") -> str:
 
 def _by_figures(limits: Limits, calls: Calls, prefix: str) -> Iterable[Excess]:
     figures = calls.figures()
+    if OTHER in figures and any(getattr(limits, name) not in (None, False) for name in OF_FIGURES):
+        yield Excess("more different statements than are kept apart: limits cannot be checked", {})
+    yield from _counted(limits, figures, prefix)
+    if limits.vm_steps is not None:
+        yield from _steps(limits.vm_steps, figures, prefix)
+    if limits.no_full_scans:
+        over = _chosen(figures, lambda one: one.scans_a_large_table)
+        if over:
+            yield Excess("scans of large tables, no_full_scans", over, "plans")
+    for rule in limits.plan_rules:
+        yield from _plans(rule, figures)
+
+
+def _counted(limits: Limits, figures: TestFigures, prefix: str) -> Iterable[Excess]:
     queries = count_queries(figures)
     if limits.queries is not None and queries > limits.queries:
         yield Excess(f"{count(queries)} queries, {prefix}queries={limits.queries}", figures)
@@ -118,14 +144,6 @@ def _by_figures(limits: Limits, calls: Calls, prefix: str) -> Iterable[Excess]:
         over = _chosen(figures, lambda one: one.rows > 0)
         if rows > limits.rows:
             yield Excess(f"{count(rows)} rows, {prefix}rows={limits.rows}", over, "rows")
-    if limits.vm_steps is not None:
-        yield from _steps(limits.vm_steps, figures, prefix)
-    if limits.no_full_scans:
-        over = _chosen(figures, lambda one: one.scans_a_large_table)
-        if over:
-            yield Excess("scans of large tables, no_full_scans", over, "plans")
-    for rule in limits.plan_rules:
-        yield from _plans(rule, figures)
 
 
 def _chosen(figures: TestFigures, is_chosen: Callable[[Figures], bool]) -> dict[str, Figures]:
@@ -160,20 +178,16 @@ def _plans(rule: str, figures: TestFigures) -> Iterable[Excess]:
 
 
 def _names(text: str | None) -> frozenset[str]:
-    return frozenset(name.strip().strip('"`[]').lower() for name in (text or "").split(",") if name)
+    names = (name.strip().strip('"`[]').lower() for name in (text or "").split(","))
+    return frozenset(filter(None, names))
 
 
 def _mentioned(figures: TestFigures) -> frozenset[str]:
     """The names in the statements, and of what their plans read (a view has tables of its own)."""
     named = {token.named for statement in figures for token in tokens_of(statement)}
-    steps = {
-        step
-        for one in figures.values()
-        for plan in one.plans
-        for line in plan
-        for step in line.lower().split()
-    }
-    return frozenset(named | steps)
+    steps = (step for one in figures.values() for plan in one.plans for step in plan)
+    read = {found[1].lower() for step in steps if (found := READ.match(step.strip()))}
+    return frozenset(named | read | {name.rpartition(".")[2] for name in read})
 
 
 def _has(kind: str, tables: frozenset[str], statement: str, one: Figures) -> bool:
@@ -186,6 +200,7 @@ def _has(kind: str, tables: frozenset[str], statement: str, one: Figures) -> boo
         if kind == "automatic index" and signs.automatic_indexes:
             return True
         scanned = {name.lower() for name in signs.scans} if kind == "full scan" else set()
+        scanned |= {name.rpartition(".")[2] for name in scanned}  # of an attached database
         scanned |= {other for name in scanned for other in before.get(name, ())}
         if scanned and (not tables or scanned & tables):
             return True

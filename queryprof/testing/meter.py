@@ -24,6 +24,12 @@ ALL_PLANS = 1.0
 """The plan of every new statement is read, at any cost: the same ones in every run."""
 
 
+ENDED = "the limits cannot be checked: the recording ended inside the block (queryprof.uninstall)"
+
+MOST_STATEMENTS = 20_000
+"""Different ones of a recording, which has room for 32,768."""
+
+
 class Block:
     """What a block has executed.
 
@@ -55,7 +61,8 @@ class Meter:
         self._changes: Changes | None = None
         self._descriptions: Descriptions | None = None
         self._has_started = False
-        self._pid = 0
+        self._identity: object = None  # of the recording whose changes are read
+        self._statements = 0  # the largest number of one
         self._plans_before = 0.0
 
     def open(
@@ -76,9 +83,17 @@ class Meter:
         with self._lock:
             self._record(settings)
             self._take()
-            block = Block(with_plans, keeps_parts)
+            block = Block(with_plans=False, keeps_parts=keeps_parts)
+            self.want_plans(block, with_plans)
             self._blocks.append(block)
             return block
+
+    def want_plans(self, block: Block, with_plans: bool) -> None:
+        """Has the plans of what a block executes from now on, or not."""
+        with self._lock:
+            if with_plans and not any(one.with_plans for one in self._blocks):
+                _core.plans_met()  # of what was executed before
+            block.with_plans = with_plans
 
     def border(self) -> None:
         """Ends a part of all open blocks."""
@@ -86,6 +101,15 @@ class Meter:
             if self._blocks:
                 self._record(None)
                 self._take()
+
+    def renew(self) -> None:
+        """Begins another recording where this one has little room left for new statements."""
+        with self._lock:
+            if self._changes and self._has_started and self._statements > MOST_STATEMENTS:
+                self._end()
+                self._record(None)
+                for block in self._blocks:
+                    block.is_whole = True
 
     def resume(self) -> None:
         """Records on, if what was recorded has ended the recording."""
@@ -110,22 +134,24 @@ class Meter:
             return self._descriptions
 
     def _record(self, settings: Settings | None) -> None:
-        if self._changes is not None and session.is_on and self._pid == os.getpid():
+        if self._changes is not None and session.is_on and self._identity == session.parts.identity:
             return
         for block in self._blocks:
             block.parts.clear()  # their numbers are those of a recording that has ended
             block.is_whole = False
         self._descriptions = None
         with muted():
-            self._has_started = session.start(settings or read_settings())
+            self._has_started = session.start(settings or read_settings(), owner=self)
             self._plans_before = _core.plans_allow(ALL_PLANS)
             self._changes = Changes()
-            self._pid = os.getpid()
+            self._identity = session.parts.identity
+            self._statements = 0
 
     def _take(self) -> None:
         assert self._changes is not None
         with_plans = any(block.with_plans for block in self._blocks)
         part = self._changes.take(with_plans=with_plans)
+        self._statements = max(self._statements, *part.executed, 0)
         for block in self._blocks:
             if block.keeps_parts:
                 block.parts.append(part)
@@ -135,12 +161,18 @@ class Meter:
             return
         self._changes.close()
         self._changes = None
-        if session.is_on:
+        if session.is_on and self._identity == session.parts.identity:
             _core.plans_allow(self._plans_before)
-            if self._has_started:
-                session.stop()
+        session.release(self)
         self._descriptions = None
+
+    def begin_in_child(self) -> None:
+        """In a forked child: another thread may have been in here."""
+        self._lock = RLock()
 
 
 meter = Meter()
 """Of this process: its changes can be read in one place alone."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=meter.begin_in_child)

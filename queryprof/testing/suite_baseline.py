@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import astuple
+from enum import Enum
 from typing import Any
 
 from queryprof.analysis.baseline_deviations import deviations
@@ -26,13 +28,21 @@ SILENT: TestRecord = {
     "database_ns": 0,
     "is_new": False,  # not in the baseline
     "is_better": False,  # than the baseline, and nowhere worse
-    "statements": {},
+    "statements": None,  # what a baseline keeps; None: nothing
     "causes": (),
     "repeated": (),
     "stalls": (),
     "scans": (),
 }
 """The record of a test without queries; it has all the keys."""
+
+
+class Selection(Enum):
+    """What of a test suite a run has collected: all of it, whole files, or some tests of a file."""
+
+    ALL = "all"
+    FILES = "files"
+    SOME = "some"
 
 
 class SuiteBaseline:
@@ -104,33 +114,41 @@ class SuiteBaseline:
         expected = [test for test in records if self._known.tests.get(test)]
         return bool(expected) and not any(records[test]["executions"] for test in expected)
 
+    def compares_nothing(self, records: Mapping[str, TestRecord]) -> bool:
+        """Whether tests ran, and none of them is in the baseline that they are compared with."""
+        return self._known is not None and bool(records) and not self.compared(records)
+
     def save(
-        self, passed: Mapping[str, TestRecord], others: Collection[str], ran_in: Iterable[str]
+        self, passed: Mapping[str, TestRecord], collected: Collection[str], selection: Selection
     ) -> None:
-        """Writes the baseline: the tests that passed, and of the old one those that were not
-        selected or did not run to their end.
+        """Writes the baseline: the tests that passed, and of the old one those that are still there
+        or were not selected.
 
         Args:
-            others: tests that were deselected or have failed.
-            ran_in: the files of which all tests ran that were not deselected.
+            collected: all tests that were found, whether they ran or not.
 
         Raises:
-            BaselineError: it cannot be written.
+            BaselineError: it cannot be written; or one that cannot be read would be lost for a part
+                of the tests.
         """
         try:
             old = read_baseline(self.path).tests
         except QueryprofError:
-            old = {}  # there is none, or it is damaged, and written again for that reason
-        files = set(ran_in)
-        kept = {
-            test: statements
-            for test, statements in old.items()
-            if test in others or test.partition("::")[0] not in files
-        }
-        tests = {**kept, **with_calls(passed)}
+            if os.path.lexists(self.path) and selection is not Selection.ALL:
+                raise  # else it is written again, for that reason
+            old = {}
+        files = {test.partition("::")[0] for test in collected}
+        gone = set(passed)  # one that is no longer held to it, too
+        if selection is not Selection.SOME:
+            gone |= {one for one in old if one.partition("::")[0] in files} - set(collected)
+        tests = {test: one for test, one in old.items() if test not in gone} | of_baseline(passed)
         write_baseline(self.path, Baseline(sqlite3.sqlite_version, tests, PYTHON))
 
 
-def with_calls(passed: Mapping[str, TestRecord]) -> dict[str, Any]:
-    """The statements of each test that executed any."""
-    return {test: record["statements"] for test, record in passed.items() if record["statements"]}
+def of_baseline(passed: Mapping[str, TestRecord]) -> dict[str, Any]:
+    """What a baseline keeps of each test."""
+    return {
+        test: record["statements"]
+        for test, record in passed.items()
+        if record["statements"] is not None
+    }

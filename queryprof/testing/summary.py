@@ -86,6 +86,11 @@ def why_lines(calls: Calls, save: str) -> Iterator[str]:
 NOTHING_SEEN = "nothing was measured, though the baseline has queries: this check checked nothing"
 
 
+NOTHING_COMPARED = (
+    "none of these tests is in the baseline (is it another one's?): this check compared nothing"
+)
+
+
 def baseline_lines(baseline: SuiteBaseline, calls: Calls, save: str) -> Iterator[str]:
     """What the comparison with the baseline came to; `save` as in why_lines."""
     worse = sum(bool(found["causes"]) for found in calls.values())

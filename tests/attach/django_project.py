@@ -75,6 +75,7 @@ class Limited(queryprof.TestCase, Books):
 
 class Flushed(TransactionTestCase):
     def test_one(self):
+        self.addCleanup(Author.objects.all().delete)  # which unittest calls, and no test
         Author.objects.create(name="x")
         self.assertEqual(Author.objects.count(), 1)
 

@@ -12,6 +12,7 @@ import unittest
 import pytest
 
 import queryprof
+from queryprof.collect.reader import read_profile
 from queryprof.testing.limits import exceeded, limits_of
 
 SELECT = "SELECT a FROM big WHERE b = ?"
@@ -259,3 +260,97 @@ def test_no_limit_exceeds_nothing(con):
     from queryprof.testing.calls import Calls
 
     assert exceeded(limits_of({}), Calls([], None, None)) == ""  # type: ignore[arg-type]
+
+
+def test_names_may_have_spaces(con):
+    con.execute('CREATE TABLE "order items" (a, b)')
+    with pytest.raises(AssertionError), queryprof.at_most(plans='no full scan of "order items"'):
+        con.execute('SELECT * FROM "order items"').fetchall()
+    with pytest.raises(AssertionError), queryprof.at_most(plans="no full scan of big"):
+        con.execute('SELECT * FROM big AS "the log" WHERE b = 3').fetchall()
+    con.execute("ATTACH ':memory:' AS other")
+    con.execute("CREATE TABLE other.far (a)")
+    with pytest.raises(AssertionError), queryprof.at_most(plans="no full scan of far"):
+        con.execute("SELECT * FROM other.far").fetchall()
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"queries": float("nan")},
+        {"rows": float("inf")},
+        {"plans": []},
+        {"plans": "no full scan of ,"},
+    ],
+    ids=str,
+)
+def test_no_value_switches_a_limit_off(limits):
+    with pytest.raises(ValueError, match=r"must be|is 0 or more|names nothing"):
+        queryprof.at_most(**limits)
+
+
+def test_a_recording_that_begins_inside_goes_on(con):
+    with queryprof.at_most(queries=5):
+        queryprof.install("app.qprof")
+        work(con, 2)
+    assert queryprof.is_installed()
+    work(con, 3)
+    queryprof.uninstall()
+    found = [
+        a.count
+        for a in read_profile("app.qprof").aggregates
+        if a.statement == SELECT and a.operation == "execute"
+    ]
+    assert sum(found) == 5
+
+
+def test_a_block_that_ends_before_one_inside_it(con):
+    limits, recording = queryprof.at_most(5), queryprof.profile()
+    limits.__enter__()
+    recording.__enter__()
+    work(con, 1)
+    limits.__exit__(None, None, None)
+    assert queryprof.is_installed()
+    work(con, 7)
+    recording.__exit__(None, None, None)
+    assert not queryprof.is_installed()
+    found = [
+        a.count
+        for a in recording.profile.aggregates
+        if a.statement == SELECT and a.operation == "execute"
+    ]
+    assert sum(found) == 8
+
+
+def test_a_recording_that_is_begun_again_inside_cannot_be_checked(con):
+    with pytest.raises(AssertionError, match="the recording ended inside"), queryprof.at_most(0):
+        work(con, 5)
+        queryprof.uninstall()
+        queryprof.install("again.qprof")
+        work(con, 5)
+    queryprof.uninstall()
+
+
+def test_a_plan_from_before_is_none_of_the_block(con):
+    class Held(queryprof.TestCase):
+        def test_it(self):
+            con.execute(SELECT, (1,)).fetchall()
+            con.execute("CREATE INDEX big_b ON big (b)")
+            with self.assertAtMost(plans="no full scan of big"):
+                con.execute(SELECT, (1,)).fetchall()
+            con.execute("DROP INDEX big_b")
+            with pytest.raises(AssertionError), self.assertAtMost(plans="no full scan of big"):
+                con.execute(SELECT, (1,)).fetchall()
+
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Held).run(result)
+    assert (result.testsRun, result.failures, result.errors) == (1, [], [])
+
+
+def test_one_line_is_one_whatever_calls_it(con):
+    with (
+        pytest.raises(AssertionError, match="repeated from one line"),
+        queryprof.at_most(repeats=5),
+    ):
+        work(con, 3)
+        work(con, 3)

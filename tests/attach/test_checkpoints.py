@@ -99,7 +99,7 @@ def test_a_disk_that_is_full_for_a_while(
     os.mkdir(directory)
     code = (
         "import queryprof.session as"
-        f" module\nmodule.session.start()\nmodule.session.open_trace(module.Target({directory + '/t.qprof'!r},"
+        f" module\nmodule.session.start(target=lambda: module.Target({directory + '/t.qprof'!r},"
         f" None, {directory!r}, is_collected=True))\nwork(5)\n{DIES}"
     )
     for _ in range(3):

@@ -43,17 +43,19 @@ def test_the_summary_names_the_tests_that_ask_most(run: Run) -> None:
 
 
 def test_a_baseline_holds_what_each_test_asks(run: Run) -> None:
-    """Parametrised tests apart, fixtures left out, nothing of tests that ask nothing; and the
-    same file in the next run.
+    """Parametrised tests apart, fixtures left out, nothing in tests that ask nothing; and the same
+    file in the next run.
     """
     suite()
     assert run("--queryprof-save").returncode == 0
     tests = baseline()
     assert sorted(tests) == [
         "test_suite.py::test_load",
+        "test_suite.py::test_nothing",
         "test_suite.py::test_one[1]",
         "test_suite.py::test_one[2]",
     ]
+    assert tests["test_suite.py::test_nothing"] == {}
     (statement,) = tests["test_suite.py::test_load"]
     assert statement == "SELECT a FROM t WHERE b = ?"
     assert tests["test_suite.py::test_load"][statement]["executions"] == 5
@@ -143,10 +145,10 @@ def test_a_check_says_what_it_compared(run: Run) -> None:
     suite()
     run("--queryprof-save")
     result = run("--queryprof-check")
-    assert "3 tests compared with the baseline: none do more" in result.stdout
+    assert "4 tests compared with the baseline: none do more" in result.stdout
     suite(times=7, index="")
     result = run("--queryprof-check", "-rf")
-    assert "3 tests compared with the baseline: 3 do more" in result.stdout
+    assert "4 tests compared with the baseline: 3 do more" in result.stdout
     assert "test_suite.py::test_load - Failed: more in the database than in the" in result.stdout
     assert "the baseline is of" not in result.stdout
 

@@ -39,7 +39,7 @@ def q(number):
     "count": "print(len(seen.outputs), seen.stdout)",
     "ended": "%%queryprof\nq(2)\nqueryprof.uninstall()\nq(2)",
     "install": "%%queryprof\nqueryprof.install('inside.qprof')\nq(1)",
-    "off": "print(queryprof.is_installed())",
+    "on": "print(queryprof.is_installed()); queryprof.uninstall()",
     "loop": "for number in (1, 2):\n    %queryprof q(number)",
     "loop again": "for number in (1, 2):\n    %queryprof q(number)",
     "error": """\
@@ -66,8 +66,9 @@ raise Slow
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
-    found = notebooks.run_cells(tmp_path_factory.mktemp("states"), CELLS.values())
-    return dict(zip(CELLS, found, strict=True))
+    directory = tmp_path_factory.mktemp("states")
+    found = notebooks.run_cells(directory, CELLS.values())
+    return dict(zip(CELLS, found, strict=True)) | {"directory": directory}
 
 
 def text_of(html):
@@ -117,9 +118,10 @@ def test_a_recording_that_was_ended_is_not_complete(outputs):
     assert "Complete" not in text
 
 
-def test_install_in_a_block_says_that_it_does_nothing(outputs):
-    assert printed(outputs["install"], "stderr").startswith("queryprof: install() does nothing")
-    assert printed(outputs["off"]) == "False\n"
+def test_install_in_a_block_goes_on_after_it(outputs):
+    assert "1 execution" in cards(outputs["install"])[0]
+    assert printed(outputs["on"]) == "True\n"
+    assert (outputs["directory"] / "inside.qprof").is_file()
 
 
 def test_lines_are_compared_with_the_last_run_of_their_cell(outputs):

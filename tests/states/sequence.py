@@ -38,7 +38,8 @@ class Program:
         self._generators: list[Iterator[int]] = []
         self._trace = ""
         self._traces = 0
-        self._made = 0
+        self._made = self._begun = 0  # queries in all, and when a block began the recording
+        self._is_of_block = False
         self.queries: Counter[str] = Counter()
         self.profiles: list[tuple[int, int]] = []
 
@@ -55,15 +56,16 @@ class Program:
         name = f"{self._traces}.qprof"
         q.install(name)
         assert q.is_installed()
-        if not was_on:
+        if not was_on or self._is_of_block:
             self._trace, self._traces = name, self._traces + 1
-            self.queries[name] = 0
+            self.queries[name] = self._made - self._begun if was_on else 0
+        self._is_of_block = False
 
     def uninstall(self) -> None:
         self._ends += q.is_installed()
         q.uninstall()
         assert not q.is_installed()
-        self._trace = ""
+        self._trace, self._is_of_block = "", False
 
     def profile(self) -> None:
         was_on = q.is_installed()
@@ -71,7 +73,8 @@ class Program:
         p.__enter__()
         self._profiles.append((p, self._made, self._ends))
         if not was_on:
-            self._trace = ""  # its own, which is no program's
+            self._trace = ""  # its own, which is no program's, until the program installs one
+            self._begun, self._is_of_block = self._made, True
 
     def end_profile(self) -> None:
         if not self._profiles:
@@ -86,7 +89,7 @@ class Program:
             self.profiles.append((self._made - before, found))
         if not q.is_installed():
             self._ends += 1
-            self._trace = ""
+            self._trace, self._is_of_block = "", False
 
     # -- work --------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from queryprof.report.text.causes import cut, file_of, site_lines
 
 UNITS = {"vm_steps": "VM steps"}
 
-SHOWN_STATEMENTS = 5
+SHOWN_STATEMENTS, SHOWN_QUERIES = 5, 20
 SHOWN_SITES = 3
 
 
@@ -113,7 +113,8 @@ def _query_lines(figures: TestFigures, shown: str = "") -> list[str]:
         return value if isinstance(value, int) else one.executions
 
     lines = []
-    for statement, one in sorted(figures.items(), key=lambda item: -most(item[1])):
+    ranked = sorted(figures.items(), key=lambda item: -most(item[1]))
+    for statement, one in ranked[:SHOWN_QUERIES]:
         lines.append(f"  {one.executions:>5} x {cut(statement)}")
         if shown == "plans":
             lines += [f"          plan  {step}" for plan in one.plans for step in plan]
@@ -123,6 +124,8 @@ def _query_lines(figures: TestFigures, shown: str = "") -> list[str]:
             )
         for site in one.sites[:SHOWN_SITES]:
             lines += [f"          {line}" for line in site_lines(site)]
+    if len(ranked) > SHOWN_QUERIES:
+        lines.append(f"  ... and {len(ranked) - SHOWN_QUERIES:,} more statements")
     return lines
 
 
