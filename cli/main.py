@@ -46,9 +46,7 @@ COMMANDS = (
 )
 
 
-RECORDING = frozenset(
-    {"run", "top", "locks", "ab", "replay", "tune", "scenario", "ship", "prometheus"}
-)
+RECORDING = frozenset({"run", "top", "ab", "replay", "tune", "scenario", "ship", "prometheus"})
 """Commands that record, or read what processes of this machine record."""
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 
 import click
 
 from queryprof.cli.fleet_extra import extra
+from queryprof.core.absence import absence
 from queryprof.errors import QueryprofError
 
 
@@ -42,10 +45,22 @@ def mcp(directory: str, commands: tuple[str, ...], limit_s: float) -> None:
     """
     if not os.path.isdir(directory):
         raise QueryprofError(f"mcp: {directory}: there is no such directory")
+    if commands and (reason := absence()):
+        raise QueryprofError(f"mcp: --record: nothing is recorded here: {reason}")
     with extra("mcp"):
         from queryprof.agent.answers import Answers
         from queryprof.agent.recording import Commands
         from queryprof.agent.server import server
 
     answers = Answers(directory)
-    server(answers, Commands(commands, answers.directory, limit_s)).run("stdio")
+    recorded = Commands(commands, answers.directory, limit_s)
+
+    def end(*_: object) -> None:
+        recorded.end()
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        server(answers, recorded).run("stdio")
+    finally:
+        recorded.end()

@@ -4,7 +4,7 @@ its databases, and what SQLite's planner makes of its statements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
@@ -56,6 +56,7 @@ def findings_of(
     *,
     with_planner: bool = True,
     sources: Sources | None = None,
+    may_read: Callable[[str], bool] = lambda _: True,
 ) -> tuple[Finding, ...]:
     """The findings, those that can win most first.
 
@@ -65,13 +66,14 @@ def findings_of(
         with_planner: SQL is shown that serves a statement; for that a process is started, where
             the system can bound one.
         sources: the program's; by default the files that the recording saw.
+        may_read: whether a database that the trace names may be read.
 
     Raises:
         TraceError: one of `databases` cannot be read.
     """
     profile = report.profile
     given = {path: read_schema(path) for path in databases}
-    schemas = given or schemas_of(sorted(profile.databases))
+    schemas = given or schemas_of(sorted(filter(may_read, profile.databases)))
     sources = sources or Sources(profile.sources)
     if not with_planner or not can_confine():
         return find(report, sources.loop_at, schemas, makes_tasks=sources.makes_tasks)

@@ -138,9 +138,12 @@ MAY_IMPORT = {
     # What an agent or an editor asks: from the command line alone.
     "queryprof.agent": {
         "queryprof.analysis",
+        "queryprof.autoload",
         "queryprof.collect.reader",
         "queryprof.errors",
         "queryprof.findings",
+        "queryprof.given_file",
+        "queryprof.model",
         "queryprof.program",
         "queryprof.proof",
         "queryprof.report",

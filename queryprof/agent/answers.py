@@ -1,36 +1,50 @@
 """The answers of the tools: plain data of a bounded size, computed from traces.
 
-Nothing here is written or executed but what `prove` measures on a copy of a database, as the
-command does. Paths are of one directory: what leads out of it is refused.
+A trace is read as the content of its file, and nothing beside it; databases and source files that
+it names, inside the directory alone. Nothing is written or executed but what `prove` measures on a
+copy of a database, as the command does.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 from queryprof.analysis.comparison import compare, regressions
-from queryprof.analysis.comparison_result import StatementChange
+from queryprof.analysis.comparison_result import Change, StatementChange, Verdict
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
-from queryprof.collect.reader import read_profile
+from queryprof.autoload import program_named_in
+from queryprof.collect.reader import profile_in
 from queryprof.errors import ProofError, QueryprofError
 from queryprof.findings import findings_of
+from queryprof.given_file import UNDISTURBED
 from queryprof.program.sources import Sources
-from queryprof.report.findings.brief import briefs, shortened
+from queryprof.report.findings.brief import bounded, briefs, shortened
 from queryprof.report.findings.text import details, nothing_found
 from queryprof.report.places import Places
 from queryprof.report.text.cards import in_a_line
+from queryprof.report.text.comparison import cautions as cautions_of
 from queryprof.report.text.comparison import described, title, where
 from queryprof.report.text.plans import marked_steps
 
 MOST_FINDINGS, MOST_STATEMENTS, MOST_LINES = 20, 10, 40
 LONGEST_LINE = 300
+MOST_CHARACTERS = 16_000
+"""Of a finding that is shown whole, as JSON."""
+
+TRACES_KEPT = 4
+LARGEST_BYTES = 1 << 30
+LEAST_BUDGET_S, MOST_BUDGET_S = 1, 3600
+
+if TYPE_CHECKING:
+    from queryprof.model import Profile
 
 Answer = Mapping[str, Any]
 
@@ -44,6 +58,7 @@ class Answers:
 
     def __init__(self, directory: str) -> None:
         self.directory = os.path.realpath(directory)
+        self._known: dict[str, tuple[Report, tuple[Finding, ...]]] = {}  # by their content
 
     def path_of(self, given: str) -> str:
         """A path inside the directory.
@@ -52,9 +67,29 @@ class Answers:
             QueryprofError: it leads out of it.
         """
         path = os.path.realpath(os.path.join(self.directory, given))
-        if os.path.commonpath((path, self.directory)) != self.directory:
-            raise QueryprofError(f"{given}: is not in {self.directory}")
+        if not self._has(path):
+            raise QueryprofError(f"{shortened(given, LONGEST_LINE)}: is not in {self.directory}")
         return path
+
+    def _has(self, path: str) -> bool:
+        return os.path.commonpath((os.path.realpath(path), self.directory)) == self.directory
+
+    def _content(self, given: str) -> bytes:
+        """The content of a file in the directory, whatever is put in its place meanwhile."""
+        name = shortened(given, LONGEST_LINE)
+        try:
+            file = os.open(self.path_of(given), UNDISTURBED | getattr(os, "O_NOFOLLOW", 0))
+        except FileNotFoundError:
+            raise QueryprofError(f"{name}: there is no such trace") from None
+        with open(file, "rb") as opened:
+            found, real = os.fstat(file), f"/proc/self/fd/{file}"
+            if os.path.exists(real) and not self._has(os.readlink(real)):
+                raise QueryprofError(f"{name}: is not in {self.directory}")
+            if not stat.S_ISREG(found.st_mode):
+                raise QueryprofError(f"{name}: is no file")
+            if found.st_size > LARGEST_BYTES:
+                raise QueryprofError(f"{name}: has more than {LARGEST_BYTES >> 20} MB")
+            return opened.read(LARGEST_BYTES + 1)
 
     def findings(self, trace: str) -> Answer:
         """What to change, that which can win most first."""
@@ -76,23 +111,26 @@ class Answers:
         """One finding whole: its evidence, the source around its line, the plan."""
         report, found = self._read(trace)
         finding = self._named(found, identity)
-        sources, frame = Sources(report.profile.sources), finding.site.frame
+        sources, frame = self._sources(report.profile), finding.site.frame
         around = sources.lines_around(frame) if frame else None
         (short,) = briefs([finding], Places(report.profile))
-        return {
+        whole = {
             **short,
             "details": [shortened(text, 1000) for _, text in details(finding)][:MOST_LINES],
-            "file": frame.file if frame else "",
+            "file": shortened(frame.file, LONGEST_LINE) if frame else "",
             "line": frame.line if frame else 0,
-            "source": [f"{number}  {line}" for number, line in around or ()],
+            "source": [shortened(f"{number}  {line}", 200) for number, line in around or ()],
             "plan": self._plan(report, finding.statement),
         }
+        return bounded(whole, MOST_CHARACTERS)
 
     def plan(self, trace: str, statement: str) -> Answer:
         """The query plans of a statement, as it is named in findings or as its beginning."""
         report, _ = self._read(trace)
         known = plans_by_statement(report.profile.plans)
-        whole = statement.removesuffix("...")
+        whole = statement.removesuffix("...").strip()
+        if not whole:
+            raise QueryprofError("name a statement, or its beginning")
         chosen = next((one for one in known if one == statement or one.startswith(whole)), None)
         if chosen is None:
             raise QueryprofError("the plan of no statement that begins so is known")
@@ -107,6 +145,8 @@ class Answers:
         from queryprof.proof.prove import prove
         from queryprof.report.text.advice import cautions, change_in_words, summary
 
+        if not LEAST_BUDGET_S <= budget_s <= MOST_BUDGET_S:
+            raise QueryprofError(f"budget_s: is from {LEAST_BUDGET_S} to {MOST_BUDGET_S} seconds")
         report, found = self._read(trace)
         path = self.path_of(database)
         try:
@@ -121,47 +161,89 @@ class Answers:
                 {"sql": shortened(one.sql, 500), "result": change_in_words(one, advice)}
                 for one in advice.changes[:MOST_STATEMENTS]
             ],
+            "rewrites": [
+                {
+                    "statement": shortened(one.statement, 400),
+                    "sql": shortened(one.sql, 400),
+                    "how": shortened(one.how, LONGEST_LINE),
+                }
+                for one in advice.rewrites[:MOST_STATEMENTS]
+            ],
+            "not_measured": [
+                {
+                    "statement": shortened(one.statement, 200),
+                    "reason": shortened(one.reason, LONGEST_LINE),
+                }
+                for one in advice.not_measured[:MOST_STATEMENTS]
+            ],
+            "not_measured_in_all": len(advice.not_measured),
+            "outweighed": [shortened(one.sql, 400) for one in advice.outweighed[:MOST_STATEMENTS]],
             "cautions": [shortened(one, LONGEST_LINE) for one in cautions(advice)][:MOST_LINES],
         }
 
     def compare(self, before: str, after: str) -> Answer:
         """What got worse or better between two traces."""
-        profiles = [read_profile(self.path_of(one)) for one in (before, after)]
+        profiles = [profile_in(self._content(one), one) for one in (before, after)]
         found = compare(profiles[:1], profiles[1:])
         places = Places(*profiles)
         worse = regressions(found, ("counts", "plans", "vmsteps"))
+        better = [one for one in found.statements if one.verdict is Verdict.BETTER]
+
+        def shown(one: StatementChange | Change) -> Answer:
+            place = where(one, places) if isinstance(one, StatementChange) else ""
+            return {
+                "what": shortened(title(one), 300),
+                "how": shortened(described(one), LONGEST_LINE),
+                "place": shortened(place, 200),
+            }
+
         return {
             "is_worse": bool(worse),
-            "whole": [f"{title(one)} {described(one)}" for one in found.whole if one.ratio],
-            "worse": [
-                {
-                    "what": shortened(title(one), 400),
-                    "how": shortened(described(one), LONGEST_LINE),
-                    "place": where(one, places) if isinstance(one, StatementChange) else "",
-                }
-                for one in worse[:MOST_STATEMENTS]
+            "whole": [
+                f"{title(one)} {described(one)} ({one.verdict})" for one in found.whole if one.ratio
             ],
-            "left_out": max(0, len(worse) - MOST_STATEMENTS),
+            "worse": [shown(one) for one in worse[:MOST_STATEMENTS]],
+            "better": [shown(one) for one in better[:MOST_STATEMENTS]],
+            "left_out": sum(max(0, len(one) - MOST_STATEMENTS) for one in (worse, better)),
+            "cautions": [shortened(one, LONGEST_LINE) for one in cautions_of(found)],
         }
 
     def locks(self, database: str) -> Answer:
-        """Which processes hold a lock of a database file now."""
+        """Which processes hold a lock of a database file now: ids and programs, without their
+        arguments.
+        """
         from queryprof.program.lock_owners import owners_of
 
         path = self.path_of(database)
         if not os.path.isfile(path):
-            raise QueryprofError(f"{database}: there is no such file")
+            raise QueryprofError(f"{shortened(database, LONGEST_LINE)}: there is no such file")
         return {
             "locks": [
-                {"process": one.pid, "does": one.does, "command": list(one.command)[:MOST_LINES]}
+                {
+                    "process": one.pid,
+                    "does": one.does,
+                    "program": shortened(program_named_in(one.command), 100) if one.command else "",
+                }
                 for one in owners_of(path)[:MOST_LINES]
             ]
         }
 
     def _read(self, trace: str) -> tuple[Report, tuple[Finding, ...]]:
-        path = self.path_of(trace)
-        stamp = os.stat(path).st_mtime_ns if os.path.exists(path) else 0
-        return _read(path, stamp)
+        content = self._content(trace)
+        digest = sha256(content, usedforsecurity=False).hexdigest()
+        known = self._known.get(digest)
+        if known is None:
+            report = Report(profile_in(content, shortened(trace, LONGEST_LINE)))
+            sources = self._sources(report.profile)
+            found = findings_of(report, sources=sources, may_read=self._has)
+            known = self._known[digest] = (report, found)
+            while len(self._known) > TRACES_KEPT:
+                del self._known[next(iter(self._known))]
+        return known
+
+    def _sources(self, profile: Profile) -> Sources:
+        """Source files in the directory, and no others."""
+        return Sources({file: one for file, one in profile.sources.items() if self._has(file)})
 
     @staticmethod
     def _named(found: tuple[Finding, ...], identity: str) -> Finding:
@@ -175,9 +257,3 @@ class Answers:
         plans = plans_by_statement(report.profile.plans).get(statement, ())
         steps = [f"{step}  ! {sign}" if sign else step for step, sign in marked_steps(plans, None)]
         return [shortened(step, LONGEST_LINE) for step in steps[:MOST_LINES]]
-
-
-@lru_cache(maxsize=4)
-def _read(path: str, _changed_ns: int) -> tuple[Report, tuple[Finding, ...]]:
-    report = Report(read_profile(path))
-    return report, findings_of(report)

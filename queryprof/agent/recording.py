@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from tempfile import mkstemp
-from typing import Any
+from contextlib import suppress
+from tempfile import TemporaryFile, mkstemp
+from time import monotonic, sleep
+from typing import IO, Any
 
 from queryprof.errors import QueryprofError
 from queryprof.report.findings.brief import shortened
 
 OUTPUT_SHOWN = 1500
 """Characters of the end of a command's output."""
+
+
+LARGEST_OUTPUT = 16 << 20
+"""Bytes of it that are kept meanwhile."""
+
+STEP_S, PATIENCE_S = 0.1, 3.0
+"""How often a command is looked at, and how long it may take to end when it is told to."""
 
 
 class Commands:
@@ -24,11 +34,20 @@ class Commands:
         allowed: as the user typed them.
         directory: where they run, and where their traces are written.
         limit_s: how long one may take.
+
+    Raises:
+        QueryprofError: one cannot be split into words.
     """
 
     def __init__(self, allowed: Sequence[str], directory: str, limit_s: float) -> None:
         self.allowed = tuple(allowed)
         self._directory, self._limit_s = directory, limit_s
+        self._running: set[subprocess.Popen[bytes]] = set()
+        for command in self.allowed:
+            try:
+                shlex.split(command)
+            except ValueError as error:
+                raise QueryprofError(f"--record {command!r}: {error}") from error
 
     def record(self, command: str) -> Mapping[str, Any]:
         """Records a command.
@@ -42,28 +61,64 @@ class Commands:
             )
         handle, trace = mkstemp(".qprof", "queryprof-", self._directory)
         os.close(handle)
-        run = [sys.executable, "-P", "-m", "queryprof", "run", "--no-report", "-o", trace, "--"]
         try:
-            done = subprocess.run(
-                [*run, *shlex.split(command)],
-                cwd=self._directory,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=self._limit_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise QueryprofError(
-                f"it took longer than {self._limit_s:g} s, and was ended"
-            ) from None
-        output = done.stdout.decode(errors="replace")
-        if not os.path.getsize(trace):
-            os.unlink(trace)
-            end = shortened(output[-OUTPUT_SHOWN:], OUTPUT_SHOWN)
-            raise QueryprofError(f"nothing was recorded; status {done.returncode}: {end}")
-        return {
-            "trace": os.path.basename(trace),
-            "exit_status": done.returncode,
-            "output_end": output[-OUTPUT_SHOWN:],
-        }
+            with TemporaryFile() as output:
+                status = self._run(shlex.split(command), trace, output)
+                end = _end_of(output)
+        finally:
+            is_there = os.path.getsize(trace) > 0
+            if not is_there:
+                os.unlink(trace)
+        if status is None:
+            raise QueryprofError(f"it took more than {self._limit_s:g} s, and was ended: {end}")
+        if not is_there:
+            raise QueryprofError(f"nothing was recorded; status {status}: {end}")
+        return {"trace": os.path.basename(trace), "exit_status": status, "output_end": end}
+
+    def _run(self, words: list[str], trace: str, output: IO[bytes]) -> int | None:
+        """The exit status of a command that is recorded; None: it was ended."""
+        run = [sys.executable, "-P", "-m", "queryprof", "run", "--no-report", "-o", trace, "--"]
+        process = subprocess.Popen(
+            [*run, *words],
+            cwd=self._directory,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # so that all that it starts can be ended with it
+        )
+        self._running.add(process)
+        until = monotonic() + self._limit_s
+        try:
+            while process.poll() is None:
+                if monotonic() > until:
+                    _end(process)
+                    return None
+                if os.fstat(output.fileno()).st_size > LARGEST_OUTPUT:
+                    os.ftruncate(output.fileno(), 0)
+                sleep(STEP_S)
+            return process.returncode
+        finally:
+            self._running.discard(process)
+
+    def end(self) -> None:
+        """Ends what still runs."""
+        for process in tuple(self._running):
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a command and what it has started: it may end by itself for a while, and then must."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(OSError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE_S)
+
+
+def _end_of(output: IO[bytes]) -> str:
+    """The last characters of a command's output."""
+    size = os.fstat(output.fileno()).st_size
+    output.seek(max(0, size - 4 * OUTPUT_SHOWN))
+    text = output.read().decode(errors="replace").replace("\0", "")
+    lines = [shortened(line, OUTPUT_SHOWN) for line in text.splitlines()]
+    return "\n".join(lines)[-OUTPUT_SHOWN:]

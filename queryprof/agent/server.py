@@ -18,7 +18,11 @@ from mcp.types import ToolAnnotations
 from queryprof.agent.answers import Answer, Answers
 from queryprof.agent.recording import Commands
 from queryprof.errors import QueryprofError
+from queryprof.report.findings.brief import shortened
 from queryprof.version import __version__
+
+LONGEST_ERROR = 1000
+"""Characters."""
 
 INSTRUCTIONS = (
     "queryprof finds the few SQL statements and lines that hold a Python program back. Usual steps:"
@@ -100,5 +104,7 @@ def _answer(compute: Callable[[], Answer]) -> str:
     """JSON text. Raises ToolError, which the agent gets in one line."""
     try:
         return json.dumps(compute(), ensure_ascii=True)
-    except (QueryprofError, OSError) as error:
-        raise ToolError(" ".join(str(error).split())) from None
+    except ModuleNotFoundError as error:
+        raise ToolError(f"{error.name} is not installed: pip install 'queryprof[mcp]'") from None
+    except (QueryprofError, OSError, ValueError) as error:  # ValueError: a zero byte in a name
+        raise ToolError(shortened(" ".join(str(error).split()), LONGEST_ERROR)) from None

@@ -18,9 +18,11 @@ from queryprof.collect.recovery import bring_in, recorded_commands, taken_alread
 from queryprof.core.absence import absence
 from queryprof.errors import TraceError
 from queryprof.region.region import is_part, opened_region
-from queryprof.trace.checked_rows import CheckedTrace
+from queryprof.trace.checked_rows import CheckedTrace, reading
+from queryprof.trace.header import MAGIC
 from queryprof.trace.loader import load_profile
 from queryprof.trace.opening import (
+    closed_on_error,
     connect,
     of_present_version,
     opened_as_it_is_now,
@@ -174,6 +176,29 @@ def read_profile(path: str) -> Profile:
     """
     with _opened(path) as (trace, running, left_out):
         return replace(load_profile(trace), running=running, left_out=left_out)
+
+
+def profile_in(content: bytes, name: str) -> Profile:
+    """The profile in the content of a trace file, and nothing beside it: no file is opened.
+
+    Args:
+        name: of the file, for messages.
+
+    Raises:
+        TraceError: it is no trace, damaged, or of a newer version.
+    """
+    if not content.startswith(MAGIC):
+        raise TraceError(f"{name}: is no queryprof trace")
+    connection = sqlite3.connect(":memory:")
+    with closed_on_error(connection), reading(name, "header"):
+        connection.deserialize(content)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+    present = of_present_version(connection, name)
+    try:
+        return load_profile(CheckedTrace(present, name))
+    finally:
+        present.close()
 
 
 def read_windows(path: str, leave_out: Callable[[str], None]) -> Iterator[Profile]:

@@ -24,7 +24,7 @@ def _absence() -> str:
         return f"queryprof records on Linux, and this is {sys.platform}"
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         return "queryprof records where Python has its global interpreter lock, and this has none"
-    return "queryprof was installed without its core, which needs a C compiler"
+    return "queryprof was installed without its core (no C compiler, or QUERYPROF_CORE=none)"
 
 
 ABSENCE = _absence()

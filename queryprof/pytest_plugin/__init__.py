@@ -12,6 +12,8 @@ import pytest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from queryprof.pytest_plugin.queries import Queries
     from queryprof.pytest_plugin.recorder import TestRecorder
 
@@ -107,6 +109,22 @@ def _recorder(config: pytest.Config) -> TestRecorder | None:
             raise pytest.UsageError(f"queryprof: {error}") from error
         config.pluginmanager.register(recorder, NAME)
     return recorder
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist lets the first process know."""
+    worker: dict[str, object] | None = getattr(session.config, "workeroutput", None)
+    reason = session.config.stash.get(ABSENCE, "")
+    if worker is not None and reason:
+        worker["queryprof_absence"] = reason
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """What a worker could not record, the first process says."""
+    reason = getattr(node, "workeroutput", {}).get("queryprof_absence", "")
+    if reason:
+        node.config.stash[ABSENCE] = reason
 
 
 def pytest_terminal_summary(

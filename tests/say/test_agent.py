@@ -45,9 +45,10 @@ class Agent:
         return json.loads(text)
 
 
-def talk(work: Callable[[Agent], Any], *commands: str) -> None:
+def talk(work: Callable[[Agent], Any], *commands: str, limit: str = "600") -> None:
     """Has a client work with a server in the working directory."""
-    allowed = [part for command in commands for part in ("--record", command)]
+    allowed = ["--limit", limit]
+    allowed += [part for command in commands for part in ("--record", command)]
     server = mcp.StdioServerParameters(
         command=PYTHON, args=["-P", "-m", "queryprof", "mcp", *allowed], env=dict(os.environ)
     )
@@ -100,6 +101,7 @@ def test_an_index_is_found_proved_and_created() -> None:
         after = await agent("record", command=command)
         compared = await agent("compare", before=before["trace"], after=after["trace"])
         assert not [one for one in compared["worse"] if "VM steps" in one["how"]]
+        assert [one for one in compared["better"] if "vm steps" in one["how"]]
         was, now = steps(compared, "vm steps")
         assert now < was / 2
 
@@ -179,6 +181,131 @@ def test_nothing_else_is_run_read_or_written() -> None:
 
     talk(work, "true")
     assert sorted(os.listdir()) == ["link.qprof"]
+
+
+PROGRAM = """
+import os, sqlite3, subprocess, sys, time
+sqlite3.connect(":memory:").execute("SELECT 1")
+print("x" * 1_000_000)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+open("pids", "w").write(f"{os.getpid()} {child.pid}")
+time.sleep(600)
+"""
+
+
+def lives(pid: int) -> bool:
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def test_a_command_that_takes_long_ends_with_all_that_it_started() -> None:
+    Path("slow.py").write_text(PROGRAM)
+    command = f"{PYTHON} slow.py"
+
+    async def work(agent: Agent) -> None:
+        assert "took more than 4 s, and was ended" in await agent.refused("record", command=command)
+        for pid in map(int, Path("pids").read_text().split()):  # noqa: ASYNC240
+            while lives(pid):
+                await anyio.sleep(0.05)
+
+    talk(work, command, limit="4")
+
+
+def test_nothing_beside_a_trace_and_outside_of_the_directory_is_read() -> None:
+    """Neither is what processes left taken in, nor is a database or source file elsewhere looked
+    at.
+    """
+    Path("program.py").write_text(
+        "import sqlite3\ncon = sqlite3.connect('shop.db')\n"
+        "for n in range(30):\n    con.execute('SELECT a FROM t WHERE a = ?', (n,)).fetchall()\n"
+    )
+    con = sqlite3.connect("shop.db")
+    con.execute("CREATE TABLE t (a)")
+    con.executemany("INSERT INTO t VALUES (?)", ((n,) for n in range(5000)))
+    con.commit()
+    con.close()
+    run = [PYTHON, "-P", "-m", "queryprof", "run", "--no-report", "-o", "t.qprof", "program.py"]
+    subprocess.run(run, check=True)
+    Path("t.qprof.abcd.parts").mkdir()
+    Path("t.qprof.abcd.parts/precious.new").write_text("mine")
+    Path("inside").mkdir()
+    shutil.copy("t.qprof", "inside/t.qprof")
+
+    async def here(agent: Agent) -> None:
+        (first, *_) = (await agent("findings", trace="t.qprof"))["findings"]
+        assert first["code"] == "CREATE INDEX t_a ON t (a);"
+        whole = await agent("finding", trace="t.qprof", identity=first["identity"])
+        assert any("SELECT a FROM t" in line for line in whole["source"])
+
+    async def inside(agent: Agent) -> None:
+        (first, *_) = (await agent("findings", trace="t.qprof"))["findings"]
+        assert "code" not in first
+        whole = await agent("finding", trace="t.qprof", identity=first["identity"])
+        assert whole["source"] == []
+
+    talk(here)
+    assert Path("t.qprof.abcd.parts/precious.new").read_text() == "mine"
+    os.chdir("inside")
+    talk(inside)
+    assert os.listdir() == ["t.qprof"]
+
+
+def test_what_was_not_measured_is_said() -> None:
+    pytest.importorskip("apsw")
+    pytest.importorskip("sqlglot")
+    con = sqlite3.connect("shop.db")
+    con.execute("CREATE TABLE t (a, b)")
+    con.executemany("INSERT INTO t VALUES (?, 1)", ((n,) for n in range(5000)))
+    con.commit()
+    with queryprof.profile("t.qprof"):
+        for number in range(30):
+            con.execute("SELECT b FROM t WHERE a = ?", (number,)).fetchall()
+    con.close()
+    other = sqlite3.connect("other.db")
+    other.executescript(
+        "CREATE TABLE t0 (x); CREATE VIEW t (a, b) AS WITH RECURSIVE r (i) AS"
+        " (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT i, i FROM r;"
+    )
+    other.close()
+
+    async def work(agent: Agent) -> None:
+        answer = await agent("prove", trace="t.qprof", database="other.db")
+        assert answer["changes"] == []
+        assert answer["not_measured_in_all"] == 1
+        assert answer["not_measured"][0]["statement"] == "SELECT b FROM t WHERE a = ?"
+        for budget in (0, -1, 1e9):
+            refused = await agent.refused(
+                "prove", trace="t.qprof", database="shop.db", budget_s=budget
+            )
+            assert "budget_s: is from 1 to 3600 seconds" in refused
+        for odd in ("nul\0x", "", "fifo"):
+            await agent.refused("findings", trace=odd)
+
+    os.mkfifo("fifo")
+    talk(work)
+
+
+@pytest.mark.parametrize("letter", ["\u00e9", "\U0001f600"])
+def test_a_finding_is_small_in_every_alphabet(letter: str) -> None:
+    name = letter * 60
+    con = sqlite3.connect("shop.db")
+    con.execute(f'CREATE TABLE "{name}" ("{name}a")')
+    con.executemany(f'INSERT INTO "{name}" VALUES (?)', ((n,) for n in range(3000)))
+    con.commit()
+    with queryprof.profile("t.qprof"):
+        for number in range(30):
+            con.execute(f'SELECT "{name}a" FROM "{name}" WHERE "{name}a" = ?', (number,)).fetchall()
+    con.close()
+
+    async def work(agent: Agent) -> None:
+        for one in (await agent("findings", trace="t.qprof"))["findings"]:
+            assert len(json.dumps(one)) <= 2000
+            whole = await agent("finding", trace="t.qprof", identity=one["identity"])
+            assert len(json.dumps(whole)) <= 16_000
+
+    talk(work)
 
 
 def test_without_commands_nothing_is_recorded() -> None:

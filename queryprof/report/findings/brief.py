@@ -14,7 +14,7 @@ from queryprof.report.inert import visible
 from queryprof.report.places import Places
 
 MOST_CHARACTERS = 2000
-"""Of a finding as JSON."""
+"""Of a finding as JSON, all of them ASCII."""
 
 LONGEST = {"statement": 400, "fix": 400, "code": 300, "place": 200, "doubt": 200, "parent": 120}
 """Characters of a field; a longer text ends in "..."."""
@@ -32,7 +32,7 @@ def brief(finding: Finding, places: Places) -> Mapping[str, Any]:
         "doubt": finding.doubt,
         "parent": finding.parent,
     }
-    return {
+    made: dict[str, Any] = {
         "identity": finding.identity,
         "category": finding.category,
         "title": title(finding),
@@ -41,6 +41,21 @@ def brief(finding: Finding, places: Places) -> Mapping[str, Any]:
         **{name: shortened(text, LONGEST[name]) for name, text in texts.items() if text},
         "evidence": [shortened(one, LONGEST_EVIDENCE) for one in finding.evidence[:EVIDENCE]],
     }
+    return bounded(made, MOST_CHARACTERS)
+
+
+def bounded(made: dict[str, Any], most: int) -> dict[str, Any]:
+    """Fields whose JSON has so many characters at the most: the longest texts are cut in half,
+    until it does (a character of another alphabet is six there).
+    """
+    while len(json.dumps(made)) > most:
+        longest = max(made, key=lambda name: len(json.dumps(made[name])))
+        value = made[longest]
+        if isinstance(value, list):
+            made[longest] = value[: len(value) // 2]
+        else:
+            made[longest] = shortened(str(value), max(8, len(str(value)) // 2))
+    return made
 
 
 def shortened(text: str, most: int) -> str:
