@@ -184,8 +184,8 @@ class Recording:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What to change, that which can win most first. SQLite's planner is asked for indexes, in
-        a process of its own.
+        """What to change, that which can win most first. SQLite's planner judges indexes, in a
+        process of its own.
 
         Raises:
             SessionError: the block has not ended.

@@ -135,7 +135,7 @@ MAY_IMPORT = {
     },
     # The findings, with what is looked up for them.
     "queryprof.findings": {"queryprof.analysis", "queryprof.program", "queryprof.proof.planner"},
-    # What an agent or an editor asks: from the command line alone.
+    # Tools for agents and editors: from the command line alone.
     "queryprof.agent": {
         "queryprof.analysis",
         "queryprof.autoload",

@@ -1,1 +1,1 @@
-"""What an agent or an editor asks through the Model Context Protocol."""
+"""The tools of `queryprof mcp`, for agents and editors."""

@@ -24,7 +24,7 @@ LARGEST_OUTPUT = 16 << 20
 """Bytes of it that are kept meanwhile."""
 
 STEP_S, PATIENCE_S = 0.1, 3.0
-"""How often a command is looked at, and how long it may take to end when it is told to."""
+"""How often a command is looked at, and how long it may take to end after SIGTERM."""
 
 
 class Commands:

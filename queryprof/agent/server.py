@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from anyio import get_cancelled_exc_class, to_thread
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
@@ -34,7 +35,7 @@ INSTRUCTIONS = (
 
 
 class Tools:
-    """What an agent may ask: each method is a tool, and its docstring what the agent reads."""
+    """The tools of the server: each method is one, and its docstring is its description."""
 
     def __init__(self, answers: Answers, commands: Commands) -> None:
         self._answers, self._commands = answers, commands
@@ -70,11 +71,18 @@ class Tools:
         """Which processes hold a lock of a SQLite database file now."""
         return _answer(lambda: self._answers.locks(database))
 
-    def record(self, command: str) -> str:
+    async def record(self, command: str) -> str:
         """Runs a command and records its database calls; returns the trace for the other tools, the
         exit status and the end of its output.
         """
-        return _answer(lambda: self._commands.record(command))
+        try:
+            text: str = await to_thread.run_sync(
+                _answer, lambda: self._commands.record(command), abandon_on_cancel=True
+            )
+        except get_cancelled_exc_class():  # the client is gone, or cancelled the call
+            self._commands.end()
+            raise
+        return text
 
 
 def server(answers: Answers, commands: Commands) -> MCPServer[Any]:

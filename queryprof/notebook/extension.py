@@ -28,7 +28,7 @@ FIRST_LINE = re.compile(r"%%queryprof(?:\s+(.*))?$")
 COMMENT = re.compile(r"#.*")
 
 REST = "\n"
-"""The body of a cell magic that begins with the cell that runs: IPython wants one."""
+"""The body of a cell magic that begins with the cell that runs: IPython needs one."""
 
 RUNS_COMPARED = 20
 """The latest cells and lines whose recordings are kept, to be compared with their next run."""
@@ -269,8 +269,8 @@ def begin_with_cell(lines: list[str]) -> list[str]:
 
 
 begin_with_cell.has_side_effects = True  # type: ignore[attr-defined]
-"""So that a terminal asks for further lines: IPython looks at what has none to see if a cell is
-whole."""
+"""IPython leaves such a transformation out when it checks if what is typed in a terminal is a
+complete cell. With it, the first line of a cell would be one."""
 
 
 _loaded: dict[int, Extension] = {}

@@ -53,7 +53,7 @@ class Queries:
 
 
 class _Unrecorded(Queries):
-    """Where nothing can be recorded: its limits hold, and what asks for figures is skipped."""
+    """Where nothing can be recorded: its limits hold, and a test that reads figures is skipped."""
 
     @contextmanager
     def at_most(self, queries: int | None = None, **limits: Any) -> Iterator[None]:

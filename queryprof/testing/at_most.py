@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from queryprof.analysis.baseline_rules import Rules
 from queryprof.core.absence import is_absent
 from queryprof.testing.calls import Calls
-from queryprof.testing.limits import Limits, exceeded
+from queryprof.testing.limits import Limits, exceeded, limits_of
 from queryprof.testing.meter import ENDED, Block, meter
 
 if TYPE_CHECKING:
@@ -55,17 +55,23 @@ class at_most:
         lock_wait_ms: float | None = None,
         transaction_ms: float | None = None,
         stall_ms: float | None = None,
+        **others: object,
     ) -> None:
-        self._limits = Limits(
-            queries=queries,
-            repeats=repeats,
-            rows=rows,
-            vm_steps=vm_steps,
-            plans=plans if plans is None or isinstance(plans, str) else tuple(plans),
-            lock_wait_ms=lock_wait_ms,
-            transaction_ms=transaction_ms,
-            stall_ms=stall_ms,
-        )
+        given = {
+            "queries": queries,
+            "repeats": repeats,
+            "rows": rows,
+            "vm_steps": vm_steps,
+            "plans": plans,
+            "lock_wait_ms": lock_wait_ms,
+            "transaction_ms": transaction_ms,
+            "stall_ms": stall_ms,
+            **others,
+        }
+        limits = {name: one for name, one in given.items() if one is not None}
+        if not limits:
+            raise TypeError("at_most: name a limit, such as queries=5")
+        self._limits = limits_of(limits)
         self._blocks: list[Block] = []
 
     def __enter__(self) -> Self:

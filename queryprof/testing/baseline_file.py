@@ -65,15 +65,15 @@ def read_baseline(path: str) -> Baseline:
         if line.startswith(("<<<<<<<", "=======", ">>>>>>>")):
             raise BaselineError(
                 f"{path}:{number}: has the marks of a merge conflict; take either side, and run"
-                " the tests with --queryprof-save"
+                " all tests with --queryprof-save"
             )
     try:
         document = json.loads(text)
         return _checked(path, document)
     except json.JSONDecodeError as error:
         raise BaselineError(
-            f"{path}:{error.lineno}: is no JSON ({error.msg}); restore it, or write it again with"
-            " the tests with --queryprof-save"
+            f"{path}:{error.lineno}: is no JSON ({error.msg}); restore it, or save it again with"
+            " all tests: --queryprof-save"
         ) from error
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise BaselineError(

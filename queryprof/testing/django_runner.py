@@ -131,8 +131,10 @@ class _ParallelSuite(ParallelTestSuite):
 class _Suite:
     """The run as a whole: the records of its tests, and the baseline that judges them."""
 
-    def __init__(self, path: str, *, checks: bool, saves: bool, is_shuffled: bool) -> None:
-        self.checks, self.saves = checks, saves
+    def __init__(
+        self, path: str, *, checks: bool, saves: bool, shows: bool, is_shuffled: bool
+    ) -> None:
+        self.checks, self.saves, self.shows = checks, saves, shows
         self._directory = os.getcwd()
         self.baseline = SuiteBaseline(path, Rules(), checks=checks, is_shuffled=is_shuffled)
         self.collected: set[str] = set()
@@ -182,7 +184,7 @@ class _Suite:
 
     def lines(self) -> list[str]:
         """The summary."""
-        found = [*most_lines(self.calls, {}), *sign_lines(self.calls)]
+        found = [*most_lines(self.calls, None), *sign_lines(self.calls)] if self.shows else []
         found += why_lines(self.calls, SAVE)
         found += filter(None, [self.is_wrong()])
         return [*found, *(baseline_lines(self.baseline, self.calls, SAVE) if self.checks else ())]
@@ -256,7 +258,7 @@ class QueryprofRunner(DiscoverRunner):
         queryprof: bool = False,
         queryprof_save: bool = False,
         queryprof_check: bool = False,
-        queryprof_baseline: str = BASELINE,
+        queryprof_baseline: str | None = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
@@ -266,13 +268,19 @@ class QueryprofRunner(DiscoverRunner):
                 " them",
                 returncode=2,
             )
+        if queryprof_baseline and not (queryprof_save or queryprof_check):
+            raise CommandError(
+                "queryprof: --queryprof-baseline goes with --queryprof-save or --queryprof-check",
+                returncode=2,
+            )
         self._suite: _Suite | None = None
         if (queryprof or queryprof_save or queryprof_check) and not is_absent():
             try:
                 self._suite = _Suite(
-                    queryprof_baseline,
+                    os.path.abspath(queryprof_baseline or BASELINE),
                     checks=queryprof_check,
                     saves=queryprof_save,
+                    shows=queryprof,
                     is_shuffled=self.shuffle is not False or self.reverse or self.parallel > 1,
                 )
             except QueryprofError as error:
@@ -305,7 +313,6 @@ class QueryprofRunner(DiscoverRunner):
         group.add_argument(
             "--queryprof-baseline",
             metavar="FILE",
-            default=BASELINE,
             help=f"The baseline, which pytest may share. [{BASELINE}]",
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from itertools import pairwise
 from math import inf
 
@@ -76,6 +77,8 @@ class Limits:
                 raise ValueError(f"{name}: is 0 or more, not {value!r}")
         if not isinstance(self.no_full_scans, bool):
             raise TypeError(f"no_full_scans: is True or False, not {self.no_full_scans!r}")
+        if not isinstance(self.plans, str | list | tuple | set | frozenset | None):
+            raise TypeError(f"plans: is a text, or a list of them, not {self.plans!r}")
         if self.plans is not None and not self.plan_rules:
             raise ValueError(f"plans: names nothing: must be of {PLANS}")
         for rule in self.plan_rules:
@@ -239,9 +242,10 @@ def limits_of(values: Mapping[str, object], prefix: str = "") -> Limits:
         TypeError, ValueError: one is no limit, or no value of one.
     """
     known = {f"{prefix}{name}" if name in NUMBERS else name: name for name in NAMES}
-    unknown = sorted(set(values) - set(known))
-    if unknown:
-        raise TypeError(
-            f"{', '.join(unknown)} is no budget; there are {', '.join(sorted(known))}, each by name"
-        )
+    names = ", ".join(sorted(known))
+    for name in values:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise TypeError(f"{name} is no budget{hint}; there are {names}, each by name")
     return Limits(**{known[name]: value for name, value in values.items()})  # type: ignore[arg-type]

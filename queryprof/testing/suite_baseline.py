@@ -13,7 +13,7 @@ from typing import Any
 from queryprof.analysis.baseline_deviations import deviations
 from queryprof.analysis.baseline_figures import Figures, TestFigures, figures_from, fold_names
 from queryprof.analysis.baseline_rules import Rules
-from queryprof.errors import QueryprofError
+from queryprof.errors import BaselineError
 from queryprof.report.text.causes import cause_of
 from queryprof.report.text.failures import regression_message
 from queryprof.testing.baseline_file import Baseline, read_baseline, write_baseline
@@ -133,10 +133,12 @@ class SuiteBaseline:
         """
         try:
             old = read_baseline(self.path).tests
-        except QueryprofError:
+        except BaselineError as error:
             if os.path.lexists(self.path) and selection is not Selection.ALL:
-                raise  # else it is written again, for that reason
-            old = {}
+                raise BaselineError(
+                    f"{error}; it is not saved for a part of the tests: the rest would be lost"
+                ) from error
+            old = {}  # it is written again, for that reason
         files = {test.partition("::")[0] for test in collected}
         gone = set(passed)  # one that is no longer held to it, too
         if selection is not Selection.SOME:

@@ -19,18 +19,20 @@ Calls = Mapping[str, Mapping[str, Any]]
 """Test -> its record."""
 
 
-def most_lines(calls: Calls, fixtures: Mapping[str, int]) -> Iterator[str]:
-    """The tests with most executions, and those with most database time."""
+def most_lines(calls: Calls, fixtures: Mapping[str, int] | None) -> Iterator[str]:
+    """The tests with most executions (and in their fixtures, where these are known), and those
+    with most database time.
+    """
     if not any(found["executions"] for found in calls.values()):
         yield "No test called a database."
         return
     by_count = sorted(calls.items(), key=lambda item: -item[1]["executions"])
     by_time = sorted(calls.items(), key=lambda item: -item[1]["database_ns"])
-    yield "most executions (and in its fixtures)"
+    yield "most executions" + " (and in its fixtures)" * (fixtures is not None)
     for nodeid, found in by_count[:SHOWN]:
         if found["executions"]:
-            before = fixtures.get(nodeid, 0)
-            yield f"  {found['executions']:>7,}  (+{before:,})  {nodeid}"
+            before = "" if fixtures is None else f"(+{fixtures.get(nodeid, 0):,})  "
+            yield f"  {found['executions']:>7,}  {before}{nodeid}"
     yield "most database time"
     for nodeid, found in by_time[:SHOWN]:
         if found["database_ns"]:

@@ -23,7 +23,7 @@ THEIRS = (*SHELLS, "tornado", "traitlets", "zmq")
 def without_shells(loops: Iterable[Loop]) -> Iterator[Loop]:
     """The loops, those of a shell without its steps; one that has no others is left out.
 
-    How late such a loop was cannot be told from how long its cells took: its lags are empty.
+    How late such a loop was cannot be separated from how long its cells took: its lags are empty.
     """
     for loop in loops:
         ran: list[Step | Stall] = [*loop.functions, *loop.stalls]

@@ -68,7 +68,6 @@ def test_what_exceeds_a_limit_is_shown_with_its_lines(con, limits, message):
         {"vm_steps": 10**6},
         {"plans": ["no sort", "no automatic index"]},
         {"lock_wait_ms": 60_000, "transaction_ms": 60_000, "stall_ms": 60_000},
-        {},
     ],
 )
 def test_what_is_within_passes(con, limits):
@@ -200,6 +199,9 @@ else:
     [
         ({"queries": "3"}, "queries: is a number, not '3'"),
         ({"queries": True}, "queries: is a number, not True"),
+        ({}, "at_most: name a limit, such as queries=5"),
+        ({"querys": 3}, "querys is no budget"),
+        ({"plans": 3}, "plans: is a text, or a list of them, not 3"),
         ({"rows": -1}, "rows: is 0 or more, not -1"),
         ({"plans": "no seq scan"}, "plans: 'no seq scan': must be of 'no full scan'"),
         ({"plans": "no sort of big"}, "plans: 'no sort of big': must be of"),
@@ -211,7 +213,9 @@ def test_a_wrong_limit_is_an_error_at_once(limits, error):
 
 
 def test_an_unknown_limit_names_the_known_ones():
-    with pytest.raises(TypeError, match=r"querys is no budget; there are .*queries"):
+    with pytest.raises(
+        TypeError, match=r"querys is no budget \(did you mean queries\?\); there are .*rows"
+    ):
         limits_of({"querys": 3})
 
 

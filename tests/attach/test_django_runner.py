@@ -88,6 +88,20 @@ def test_a_query_in_a_loop_fails_the_check(parallel):
     assert "accept it: manage.py test --queryprof-save" in done.stdout
 
 
+def test_the_fix_of_a_query_in_a_loop_passes():
+    """One statement in place of two others, and no figure of the test is higher."""
+    manage("--queryprof-save", SLOW="1", FREE="1")
+    done = manage("--queryprof-check", FREE="1")
+    assert done.returncode == 0
+    assert "2 tests with less than in the baseline" in done.stdout
+
+
+def test_a_baseline_without_its_use_is_an_error():
+    done = manage("--queryprof-baseline", "other.json")
+    assert done.returncode == 2
+    assert "goes with --queryprof-save or --queryprof-check" in done.stderr
+
+
 def test_a_parallel_run_saves_the_same():
     manage("--queryprof-save")
     alone = BASELINE.read_bytes()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -211,6 +212,27 @@ def test_a_command_that_takes_long_ends_with_all_that_it_started() -> None:
                 await anyio.sleep(0.05)
 
     talk(work, command, limit="4")
+
+
+def test_a_command_ends_with_the_client() -> None:
+    Path("slow.py").write_text(PROGRAM)
+    command = f"{PYTHON} slow.py"
+
+    async def work(agent: Agent) -> None:
+        async with anyio.create_task_group() as tasks:
+
+            async def record() -> None:
+                await agent("record", command=command)
+
+            tasks.start_soon(record)
+            while "pids" not in os.listdir() or not Path("pids").read_text():  # noqa: ASYNC240
+                await anyio.sleep(0.05)
+            tasks.cancel_scope.cancel()
+
+    talk(work, command)
+    for pid in map(int, Path("pids").read_text().split()):
+        while lives(pid):
+            sleep(0.05)
 
 
 def test_nothing_beside_a_trace_and_outside_of_the_directory_is_read() -> None:
