@@ -29,8 +29,10 @@ def test_a_frame_is_a_fetch_of_its_statement(way):
 
 @pytest.mark.skipif(not hasattr(duckdb.DuckDBPyRelation, "to_df"), reason="an older DuckDB")
 def test_a_relation_is_executed_when_it_is_fetched():
+    """Also of the module's own connection: a new one, as it may have a result of another test."""
     pytest.importorskip("pandas")
     connection = duckdb.connect()
+    duckdb.set_default_connection(duckdb.connect())
     with queryprof.profile() as recording:
         relation = connection.sql("SELECT 42 AS a")
         assert relation.fetchall() == [(42,)]

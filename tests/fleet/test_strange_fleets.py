@@ -289,8 +289,10 @@ def test_ctrl_c_in_a_question() -> None:
         "from queryprof.fleet.duck import Engine, Selection\n"
         "from queryprof.fleet.store import directory_place, read_store\n"
         "engine = Engine(read_store([directory_place('out')]))\n"
-        "engine.text = lambda name: 'SELECT count(*) FROM range(10**12) a, range(10**6) b'\n"
-        "print('asks', flush=True)\n"
+        "def text(name):\n"
+        "    print('begins', flush=True)\n"
+        f"    return 'SELECT count(*) FROM range({10**12}) a, range({10**6}) b'\n"
+        "engine.text = text\n"
         "engine.answer('ranking', Selection())\n"
     )
     with subprocess.Popen(

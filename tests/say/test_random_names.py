@@ -130,7 +130,7 @@ def test_a_new_statement_says_what_went_away() -> None:
     before = {"SELECT a FROM t WHERE b = ?": figures(), "DELETE FROM t": figures()}
     (new,) = (
         d
-        for d in deviations(before, {"SELECT a FROM t WHERE b + ? = ?": figures()}, RULES, True)
+        for d in deviations(before, {"SELECT a FROM t WHERE b + ? = ?": figures(9)}, RULES, True)
         if d.before is None
     )
     assert (new.reasons, new.instead_of) == (("a new statement",), "SELECT a FROM t WHERE b = ?")
