@@ -59,7 +59,10 @@ def analyze(
     budget_s: float,
     interpreter: str | None,
 ) -> None:
-    """Names why FILE's statements are slow, and the fix."""
+    """Names why FILE's statements are slow, and the fix.
+
+    FILE may be a directory, of which it is all traces together, or a pattern.
+    """
     from queryprof.analysis.findings.proved import with_proofs
     from queryprof.analysis.report import Report
     from queryprof.cli.accepted import read_accepted

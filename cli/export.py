@@ -164,10 +164,10 @@ def _export_trace(path: str, names: Given, location: Location, left_out: LeftOut
 def _export_file(
     file: str, form: str, output: str | None, stacks: bool, top: int | None, force: bool
 ) -> None:
-    from queryprof.output_file import refuse_other_file, write_output
+    from queryprof.output_file import beside, refuse_other_file, write_output
     from queryprof.report.inert import visible
 
-    path = output or os.path.splitext(file)[0] + SUFFIXES[form]
+    path = output or beside(file, SUFFIXES[form])
     mark = _mark(form)
     if path != "-":
         refuse_other_file(path, mark, force)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     Prover = Callable[[Report, Sequence[Finding]], Advice]
 
+PAGE = ".html"
+"""What the name of a page ends in."""
+
 DESCRIBED = 1000
 """Statements at one call site, of which the first are the vital few."""
 
@@ -65,15 +68,18 @@ def html(
     force: bool,
     opens: bool,
 ) -> None:
-    """Writes the report on FILE as an HTML page."""
-    from queryprof.output_file import refuse_other_file, write_output
+    """Writes the report on FILE as an HTML page.
+
+    FILE may be a directory, of which it is all traces together, or a pattern.
+    """
+    from queryprof.output_file import beside, refuse_other_file, write_output
     from queryprof.report.html.html_report import MARK
     from queryprof.report.inert import visible
 
     if opens and output == "-":
         raise click.UsageError("--open needs a file, not standard output")
     check_proving(proves, databases)
-    path = output or page_path(file)
+    path = output or beside(file, PAGE)
     if path != "-":
         refuse_other_file(path, MARK.encode(), force)
     prove = partial(proved, databases=databases, budget_s=budget_s, interpreter=interpreter)
@@ -96,11 +102,6 @@ def html(
         from pathlib import Path
 
         webbrowser.open(Path(path).resolve().as_uri())
-
-
-def page_path(trace: str) -> str:
-    """Where the page of a trace is written."""
-    return f"{os.path.splitext(trace)[0]}.html"
 
 
 def page_of(
@@ -135,7 +136,7 @@ def page_of(
     advice = prove(report, findings) if prove else None
     findings = with_proofs(findings, advice) if advice else findings
     data = page_data(report, findings, source, before, top, tree, advice)
-    return html_page(data, f"queryprof: {os.path.basename(file)}")
+    return html_page(data, f"queryprof: {os.path.basename(os.path.abspath(file))}")
 
 
 def _function_tree(path: str) -> Node:

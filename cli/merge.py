@@ -42,7 +42,7 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool, force: bool) ->
     """
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
-    from queryprof.cli.reading import LeftOut
+    from queryprof.cli.reading import LeftOut, in_several
     from queryprof.collect.given_traces import traces_of
     from queryprof.collect.leftovers import Leftovers
     from queryprof.collect.merge import merge_traces
@@ -71,7 +71,4 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool, force: bool) ->
             collapses,
         )
     if repeated:
-        print_message(
-            f"{repeated:,} {'process is' if repeated == 1 else 'processes are'} in more than one of"
-            " these traces, and counted with each"
-        )
+        print_message(in_several(repeated))

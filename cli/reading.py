@@ -50,9 +50,69 @@ class LeftOut:
 
 
 def read_whole(path: str) -> Profile:
-    """The profile of the trace at `path`, for a command that ends soon. Raises TraceError."""
+    """The profile of the trace at `path`, or of all traces of a directory or a pattern together,
+    for a command that ends soon. Raises TraceError.
+    """
     import gc
 
+    from queryprof.collect.given_traces import traces_of
+
+    gc.disable()  # a large trace is 100,000 objects that all stay to the end
+    traces = traces_of(path)
+    return _read_one(path) if traces == [path] else _read_all(path, traces)
+
+
+def _read_all(given: str, traces: Sequence[str]) -> Profile:
+    from queryprof.analysis.units import counted
+    from queryprof.cli.output import print_message
+    from queryprof.cli.progress import progress
+    from queryprof.collect.reader import read_profiles
+
+    with progress("reading", len(traces)) as step:
+        profile, repeated = read_profiles(traces, step)
+    kinds = [
+        (sum(p.pid in profile.running for p in profile.processes if not p.clean_end), "running"),
+        (sum(p.clean_end for p in profile.processes), "ended"),
+        (
+            sum(p.pid not in profile.running for p in profile.processes if not p.clean_end),
+            "killed, or in another container",
+        ),
+    ]
+    listed = ", ".join(f"{count:,} {kind}" for count, kind in kinds if count)
+    more = f", {profile.more.count:,} that ended and are not listed" if profile.more else ""
+    print_message(
+        f"{given}: {counted(len(traces), 'trace')} of {_processes(profile.process_count)}:"
+        f" {listed}{more}"
+    )
+    if repeated:
+        print_message(in_several(repeated))
+    _print_size(given, profile)
+    return profile
+
+
+def in_several(processes: int) -> str:
+    """A line about processes of which several traces were added up."""
+    verb = "process is" if processes == 1 else "processes are"
+    return f"{processes:,} {verb} in more than one of these traces, and counted with each"
+
+
+def _processes(count: int) -> str:
+    return f"{count:,} {'process' if count == 1 else 'processes'}"
+
+
+def _print_size(given: str, profile: Profile) -> None:
+    """Says what makes smaller a trace that takes long to read."""
+    from queryprof.cli.output import print_message
+
+    if profile.process_count > MANY_PROCESSES and len(profile.aggregates) > MANY_SUMS:
+        print_message(
+            f"{profile.process_count:,} processes with {len(profile.aggregates):,} sums:"
+            f" queryprof merge --collapse SMALL.qprof {given} makes of them what is read as"
+            " fast as one"
+        )
+
+
+def _read_one(path: str) -> Profile:
     from queryprof.collect.reader import read_profile
     from queryprof.collect.recovery import bring_in, others_of
     from queryprof.report.inert import visible
@@ -62,15 +122,8 @@ def read_whole(path: str) -> Profile:
             f"queryprof: recovered what a process left: {visible(recovered)}",
             err=True,
         )
-    gc.disable()  # a large trace is 100,000 objects that all stay to the end
     profile = read_profile(path)
-    if profile.process_count > MANY_PROCESSES and len(profile.aggregates) > MANY_SUMS:
-        click.echo(
-            f"queryprof: {profile.process_count:,} processes with {len(profile.aggregates):,} sums:"
-            f" queryprof merge --collapse SMALL.qprof {visible(path)} makes of them what is read as"
-            " fast as one",
-            err=True,
-        )
+    _print_size(path, profile)
     others = others_of(path, min((p.start_unix_ns for p in profile.processes), default=0))
     if others:
         click.echo(f"queryprof: {visible(_not_in(path, others))}", err=True)

@@ -84,7 +84,10 @@ def report(
     form: str,
     **former: bool,
 ) -> None:
-    """Ranks the statements and call sites of FILE."""
+    """Ranks the statements and call sites of FILE.
+
+    FILE may be a directory, of which it is all traces together, or a pattern: 'app-*.qprof'.
+    """
     from queryprof.analysis.report import TOP_SHOWN, Report
     from queryprof.cli.reading import read_whole
 

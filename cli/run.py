@@ -292,11 +292,11 @@ def _need_trace(parts: Parts, option: str) -> None:
 
 def _page_beside(parts: Parts, force: bool) -> str:
     """The path of the page."""
-    from queryprof.cli.html import page_path
+    from queryprof.cli.html import PAGE
     from queryprof.report.html.html_report import MARK
 
     _need_trace(parts, "--html")
-    path = page_path(parts.output)
+    path = os.path.splitext(parts.output)[0] + PAGE
     _refuse_other_file(parts, path, MARK.encode(), force)
     return path
 

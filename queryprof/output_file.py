@@ -7,6 +7,7 @@ replaced itself.
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 import tempfile
@@ -28,6 +29,19 @@ class Ways:
 
 
 COMMANDS = Ways("--force", " with -o")
+
+
+def beside(given: str, suffix: str) -> str:
+    """Where a file about a trace is written, or about all traces of a directory: beside it.
+
+    Raises:
+        QueryprofError: a pattern names several traces: there is no place beside it.
+    """
+    if os.path.isdir(given):
+        return f"{os.path.abspath(given)}{suffix}"
+    if glob.has_magic(given) and not os.path.lexists(given):
+        raise QueryprofError(f"{given}: is a pattern; name the file to write with -o")
+    return f"{os.path.splitext(given)[0]}{suffix}"
 
 
 def refuse_other_file(path: str, mark: bytes, force: bool, ways: Ways = COMMANDS) -> None:

@@ -84,19 +84,36 @@ def _add_all(
     opened: Callable[[str], AbstractContextManager[CheckedTrace]],
     collapse: Collapse | None,
 ) -> int:
-    left, repeated = LARGEST_SUM, 0
-    known: set[Identity] = set()
+    sums = Sums(store, collapse)
     for path in inputs:
         with opened(path) as source:
-            identities = set(source.rows("process", ("pid", "start_unix_ns", "host")))
-            repeated += len(identities & known)
-            known |= identities
-            add_opened(store, source, collapse)
-        left -= source.largest_sum
-        if left < 0:
-            raise TraceError(f"{path}: its sums are too large to be added to the others")
+            sums.add(source)
         progress()
-    return repeated
+    return sums.repeated
+
+
+class Sums:
+    """Adds traces to a store, one after the other, as long as their sums can be added."""
+
+    def __init__(self, store: TraceStore, collapse: Collapse | None = None) -> None:
+        self.store = store
+        self.known: set[Identity] = set()
+        """The processes that are in it."""
+        self.repeated = 0
+        """How many processes were in it already when a trace was added: they count with each."""
+        self._collapse = collapse
+        self._left = LARGEST_SUM
+
+    def add(self, source: CheckedTrace) -> None:
+        """Adds a trace, or nothing of it. Raises TraceError."""
+        identities = set(source.rows("process", ("pid", "start_unix_ns", "host")))
+        with self.store.transaction():
+            add_opened(self.store, source, self._collapse)
+            if source.largest_sum > self._left:
+                raise TraceError(f"{source.path}: its sums are too large to be added to the others")
+        self._left -= source.largest_sum
+        self.repeated += len(identities & self.known)
+        self.known |= identities
 
 
 def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | None = None) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from queryprof.collect.convert import Conversion
 from queryprof.collect.leftovers import Leftovers
-from queryprof.collect.merge import add_opened
+from queryprof.collect.merge import Sums, add_opened
 from queryprof.collect.recordings import MovedError, recordings_at
 from queryprof.collect.recovery import bring_in, recorded_commands, taken_already
 from queryprof.core.absence import absence
@@ -45,15 +45,29 @@ TRIES = 20
 Found = tuple[sqlite3.Connection, frozenset[int], tuple[str, ...]]
 """A trace, the ids of its processes that run, and what is left out of it."""
 
+Opened = tuple[CheckedTrace, frozenset[int], tuple[str, ...]]
+"""The same, open for reading."""
+
 
 @contextmanager
 def opened_beside(
     path: str, leftovers: Leftovers, leave_out: Callable[[str], None]
 ) -> Iterator[CheckedTrace]:
     """One of many traces, as `opened` has it. Raises TraceError."""
-    is_alone = not leftovers.may_be_of(path)
-    with opened_file(path) if is_alone else opened(path, leave_out) as trace:
+    with _opened_beside(path, leftovers) as (trace, _, left_out):
+        for reason in left_out:
+            leave_out(reason)
         yield trace
+
+
+@contextmanager
+def _opened_beside(path: str, leftovers: Leftovers) -> Iterator[Opened]:
+    if leftovers.may_be_of(path):
+        with _opened(path) as found:
+            yield found
+    else:
+        with opened_file(path) as trace:
+            yield trace, frozenset(), ()
 
 
 @contextmanager
@@ -73,8 +87,7 @@ def opened(path: str, leave_out: Callable[[str], None] = lambda _: None) -> Iter
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[tuple[CheckedTrace, frozenset[int], tuple[str, ...]]]:
-    """The same, with the ids of its processes that still run, and what is left out of it."""
+def _opened(path: str) -> Iterator[Opened]:
     bring_in(path)
     connection, running, left_out = _with_recordings(path)
     try:
@@ -176,6 +189,39 @@ def read_profile(path: str) -> Profile:
     """
     with _opened(path) as (trace, running, left_out):
         return replace(load_profile(trace), running=running, left_out=left_out)
+
+
+def read_profiles(
+    paths: Iterable[str], step: Callable[[], None] = lambda: None
+) -> tuple[Profile, int]:
+    """The profile of all these traces together, and how many processes are in more than one of
+    them: they are counted with each. What cannot be read is left out, and named.
+
+    Args:
+        step: called after each trace.
+
+    Raises:
+        TraceError: none can be read, or the sums are too large for one trace.
+    """
+    leftovers, sums = Leftovers(), Sums(TraceStore(":memory:"))
+    running: set[int] = set()
+    left_out: list[str] = []
+    try:
+        for path in paths:
+            try:
+                with _opened_beside(path, leftovers) as (trace, now, missing):
+                    sums.add(trace)
+                running |= now
+                left_out += missing
+            except TraceError as error:
+                left_out.append(str(error))
+            step()
+        if left_out and not sums.known:
+            raise TraceError(left_out[0])
+        profile = profile_of(sums.store.connection)
+    finally:
+        sums.store.abandon()
+    return replace(profile, running=frozenset(running), left_out=tuple(left_out)), sums.repeated
 
 
 def profile_in(content: bytes, name: str) -> Profile:

@@ -57,7 +57,7 @@ class CheckedTrace:
 
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
         self._connection = connection
-        self._path = path
+        self.path = path
         self.largest_sum = 0
         with reading(path, "schema"):
             (pages,) = connection.execute("PRAGMA page_count").fetchone()
@@ -147,13 +147,13 @@ class CheckedTrace:
 
     def damaged(self, what: str) -> TraceError:
         """The error for a trace, with what is wrong."""
-        return TraceError(f"{self._path}: damaged: {what}")
+        return TraceError(f"{self.path}: damaged: {what}")
 
     def _chunks(self, sql: str, table: str) -> Iterator[list[tuple[Any, ...]]]:
-        with reading(self._path, table):
+        with reading(self.path, table):
             cursor = self._connection.execute(sql)
         while True:
-            with reading(self._path, table):
+            with reading(self.path, table):
                 chunk = cursor.fetchmany(ROWS_AT_ONCE)
             if not chunk:
                 return

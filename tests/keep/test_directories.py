@@ -1,0 +1,135 @@
+"""All traces of a directory are read as one: of processes that run, that ended, that were killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+
+SERVICE = "traces"
+
+WORKER = """
+import os, sqlite3, sys
+import queryprof
+queryprof.install(sys.argv[1])
+connection = sqlite3.connect(":memory:")
+for _ in range(int(sys.argv[2])):
+    connection.execute("SELECT 1").fetchall()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def worker(name: str, executions: int) -> Iterator[subprocess.Popen[str]]:
+    """A process that has executed its statements, and ends when its input does."""
+    command = [sys.executable, "-c", WORKER, f"{SERVICE}/{name}.qprof", str(executions)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:  # type: ignore[call-overload]
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.communicate()
+
+
+@pytest.fixture
+def service() -> Iterator[None]:
+    """Traces of one process that runs, one that ended and one that was killed."""
+    os.mkdir(SERVICE)
+    with worker("ended", 2):
+        pass
+    with worker("killed", 30) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    with worker("runs", 400):
+        yield
+
+
+def executions(queryprof: Run, given: str) -> tuple[int, str]:
+    """How often the statement was executed, and what is said on stderr."""
+    result = queryprof("report", given, "--format", "json")
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(result.stdout)["views"]["statement"]
+    (statement,) = [row for row in rows if row["name"] == "SELECT ?"]
+    return statement["totals"]["executions"], result.stderr
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("given", [f"{SERVICE}/", SERVICE, f"{SERVICE}/*.qprof"])
+def test_all_processes_are_counted(queryprof: Run, given: str) -> None:
+    """With how many there are of each, once more the same: reading takes nothing away."""
+    for _ in range(2):
+        count, said = executions(queryprof, given)
+        assert count == 432
+        assert said == (
+            f"queryprof: {given}: 3 traces of 3 processes: 1 running, 1 ended, 1 killed, or in"
+            " another container\n"
+        )
+
+
+@pytest.mark.usefixtures("service")
+def test_other_commands_read_directories(queryprof: Run) -> None:
+    """Findings and the page; the page is beside the directory."""
+    result = queryprof("analyze", SERVICE)
+    assert result.returncode == 0, result.stderr
+    assert "still running" in result.stdout
+    result = queryprof("html", f"{SERVICE}/")
+    assert result.returncode == 0, result.stderr
+    page = Path(f"{SERVICE}.html").read_text()
+    assert f"<title>queryprof: {SERVICE}</title>" in page
+    result = queryprof("html", f"{SERVICE}/*.qprof")
+    assert result.returncode == 2
+    assert (
+        result.stderr
+        == f"queryprof: {SERVICE}/*.qprof: is a pattern; name the file to write with -o\n"
+    )
+    assert not Path(f"{SERVICE}/*.html").exists()
+
+
+@pytest.mark.usefixtures("service")
+def test_what_cannot_be_read_is_named(queryprof: Run) -> None:
+    """The rest is counted, nothing of it in part."""
+    ended = Path(SERVICE, "ended.qprof").read_bytes()
+    Path(SERVICE, "a.qprof").write_bytes(ended[: len(ended) // 2])
+    Path(SERVICE, "b.qprof").write_text("no trace\n")
+    count, said = executions(queryprof, SERVICE)
+    assert count == 432
+    assert "5 traces of 3 processes" in said
+    text = queryprof("report", SERVICE, env={"COLUMNS": "400"}).stdout
+    assert "left out, and missing in all figures: traces/a.qprof" in text
+    assert "left out, and missing in all figures: traces/b.qprof" in text
+
+
+@pytest.mark.usefixtures("service")
+def test_a_process_in_two_traces_is_named(queryprof: Run) -> None:
+    """A merged trace beside its parts is counted with each, as `merge` does."""
+    assert queryprof("merge", f"{SERVICE}/all.qprof", SERVICE).returncode == 0
+    count, said = executions(queryprof, SERVICE)
+    assert count == 864
+    assert "3 processes are in more than one of these traces, and counted with each\n" in said
+
+
+def test_directories_without_traces(queryprof: Run) -> None:
+    """Also where no trace of them can be read: one line."""
+    os.mkdir(SERVICE)
+    result = queryprof("report", SERVICE)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert (
+        result.stderr == f"queryprof: {SERVICE}: there are no traces (*.qprof) in this directory\n"
+    )
+    Path(SERVICE, "b.qprof").write_text("no trace\n")
+    result = queryprof("report", SERVICE)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"queryprof: {SERVICE}/b.qprof: ")
+    assert result.stderr.count("\n") == 1
