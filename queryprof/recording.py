@@ -47,7 +47,9 @@ class Recording:
     def __init__(self, path: str | None) -> None:
         self.path = path
         self._started_session = False
-        self._is_recording = False
+        self._is_open = False  # the block
+        self._is_recording = False  # which may end before it
+        self._lost: SessionError | TraceError | None = None
         self._part_before = 0  # its number
         self._since_unix_ns = 0
         self._recorded: object = None  # which recording of the process it is a part of
@@ -62,7 +64,7 @@ class Recording:
         if self._is_recording or self._profile is not None:
             raise SessionError("a recording is used once; make another with queryprof.profile()")
         if is_absent():
-            self._is_recording = True
+            self._is_open = self._is_recording = True
             return self
         with session.exclusive, own_imports():
             settings = None if session.is_on else read_settings()
@@ -79,15 +81,17 @@ class Recording:
             self._since_unix_ns = time_ns()
             self._recorded = session.parts.identity
             session.begin_reading_parts()
-            self._is_recording = True
+            self._is_open = self._is_recording = True
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        if not self._is_recording:
+        if not self._is_open:
             return
-        error = self.stop()
+        self._is_open = False
+        self.stop()
         for action in self._at_end:
             action()
+        error = self._lost
         if error and exc_info[0] is None:
             raise error
         if error:
@@ -95,28 +99,25 @@ class Recording:
             complain(f"the recorded block: {lost} lost: {error}")  # the program's own error counts
 
     def at_end(self, action: Callable[[], None]) -> None:
-        """Has an action done when the `with` block ends."""
+        """Has an action done when the `with` block ends, whether it was stopped before or not."""
         self._at_end.append(action)
 
-    def stop(self) -> SessionError | TraceError | None:
-        """Ends what is recorded, where the block goes on; returns why it was lost, or its trace;
-        None: neither was.
-        """
+    def stop(self) -> None:
+        """Ends what is recorded, where the block goes on: the end of that raises what was lost."""
         if not self._is_recording:
-            return None
+            return
         self._is_recording = False
         if absence():
             self._keep_nothing()
-            return None
+            return
         with session.exclusive:
             try:
                 self._load()
             except (SessionError, TraceError) as error:
-                return error
+                self._lost = error
             finally:
                 session.end_reading_parts()
                 session.release(self)
-        return None
 
     @property
     def has_ended(self) -> bool:

@@ -113,7 +113,7 @@ class Session:
                 raise SessionError("recording cannot start in the midst of its end")
             owners = [owner] * (owner is not None)
             if self.is_on:
-                self._owners += owners
+                self._owners += [one for one in owners if one not in self._owners]
                 return False
             self._watch_forks()
             settings = settings or read_settings()

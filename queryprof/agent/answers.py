@@ -58,7 +58,7 @@ class Answers:
 
     def __init__(self, directory: str) -> None:
         self.directory = os.path.realpath(directory)
-        self._known: dict[str, tuple[Report, tuple[Finding, ...]]] = {}  # by their content
+        self._known: dict[str, Report] = {}  # by their content
 
     def path_of(self, given: str) -> str:
         """A path inside the directory.
@@ -131,7 +131,8 @@ class Answers:
         whole = statement.removesuffix("...").strip()
         if not whole:
             raise QueryprofError("name a statement, or its beginning")
-        chosen = next((one for one in known if one == statement or one.startswith(whole)), None)
+        begin_so = (one for one in known if one.startswith(whole))
+        chosen = statement if statement in known else next(begin_so, None)
         if chosen is None:
             raise QueryprofError("the plan of no statement that begins so is known")
         return {
@@ -233,13 +234,14 @@ class Answers:
         digest = sha256(content, usedforsecurity=False).hexdigest()
         known = self._known.get(digest)
         if known is None:
-            report = Report(profile_in(content, shortened(trace, LONGEST_LINE)))
-            sources = self._sources(report.profile)
-            found = findings_of(report, sources=sources, may_read=self._has)
-            known = self._known[digest] = (report, found)
+            known = self._known[digest] = Report(
+                profile_in(content, shortened(trace, LONGEST_LINE))
+            )
             while len(self._known) > TRACES_KEPT:
                 del self._known[next(iter(self._known))]
-        return known
+        # Findings are of the schema and the sources as they are now.
+        sources = self._sources(known.profile)
+        return known, findings_of(known, sources=sources, may_read=self._has)
 
     def _sources(self, profile: Profile) -> Sources:
         """Source files in the directory, and no others."""

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from tempfile import TemporaryFile, mkstemp
+from threading import Event
 from time import monotonic, sleep
 from typing import IO, Any
 
@@ -49,8 +50,8 @@ class Commands:
             except ValueError as error:
                 raise QueryprofError(f"--record {command!r}: {error}") from error
 
-    def record(self, command: str) -> Mapping[str, Any]:
-        """Records a command.
+    def record(self, command: str, is_cancelled: Event) -> Mapping[str, Any]:
+        """Records a command, and ends it when the event is set.
 
         Raises:
             QueryprofError: it is not allowed, takes too long, or recorded nothing.
@@ -63,19 +64,23 @@ class Commands:
         os.close(handle)
         try:
             with TemporaryFile() as output:
-                status = self._run(shlex.split(command), trace, output)
+                status = self._run(shlex.split(command), trace, output, is_cancelled)
                 end = _end_of(output)
         finally:
             is_there = os.path.getsize(trace) > 0
             if not is_there:
                 os.unlink(trace)
+        if is_cancelled.is_set():
+            raise QueryprofError("the call was cancelled, and the command ended")
         if status is None:
             raise QueryprofError(f"it took more than {self._limit_s:g} s, and was ended: {end}")
         if not is_there:
             raise QueryprofError(f"nothing was recorded; status {status}: {end}")
         return {"trace": os.path.basename(trace), "exit_status": status, "output_end": end}
 
-    def _run(self, words: list[str], trace: str, output: IO[bytes]) -> int | None:
+    def _run(
+        self, words: list[str], trace: str, output: IO[bytes], is_cancelled: Event
+    ) -> int | None:
         """The exit status of a command that is recorded; None: it was ended."""
         run = [sys.executable, "-P", "-m", "queryprof", "run", "--no-report", "-o", trace, "--"]
         process = subprocess.Popen(
@@ -90,7 +95,7 @@ class Commands:
         until = monotonic() + self._limit_s
         try:
             while process.poll() is None:
-                if monotonic() > until:
+                if monotonic() > until or is_cancelled.is_set():
                     _end(process)
                     return None
                 if os.fstat(output.fileno()).st_size > LARGEST_OUTPUT:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from threading import Event
 from typing import Any
 
 from anyio import get_cancelled_exc_class, to_thread
@@ -75,12 +76,15 @@ class Tools:
         """Runs a command and records its database calls; returns the trace for the other tools, the
         exit status and the end of its output.
         """
+        is_cancelled = Event()
         try:
             text: str = await to_thread.run_sync(
-                _answer, lambda: self._commands.record(command), abandon_on_cancel=True
+                _answer,
+                lambda: self._commands.record(command, is_cancelled),
+                abandon_on_cancel=True,
             )
         except get_cancelled_exc_class():  # the client is gone, or cancelled the call
-            self._commands.end()
+            is_cancelled.set()
             raise
         return text
 
@@ -113,6 +117,6 @@ def _answer(compute: Callable[[], Answer]) -> str:
     try:
         return json.dumps(compute(), ensure_ascii=True)
     except ModuleNotFoundError as error:
-        raise ToolError(f"{error.name} is not installed: pip install 'queryprof[mcp]'") from None
+        raise ToolError(f"{error.name} is not installed") from None
     except (QueryprofError, OSError, ValueError) as error:  # ValueError: a zero byte in a name
         raise ToolError(shortened(" ".join(str(error).split()), LONGEST_ERROR)) from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections import OrderedDict
 from dataclasses import dataclass
 from inspect import currentframe
@@ -139,6 +140,7 @@ class Extension:
     def _end_at_errors(self, running: _Running) -> None:
         """Ends a recording where the cell raises: to show a traceback takes long."""
         shell, show = self.shell, self.shell.showtraceback
+        before = shell.__dict__.get("showtraceback")  # another extension's
 
         def showtraceback(*args: Any, **kwargs: Any) -> Any:
             if self._cells and self._cells[-1] is running.cell:
@@ -146,8 +148,12 @@ class Extension:
             return show(*args, **kwargs)
 
         def undo() -> None:
-            if shell.__dict__.get("showtraceback") is showtraceback:
+            if shell.__dict__.get("showtraceback") is not showtraceback:
+                return
+            if before is None:
                 del shell.showtraceback
+            else:
+                shell.showtraceback = before
 
         shell.showtraceback = showtraceback
         running.recording.at_end(undo)
@@ -217,7 +223,7 @@ class Extension:
         self._running.remove(running)
         recording = running.recording
         try:
-            recording.__exit__(None, None, None)
+            recording.__exit__(*sys.exc_info())
         finally:
             if recording.has_ended:
                 self._show(running)

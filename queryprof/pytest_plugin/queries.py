@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
 
 from queryprof.analysis.baseline_figures import TestFigures, add_figures
 from queryprof.core.absence import absence
-from queryprof.testing.at_most import judged
+from queryprof.testing.at_most import at_most
 from queryprof.testing.calls import Calls
-from queryprof.testing.limits import limits_of
-from queryprof.testing.meter import meter
 
 
 class Queries:
@@ -37,28 +35,28 @@ class Queries:
         found = re.compile(pattern)
         return sum(f.executions for s, f in self.queries.items() if found.search(s))
 
-    @contextmanager
-    def at_most(self, queries: int | None = None, **limits: Any) -> Iterator[None]:
+    def at_most(self, queries: int | None = None, **limits: Any) -> AbstractContextManager[object]:
         """Fails the test when the block exceeds limits: those of queryprof.at_most."""
+        return _AtMost(queries, **limits)
+
+
+class _AtMost(at_most):
+    """Says what is exceeded without a traceback, which would end in here."""
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         __tracebackhide__ = True
-        allowed = limits_of({"queries": queries, **limits})
-        block = meter.open(with_plans=allowed.is_of_plans)
         try:
-            yield
-            message = judged(block, allowed)
-        finally:
-            meter.close(block)
-        if message:
-            pytest.fail(message, pytrace=False)
+            super().__exit__(kind, *rest)
+        except AssertionError as error:
+            pytest.fail(str(error), pytrace=False)
 
 
 class _Unrecorded(Queries):
     """Where nothing can be recorded: its limits hold, and a test that reads figures is skipped."""
 
-    @contextmanager
-    def at_most(self, queries: int | None = None, **limits: Any) -> Iterator[None]:
-        limits_of({"queries": queries, **limits})
-        yield
+    def at_most(self, queries: int | None = None, **limits: Any) -> AbstractContextManager[object]:
+        at_most(queries, **limits)  # one that is none is an error here, too
+        return nullcontext()
 
 
 def unrecorded() -> Queries:

@@ -44,6 +44,9 @@ from queryprof.testing.summary import (
 
 __unittest = True  # unittest leaves frames of this module out of what it shows
 
+EVERY_FILE = "test*.py"
+"""The pattern of files where --pattern is not given (django.test.runner.DiscoverRunner)."""
+
 BASELINE = "queryprof-baseline.json"
 SAVE = "manage.py test --queryprof-save"
 
@@ -287,7 +290,7 @@ class QueryprofRunner(DiscoverRunner):
                 raise CommandError(f"queryprof: {error}", returncode=2) from error
         if self._suite is None:
             self.parallel_test_suite = ParallelTestSuite
-        self._is_whole = not any(
+        self._is_whole = self.pattern == EVERY_FILE and not any(
             options.get(name) for name in ("tags", "exclude_tags", "test_name_patterns")
         )
         self._is_wrong = False

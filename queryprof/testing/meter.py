@@ -25,6 +25,8 @@ ALL_PLANS = 1.0
 
 
 ENDED = "the limits cannot be checked: the recording ended inside the block (queryprof.uninstall)"
+"""What is said of a block that is held to limits."""
+
 
 MOST_STATEMENTS = 20_000
 """Different ones of a recording, which has room for 32,768."""
@@ -108,8 +110,6 @@ class Meter:
             if self._changes and self._has_started and self._statements > MOST_STATEMENTS:
                 self._end()
                 self._record(None)
-                for block in self._blocks:
-                    block.is_whole = True
 
     def resume(self) -> None:
         """Records on, if what was recorded has ended the recording."""

@@ -4,7 +4,6 @@ such a loop counts. That a cell takes long, and the shell waits for it, is no fa
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from queryprof.model import Distribution, Loop, Stall, StallEvent, Step
@@ -48,4 +47,7 @@ def _is_programs(one: Step | Stall | StallEvent) -> bool:
 
 
 def _is_of(one: Step | Stall | StallEvent, packages: Iterable[str]) -> bool:
-    return any(f"{os.sep}{name}{os.sep}" in one.function.file for name in packages)
+    if one.function.kind == "user":  # whatever its directory is called
+        return False
+    file = one.function.file.replace("\\", "/")  # it may be of another system
+    return any(f"/{name}/" in file for name in packages)

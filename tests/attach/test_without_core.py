@@ -15,6 +15,7 @@ import pytest
 import queryprof
 import queryprof.cli
 import queryprof.hooks
+from queryprof.cli.main import RECORDING
 
 pytestmark = pytest.mark.once
 
@@ -226,7 +227,7 @@ def test_where_a_process_can_be_bounded_the_planner_is_asked(run, trace):
     )
 
 
-@pytest.mark.parametrize("command", ["run", "top", "ab", "replay", "tune", "ship"])
+@pytest.mark.parametrize("command", sorted(RECORDING))
 @pytest.mark.parametrize("is_posix", [True, False])
 def test_what_records_says_why_not(run, script, command, is_posix):
     before = (["-m", "queryprof"], [script(NOT_POSIX, "not_posix.py")])[not is_posix]

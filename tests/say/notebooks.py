@@ -9,12 +9,9 @@ nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 
 
-def run_cells(directory, cells, **ids):
-    """The outputs of each cell. `ids`: by a cell's place, `_3`, an id that a front end gives it."""
-    made = [nbformat.v4.new_code_cell(text) for text in cells]
-    for place, name in ids.items():
-        made[int(place.strip("_"))].id = name
-    notebook = nbformat.v4.new_notebook(cells=made)
+def run_cells(directory, cells):
+    """The outputs of each cell."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
     client = nbclient.NotebookClient(
         notebook, allow_errors=True, timeout=120, resources={"metadata": {"path": str(directory)}}
     )

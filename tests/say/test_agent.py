@@ -235,6 +235,65 @@ def test_a_command_ends_with_the_client() -> None:
             sleep(0.05)
 
 
+def test_a_call_that_is_cancelled_ends_its_command_alone() -> None:
+    """Another one, which waits for the first one's end, goes on."""
+    from queryprof.agent.recording import Commands
+    from queryprof.agent.server import Tools
+
+    Path("slow.py").write_text(PROGRAM)
+    Path("other.py").write_text(
+        "import os, sqlite3, time\n"
+        "while not os.path.exists('go'): time.sleep(0.02)\n"
+        "sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
+    )
+    slow, other = f"{PYTHON} slow.py", f"{PYTHON} other.py"
+    tools = Tools(None, Commands([slow, other], os.getcwd(), 600))  # type: ignore[arg-type]
+    answers: list[dict[str, Any]] = []
+
+    async def second() -> None:
+        answers.append(json.loads(await tools.record(other)))
+
+    async def main() -> None:
+        with anyio.fail_after(180):
+            async with anyio.create_task_group() as others:
+                others.start_soon(second)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(tools.record, slow)
+                    while not os.path.exists("pids") or not Path("pids").read_text():  # noqa: ASYNC240
+                        await anyio.sleep(0.05)
+                    tasks.cancel_scope.cancel()
+                for pid in map(int, Path("pids").read_text().split()):  # noqa: ASYNC240
+                    while lives(pid):
+                        await anyio.sleep(0.05)
+                Path("go").touch()  # noqa: ASYNC240
+
+    anyio.run(main)
+    assert [one["exit_status"] for one in answers] == [0]
+
+
+def test_a_plan_is_of_the_statement_that_is_named_and_findings_of_the_schema_now() -> None:
+    """Of one whose text is another one's beginning; and the same server after the index is made."""
+    from queryprof.agent.answers import Answers
+
+    con = sqlite3.connect("shop.db")
+    con.execute("CREATE TABLE t (a, b)")
+    con.executemany("INSERT INTO t VALUES (?, 1)", ((n,) for n in range(5000)))
+    con.commit()
+    Path("program.py").write_text(
+        "import sqlite3\ncon = sqlite3.connect('shop.db')\n"
+        "con.execute('SELECT a FROM t WHERE a = ? ORDER BY b', (1,)).fetchall()\n"
+        "for n in range(30):\n    con.execute('SELECT a FROM t WHERE a = ?', (n,)).fetchall()\n"
+    )
+    run = [PYTHON, "-P", "-m", "queryprof", "run", "--no-report", "-o", "t.qprof", "program.py"]
+    subprocess.run(run, check=True)
+    answers = Answers(os.getcwd())
+    assert answers.plan("t.qprof", "SELECT a FROM t WHERE a = ?")["statement"].endswith("a = ?")
+    assert "CREATE INDEX t_a" in json.dumps(answers.findings("t.qprof"))
+    con.execute("CREATE INDEX t_a ON t (a)")
+    con.close()
+    assert "CREATE INDEX" not in json.dumps(answers.findings("t.qprof"))
+
+
 def test_nothing_beside_a_trace_and_outside_of_the_directory_is_read() -> None:
     """Neither is what processes left taken in, nor is a database or source file elsewhere looked
     at.

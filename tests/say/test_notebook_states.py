@@ -51,6 +51,14 @@ class Slow(Exception):
 q(1)
 raise Slow
 """,
+    "patched": "print('showtraceback' in get_ipython().__dict__)",
+    "their hook": "get_ipython().showtraceback = lambda *args, **kwargs: print('their hook')",
+    "under a hook": "%%queryprof\nq(1)",
+    "hook again": "print('showtraceback' in get_ipython().__dict__)\nraise ValueError",
+    "no hook": "del get_ipython().showtraceback",
+    "lost trace": "%%queryprof --trace d/x.qprof\nimport shutil\nq(1)\nshutil.rmtree('d')\nraise ValueError",
+    "directory": "import os\nos.mkdir('d')",
+    "lost of a line": "%queryprof --trace d/x.qprof shutil.rmtree('d'), {}['mine']",
     "braces": "x = 3\nvalue = %queryprof '$x {x}'\nprint(value)",
     "silent": "%queryprof q(1);",
     "indented": "%%queryprof\n    q(1)\n    q(2)",
@@ -67,6 +75,7 @@ raise Slow
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
     directory = tmp_path_factory.mktemp("states")
+    (directory / "d").mkdir()
     found = notebooks.run_cells(directory, CELLS.values())
     return dict(zip(CELLS, found, strict=True)) | {"directory": directory}
 
@@ -136,6 +145,19 @@ def test_what_shows_the_error_is_not_recorded(outputs):
     assert notebooks.raised(outputs["error"]) == ["Slow: slow"]
     (text,) = cards(outputs["error"])
     assert "1 execution of 1 statement" in text
+    assert printed(outputs["patched"]) == "False\n"
+
+
+def test_another_hook_of_errors_stays(outputs):
+    assert printed(outputs["hook again"]) == "True\ntheir hook\n"
+    assert notebooks.raised(outputs["no hook"]) == []
+
+
+def test_a_lost_trace_is_said_and_the_programs_error_counts(outputs):
+    assert notebooks.raised(outputs["lost trace"]) == ["ValueError: "]
+    assert "d/x.qprof" in printed(outputs["lost trace"], "stderr")
+    assert notebooks.raised(outputs["lost of a line"]) == ["KeyError: 'mine'"]
+    assert "lost" in printed(outputs["lost of a line"], "stderr")
 
 
 def test_a_statement_is_executed_as_it_stands(outputs):
