@@ -56,6 +56,9 @@ WITH_CORE = os.environ.get("QUERYPROF_CORE", "")
 """required: a core that cannot be built is an error; none: it is left out. Otherwise it is built
 where it can be, and elsewhere queryprof reads traces and records nothing."""
 
+if WITH_CORE not in ("", "required", "none"):
+    raise SystemExit(f"QUERYPROF_CORE={WITH_CORE}: is required, none, or not set")
+
 # Its core is written for Linux, and for a CPython whose calls its lock serializes.
 IS_RECORDED = (
     sys.platform == "linux"

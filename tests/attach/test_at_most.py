@@ -14,6 +14,7 @@ import pytest
 import queryprof
 from queryprof.collect.reader import read_profile
 from queryprof.testing.limits import exceeded, limits_of
+from queryprof.testing.meter import meter
 
 SELECT = "SELECT a FROM big WHERE b = ?"
 
@@ -179,18 +180,19 @@ try:
     with queryprof.at_most(0):
         child = os.fork()
         if not child:
-            sqlite3.connect(":memory:").execute("SELECT 1")
+            with queryprof.at_most(1):
+                sqlite3.connect(":memory:").execute("SELECT 1")
         else:
             _, status = os.waitpid(child, 0)
 except AssertionError:
     print("failed", bool(child))
 else:
-    print("passed", bool(child))
+    print("passed", bool(child), queryprof.is_installed())
 """)
     done = subprocess.run(
         [sys.executable, program], capture_output=True, text=True, check=True, timeout=60
     )
-    assert sorted(done.stdout.splitlines()) == ["passed False", "passed True"]
+    assert sorted(done.stdout.splitlines()) == ["passed False False", "passed True False"]
     assert done.stderr == ""
 
 
@@ -333,6 +335,23 @@ def test_a_recording_that_is_begun_again_inside_cannot_be_checked(con):
         queryprof.install("again.qprof")
         work(con, 5)
     queryprof.uninstall()
+
+
+def test_a_recording_that_is_renewed_inside_cannot_be_checked(con, monkeypatch):
+    monkeypatch.setattr("queryprof.testing.meter.MOST_STATEMENTS", 1)
+    with pytest.raises(AssertionError, match="the recording ended inside"), queryprof.at_most(1):
+        work(con, 5)
+        con.execute("SELECT 1").fetchall()
+        meter.border()
+        meter.renew()
+
+
+def test_the_fixture_needs_a_limit_too():
+    from queryprof.pytest_plugin.queries import Queries, unrecorded
+
+    for fixture in (Queries(lambda: None), unrecorded()):
+        with pytest.raises(TypeError, match="name a limit"):
+            fixture.at_most()
 
 
 def test_a_plan_from_before_is_none_of_the_block(con):

@@ -133,6 +133,27 @@ def test_a_failed_test_keeps_its_figures_and_a_part_keeps_the_rest():
     }
 
 
+def test_a_pattern_of_files_is_a_part():
+    """A baseline that cannot be read is not written again for a part."""
+    manage("--queryprof-save")
+    broken = "<<<<<<< HEAD\n" + BASELINE.read_text()
+    BASELINE.write_text(broken)
+    assert manage("--queryprof-save", "-p", "tests.py").returncode == 1
+    assert BASELINE.read_text() == broken
+    assert manage("--queryprof-save").returncode == 0
+    assert saved()
+
+
+def test_a_test_that_ends_the_recording_is_not_compared():
+    manage("--queryprof-save")
+    tests = Path("shop/tests.py")
+    ends = "Author.objects.count(); queryprof.uninstall()\n        if os"
+    tests.write_text(tests.read_text().replace("Author.objects.count()\n        if os", ends))
+    done = manage("--queryprof-check")
+    assert done.returncode == 1
+    assert "the recording ended inside" in done.stderr + done.stdout
+
+
 def test_a_check_that_sees_nothing_fails():
     manage("--queryprof-save")
     empty = "from django.test import SimpleTestCase\n\nclass Books(SimpleTestCase):\n    def test_list(self): pass\n"

@@ -8,12 +8,11 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import pytest
+from say.agents import Agent, talk
 
 import queryprof
 
@@ -23,44 +22,6 @@ pytestmark = pytest.mark.once
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PYTHON = sys.executable
-
-
-class Agent:
-    """A client, with the text or the JSON of each answer."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    async def tools(self) -> dict[str, Any]:
-        return {tool.name: tool for tool in (await self._client.list_tools()).tools}
-
-    async def refused(self, name: str, **arguments: object) -> str:
-        result = await self._client.call_tool(name, arguments)
-        assert result.is_error
-        return str(result.content[0].text)
-
-    async def __call__(self, name: str, **arguments: object) -> Any:
-        result = await self._client.call_tool(name, arguments)
-        text = result.content[0].text
-        assert not result.is_error, text
-        return json.loads(text)
-
-
-def talk(work: Callable[[Agent], Any], *commands: str, limit: str = "600") -> None:
-    """Has a client work with a server in the working directory."""
-    allowed = ["--limit", limit]
-    allowed += [part for command in commands for part in ("--record", command)]
-    server = mcp.StdioServerParameters(
-        command=PYTHON, args=["-P", "-m", "queryprof", "mcp", *allowed], env=dict(os.environ)
-    )
-
-    async def main() -> None:
-        with anyio.fail_after(180):
-            async with mcp.Client(mcp.stdio_client(server, errlog=nowhere)) as client:
-                await work(Agent(client))
-
-    with open(os.devnull, "w") as nowhere:
-        anyio.run(main)
 
 
 def change(file: str, before: str, after: str) -> None:
@@ -182,93 +143,6 @@ def test_nothing_else_is_run_read_or_written() -> None:
 
     talk(work, "true")
     assert sorted(os.listdir()) == ["link.qprof"]
-
-
-PROGRAM = """
-import os, sqlite3, subprocess, sys, time
-sqlite3.connect(":memory:").execute("SELECT 1")
-print("x" * 1_000_000)
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-open("pids", "w").write(f"{os.getpid()} {child.pid}")
-time.sleep(600)
-"""
-
-
-def lives(pid: int) -> bool:
-    try:
-        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-
-
-def test_a_command_that_takes_long_ends_with_all_that_it_started() -> None:
-    Path("slow.py").write_text(PROGRAM)
-    command = f"{PYTHON} slow.py"
-
-    async def work(agent: Agent) -> None:
-        assert "took more than 4 s, and was ended" in await agent.refused("record", command=command)
-        for pid in map(int, Path("pids").read_text().split()):  # noqa: ASYNC240
-            while lives(pid):
-                await anyio.sleep(0.05)
-
-    talk(work, command, limit="4")
-
-
-def test_a_command_ends_with_the_client() -> None:
-    Path("slow.py").write_text(PROGRAM)
-    command = f"{PYTHON} slow.py"
-
-    async def work(agent: Agent) -> None:
-        async with anyio.create_task_group() as tasks:
-
-            async def record() -> None:
-                await agent("record", command=command)
-
-            tasks.start_soon(record)
-            while "pids" not in os.listdir() or not Path("pids").read_text():  # noqa: ASYNC240
-                await anyio.sleep(0.05)
-            tasks.cancel_scope.cancel()
-
-    talk(work, command)
-    for pid in map(int, Path("pids").read_text().split()):
-        while lives(pid):
-            sleep(0.05)
-
-
-def test_a_call_that_is_cancelled_ends_its_command_alone() -> None:
-    """Another one, which waits for the first one's end, goes on."""
-    from queryprof.agent.recording import Commands
-    from queryprof.agent.server import Tools
-
-    Path("slow.py").write_text(PROGRAM)
-    Path("other.py").write_text(
-        "import os, sqlite3, time\n"
-        "while not os.path.exists('go'): time.sleep(0.02)\n"
-        "sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
-    )
-    slow, other = f"{PYTHON} slow.py", f"{PYTHON} other.py"
-    tools = Tools(None, Commands([slow, other], os.getcwd(), 600))  # type: ignore[arg-type]
-    answers: list[dict[str, Any]] = []
-
-    async def second() -> None:
-        answers.append(json.loads(await tools.record(other)))
-
-    async def main() -> None:
-        with anyio.fail_after(180):
-            async with anyio.create_task_group() as others:
-                others.start_soon(second)
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(tools.record, slow)
-                    while not os.path.exists("pids") or not Path("pids").read_text():  # noqa: ASYNC240
-                        await anyio.sleep(0.05)
-                    tasks.cancel_scope.cancel()
-                for pid in map(int, Path("pids").read_text().split()):  # noqa: ASYNC240
-                    while lives(pid):
-                        await anyio.sleep(0.05)
-                Path("go").touch()  # noqa: ASYNC240
-
-    anyio.run(main)
-    assert [one["exit_status"] for one in answers] == [0]
 
 
 def test_a_plan_is_of_the_statement_that_is_named_and_findings_of_the_schema_now() -> None:

@@ -1,5 +1,5 @@
-"""What a card of the vital few has beside its figures: why it takes its time, as far as
-is known.
+"""The words of a card of the vital few: its figures in a line, what changed in them, and why it
+takes its time, as far as is known.
 """
 
 from __future__ import annotations
