@@ -9,6 +9,7 @@ import os
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
+from queryprof.collect.leftovers import Leftovers
 from queryprof.collect.output_path import without_process
 from queryprof.collect.recordings import recordings_at
 from queryprof.collect.recovery import bring_in
@@ -40,12 +41,17 @@ def traces_of(argument: str) -> list[str]:
         if not found:
             raise TraceError(f"{argument}: there are no traces (*{EXTENSION}) in this directory")
         return found
-    if glob.has_magic(argument) and not os.path.lexists(argument) and not _is_living(argument):
+    if glob.has_magic(argument) and not _is_named(argument):
         found = _matching(argument)
         if not found:
             raise TraceError(f"{argument}: no trace has such a name")
         return found
     return [argument]
+
+
+def _is_named(path: str) -> bool:
+    """Whether there is a trace of this very name, or what processes record or have left of one."""
+    return os.path.lexists(path) or _is_living(path) or Leftovers().may_be_of(path)
 
 
 def _matching(pattern: str) -> list[str]:

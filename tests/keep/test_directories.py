@@ -120,6 +120,18 @@ def test_a_process_in_two_traces_is_named(queryprof: Run) -> None:
     assert "3 processes are in more than one of these traces, and counted with each\n" in said
 
 
+def test_a_name_that_looks_like_a_pattern(queryprof: Run) -> None:
+    """It is the trace's own, also while that is only what a killed process has left."""
+    os.mkdir(SERVICE)
+    with worker("w[1]*", 3) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    count, said = executions(queryprof, f"{SERVICE}/w[1]*.qprof")
+    assert count == 3
+    assert said.startswith("queryprof: recovered what a process left: ")
+    assert Path(f"{SERVICE}/w[1]*.qprof").is_file()
+
+
 def test_directories_without_traces(queryprof: Run) -> None:
     """Also where no trace of them can be read: one line."""
     os.mkdir(SERVICE)
