@@ -9,6 +9,7 @@
 #include "memory/texts.h"
 #include "recording/recorder.h"
 #include "recording/windows.h"
+#include "runtime/clock.h"
 #include "sharing/checkpoint.h"
 #include "sharing/parts.h"
 #include "sharing/region_file.h"
@@ -129,7 +130,18 @@ static PyObject *end_window(PyObject *Py_UNUSED(module), PyObject *unix_ns)
     if (PyErr_Occurred() || !qp_require_recording()) {
         return NULL;
     }
+    qp_clock_set_wall(ns);
     qp_recorder_end_window(ns);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_wall_clock(PyObject *Py_UNUSED(module), PyObject *unix_ns)
+{
+    int64_t ns = PyLong_AsLongLong(unix_ns);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    qp_clock_set_wall(ns);
     Py_RETURN_NONE;
 }
 
@@ -197,6 +209,7 @@ PyMethodDef qp_table_functions[] = {
     {"windows", windows, METH_VARARGS, NULL},
     {"hold_windows", hold_windows, METH_O, NULL},
     {"end_window", end_window, METH_O, NULL},
+    {"set_wall_clock", set_wall_clock, METH_O, NULL},
     {"write_last_part", write_last_part, METH_NOARGS, NULL},
     {"end_region", end_region, METH_NOARGS, NULL},
     {"set_facts", set_facts, METH_O, NULL},

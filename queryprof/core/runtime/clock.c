@@ -37,11 +37,23 @@ int64_t qp_clock_monotonic_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-int64_t qp_clock_unix_now_ns(void)
+static int64_t wall_ahead_ns; /* 0 but in tests */
+
+static int64_t system_unix_ns(void)
 {
     struct timespec now;
     timespec_get(&now, TIME_UTC);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t qp_clock_unix_now_ns(void)
+{
+    return system_unix_ns() + wall_ahead_ns;
+}
+
+void qp_clock_set_wall(int64_t unix_ns)
+{
+    wall_ahead_ns = unix_ns - system_unix_ns();
 }
 
 static bool counter_is_invariant(void)
@@ -124,6 +136,7 @@ void qp_clock_prepare(void)
 
 void qp_clock_start(void)
 {
+    wall_ahead_ns = 0;
     if (!counter_is_invariant() || stopped_at_ns) {
         qp_clock_use_system();
         return;

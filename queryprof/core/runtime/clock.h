@@ -39,8 +39,11 @@ void qp_clock_calibrate(void);
 /* Where the wall clock was set since, as this Unix time of now shows: follows it. */
 void qp_clock_follow(int64_t unix_ns);
 
-/* The operating system's Unix time in nanoseconds. */
+/* The operating system's Unix time in nanoseconds, or the one that was set. */
 int64_t qp_clock_unix_now_ns(void);
+
+/* Sets the wall clock of this recording, which goes on from there (for tests of windows). */
+void qp_clock_set_wall(int64_t unix_ns);
 
 /* Nanoseconds of the operating system's monotonic clock. */
 int64_t qp_clock_monotonic_ns(void);
