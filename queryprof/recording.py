@@ -51,7 +51,7 @@ class Recording:
         self._is_recording = False  # which may end before it
         self._lost: SessionError | TraceError | None = None
         self._part_before = 0  # its number
-        self._since_unix_ns = 0
+        self._since_unix_ns = self._until_unix_ns = 0  # the block: what is before and after is ours
         self._recorded: object = None  # which recording of the process it is a part of
         self._at_end: list[Callable[[], None]] = []
         self._profile: Profile | None = None
@@ -78,10 +78,10 @@ class Recording:
                     "what was recorded before cannot be put aside: no file can be made"
                 )
             self._part_before = session.parts.last()
-            self._since_unix_ns = time_ns()
             self._recorded = session.parts.identity
             session.begin_reading_parts()
             self._is_open = self._is_recording = True
+            self._since_unix_ns = time_ns()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -106,6 +106,7 @@ class Recording:
         """Ends what is recorded, where the block goes on: the end of that raises what was lost."""
         if not self._is_recording:
             return
+        self._until_unix_ns = max(time_ns(), self._since_unix_ns + 1)
         self._is_recording = False
         if absence():
             self._keep_nothing()
@@ -165,13 +166,12 @@ class Recording:
         from queryprof.trace.store import TraceStore
 
         if self.path is not None:
-            since_ns, is_block = self._since_unix_ns, not self._started_session
-            self.path = write_trace(self.path, parts, own, since_ns, is_block=is_block)
+            since_ns, until_ns = self._since_unix_ns, self._until_unix_ns
+            self.path = write_trace(self.path, parts, own, since_ns, until_unix_ns=until_ns)
             return read_profile(self.path)
         store = TraceStore(":memory:")
         try:
-            began = 0 if self._started_session else self._since_unix_ns
-            add_all(store, parts, own, since_unix_ns=began)
+            add_all(store, parts, own, block_unix_ns=(self._since_unix_ns, self._until_unix_ns))
             return profile_of(store.connection)
         finally:
             store.close()

@@ -140,6 +140,8 @@ MAY_IMPORT = {
         "queryprof.analysis",
         "queryprof.autoload",
         "queryprof.collect.reader",
+        "queryprof.core._core",
+        "queryprof.core.absence",
         "queryprof.errors",
         "queryprof.findings",
         "queryprof.given_file",

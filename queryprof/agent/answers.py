@@ -22,6 +22,8 @@ from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.autoload import program_named_in
 from queryprof.collect.reader import profile_in
+from queryprof.core import _core
+from queryprof.core.absence import absence
 from queryprof.errors import ProofError, QueryprofError
 from queryprof.findings import findings_of
 from queryprof.given_file import UNDISTURBED
@@ -125,7 +127,9 @@ class Answers:
         return bounded(whole, MOST_CHARACTERS)
 
     def plan(self, trace: str, statement: str) -> Answer:
-        """The query plans of a statement, as it is named in findings or as its beginning."""
+        """The query plans of a statement, as it is named in findings, as its beginning, or as the
+        program has it.
+        """
         report, _ = self._read(trace)
         known = plans_by_statement(report.profile.plans)
         whole = statement.removesuffix("...").strip()
@@ -133,6 +137,9 @@ class Answers:
             raise QueryprofError("name a statement, or its beginning")
         begin_so = (one for one in known if one.startswith(whole))
         chosen = statement if statement in known else next(begin_so, None)
+        if chosen is None and not absence():  # the text of the program, with its values
+            normal = _core.fingerprint(statement)
+            chosen = normal if normal in known else None
         if chosen is None:
             raise QueryprofError("the plan of no statement that begins so is known")
         return {

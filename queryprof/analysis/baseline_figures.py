@@ -65,6 +65,9 @@ class Figures:
 OTHER = "(other)"
 """The statements that a recording had no room for."""
 
+UNKNOWN = "(unknown)"
+"""The statements that began before the recording."""
+
 TestFigures = Mapping[str, Figures]
 """Statement -> figures, of one test."""
 
@@ -92,14 +95,16 @@ def figures_of(
         first = one.path[0] if one.thread.name == test_thread and one.path else None
         return first is not None and (first.kind != "user" or first.file == script)
 
-    everything = [a for a in aggregates if not a.statement.startswith("(") and not is_frameworks(a)]
+    everything = [a for a in aggregates if _is_named(a.statement) and not is_frameworks(a)]
     helpers = find_helpers(everything) if with_sites else frozenset()
     found = {}
     for statement, group in sorted(group_by(everything, lambda a: a.statement).items()):
         if rules.ignore.match(statement):
             continue
         began = [a for a in group if a.operation in STATEMENT_OPERATIONS and a.count]
-        counted = [a for a in began if a.operation.startswith("execute")]
+        # One that began before has no count, and its steps are of now.
+        ran = [a for a in group if a.count or a.vm_steps]
+        counted = [a for a in ran if a.operation.startswith("execute")]
         known = bool(counted) and sum(a.counted for a in counted) == sum(a.count for a in counted)
         found[statement] = Figures(
             executions=sum(a.count for a in began),
@@ -110,6 +115,10 @@ def figures_of(
             plans=met.get(statement, ()),
         )
     return found
+
+
+def _is_named(statement: str) -> bool:
+    return statement in (OTHER, UNKNOWN) or not statement.startswith("(")
 
 
 def _sites(began: list[Aggregate], helpers: frozenset[Function]) -> tuple[Site, ...]:
@@ -164,9 +173,10 @@ def add_figures(parts: Sequence[TestFigures]) -> dict[str, Figures]:
 
 def fold_names(figures: TestFigures) -> dict[str, Figures]:
     """The figures under names that are the same in each run; statements that get the same name
-    add up.
+    add up, and those without a name are left out.
     """
-    return add_figures([{fold_random(s): _folded(one)} for s, one in figures.items()])
+    named = (item for item in figures.items() if item[0] not in (OTHER, UNKNOWN))
+    return add_figures([{fold_random(s): _folded(one)} for s, one in named])
 
 
 def _folded(figures: Figures) -> Figures:

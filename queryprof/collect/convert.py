@@ -37,12 +37,12 @@ class Conversion:
 
     Args:
         store: of the trace.
-        since_unix_ns: when what is added began, where that is a part of the process' recording.
+        block_unix_ns: from when to when, where what is added is a part of the process' recording.
     """
 
-    def __init__(self, store: TraceStore, since_unix_ns: int = 0) -> None:
+    def __init__(self, store: TraceStore, block_unix_ns: tuple[int, int] | None = None) -> None:
         self.store = store
-        self._since_unix_ns = since_unix_ns
+        self._block_unix_ns = block_unix_ns
         self._processes: dict[Identity, int] = {}
         self._sources = SourceFacts()
 
@@ -66,8 +66,9 @@ class Conversion:
             identity = identity_of(region)
             known = self._processes.get(identity)
             values = _process_values(region, facts, is_clean)
-            if self._since_unix_ns:
-                values = {**values, "start_unix_ns": self._since_unix_ns}
+            if self._block_unix_ns:
+                start, end = self._block_unix_ns
+                values = {**values, "start_unix_ns": start, "end_unix_ns": end}
             if known is None:
                 row = [values[name] for name in TABLE["process"].names]
                 (known,) = self.store.add("process", [row])

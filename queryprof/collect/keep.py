@@ -25,7 +25,7 @@ def write_trace(
     own: bool,
     since_unix_ns: int,
     pid: int | None = None,
-    is_block: bool = False,
+    until_unix_ns: int = 0,
 ) -> str:
     """Writes parts and regions to a trace, and returns its path: `path`, or one beside it if
     another program has made a file since the time given. The trace is written whole, or not at all.
@@ -34,7 +34,8 @@ def write_trace(
         files: of regions and parts.
         own: whether this process's own region belongs to it, too.
         pid: of the process that has recorded, if that is another one.
-        is_block: the recording began before that time, and they are the part from then on.
+        until_unix_ns: they are the part of the recording from that time to this one; 0: they are
+            all of it.
 
     Raises:
         TraceError, OSError, sqlite3.Error: it cannot be written.
@@ -44,8 +45,8 @@ def write_trace(
         with no_signal_of_limits():
             store = TraceStore(beside)
             try:
-                began = since_unix_ns if is_block else 0
-                add_all(store, files, own, is_clean=pid is None or None, since_unix_ns=began)
+                block_unix_ns = (since_unix_ns, until_unix_ns) if until_unix_ns else None
+                add_all(store, files, own, pid is None or None, block_unix_ns)
             finally:
                 store.close()
         while True:
@@ -100,15 +101,15 @@ def add_all(
     files: Iterable[str],
     own: bool = False,
     is_clean: bool | None = True,
-    since_unix_ns: int = 0,
+    block_unix_ns: tuple[int, int] | None = None,
 ) -> None:
     """Adds parts and regions, then this process's own region if `own`, to a trace.
 
     Args:
         is_clean: whether the process has ended its recording itself; None: as in the region.
-        since_unix_ns: as in Conversion.
+        block_unix_ns: as in Conversion.
     """
-    conversion = Conversion(store, since_unix_ns)
+    conversion = Conversion(store, block_unix_ns)
     paths = list(files)
     for place, path in enumerate(paths, 1):
         with opened_region(path) as region:

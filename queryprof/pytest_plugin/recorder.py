@@ -100,12 +100,13 @@ class TestRecorder:
         self._block: Block | None = None  # of the running phase
         self._report: TestRecord | None = None  # of the phase that has ended
         self._collected: set[str] = set()
+        self._selected: set[str] = set()
         # What reports brought, by test:
         self._calls: dict[str, TestRecord] = {}
         self._fixtures: dict[str, int] = {}
         self._failed: set[str] = set()
         self._not_saved = ""
-        self._compares_nothing = False
+        self._compares_nothing = self._has_seen_nothing = False
         self._verification: list[str] = []  # what a second run showed
 
     def _gate(self) -> Gate:
@@ -199,11 +200,13 @@ class TestRecorder:
         self._collected |= {item.nodeid for item in items}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._collected |= {item.nodeid for item in session.items}
+        self._selected |= {item.nodeid for item in session.items}
+        self._collected |= self._selected
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        self._collected |= set(ids)
+        self._selected |= set(ids)
+        self._collected |= self._selected
 
     def _selection(self, session: pytest.Session) -> Selection:
         """What the command line has selected; a run that ended early has not seen the rest."""
@@ -247,9 +250,8 @@ class TestRecorder:
             gate.baseline.compares_nothing(self._calls)
             and self._selection(session) is Selection.ALL
         )
-        is_wrong = (
-            self._not_saved or self._compares_nothing or gate.baseline.has_seen_nothing(self._calls)
-        )
+        self._has_seen_nothing = gate.baseline.has_seen_nothing(self._calls, self._selected)
+        is_wrong = self._not_saved or self._compares_nothing or self._has_seen_nothing
         if is_wrong and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -286,7 +288,7 @@ class TestRecorder:
         if not self._checks:
             return
         baseline = self._gate().baseline
-        if baseline.has_seen_nothing(self._calls):
+        if self._has_seen_nothing:
             write_line(out, NOTHING_SEEN, red=True)
         if self._compares_nothing:
             write_line(out, NOTHING_COMPARED, red=True)

@@ -29,8 +29,9 @@ class at_most:
     Args:
         queries: executions of statements.
         repeats: executions of one statement from one line.
-        rows: that all statements return.
-        vm_steps: that they take: SQLite's count of its work, the same on every machine.
+        rows: that all statements return or change, as the driver counts them.
+        vm_steps: that they take: SQLite's count of its work, the same on every machine. Those of
+            BEGIN, SAVEPOINT, RELEASE and ROLLBACK TO are left out, as they are of queries.
         plans: what no plan may have: "no full scan", "no full scan of TABLE", "no sort", "no
             automatic index"; several are a list. A table that no statement is about fails, too.
         lock_wait_ms: how long one call may wait for a lock of a database file.

@@ -72,13 +72,17 @@ def read_baseline(path: str) -> Baseline:
         return _checked(path, document)
     except json.JSONDecodeError as error:
         raise BaselineError(
-            f"{path}:{error.lineno}: is no JSON ({error.msg}); restore it, or save it again with"
-            " all tests: --queryprof-save"
+            f"{path}:{error.lineno}: is no JSON ({error.msg}); restore it, or {_again(text)}"
         ) from error
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise BaselineError(
-            f"{path}: is no baseline of queryprof; make one with --queryprof-save"
-        ) from error
+        raise BaselineError(f"{path}: is no baseline of queryprof; {_again(text)}") from error
+
+
+def _again(text: str) -> str:
+    """How a baseline is saved in place of this text, which is none."""
+    if MARK in text.encode("utf-8", "replace") or not text.strip():
+        return "save it again with all tests: --queryprof-save"
+    return "remove it and save one with all tests: --queryprof-save"
 
 
 def _checked(path: str, document: Any) -> Baseline:

@@ -35,6 +35,7 @@ from queryprof.testing.records import add_statements, describe, record_of
 from queryprof.testing.suite_baseline import Selection, SuiteBaseline, TestRecord
 from queryprof.testing.summary import (
     NOTHING_COMPARED,
+    NOTHING_RAN,
     NOTHING_SEEN,
     baseline_lines,
     most_lines,
@@ -179,7 +180,9 @@ class _Suite:
 
     def is_wrong(self) -> str:
         """Why a check has checked nothing; "": it has."""
-        if self.checks and self.baseline.has_seen_nothing(self.calls):
+        if self.checks and not self.collected:
+            return NOTHING_RAN
+        if self.checks and self.baseline.has_seen_nothing(self.calls, self.collected):
             return NOTHING_SEEN
         is_all = self.selection is Selection.ALL
         compares_nothing = is_all and self.baseline.compares_nothing(self.calls)

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 from math import inf
 
-from queryprof.analysis.baseline_figures import OTHER, Figures, TestFigures, count_queries
+from queryprof.analysis.baseline_figures import OTHER, UNKNOWN, Figures, TestFigures, count_queries
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import count
 from queryprof.report.text.failures import Excess, budget_message, lock_message, stall_message
@@ -45,7 +45,8 @@ class Limits:
 
     Attributes:
         queries: executions of statements; repeats: those of one statement from one line.
-        rows: that all statements return; vm_steps: that they take (SQLite's count of its work).
+        rows: that all statements return or change.
+        vm_steps: that they take (SQLite's count of its work).
         plans: what no plan may have: "no full scan of orders"; several are a list.
         no_full_scans: no execution may scan 1,000 rows of a table or more.
         lock_wait_ms, transaction_ms: how long a call may wait for a lock of a database file, and
@@ -154,7 +155,7 @@ def _chosen(figures: TestFigures, is_chosen: Callable[[Figures], bool]) -> dict[
 
 
 def _steps(most: int, figures: TestFigures, prefix: str) -> Iterable[Excess]:
-    unknown = _chosen(figures, lambda one: one.vm_steps is None and one.executions > 0)
+    unknown = _chosen(figures, lambda one: one.vm_steps is None and one.executions + one.rows > 0)
     if unknown:
         reason = f"VM steps are not known, so that {prefix}vm_steps={most} cannot be checked"
         yield Excess(reason, unknown)
@@ -169,7 +170,9 @@ def _plans(rule: str, figures: TestFigures) -> Iterable[Excess]:
     assert matched is not None
     kind, tables = matched[1], _names(matched[2])
     over = {s: one for s, one in figures.items() if _has(kind, tables, s, one)}
-    unknown = {s: one for s, one in figures.items() if not one.plans and _has_plan(s)}
+    unknown = {
+        s: one for s, one in figures.items() if not one.plans and (s == UNKNOWN or _has_plan(s))
+    }
     if over:
         yield Excess(f"plans {rule!r}", over, "plans")
     if unknown:

@@ -78,7 +78,7 @@ class SuiteBaseline:
             return ""
         known = self._known.tests.get(test)
         if known is None:
-            record["is_new"] = bool(figures)
+            record["is_new"] = bool(fold_names(figures))
             return ""
         before = fold_names(figures_from(known))
         same = self._known.sqlite_version == sqlite3.sqlite_version
@@ -107,12 +107,18 @@ class SuiteBaseline:
         ]
         return f"the baseline is of {'; of '.join(found)}: that may be why" if found else ""
 
-    def has_seen_nothing(self, records: Mapping[str, TestRecord]) -> bool:
-        """Whether no query was seen although the baseline has some: then nothing was checked."""
+    def has_seen_nothing(
+        self, records: Mapping[str, TestRecord], selected: Collection[str]
+    ) -> bool:
+        """Whether no query was seen although the baseline has some of the selected tests, skipped
+        ones included: then nothing was checked.
+        """
         if self._known is None:
             return False
-        expected = [test for test in records if self._known.tests.get(test)]
-        return bool(expected) and not any(records[test]["executions"] for test in expected)
+        expected = [test for test in {*selected, *records} if self._known.tests.get(test)]
+        return bool(expected) and not any(
+            records.get(test, SILENT)["executions"] for test in expected
+        )
 
     def compares_nothing(self, records: Mapping[str, TestRecord]) -> bool:
         """Whether tests ran, and none of them is in the baseline that they are compared with."""

@@ -85,6 +85,9 @@ def why_lines(calls: Calls, save: str) -> Iterator[str]:
     yield f"if that is meant, accept it: {save} (and commit the baseline)"
 
 
+NOTHING_RAN = "no test was found: this check checked nothing"
+
+
 NOTHING_SEEN = "nothing was measured, though the baseline has queries: this check checked nothing"
 
 

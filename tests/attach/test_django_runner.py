@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -158,6 +159,23 @@ def test_a_check_that_sees_nothing_fails():
     manage("--queryprof-save")
     empty = "from django.test import SimpleTestCase\n\nclass Books(SimpleTestCase):\n    def test_list(self): pass\n"
     Path("shop/tests.py").write_text(empty)
+    done = manage("--queryprof-check")
+    assert (done.returncode, "this check checked nothing" in done.stdout) == (1, True)
+
+
+def test_a_check_of_skipped_tests_or_of_none_fails():
+    manage("--queryprof-save")
+    none = manage("--queryprof-check", "-k", "zzz")
+    assert "no test was found: this check checked nothing" in none.stdout
+    assert none.returncode
+    tests = Path("shop/tests.py")
+    found = re.sub(
+        r"^class ",
+        "from unittest import skip\n@skip('')\nclass ",
+        tests.read_text(),
+        flags=re.MULTILINE,
+    )
+    tests.write_text(found)
     done = manage("--queryprof-check")
     assert (done.returncode, "this check checked nothing" in done.stdout) == (1, True)
 

@@ -173,3 +173,45 @@ def test_after():
     result = run("--queryprof")
     assert "over budget: 4 queries, max_queries=3" in result.stdout
     assert "1 failed" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("skipped", "chosen", "status"),
+    [
+        (("one", "two"), (), 1),  # nothing of what has queries ran
+        (("one",), (), 0),
+        (("one", "two"), ("-k", "none"), 0),  # what was chosen has none
+        (("one", "two"), ("-k", "one"), 1),
+    ],
+)
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=str)
+def test_a_check_of_skipped_tests_checks_nothing(
+    run: Run,
+    skipped: tuple[str, ...],
+    chosen: tuple[str, ...],
+    status: int,
+    workers: tuple[str, ...],
+) -> None:
+    write()
+    run("--queryprof-save")
+    text = Path("test_a.py").read_text()
+    for name in skipped:
+        text = text.replace(f"def test_{name}", f"@pytest.mark.skip\ndef test_{name}")
+    Path("test_a.py").write_text(text)
+    result = run("--queryprof-check", *chosen, *workers)
+    assert result.returncode == status
+    assert ("this check checked nothing" in result.stdout) == bool(status)
+
+
+@pytest.mark.parametrize("size", [1, 5, 40, -5])
+def test_a_baseline_that_is_cut_is_saved_as_its_error_says(run: Run, size: int) -> None:
+    write()
+    run("--queryprof-save")
+    whole = BASELINE.read_text()
+    BASELINE.write_text(whole[:size])
+    error = run("--queryprof-check").stderr
+    assert "is no JSON" in error
+    if "remove it" in error:
+        BASELINE.unlink()
+    assert run("--queryprof-save").returncode == 0
+    assert BASELINE.read_text() == whole

@@ -7,6 +7,7 @@ import concurrent.futures
 import contextvars
 import io
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import queryprof
 from conftest import by_operation
 from queryprof.collect.reader import read_profile
 from queryprof.model import Profile
+from queryprof.session import session
 
 
 def ask(text: str = "SELECT 1") -> None:
@@ -162,3 +164,41 @@ def test_coverages_own_connections_are_not_the_programs(
     counts = by_operation(recording.profile)
     assert counts["SELECT ?", "execute"] == 1
     assert counts["SELECT ?", "fetchall"] == 1
+
+
+@pytest.mark.parametrize("path", [None, "b.qprof"])
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_the_time_of_a_block_is_its_own(
+    path: str | None, is_recorded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What begins and keeps the recording is none of it."""
+    borders_unix_ns = []
+
+    def noting(name: str, is_before: bool) -> None:
+        whole = getattr(queryprof.Recording, name)
+
+        def noted(self: queryprof.Recording) -> object:
+            if is_before:
+                borders_unix_ns.append(time.time_ns())
+            return whole(self)
+
+        monkeypatch.setattr(queryprof.Recording, name, noted)
+
+    noting("_load", is_before=True)
+    begin = session.begin_reading_parts
+
+    def begun() -> None:
+        begin()
+        borders_unix_ns.append(time.time_ns())
+
+    monkeypatch.setattr(session, "begin_reading_parts", begun)
+    if is_recorded:
+        queryprof.install("a.qprof")
+    with queryprof.profile(path) as recording:
+        ask()
+    queryprof.uninstall()
+    (process,) = recording.profile.processes
+    began, ended = borders_unix_ns
+    assert began <= process.start_unix_ns <= process.end_unix_ns <= ended
+    if path:
+        assert read_profile(path).processes[0].wall_ns == process.wall_ns

@@ -53,6 +53,8 @@ def test_an_index_is_found_proved_and_created() -> None:
         assert whole["source"]
         plan = await agent("plan", trace=before["trace"], statement=first["statement"])
         assert plan["plan"] == whole["plan"] != []
+        as_written = first["statement"].replace("?", "'x'").replace(" FROM ", "\n  from ")
+        assert await agent("plan", trace=before["trace"], statement=as_written) == plan
         shutil.copy("shop.db", "copy.db")
         proved = await agent("prove", trace=before["trace"], database="copy.db", budget_s=60)
         assert proved["changes"]

@@ -27,6 +27,7 @@ from queryprof.model import (
 from queryprof.report.findings.text import gain, headline, together
 from queryprof.report.places import Places
 from queryprof.report.terminal.report import print_report
+from queryprof.report.text.cards import in_a_line
 
 pytestmark = pytest.mark.once
 
@@ -340,3 +341,13 @@ def test_an_automatic_index_wins_what_building_it_takes() -> None:
     )
     (found,) = findings(replace(profile_of(one), plans=(plan,)))
     assert (found.category, found.gain_ns) == ("automatic_index", 50 * MS)
+
+
+@pytest.mark.parametrize(
+    ("ns", "said"),
+    [(10**9, "(100.0% of 1.00 s)"), (10**9 + 10**7, "side by side, added up, in 1.00 s)")],
+)
+def test_threads_have_no_share_of_a_blocks_time(ns: int, said: str) -> None:
+    overview = Report(profile_of(aggregate("SELECT 1", ns=ns))).overview
+    shown = replace(overview, run_ns=10**9, database_ns=ns, database_share=ns / 10**9)
+    assert in_a_line(shown).endswith(said)

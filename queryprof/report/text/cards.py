@@ -60,10 +60,13 @@ def in_a_line(overview: Overview) -> str:
     """How often, how many statements, and how long."""
     if not overview.calls:
         return "no database calls"
+    share = f"{percent(overview.database_share)} of {duration(overview.run_ns)}"
+    if overview.database_share > 1:
+        share = f"of threads side by side, added up, in {duration(overview.run_ns)}"
     return (
         f"{counted(overview.executions, 'execution')} of"
         f" {counted(overview.statements, 'statement')}, {duration(overview.database_ns)} in the"
-        f" database ({percent(overview.database_share)} of {duration(overview.run_ns)})"
+        f" database ({share})"
     )
 
 
