@@ -25,6 +25,7 @@ by itself takes a quarter of a report's time."""
 
 COMMANDS = (
     "run",
+    "attach",
     "report",
     "html",
     "export",
@@ -46,7 +47,9 @@ COMMANDS = (
 )
 
 
-RECORDING = frozenset({"run", "top", "ab", "replay", "tune", "scenario", "ship", "prometheus"})
+RECORDING = frozenset(
+    {"run", "attach", "top", "ab", "replay", "tune", "scenario", "ship", "prometheus"}
+)
 """Commands that record, or read what processes of this machine record."""
 
 

@@ -110,10 +110,8 @@ class Parts:
     ) -> Mapping[str, str]:
         """This process's environment, with the variables that make a Python record itself."""
         environment = environment_with_hook()
-        directory = os.path.join(os.path.abspath(self.directory), "")
-        runner = Runner(os.getpid(), directory, profiles_functions)
         environment[VARIABLE] = "1"
-        environment[RUNNER_VARIABLE] = runner.variable
+        environment[RUNNER_VARIABLE] = self.runner(profiles_functions).variable
         if stall_ms is not None:
             environment[STALL_VARIABLE] = f"{stall_ms:g}"
         if explain_locks:
@@ -123,6 +121,11 @@ class Parts:
         if roots:
             environment[ROOTS_VARIABLE] = os.pathsep.join(os.path.abspath(root) for root in roots)
         return environment
+
+    def runner(self, profiles_functions: bool = False) -> Runner:
+        """What the processes must know."""
+        directory = os.path.join(os.path.abspath(self.directory), "")
+        return Runner(os.getpid(), directory, profiles_functions)
 
     @contextmanager
     def collecting(self, first: Callable[[], None] | None = None) -> Iterator[None]:

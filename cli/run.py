@@ -124,6 +124,16 @@ def run(
     status.exit()
 
 
+def report_recording(parts: Parts, no_report: bool) -> bool:
+    """Makes the trace of a recording, and prints its report; False: there is none, and it was
+    printed why.
+    """
+    made = _made(parts, None)
+    if made:
+        _show(parts, made, no_report, None, force=False)
+    return bool(made)
+
+
 def _limit_of_before(
     records: bool, limit_mb: int, command: tuple[str, ...]
 ) -> tuple[int, tuple[str, ...]]:

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 import click
 
@@ -27,17 +27,25 @@ UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
 
 
 class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
-    """An interval: 500ms, 1s, 2."""
+    """An interval: 500ms, 1s, 2.
+
+    Args:
+        most_s: the longest one.
+    """
 
     name = "seconds"
+
+    def __init__(self, most_s: int = 3600) -> None:
+        self.most_s = most_s
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|)", str(value))
         seconds = float(found[1]) * UNITS[found[2]] if found else 0
-        if not 0.05 <= seconds <= 3600:
-            self.fail(f"{value!r} is no interval from 50ms to 60m", param, ctx)
+        if not 0.05 <= seconds <= self.most_s:
+            most = self.most_s // 60
+            self.fail(f"{value!r} is no interval from 50ms to {most}m", param, ctx)
         return seconds
 
 
@@ -47,12 +55,36 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
 @click.option("--sort", type=click.Choice(SORTS), default="time", show_default=True)
 @click.option("--once", is_flag=True, help="One look, without keys; so it is without a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON for each look.")
-def top(target: str | None, every: float, sort: str, once: bool, as_json: bool) -> None:
+@click.option("--attach", "attaches", is_flag=True, help="Records process TARGET meanwhile.")
+def top(
+    target: str | None, every: float, sort: str, once: bool, as_json: bool, attaches: bool
+) -> None:
     """Shows what runs now in recorded programs.
 
     TARGET is the id of a process, a trace that is being recorded, or a directory of such; without,
     all programs of this user.
     """
+    with _attached(target) if attaches else nullcontext():
+        _show(target, every, sort, once, as_json)
+
+
+@contextmanager
+def _attached(target: str | None) -> Iterator[None]:
+    """Records a process while the block runs, and keeps no trace."""
+    from queryprof.cli.attach import attached
+    from queryprof.cli.recording import Parts
+
+    if not (target or "").isdigit():
+        raise click.UsageError("--attach needs the id of a process")
+    parts = Parts(os.devnull)
+    try:
+        with attached([int(str(target))], parts):
+            yield
+    finally:
+        parts.remove()
+
+
+def _show(target: str | None, every: float, sort: str, once: bool, as_json: bool) -> None:
     from queryprof.region.live import Watch
 
     watch = Watch(chosen(target, "top"))

@@ -4,6 +4,7 @@
     QUERYPROF=directory/   to a file of that name in that directory
     QUERYPROF=path.qprof   to that file; further processes, and programs that start while it is
                            written to, to path-PID.qprof
+    QUERYPROF=standby      nothing is recorded until `queryprof attach` does it
     QUERYPROF=/dev/null    nothing is recorded
 
 Below `queryprof run`, which sets QUERYPROF=1 and QUERYPROF_RUNNER, the recordings go to the
@@ -61,12 +62,21 @@ def start() -> None:
     if _started or value in ("", "0", os.devnull) or running_program() == OURSELVES:
         return
     _started = True
+    if value == "standby":
+        _or_complain(_stand_by)
+        return
     runner = Runner.of(os.environ.get(RUNNER_VARIABLE, "")) if value == "1" else None
-    beginning = _Beginning(value, runner)
+    beginning = Beginning(value, runner)
     if beginning.is_child:
         _or_complain(beginning.at_first_use)
     else:
         beginning()
+
+
+def _stand_by() -> None:
+    from queryprof.attachment.standby import stand_by
+
+    stand_by(Beginning("1", None))
 
 
 class Runner:
@@ -92,7 +102,7 @@ class Runner:
         return cls(int(pid), directory, functions == "cprofile") if is_valid else None
 
 
-class _Beginning:
+class Beginning:
     """The beginning of the recording, with what is known when Python starts."""
 
     def __init__(self, value: str, runner: Runner | None) -> None:
@@ -106,6 +116,7 @@ class _Beginning:
         }
         self._waits = self._has_begun = False
         self._replaces = True  # a trace at its path
+        self._owner: object = None
 
     def at_first_use(self) -> None:
         """Lets a child begin when it imports something that is measured; others never do."""
@@ -116,6 +127,16 @@ class _Beginning:
         atexit.register(self._end_of_process)
         _hand_on_roots()
         FirstUse(self).wait()
+
+    def attach(self, runner: Runner, owner: object) -> bool:
+        """Begins for a command, which collects the trace, until its owner releases it; the program
+        is as it was otherwise. False: it was recorded already.
+
+        Raises:
+            Exception: this process cannot be recorded.
+        """
+        self._runner, self._owner, self.is_child = runner, owner, False
+        return self._begin()
 
     def __call__(self) -> None:
         """Begins; it raises nothing but what the program's signal handlers do."""
@@ -131,16 +152,17 @@ class _Beginning:
         elif missed:
             _complain(f"{missed[0]} was imported past the finders of its start")
 
-    def _begin(self) -> None:
+    def _begin(self) -> bool:
         from queryprof.core.own_imports import own_imports
 
         own_imports.program = self._program
         with own_imports():
             from queryprof.core import _core
 
-            _core.untraced(self._start)
+            return bool(_core.untraced(self._start))
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """Begins; whether it was off before."""
         from queryprof.collect.output_path import is_null
         from queryprof.collect.target import Target
         from queryprof.core.settings import read_settings
@@ -150,24 +172,25 @@ class _Beginning:
         self._value = value = _absolute(self._value)
         runner = self._runner
         if is_null(value):
-            return
+            return False
         settings = read_settings(self._directory, self._environ)
         self._replaces = not settings.window_ns
         path = self._path()
         if self._directory and self._directory != _working_directory():
             settings.roots = (*settings.roots, self._directory)  # the program has left it since
-        session.start(
+        is_new = session.start(
             settings,
             target=lambda: Target(
                 path,
-                self._path,
+                self._path if self._owner is None else None,
                 family=runner.directory if runner else _family(value),
                 even_if_empty=not self.is_child,
                 is_collected=runner is not None,
             ),
             ends_at_exit=not self._waits,
+            owner=self._owner,
         )
-        if not self._waits:
+        if not self._waits and self._owner is None:
             _hand_on_roots()
         if runner and runner.profiles_functions and not self.is_child:
             from queryprof.hooks import function_profile
@@ -175,6 +198,7 @@ class _Beginning:
             # Once: a program that this one becomes by exec would replace its times.
             os.environ[RUNNER_VARIABLE] = Runner(runner.pid, runner.directory).variable
             function_profile.start(os.path.join(runner.directory, FUNCTIONS_FILE))
+        return is_new
 
     def _path(self) -> str:
         """The trace of this process."""
@@ -185,7 +209,7 @@ class _Beginning:
         return os.path.join(self._runner.directory, f"{os.getpid()}-{monotonic_ns()}.qprof")
 
 
-def _or_complain(begin: Callable[[], None]) -> None:
+def _or_complain(begin: Callable[[], object]) -> None:
     try:
         begin()
     except Exception as error:

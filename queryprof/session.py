@@ -115,7 +115,7 @@ class Session:
             if self.is_on:
                 self._owners += [one for one in owners if one not in self._owners]
                 return False
-            self._watch_forks()
+            self.watch_forks()
             settings = settings or read_settings()
             self._window_ns, self._kept = settings.window_ns, settings.kept
             made = target() if target else None
@@ -152,7 +152,7 @@ class Session:
             reason = str(error) or type(error).__name__
             raise SessionError(f"recording cannot start: {reason}") from error
 
-    def _watch_forks(self) -> None:
+    def watch_forks(self) -> None:
         if not self._watches_fork and hasattr(os, "register_at_fork"):
             self._watches_fork = True
             os.register_at_fork(

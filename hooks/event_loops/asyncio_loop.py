@@ -12,11 +12,12 @@ from time import monotonic
 
 from queryprof.core import _core
 from queryprof.hooks.event_loops.heartbeat import Heartbeat, abandon, interval
+from queryprof.hooks.event_loops.running import adopt_running
 from queryprof.hooks.replacing import Replacements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, base_events
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable
     from types import ModuleType
 
@@ -46,6 +47,7 @@ class AsyncioLoop:
     def __init__(self, module: str) -> None:
         self.module = module
         self._replaced = Replacements()
+        self._time: object = None
 
     def attach(self, base_events: ModuleType) -> None:
         """Replaces the functions; all of them or none.
@@ -69,7 +71,8 @@ class AsyncioLoop:
         create_task = _core.task_runner(loop.__dict__["create_task"], boundary)
         self._replaced.set(loop, "create_task", create_task)
         gc.callbacks.append(_core.on_gc)
-        self._adopt(events, loop)
+        self._time = loop.time
+        adopt_running(loop, self._adopt)
 
     def detach(self) -> None:
         """Puts the functions back."""
@@ -79,13 +82,9 @@ class AsyncioLoop:
             gc.callbacks.remove(_core.on_gc)
         _core.clear_handles()
 
-    def _adopt(self, events: ModuleType, loop_type: type[base_events.BaseEventLoop]) -> None:
+    def _adopt(self, running: AbstractEventLoop) -> None:
         """Measures a loop that runs in this thread already."""
-        try:
-            running = events.get_running_loop()
-        except RuntimeError:
-            return  # no loop runs
-        if not isinstance(running, loop_type) or not _core.enter_loop(KIND, running, True, True):
+        if not _core.is_on() or not _core.enter_loop(KIND, running, True, True):
             return
-        if getattr(running.time, "__func__", None) is loop_type.time:
+        if getattr(running.time, "__func__", None) is self._time:
             start_heartbeat(running, monotonic() + interval.s, 0.0)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from queryprof.core import _core
 from queryprof.hooks.event_loops.heartbeat import Heartbeat
+from queryprof.hooks.event_loops.running import adopt_running
 from queryprof.hooks.replacing import Replacements
 
 TYPE_CHECKING = False
@@ -39,19 +40,13 @@ class UvloopLoop:
         """Replaces run_forever of the loop's Python class."""
         runner = _core.loop_runner(uvloop.Loop.run_forever, KIND, False, start_heartbeat)
         self._replaced.set(uvloop.Loop, "run_forever", runner)
-        self._adopt(uvloop.Loop)
+        adopt_running(uvloop.Loop, self._adopt)
 
     def detach(self) -> None:
         """Puts the function back."""
         self._replaced.undo()
 
-    def _adopt(self, loop_type: type[AbstractEventLoop]) -> None:
+    def _adopt(self, running: AbstractEventLoop) -> None:
         """Measures a loop that runs in this thread already."""
-        from asyncio import get_running_loop
-
-        try:
-            running = get_running_loop()
-        except RuntimeError:
-            return  # no loop runs
-        if isinstance(running, loop_type) and _core.enter_loop(KIND, running, False, True):
+        if _core.is_on() and _core.enter_loop(KIND, running, False, True):
             start_heartbeat(running)

@@ -1,0 +1,103 @@
+"""`queryprof attach`: records processes that run already, for a while."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import click
+
+from queryprof.cli.top import Seconds
+from queryprof.errors import QueryprofError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queryprof.attachment.attaching import Attachment
+    from queryprof.cli.recording import Parts
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@click.command()
+@click.argument("pids", nargs=-1, required=True, type=click.IntRange(min=1), metavar="PID...")
+@click.option("--for", "for_s", type=Seconds(24 * 3600), help="How long.  [default: until Ctrl-C]")
+@click.option("-o", "--output", type=click.Path(), help="The trace file.  [default: PID.qprof]")
+@click.option("--no-report", is_flag=True, help="Only write the trace.")
+def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_report: bool) -> None:
+    """Records processes that run already, until Ctrl-C, and reports their database time.
+
+    They run by Python 3.14 or newer, as this command does, or were started with QUERYPROF=standby.
+    Then they are as they were before.
+    """
+    from queryprof.cli.recording import Parts
+    from queryprof.cli.run import report_recording
+
+    with ending_signals() as ended:
+        parts = Parts(output or f"{pids[0]}.qprof")
+        try:
+            with parts.collecting(), attached(pids, parts) as attachments:
+                named = ", ".join(map(str, pids))
+                until = "until Ctrl-C" if for_s is None else f"for {for_s:g} s, or until Ctrl-C"
+                click.echo(f"queryprof: process {named} is recorded {until}", err=True)
+                wait(attachments, ended, for_s)
+        except QueryprofError:
+            parts.remove()
+            raise
+    if not report_recording(parts, no_report):
+        raise SystemExit(2)
+
+
+@contextmanager
+def attached(pids: Sequence[int], parts: Parts) -> Iterator[list[Attachment]]:
+    """Attaches to processes while the block runs: to all of them, or none.
+
+    Raises:
+        AttachError: one cannot be attached to.
+    """
+    from queryprof.attachment.attaching import attach
+
+    attachments: list[Attachment] = []
+    try:
+        attachments.extend(attach(pid, parts.runner().variable) for pid in dict.fromkeys(pids))
+        yield attachments
+    finally:
+        for one in attachments:
+            one.end()
+
+
+@contextmanager
+def ending_signals() -> Iterator[int]:
+    """A descriptor that can be read from when a signal wants this command to end."""
+    reads, writes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def note(_number: int, _frame: object) -> None:
+        with suppress(OSError):
+            os.write(writes, b"s")
+
+    before = {number: signal.getsignal(number) for number in ENDING}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, note)
+    try:
+        yield reads
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(reads)
+        os.close(writes)
+
+
+def wait(attachments: Sequence[Attachment], ended: int, for_s: float | None) -> None:
+    """Waits until a signal comes, the time is over, or all of the processes are gone."""
+    deadline_s = None if for_s is None else time.monotonic() + for_s
+    left = {one.fileno() for one in attachments}
+    while left:
+        timeout_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
+        ready, _, _ = select.select([ended, *left], [], [], timeout_s)
+        if not ready or ended in ready:
+            return
+        left -= set(ready)

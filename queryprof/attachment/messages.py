@@ -1,0 +1,66 @@
+"""How `queryprof attach` and a program speak: a socket, and JSON, one object a line.
+
+The command listens at a name that has the program's process id, has the program look there (by a
+signal, or by sys.remote_exec), and sends a request. The program answers, and records until the
+command says so or is gone. Each side lets the kernel say who the other one is (SO_PEERCRED in
+unix(7)): another user's is not heard.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import _socket
+import json
+import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SIGNAL: int = getattr(_signal, "SIGRTMIN", 0) + 9
+"""What has a program in standby look for a command: a real-time signal (signal(7)), of which
+servers and supervisors use the first few, if any."""
+
+STANDBY = "standby"
+"""The value of QUERYPROF."""
+
+LONGEST_LINE = 1 << 16
+"""Bytes."""
+
+CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+
+
+def name_of(pid: int) -> bytes:
+    """The name of the socket for a process, which is no file, and gone with its owner."""
+    return b"\0queryprof-attach-%d" % pid
+
+
+def peer_of(connection: Any) -> tuple[int, int]:
+    """The process id and the user of the other side."""
+    level, option = _socket.SOL_SOCKET, _socket.SO_PEERCRED
+    pid, uid, _ = CREDENTIALS.unpack(connection.getsockopt(level, option, CREDENTIALS.size))
+    return pid, uid
+
+
+def send(connection: Any, **message: object) -> None:
+    """Sends a message. Raises OSError."""
+    connection.sendall(json.dumps(message).encode() + b"\n")
+
+
+def receive(connection: Any) -> dict[str, Any]:
+    """The next message; {}: the other side is gone, or what it has sent is none.
+
+    Raises:
+        OSError: the connection failed, or its time is over.
+    """
+    line = b""
+    while not line.endswith(b"\n"):
+        some = connection.recv(4096)
+        line += some
+        if not some or len(line) > LONGEST_LINE:
+            return {}
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return {}
+    return message if isinstance(message, dict) else {}

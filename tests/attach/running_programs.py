@@ -1,0 +1,141 @@
+"""Programs that run already, obey a line of their input at a time, and answer each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import queryprof.startup
+from conftest import QUERYPROF
+
+STANDBY = {
+    "QUERYPROF": "standby",
+    "PYTHONPATH": next(iter(queryprof.startup.__path__)),
+}
+
+OBEYS = """
+import os, sqlite3, sys
+connection = sqlite3.connect(":memory:", check_same_thread=False)
+connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)")
+connection.executemany("INSERT INTO t VALUES (?)", [(i,) for i in range(1000)])
+
+def work(times):
+    for number in range(int(times)):
+        connection.execute("SELECT ?", (number,)).fetchone()
+
+def scan():
+    return len(connection.execute("SELECT a FROM t WHERE a + 0 > 990").fetchall())
+
+def is_on():
+    core = sys.modules.get("queryprof.core._core")
+    return bool(core and core.is_on())
+
+def forks():
+    child = os.fork()
+    if not child:
+        work(7)
+        os._exit(20 + is_on())
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+print(os.getpid(), flush=True)
+for line in sys.stdin:
+    print(eval(line), flush=True)
+"""
+
+
+class Program:
+    """A program, and how to speak to it.
+
+    Attributes:
+        pid: its process id.
+    """
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.pid = int(self._line())
+
+    def __call__(self, expression: str) -> str:
+        """What the program says of an expression."""
+        self._input.write(f"{expression}\n")
+        self._input.flush()
+        return self._line()
+
+    @property
+    def _input(self) -> IO[str]:
+        assert self.process.stdin is not None
+        return self.process.stdin
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def end(self) -> str:
+        """Lets it end; what it has written to stderr."""
+        _, errors = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0
+        return errors
+
+
+@contextmanager
+def running(
+    text: str = OBEYS, *options: str, python: str = sys.executable, **environment: str
+) -> Iterator[Program]:
+    """A program while it runs; it ends without an error, unless it is killed."""
+    Path("program.py").write_text(text)
+    process = subprocess.Popen(
+        [python, *options, "program.py"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    try:
+        yield Program(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            process.communicate(timeout=60)
+
+
+class Command:
+    """A `queryprof attach` that has begun to record, or has ended."""
+
+    def __init__(self, *arguments: object) -> None:
+        self.process = subprocess.Popen(
+            [QUERYPROF, "attach", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stderr is not None
+        self.said = self.process.stderr.readline()
+
+    def end(self, number: int = signal.SIGINT) -> str:
+        """Ends it; what it has said since. It has no error."""
+        self.process.send_signal(number)
+        return self.result()
+
+    def result(self, status: int = 0) -> str:
+        """Waits for its end."""
+        _, errors = self.process.communicate(timeout=60)
+        assert self.process.returncode == status, errors
+        return errors
+
+
+@contextmanager
+def attached(program: Program, *options: str, output: str = "x.qprof") -> Iterator[Command]:
+    """A program that is recorded while the block runs."""
+    command = Command(program.pid, "-o", output, *options)
+    assert "is recorded" in command.said, command.said
+    try:
+        yield command
+    finally:
+        if command.process.returncode is None:
+            command.end()
