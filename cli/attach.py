@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from queryprof.cli.top import Seconds
+from queryprof.cli.seconds import Seconds
 from queryprof.errors import QueryprofError
 
 TYPE_CHECKING = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 
 import click
 
+from queryprof.cli.seconds import Seconds
 from queryprof.errors import QueryprofError
 
 TYPE_CHECKING = False
@@ -22,31 +22,6 @@ SORTS = ("time", "executions", "mean", "vm")
 KEYS = "q ends   s sorts   p pauses   j k choose   Enter shows more"
 GONE = "\x04"
 """The key when the terminal is no longer there."""
-
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
-
-
-class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
-    """An interval: 500ms, 1s, 2.
-
-    Args:
-        most_s: the longest one.
-    """
-
-    name = "seconds"
-
-    def __init__(self, most_s: int = 3600) -> None:
-        self.most_s = most_s
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|)", str(value))
-        seconds = float(found[1]) * UNITS[found[2]] if found else 0
-        if not 0.05 <= seconds <= self.most_s:
-            most = self.most_s // 60
-            self.fail(f"{value!r} is no interval from 50ms to {most}m", param, ctx)
-        return seconds
 
 
 @click.command()

@@ -76,7 +76,14 @@ def start() -> None:
 def _stand_by() -> None:
     from queryprof.attachment.standby import stand_by
 
-    stand_by(Beginning("1", None))
+    stand_by(Beginning("1", None).attach)
+
+
+def look_for_command() -> None:
+    """Looks for a `queryprof attach` that wants to record this process."""
+    from queryprof.attachment.standby import look_for_command
+
+    look_for_command(Beginning("1", None).attach)
 
 
 class Runner:
@@ -128,14 +135,19 @@ class Beginning:
         _hand_on_roots()
         FirstUse(self).wait()
 
-    def attach(self, runner: Runner, owner: object) -> bool:
+    def attach(self, runner: str, owner: object) -> bool:
         """Begins for a command, which collects the trace, until its owner releases it; the program
         is as it was otherwise. False: it was recorded already.
+
+        Args:
+            runner: as QUERYPROF_RUNNER.
 
         Raises:
             Exception: this process cannot be recorded.
         """
-        self._runner, self._owner, self.is_child = runner, owner, False
+        self._runner, self._owner, self.is_child = Runner.of(runner), owner, False
+        if self._runner is None:
+            raise ValueError(f"{runner!r} is no runner")
         return self._begin()
 
     def __call__(self) -> None:

@@ -135,6 +135,13 @@ MAY_IMPORT = {
     },
     # The findings, with what is looked up for them.
     "queryprof.findings": {"queryprof.analysis", "queryprof.program", "queryprof.proof.planner"},
+    # Both sides of `queryprof attach`: nothing of it is imported unless it is used.
+    "queryprof.attachment": {
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.session",
+        "queryprof.version",
+    },
     # Tools for agents and editors: from the command line alone.
     "queryprof.agent": {
         "queryprof.analysis",
@@ -186,6 +193,7 @@ MAY_IMPORT = {
     # What Python runs at its start, and what then reads the environment.
     "queryprof.startup": {"queryprof.autoload"},
     "queryprof.autoload": {
+        "queryprof.attachment.standby",
         "queryprof.collect",
         "queryprof.core",
         "queryprof.hooks.first_use",

@@ -7,8 +7,7 @@ the owner of run_forever, or as the loop of asyncio's Runner, or of a server's o
 from __future__ import annotations
 
 import sys
-from asyncio import get_running_loop
-from threading import get_ident
+from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ def adopt_running(loop_type: type, adopt: Callable[[AbstractEventLoop], object])
     others as soon as they get to it.
     """
     try:
-        here: AbstractEventLoop | None = get_running_loop()
+        here: AbstractEventLoop | None = sys.modules["asyncio.events"].get_running_loop()
     except RuntimeError:
         here = None  # none runs in this thread
     if here is not None and isinstance(here, loop_type):

@@ -14,7 +14,6 @@ import select
 import time
 
 from queryprof.attachment.messages import name_of, peer_of, receive, send
-from queryprof.autoload import Beginning, Runner
 from queryprof.core.absence import absence
 from queryprof.core.recorder import complain
 from queryprof.session import session
@@ -24,6 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from queryprof.attachment.standby import Begin
+
 REQUEST_TIMEOUT_S = 5.0
 """How long a command may take to send its request."""
 
@@ -31,24 +32,16 @@ THREAD_END_S = 1.0
 """How long a fork waits for the thread at the most."""
 
 
-def answer(beginning: Beginning | None = None) -> None:
+def answer(begin: Begin) -> None:
     """Connects to the command that has had this process look; does nothing where none is there any
     more. Raises nothing.
-
-    Args:
-        beginning: what was known when Python started; None: what is known now.
     """
     try:
         connection = _connected()
         if connection is not None:
-            attachment.serve(connection, beginning or Beginning("1", None))
+            attachment.serve(connection, begin)
     except Exception as error:
         complain(f"queryprof attach: {type(error).__name__}: {error}")
-
-
-def answer_in_a_thread() -> None:
-    """The same, for a call in the midst of the program."""
-    _thread.start_new_thread(answer, ())
 
 
 def _connected() -> Any:
@@ -79,7 +72,7 @@ class Attachment:
         self._thread_id = 0
         self._watches_fork = False
 
-    def serve(self, connection: Any, beginning: Beginning) -> None:
+    def serve(self, connection: Any, begin: Begin) -> None:
         """Records, if that can be, and waits for the end."""
         with self._lock:
             is_free = self._connection is None
@@ -94,7 +87,7 @@ class Attachment:
             return
         try:
             self._watch_forks()
-            refusal = self._begin(receive(connection), beginning)
+            refusal = self._begin(receive(connection), begin)
             connection.settimeout(None)
             send(connection, **({"refused": refusal} if refusal else {"began": True}))
         except OSError:
@@ -104,15 +97,14 @@ class Attachment:
         else:
             self._watch()
 
-    def _begin(self, request: dict[str, Any], beginning: Beginning) -> str:
+    def _begin(self, request: dict[str, Any], begin: Begin) -> str:
         """Begins to record; returns why not, or "": it has begun."""
-        runner = Runner.of(str(request.get("runner", "")))
-        if request.get("version") != __version__ or runner is None:
+        if request.get("version") != __version__:
             return f"it has queryprof {__version__}, and this command is another one: use that"
         if absence():
             return f"nothing can be recorded there: {absence()}"
         try:
-            is_new = beginning.attach(runner, self)
+            is_new = begin(str(request.get("runner")), self)
         except Exception as error:
             return str(error) or type(error).__name__
         return "" if is_new else "it is recorded already: see `queryprof top`"

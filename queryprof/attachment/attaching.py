@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import queryprof
-from queryprof.attachment.messages import SIGNAL, STANDBY, name_of, peer_of, receive, send
+from queryprof.attachment.messages import name_of, peer_of, receive, send
+from queryprof.attachment.standby import SIGNAL, STANDBY
 from queryprof.errors import QueryprofError
 from queryprof.version import __version__
 
@@ -34,14 +34,14 @@ SCRIPT = """\
 import sys
 def attach():
     try:
-        from queryprof.attachment import answer
+        from queryprof import autoload
     except ModuleNotFoundError:
         sys.path.append({parent!r})
         try:
-            from queryprof.attachment import answer
+            from queryprof import autoload
         finally:
             sys.path.remove({parent!r})
-    answer.answer_in_a_thread()
+    autoload.look_for_command()
 attach()
 """
 """What the program runs by sys.remote_exec, in a namespace of its own. Where its environment has no
@@ -188,7 +188,7 @@ def _is_in_standby(pid: int, environment: list[bytes]) -> bool:
 @contextmanager
 def _script() -> Iterator[str]:
     """The path of the script while the block runs."""
-    parent = str(Path(next(iter(queryprof.__path__))).parent)
+    parent = str(Path(__file__).parents[2])
     with tempfile.NamedTemporaryFile("w", prefix="queryprof-attach-", suffix=".py") as file:
         file.write(SCRIPT.format(parent=parent))
         file.flush()

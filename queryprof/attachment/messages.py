@@ -8,7 +8,6 @@ unix(7)): another user's is not heard.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import _socket
 import json
 import struct
@@ -16,13 +15,6 @@ import struct
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-SIGNAL: int = getattr(_signal, "SIGRTMIN", 0) + 9
-"""What has a program in standby look for a command: a real-time signal (signal(7)), of which
-servers and supervisors use the first few, if any."""
-
-STANDBY = "standby"
-"""The value of QUERYPROF."""
 
 LONGEST_LINE = 1 << 16
 """Bytes."""

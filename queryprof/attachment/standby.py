@@ -9,18 +9,23 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import _thread
 
-from queryprof.attachment.messages import SIGNAL
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.autoload import Beginning
+    from collections.abc import Callable
+
+    Begin = Callable[[str, object], bool]
+    """Begins to record for a runner (`Runner.variable`) and an owner; whether it was off before."""
+
+SIGNAL: int = getattr(_signal, "SIGRTMIN", 0) + 9
+"""What has a program look for a command: a real-time signal (signal(7)), of which servers and
+supervisors use the first few, if any."""
+
+STANDBY = "standby"
+"""The value of QUERYPROF."""
 
 
-def stand_by(beginning: Beginning) -> None:
+def stand_by(begin: Begin) -> None:
     """Lets the signal have a command looked for, from now on.
-
-    Args:
-        beginning: what was known when Python started.
 
     Raises:
         OSError, ValueError: there is no such signal here.
@@ -31,15 +36,20 @@ def stand_by(beginning: Beginning) -> None:
         raise RuntimeError(f"signal {SIGNAL} has a handler")
 
     def look(_number: int, _frame: object) -> None:
-        try:
-            _thread.start_new_thread(_answer, (beginning,))
-        except RuntimeError:
-            pass  # no thread can be had; the command says that nothing answers
+        look_for_command(begin)
 
     _signal.signal(SIGNAL, look)
 
 
-def _answer(beginning: Beginning) -> None:
+def look_for_command(begin: Begin) -> None:
+    """Looks for a command in a thread of its own."""
+    try:
+        _thread.start_new_thread(_answer, (begin,))
+    except RuntimeError:
+        pass  # no thread can be had; the command says that nothing answers
+
+
+def _answer(begin: Begin) -> None:
     from queryprof.attachment.answer import answer
 
-    answer(beginning)
+    answer(begin)

@@ -48,6 +48,42 @@ for line in sys.stdin:
     print(eval(line), flush=True)
 """
 
+BUSY = OBEYS.replace(
+    "print(os.getpid()",
+    """
+import threading
+counts, is_over = [0] * 4, threading.Event()
+def always(number):
+    own = sqlite3.connect(":memory:")
+    while not is_over.is_set():
+        own.execute("SELECT ?, 'thread'", (number,)).fetchone()
+        counts[number] += 1
+threads = [threading.Thread(target=always, args=(n,)) for n in range(4)]
+for thread in threads: thread.start()
+def finish():
+    is_over.set()
+    for thread in threads: thread.join()
+    return sum(counts)
+print(os.getpid()""",
+)
+"""Threads execute all the time."""
+
+POLLS = OBEYS.replace(
+    "for line in sys.stdin:",
+    """
+import queue, threading
+lines = queue.Queue()
+threading.Thread(target=lambda: [*map(lines.put, sys.stdin), lines.put("")]).start()
+def next_line():
+    while True:
+        try:
+            return lines.get(timeout=0.01)
+        except queue.Empty:
+            pass
+while line := next_line():""",
+)
+"""Its main thread runs Python now and then while it waits."""
+
 
 class Program:
     """A program, and how to speak to it.
