@@ -63,6 +63,7 @@ def read_whole(path: str) -> Profile:
 
 
 def _read_all(given: str, traces: Sequence[str]) -> Profile:
+    from queryprof.analysis.overview import unended
     from queryprof.analysis.units import counted
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
@@ -70,20 +71,19 @@ def _read_all(given: str, traces: Sequence[str]) -> Profile:
 
     with progress("reading", len(traces)) as step:
         profile, repeated = read_profiles(traces, step)
-    kinds = [
-        (sum(p.pid in profile.running for p in profile.processes if not p.clean_end), "running"),
-        (sum(p.clean_end for p in profile.processes), "ended"),
-        (
-            sum(p.pid not in profile.running for p in profile.processes if not p.clean_end),
-            "killed, or in another container",
-        ),
-    ]
-    listed = ", ".join(f"{count:,} {kind}" for count, kind in kinds if count)
+    running, killed = map(len, unended(profile))
+    ended = len(profile.processes) - running - killed
+    kinds = {"running": running, "ended": ended, "killed, or in another container": killed}
+    listed = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
     more = f", {profile.more.count:,} that ended and are not listed" if profile.more else ""
     print_message(
-        f"{given}: {counted(len(traces), 'trace')} of {_processes(profile.process_count)}:"
-        f" {listed}{more}"
+        f"{given}: {counted(len(traces), 'trace')} of {_processes(profile.process_count)}"
+        f"{': ' * bool(listed)}{listed}{more}"
     )
+    if profile.left_out:
+        hidden = len(profile.left_out) - SHOWN
+        rest = f"; and {hidden:,} more" if hidden > 0 else ""
+        print_message(f"left out: {'; '.join(profile.left_out[:SHOWN])}{rest}")
     if repeated:
         print_message(in_several(repeated))
     _print_size(given, profile)

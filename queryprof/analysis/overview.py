@@ -126,16 +126,25 @@ def _for_want_of_room(profile: Profile) -> list[str]:
     return cautions
 
 
+def unended(profile: Profile) -> tuple[list[Process], list[Process]]:
+    """The processes that still run, and those that were killed or are in another container."""
+    left: tuple[list[Process], list[Process]] = [], []
+    for one in profile.processes:
+        if not one.clean_end:
+            left[(one.pid, one.start_unix_ns, one.host) not in profile.running].append(one)
+    return left
+
+
 def _cautions(profile: Profile) -> list[str]:
     cautions = []
     processes = profile.processes
-    unended = [p for p in processes if not p.clean_end]
-    if running := [p for p in unended if p.pid in profile.running]:
+    running, killed = unended(profile)
+    if running:
         cautions.append(
             f"{_named(running, 'is', 'are')} still running: this is what was executed so far,"
             " without calls that go on"
         )
-    if killed := [p for p in unended if p.pid not in profile.running]:
+    if killed:
         cautions.append(
             f"{_named(killed, 'was', 'were')} ended by a signal, left by os._exit, in another"
             " container, or still running when the trace was made: "

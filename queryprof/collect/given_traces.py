@@ -9,10 +9,12 @@ import os
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
+from queryprof.collect.collection import SUFFIX as COMMAND_SUFFIX
 from queryprof.collect.leftovers import Leftovers
 from queryprof.collect.output_path import without_process
+from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.collect.recordings import recordings_at
-from queryprof.collect.recovery import bring_in
+from queryprof.collect.recovery import bring_in, taken_already
 from queryprof.errors import TraceError
 from queryprof.region.identity import trace_of
 from queryprof.region.part_names import trace_name
@@ -22,7 +24,6 @@ from queryprof.region.region_files import (
     SHORT_NAME,
     names_in,
     nearby,
-    regions,
     resolved,
 )
 
@@ -51,7 +52,7 @@ def traces_of(argument: str) -> list[str]:
 
 def _is_named(path: str) -> bool:
     """Whether there is a trace of this very name, or what processes record or have left of one."""
-    return os.path.lexists(path) or _is_living(path) or Leftovers().may_be_of(path)
+    return os.path.lexists(path) or Leftovers().may_be_of(path)
 
 
 def _matching(pattern: str) -> list[str]:
@@ -59,18 +60,40 @@ def _matching(pattern: str) -> list[str]:
     or still record for them.
     """
     above, name = os.path.split(pattern)
-    found: dict[str, str] = {}  # by the real path: a link beside its trace is the same
+    found: dict[object, str] = {}  # by file: a link beside its trace is the same
+    recorded = RecordedFiles()
     for directory in glob.glob(above) if glob.has_magic(above) else [above]:
-        all_recorded = {*_recorded(directory), *_in_windows(directory)}
-        recorded = [one for one in all_recorded if fnmatchcase(os.path.basename(one), name)]
+        everything = (
+            *recorded.traces_in(directory),
+            *_in_windows(directory),
+            *_of_commands(directory),
+        )
+        traces = [one for one in set(everything) if fnmatchcase(os.path.basename(one), name)]
         # A name that ends in a number may be a process's, or what the first one was given.
-        for family in {*recorded, *map(without_process, recorded)}:
-            bring_in(family)
+        for family in {*traces, *map(without_process, traces)}:
+            bring_in(family, recorded)
         files = glob.glob(os.path.join(glob.escape(directory), name))
-        for one in sorted([*files, *filter(_is_living, recorded)]):
+        left = (one for one in traces if not os.path.lexists(one) and _is_recorded(one, recorded))
+        for one in sorted([*files, *left]):
             if not one.endswith(PART_SUFFIX) and not os.path.isdir(one):
-                found.setdefault(os.path.realpath(one), one)
+                found.setdefault(_file_of(one), one)
     return list(found.values())
+
+
+def _file_of(path: str) -> object:
+    """What is the same for all names of a file."""
+    try:
+        status = os.stat(path)
+        return status.st_dev, status.st_ino
+    except OSError:
+        return os.path.realpath(path)
+
+
+def _of_commands(directory: str) -> list[str]:
+    """The traces in a directory that commands which run, or were killed, are to make."""
+    real = os.path.realpath(directory)
+    stems = [name.rpartition(".")[0] for name in names_in(real) if name.endswith(COMMAND_SUFFIX)]
+    return [os.path.join(real, stem.rpartition(".")[0]) for stem in stems if "." in stem]
 
 
 def _in_windows(directory: str) -> list[str]:
@@ -93,25 +116,10 @@ def _trace_of_part(directory: str, trace: str, part: str) -> str:
         return path
 
 
-def _recorded(directory: str) -> list[str]:
-    """The traces in a directory that have regions: this user's, or its owner's."""
-    found, real = [], os.path.realpath(directory)
-    try:
-        owners = {os.stat(real).st_uid, os.getuid()}
-    except OSError:
-        return []
-    for path in regions():
-        try:
-            if os.lstat(path).st_uid in owners:
-                with opened_region(path) as region:
-                    trace = resolved(trace_of(region))
-                    found += [trace] * (os.path.dirname(trace) == real)
-        except (TraceError, ValueError, OSError):
-            continue
-    return found
-
-
-def _is_living(path: str) -> bool:
-    """Whether there is a process whose recording can be read in place of a file."""
+def _is_recorded(path: str, recorded: RecordedFiles) -> bool:
+    """Whether there is what can be read in place of a file, or named."""
+    unread: list[str] = []
     with ExitStack() as files:
-        return not os.path.lexists(path) and bool(recordings_at(path, files))
+        if recordings_at(path, files, recorded, unread) or unread:
+            return True
+    return bool(taken_already(path))

@@ -8,6 +8,7 @@ import os
 from bisect import bisect_left
 
 from queryprof.collect.output_path import without_process
+from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.region.region_files import names_in, nearby, region_key, region_keys
 
 
@@ -17,6 +18,7 @@ class Leftovers:
     """
 
     def __init__(self) -> None:
+        self.recorded = RecordedFiles()
         self._regions = region_keys()
         self._names: dict[str, list[str]] = {}
 
@@ -24,7 +26,7 @@ class Leftovers:
         """Whether there is a region, a part, a checkpoint, an unfinished trace or a runner's
         directory of the trace at `path`, or of the first process's.
         """
-        return any(
+        return bool(self.recorded.regions_of(path) or self.recorded.copies_of(path)) or any(
             region_key(one) in self._regions or self._is_beside(one)
             for one in {path, without_process(path)}
         )

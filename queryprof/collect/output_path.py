@@ -161,10 +161,11 @@ def is_written(path: str) -> bool:
     import sqlite3
 
     from queryprof.core.recorder import muted
-    from queryprof.trace.header import address
+    from queryprof.trace.header import address, refuse_odd_companions
 
     with muted():
         try:
+            refuse_odd_companions(path)
             connection = sqlite3.connect(address(path), uri=True, timeout=0)
             try:
                 rows = connection.execute(
@@ -172,6 +173,8 @@ def is_written(path: str) -> bool:
                 ).fetchall()
             finally:
                 connection.close()
+        except OSError:
+            return False
         except sqlite3.Error as error:
             return "locked" in str(error)  # by a flush; an unreadable file is not being written
     here = socket.gethostname()

@@ -13,6 +13,7 @@ from dataclasses import replace
 from queryprof.collect.convert import Conversion
 from queryprof.collect.leftovers import Leftovers
 from queryprof.collect.merge import Sums, add_opened
+from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.collect.recordings import MovedError, recordings_at
 from queryprof.collect.recovery import bring_in, recorded_commands, taken_already
 from queryprof.core.absence import absence
@@ -28,6 +29,7 @@ from queryprof.trace.opening import (
     opened_as_it_is_now,
     opened_file,
 )
+from queryprof.trace.processes import Identity
 from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
@@ -42,10 +44,10 @@ IN_MEMORY = ":memory:: "
 TRIES = 20
 """How often recordings that go on in the meantime are read."""
 
-Found = tuple[sqlite3.Connection, frozenset[int], tuple[str, ...]]
-"""A trace, the ids of its processes that run, and what is left out of it."""
+Found = tuple[sqlite3.Connection, frozenset[Identity], tuple[str, ...]]
+"""A trace, its processes that run, and what is left out of it."""
 
-Opened = tuple[CheckedTrace, frozenset[int], tuple[str, ...]]
+Opened = tuple[CheckedTrace, frozenset[Identity], tuple[str, ...]]
 """The same, open for reading."""
 
 
@@ -63,7 +65,7 @@ def opened_beside(
 @contextmanager
 def _opened_beside(path: str, leftovers: Leftovers) -> Iterator[Opened]:
     if leftovers.may_be_of(path):
-        with _opened(path) as found:
+        with _opened(path, leftovers.recorded) as found:
             yield found
     else:
         with opened_file(path) as trace:
@@ -87,16 +89,17 @@ def opened(path: str, leave_out: Callable[[str], None] = lambda _: None) -> Iter
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Opened]:
-    bring_in(path)
-    connection, running, left_out = _with_recordings(path)
+def _opened(path: str, recorded: RecordedFiles | None = None) -> Iterator[Opened]:
+    recorded = recorded or RecordedFiles()
+    bring_in(path, recorded)
+    connection, running, left_out = _with_recordings(path, recorded)
     try:
         yield CheckedTrace(connection, path), running, left_out
     finally:
         connection.close()
 
 
-def _with_recordings(path: str) -> Found:
+def _with_recordings(path: str, recorded: RecordedFiles) -> Found:
     """A trace, with the recordings that are in none; the ids of the processes that run; what is
     left out.
     """
@@ -108,7 +111,7 @@ def _with_recordings(path: str) -> Found:
     for _ in range(TRIES):
         commands = recorded_commands(path)
         try:
-            found = _read_once(path)
+            found = _read_once(path, recorded)
         except MovedError as error:
             moved = error
             continue
@@ -123,7 +126,7 @@ def _with_recordings(path: str) -> Found:
     raise moved or TraceError(f"{path}: commands that are recorded for it end all the time")
 
 
-def _read_once(path: str) -> Found | None:
+def _read_once(path: str, recorded: RecordedFiles) -> Found | None:
     """What is recorded for a trace, and not in it alone; None: nothing.
 
     Raises:
@@ -131,14 +134,17 @@ def _read_once(path: str) -> Found | None:
     """
     with ExitStack() as files:
         # In this order: a region that is taken in between is in both, and never in neither.
-        recordings = recordings_at(path, files)
+        unread: list[str] = []
+        recordings = recordings_at(path, files, recorded, unread)
         taken = taken_already(path)
-        if any(one.is_in_windows for one in recordings) and _has_content(path):
+        if any(one.is_beside_its_trace for one in recordings) and _has_content(path):
             taken.append(path)
         if not recordings and not taken:
+            if unread and not _has_content(path):
+                raise TraceError(unread[0])
             return None
-        running = frozenset(one.identity[0] for one in recordings if one.is_running)
-        left_out = tuple(reason for one in recordings for reason in one.left_out)
+        running = frozenset(one.identity for one in recordings if one.is_running)
+        left_out = (*unread, *(reason for one in recordings for reason in one.left_out))
         return _sum_of(recordings, taken), running, left_out
 
 
@@ -204,7 +210,7 @@ def read_profiles(
         TraceError: none can be read, or the sums are too large for one trace.
     """
     leftovers, sums = Leftovers(), Sums(TraceStore(":memory:"))
-    running: set[int] = set()
+    running: set[Identity] = set()
     left_out: list[str] = []
     try:
         for path in paths:

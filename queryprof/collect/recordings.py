@@ -10,15 +10,16 @@ from typing import NamedTuple
 from queryprof.collect.collection import beside_trace
 from queryprof.collect.output_path import without_process
 from queryprof.collect.part_files import has_all, of_process
-from queryprof.collect.recovery import newest_first
+from queryprof.collect.recorded_files import RecordedFiles
+from queryprof.collect.recovery import newest_first, traces_of_process
 from queryprof.errors import TraceError
 from queryprof.region.identity import identity_of, trace_of
 from queryprof.region.part_names import part_number, parts_in_reach, parts_of
 from queryprof.region.region import ENDED, PART, Region, opened_region
 from queryprof.region.region_files import (
+    PART_SUFFIX,
     checkpoints_of,
     is_living,
-    records_to,
     regions_of,
     resolved,
 )
@@ -60,6 +61,11 @@ class ProcessRecording(NamedTuple):
     def is_running(self) -> bool:
         """Whether its process runs."""
         return self.region is not None and bool(is_living(self.region))
+
+    @property
+    def is_beside_its_trace(self) -> bool:
+        """Whether there may be a trace at its path with what is not in it."""
+        return self.is_in_windows or (self.region is not None and is_living(self.region) is False)
 
     def regions(self, passes_moved: bool = False) -> Iterator[Region]:
         """Its parts, each open until the next one, and its region.
@@ -103,15 +109,23 @@ def _seen(region: Region) -> tuple[int, int]:
     return region["part_begun"], region["part_ended"]
 
 
-def recordings_at(path: str, files: ExitStack) -> list[ProcessRecording]:
-    """The recordings of processes whose trace is to be at `path`, and that live or record in
-    windows. Without a trace there, those of processes that may live, too.
+def recordings_at(
+    path: str,
+    files: ExitStack,
+    recorded: RecordedFiles | None = None,
+    unread: list[str] | None = None,
+) -> list[ProcessRecording]:
+    """The recordings of processes whose trace is to be at `path`, and that live, record in windows,
+    or have left what could not be brought in. Without a trace there, those of processes that may
+    live, too.
 
     Args:
         files: keeps their regions open, for another process may remove them.
+        recorded: what is looked up for many traces.
+        unread: gets why parts cannot be read where no other one says whose they are.
     """
     found: dict[Identity, ProcessRecording] = {}
-    for region in _regions(path):
+    for region in _regions(path, recorded or RecordedFiles()):
         files.callback(region.close)
         try:
             identity = identity_of(region)
@@ -131,7 +145,7 @@ def recordings_at(path: str, files: ExitStack) -> list[ProcessRecording]:
             except (TraceError, ValueError):
                 continue
     for parts in parts_in_reach(resolved(path)):
-        for ended in _in_windows(parts):
+        for ended in _in_windows(parts, [] if unread is None else unread):
             found.setdefault(ended.identity, ended)
     return list(found.values())
 
@@ -159,12 +173,15 @@ def _left_out(parts: list[str], unsound: Iterable[str]) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _regions(path: str) -> Iterator[Region]:
+def _regions(path: str, recorded: RecordedFiles) -> Iterator[Region]:
     """The open regions and their copies that may be of processes of a trace."""
-    # A process's regions are found by the path of the first one's trace.
+    # A process's regions are found by the path of the first one's trace, or by what is in them.
     families = dict.fromkeys((path, without_process(path)))
-    copies = newest_first([copy for one in families for copy in checkpoints_of(one)])
-    for found in [*(region for one in families for region in regions_of(one)), *copies]:
+    regions = [region for one in families for region in regions_of(one)]
+    copies = [copy for one in families for copy in checkpoints_of(one)]
+    of_content = recorded.copies_of(path)
+    ordered = newest_first(list(dict.fromkeys([*copies, *of_content])))
+    for found in dict.fromkeys([*regions, *recorded.regions_of(path), *ordered]):
         try:
             yield Region(path=found)
         except TraceError:
@@ -173,25 +190,42 @@ def _regions(path: str) -> Iterator[Region]:
 
 def _belongs(region: Region, path: str, identity: Identity) -> bool:
     """Whether a region is of a recording at this path that is in no trace."""
-    if region["window_ns"]:
-        return resolved(trace_of(region)) == resolved(path)
-    is_undecided = is_living(region) is None and os.path.exists(path)
-    if is_undecided or not records_to(region, path):
+    if not _is_of(region, path):
         return False
-    # It has written its trace, or is about to.
-    return not (region.state == ENDED and identity in identities_in(path))
+    if region["window_ns"]:
+        return True
+    lives = is_living(region)
+    if lives is None and os.path.exists(path):
+        return False
+    # It has written its trace, or is about to; or another process has, for one that was killed.
+    may_be_written = region.state == ENDED or lives is False
+    written = traces_of_process(path, identity[0]) if may_be_written else []
+    return not any(identity in identities_in(one) for one in written)
 
 
-def _in_windows(paths: list[str]) -> Iterator[ProcessRecording]:
+def _is_of(region: Region, path: str) -> bool:
+    """Whether a region is of the trace at a path: a copy also where its directory was moved."""
+    trace, wanted = resolved(trace_of(region)), resolved(path)
+    if trace == wanted:
+        return True
+    is_copy = region.path.endswith(PART_SUFFIX)
+    beside = os.path.dirname(resolved(region.path)) == os.path.dirname(wanted)
+    return is_copy and beside and os.path.basename(trace) == os.path.basename(wanted)
+
+
+def _in_windows(paths: list[str], unread: list[str]) -> Iterator[ProcessRecording]:
     """The recording of parts with one prefix, if it is in windows."""
+    reasons = []
     for path in paths:
         try:
             with opened_region(path) as part:
                 identity, is_in_windows = identity_of(part), bool(part["window_ns"])
-        except TraceError:
+        except TraceError as error:
+            reasons.append(str(error))
             continue  # one of the others says whose they are
         if is_in_windows:
             parts, unsound = of_process(paths, identity)
             left_out = _left_out(parts, unsound.values())
             yield ProcessRecording(identity, True, parts, None, False, left_out, (0, 0))
         return
+    unread += reasons

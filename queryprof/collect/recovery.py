@@ -5,6 +5,8 @@ another program, or left by os._exit; those of killed runners, too.
 from __future__ import annotations
 
 import os
+import re
+import stat
 from contextlib import contextmanager
 from time import sleep, time_ns
 
@@ -34,17 +36,22 @@ from queryprof.region.region_files import (
     resolved,
     started_at,
 )
+from queryprof.trace.header import is_sqlite
 from queryprof.trace.processes import identities_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from queryprof.collect.recorded_files import RecordedFiles
     from queryprof.trace.processes import Identity
 
 UNFINISHED = ".new"
 UNFINISHED_NS = 60_000_000_000
 """A file of this age is no longer written to by a process that cannot be seen from here."""
+
+TOKEN = re.compile("[0-9a-f]+")
+"""As region_files.token makes it."""
 
 PATIENCE, PATIENCE_STEP_S = 200, 0.05
 """How often, and how far apart, a lock is tried: a program's end must not wait for a
@@ -54,11 +61,14 @@ MOVED = 2
 """Regions that `put_aside` moves."""
 
 
-def bring_in(path: str) -> list[str]:
+def bring_in(path: str, recorded: RecordedFiles | None = None) -> list[str]:
     """Writes the traces of the ended processes of a family, each where its process would have: that
     of the process that began with `path`, and those of its children; and that of a recorded command
     whose runner was killed. Returns the paths of the traces. Recordings in windows stay, and go
     from the memory to the disk.
+
+    Args:
+        recorded: what was looked up for readers, to whom all that is left counts.
 
     Never raises: what cannot be written stays for the next time.
     """
@@ -67,12 +77,18 @@ def bring_in(path: str) -> list[str]:
     written = []
     with alone_in(os.path.dirname(os.path.abspath(path))):
         # A process's memory and the copies of it are one recording: see _bring_in.
-        for found in [*regions_of(path), *newest_first(checkpoints_of(path))]:
+        regions, copies = regions_of(path), checkpoints_of(path)
+        if recorded:
+            regions += recorded.regions_of(path)
+            copies += recorded.copies_of(path)
+        for found in dict.fromkeys([*regions, *newest_first(list(dict.fromkeys(copies)))]):
             try:
                 with claimed_region(found) as region:
                     is_over = region is not None and is_living(region) is False
                     if region is not None and is_over and region["window_ns"]:
-                        _move_to_disk(found, region, path)
+                        _move_to_disk(found, region, path, copies)
+                        if recorded:
+                            recorded.forget()
                     elif region is not None and is_over:
                         written += _bring_in(found, region, path)
             except Exception:  # noqa: S112 this may run at the end of a recorded program
@@ -115,11 +131,11 @@ def newest_first(copies: list[str]) -> list[str]:
     return sorted(copies, key=_turn, reverse=True)
 
 
-def _move_to_disk(found: str, region: Region, path: str) -> None:
+def _move_to_disk(found: str, region: Region, path: str, copies: list[str]) -> None:
     """Makes the memory that a process in windows has left the one copy of it beside the trace."""
     if found.endswith(PART_SUFFIX):
         return
-    older = [one for one in checkpoints_of(path) if _is_of(one, identity_of(region))]
+    older = [one for one in copies if _is_of(one, identity_of(region))]
     _copy(found, checkpoint_of(path, int(region["pid"])))
     remove([found, *older])
 
@@ -149,22 +165,31 @@ def _bring_in(found: str, region: Region, path: str) -> list[str]:
     parts, _ = of_process(parts_of(trace, pid), identity)
     files = files_of(parts, region)
     written = []
-    if not any(identity in identities_in(one) for one in [trace, *_others(trace, pid)]):
+    if not any(identity in identities_in(one) for one in traces_of_process(trace, pid)):
         free = beside(trace, pid) if is_written(trace) else trace
         written.append(write_trace(free, files, False, since_unix_ns=0, pid=pid))
+        _give_to_owner(written[-1], region)
     remove([*parts, found])
     return written
 
 
-def _others(trace: str, pid: int) -> list[str]:
-    """Traces of processes of this id beside a trace."""
+def _give_to_owner(trace: str, region: Region) -> None:
+    """What root brings in is its process's user's."""
+    owner = os.fstat(region.file)
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        os.chown(trace, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def traces_of_process(trace: str, pid: int) -> list[str]:
+    """A trace, and those of processes of this id beside it."""
     directory, name = os.path.split(with_process(trace, pid))
     stem, extension = os.path.splitext(name)
-    return [
+    beside_it = [
         os.path.join(directory, one)
         for one in names_in(directory)
         if one.startswith(stem) and one.endswith(extension)
     ]
+    return [trace, *beside_it]
 
 
 def _place_of(region: Region, path: str) -> str:
@@ -191,11 +216,21 @@ def _remove_unfinished(path: str) -> None:
     directory, name = os.path.split(nearby(os.path.abspath(path)))
     for one in names_in(directory):
         rest = one.removeprefix(f"{name}.").removesuffix(UNFINISHED)
-        pid = rest.partition("-")[0]
+        pid, _, its_token = rest.partition("-")
         unfinished = os.path.join(directory, one)
-        is_one = one == f"{name}.{rest}{UNFINISHED}" and pid.isdigit() and not started_at(int(pid))
-        if is_one and time_ns() - _changed_ns(unfinished) > UNFINISHED_NS:
+        is_named = one == f"{name}.{rest}{UNFINISHED}" and TOKEN.fullmatch(its_token)
+        is_one = is_named and pid.isdigit() and not started_at(int(pid))
+        if is_one and _is_begun(unfinished) and time_ns() - _changed_ns(unfinished) > UNFINISHED_NS:
             remove([unfinished, unfinished + JOURNAL])
+
+
+def _is_begun(path: str) -> bool:
+    """Whether a file has the beginning of a database, or nothing yet."""
+    try:
+        status = os.lstat(path)
+        return stat.S_ISREG(status.st_mode) and (not status.st_size or is_sqlite(path))
+    except OSError:
+        return False
 
 
 def taken_already(path: str) -> list[str]:

@@ -343,8 +343,8 @@ class Profile:
     """By name, the slowest first."""
     handoffs: tuple[Handoff, ...] = ()
     thread_usage: tuple[ThreadUsage, ...] = ()
-    running: frozenset[int] = frozenset()
-    """The system's ids of processes that still ran when the trace was read."""
+    running: frozenset[tuple[int, int, str]] = frozenset()
+    """Id, begin and host of processes that still ran when the trace was read."""
     left_out: tuple[str, ...] = ()
     """Why something of a recording is missing, a line each."""
     notes: Mapping[str, str] = field(default_factory=dict, hash=False)

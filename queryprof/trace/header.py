@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 
 from queryprof.trace.schema import APPLICATION_ID
 
@@ -25,6 +27,19 @@ def is_trace(path: str) -> bool:
     return header.startswith(MAGIC) and number == APPLICATION_ID
 
 
+def refuse_odd_companions(path: str) -> None:
+    """Raises OSError where SQLite would open something else than a file beside a database: it would
+    wait for a pipe for ever.
+    """
+    for end in ("-journal", "-wal", "-shm"):
+        try:
+            status = os.stat(path + end)
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, f"{os.path.basename(path)}{end} beside it is no file")
+
+
 def mode_without_changes(path: str) -> str:
     """The mode of a URI with which SQLite reads a database and changes none of its files.
 
@@ -35,6 +50,7 @@ def mode_without_changes(path: str) -> str:
     Raises:
         OSError: it cannot be read.
     """
+    refuse_odd_companions(path)
     with open(path, "rb") as file:
         has_log = file.read(20)[18:] == b"\x02\x02"
     is_open = any(os.path.exists(path + end) for end in ("-wal", "-shm", "-journal"))

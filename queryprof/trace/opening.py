@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from queryprof.errors import TraceError
 from queryprof.given_file import what_is
 from queryprof.trace.checked_rows import CheckedTrace, reading, refuse_other_objects
-from queryprof.trace.header import address, is_sqlite, mode_without_changes
+from queryprof.trace.header import address, is_sqlite, is_trace, mode_without_changes
 from queryprof.trace.migration import migration
 from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION
 
@@ -62,7 +62,8 @@ def connect(path: str) -> sqlite3.Connection:
         reason = getattr(error, "strerror", None) or error
         raise TraceError(f"{path}: cannot be read: {reason}") from error
     # A process that was killed may leave a journal, which SQLite must be free to roll back.
-    mode = "rw" if _has_journal(real) and os.access(real, os.W_OK) else mode
+    is_ours = _has_journal(real) and is_trace(real)  # another one's is its owner's to roll back
+    mode = "rw" if is_ours and os.access(real, os.W_OK) else mode
     with reading(path, "header"):
         connection = sqlite3.connect(address(real, mode), uri=True, timeout=10)
         with closed_on_error(connection):

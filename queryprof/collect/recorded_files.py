@@ -1,0 +1,86 @@
+"""Regions, and copies of regions, by the trace that they say they are of.
+
+Their names have the first process's trace: a child's, which has a trace of its own, is found by
+what is in it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queryprof.errors import TraceError
+from queryprof.region.identity import trace_of
+from queryprof.region.region import opened_region
+from queryprof.region.region_files import copies_in, regions, resolved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class RecordedFiles:
+    """What there is when it is looked for first: once for all traces of a directory."""
+
+    def __init__(self) -> None:
+        self._regions: dict[str, list[str]] | None = None
+        self._copies: dict[str, dict[str, list[str]]] = {}  # by directory
+
+    def forget(self) -> None:
+        """Has it looked for again: a region has become a copy."""
+        self._regions = None
+        self._copies.clear()
+
+    def regions_of(self, path: str) -> list[str]:
+        """The regions of the trace at `path`, of this user and of the directory's owner."""
+        return self._all_regions().get(resolved(path), [])
+
+    def copies_of(self, path: str) -> list[str]:
+        """The copies in the directory of the trace at `path`; that may be another one than when
+        they were made.
+        """
+        directory, name = os.path.split(resolved(path))
+        return self._copies_in(directory).get(name, [])
+
+    def traces_in(self, directory: str) -> list[str]:
+        """The paths of the traces in a directory that have any."""
+        real = os.path.realpath(directory)
+        named = [trace for trace in self._all_regions() if os.path.dirname(trace) == real]
+        return [*named, *(os.path.join(real, name) for name in self._copies_in(real))]
+
+    def _all_regions(self) -> dict[str, list[str]]:
+        if self._regions is None:
+            owners: dict[str, set[int]] = {}
+            self._regions = {}
+            for path, trace in _traces_of(regions()):
+                directory = os.path.dirname(trace)
+                if directory not in owners:
+                    owners[directory] = {os.getuid(), _owner_of(directory)}
+                if _owner_of(path) in owners[directory]:
+                    self._regions.setdefault(trace, []).append(path)
+        return self._regions
+
+    def _copies_in(self, directory: str) -> dict[str, list[str]]:
+        if directory not in self._copies:
+            found: dict[str, list[str]] = {}
+            for path, trace in _traces_of(copies_in(directory)):
+                found.setdefault(os.path.basename(trace), []).append(path)
+            self._copies[directory] = found
+        return self._copies[directory]
+
+
+def _traces_of(paths: Iterable[str]) -> list[tuple[str, str]]:
+    found = []
+    for path in paths:
+        try:
+            with opened_region(path) as region:
+                found.append((path, resolved(trace_of(region))))
+        except (TraceError, ValueError, OSError):
+            continue
+    return found
+
+
+def _owner_of(path: str) -> int:
+    try:
+        return os.lstat(path).st_uid
+    except OSError:
+        return -1
