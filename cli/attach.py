@@ -45,7 +45,7 @@ def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_re
                 click.echo(f"queryprof: process {named} is recorded {until}", err=True)
                 wait(attachments, ended, for_s)
         except QueryprofError:
-            parts.remove()
+            parts.drop()
             raise
     if not report_recording(parts, no_report):
         raise SystemExit(2)

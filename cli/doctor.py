@@ -119,7 +119,8 @@ def _left_behind() -> list[str]:
         for (trace, lives), sizes in sorted(left.items(), key=lambda item: -sum(item[1]))
     ]
     more = [f"and {len(lines) - MOST_LEFT} more"] if len(lines) > MOST_LEFT else []
-    return [*lines[:MOST_LEFT], *more]
+    advice = ["queryprof clean makes their traces, and frees the memory"] if lines else []
+    return [*lines[:MOST_LEFT], *more, *advice]
 
 
 def _driver(name: str, libraries: ImportHooks) -> str:

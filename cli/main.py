@@ -43,12 +43,13 @@ COMMANDS = (
     "ship",
     "prometheus",
     "mcp",
+    "clean",
     "doctor",
 )
 
 
 RECORDING = frozenset(
-    {"run", "attach", "top", "ab", "replay", "tune", "scenario", "ship", "prometheus"}
+    {"run", "attach", "clean", "top", "ab", "replay", "tune", "scenario", "ship", "prometheus"}
 )
 """Commands that record, or read what processes of this machine record."""
 

@@ -26,7 +26,7 @@ from queryprof.core.settings import (
 from queryprof.core.user_code import ROOTS_VARIABLE
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.region.region import RECORDS, opened_region
-from queryprof.region.region_files import is_living, nearby, regions_of
+from queryprof.region.region_files import is_living, nearby, regions_of, remove
 from queryprof.trace.store import TraceStore
 
 GRACE_S = 2.0
@@ -243,3 +243,8 @@ class Parts:
     def remove(self) -> None:
         """Removes the directory and its contents."""
         self._collection.remove()
+
+    def drop(self) -> None:
+        """Removes the recordings, too: no trace is made of them."""
+        remove(self._collection.regions)
+        self.remove()

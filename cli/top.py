@@ -56,7 +56,7 @@ def _attached(target: str | None) -> Iterator[None]:
         with attached([int(str(target))], parts):
             yield
     finally:
-        parts.remove()
+        parts.drop()
 
 
 def _show(target: str | None, every: float, sort: str, once: bool, as_json: bool) -> None:

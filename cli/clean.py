@@ -1,0 +1,70 @@
+"""`queryprof clean`: takes what processes that have ended left in memory."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from queryprof.errors import QueryprofError
+
+SHOWN = 10
+"""Traces that are named."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from queryprof.collect.cleaning import Left
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only say what is left.")
+@click.option("--discard", "discards", is_flag=True, help="Delete what no trace can be made of.")
+def clean(dry_run: bool, discards: bool) -> None:
+    """Makes the traces of processes that were killed, and so frees their shared memory.
+
+    What has no place any more, because the directory of its trace is gone or cannot be written to,
+    stays and is named; --discard deletes it.
+    """
+    from queryprof.collect.cleaning import bring_all_in, discard, left_behind
+    from queryprof.report.inert import visible
+
+    if dry_run and discards:
+        raise QueryprofError("clean: --dry-run only says what --discard deletes: use one")
+    found = left_behind()
+    if not found:
+        click.echo("nothing is left of processes that have ended")
+        return
+    if not dry_run:
+        for path in bring_all_in(found):
+            click.echo(f"made: {visible(path)}")
+        found = [one for one in found if os.path.lexists(one.path)]
+    gone = discard(found) if discards else []
+    _print(gone, "deleted")
+    _print([one for one in found if one not in gone], "left")
+
+
+def _print(found: Iterable[Left], word: str) -> None:
+    """A line for each trace, the largest first."""
+    from queryprof.analysis.units import counted, size
+    from queryprof.report.inert import visible
+
+    by_trace: dict[str, list[int]] = {}
+    for one in found:
+        by_trace.setdefault(one.trace, []).append(one.used_bytes)
+    ranked = sorted(by_trace.items(), key=lambda item: -sum(item[1]))
+    for trace, sizes in ranked[:SHOWN]:
+        what = f"of {trace}{_reason(trace)}"
+        line = f"{word}: {counted(len(sizes), 'recording')}, {size(sum(sizes))}, {what}"
+        click.echo(visible(line))
+    if rest := [one for _, sizes in ranked[SHOWN:] for one in sizes]:
+        traces = counted(len(ranked) - SHOWN, "other trace")
+        click.echo(f"{word}: {counted(len(rest), 'recording')}, {size(sum(rest))}, of {traces}")
+
+
+def _reason(trace: str) -> str:
+    directory = os.path.dirname(trace)
+    if not os.path.isdir(directory):
+        return f" ({directory} is gone)"
+    return "" if os.access(directory, os.W_OK) else f" ({directory} cannot be written to)"

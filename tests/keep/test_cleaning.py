@@ -1,0 +1,141 @@
+"""`queryprof clean`: what processes that have ended left becomes their traces, or is named."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import Run, by_operation
+from queryprof.collect.cleaning import Left, discard, left_behind
+from queryprof.collect.reader import read_profile
+
+pytestmark = pytest.mark.once
+
+WORKER = """
+import os, sqlite3, sys
+import queryprof
+queryprof.install(sys.argv[1])
+connection = sqlite3.connect(":memory:")
+for number in range(int(sys.argv[2])):
+    connection.execute("SELECT ?", (number,)).fetchall()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+SELECT = ("SELECT ?", "execute")
+
+
+@contextmanager
+def worker(trace: str, executions: int = 3, program: str = WORKER) -> Iterator[int]:
+    """A process that has executed its statements, and is killed at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-c", program, trace, str(executions)],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process.pid
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What other tests leave meanwhile is none of these."""
+    from queryprof.collect import cleaning
+
+    everything = cleaning.regions
+    monkeypatch.setattr(
+        cleaning, "regions", lambda: (one for one in everything() if _is_ours(one, tmp_path))
+    )
+
+
+def _is_ours(region: str, directory: Path) -> bool:
+    from queryprof.region.identity import trace_of
+    from queryprof.region.region import opened_region
+
+    with opened_region(region) as found:
+        return trace_of(found).startswith(str(directory))
+
+
+def clean(*options: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What the command says, in this process."""
+    from queryprof.cli.clean import clean as command
+
+    command.main(list(options), standalone_mode=False)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_traces_are_made_of_what_was_killed(capsys: pytest.CaptureFixture[str]) -> None:
+    with worker("x.qprof"):
+        assert clean(capsys=capsys) == ["nothing is left of processes that have ended"]
+    (said,) = clean("--dry-run", capsys=capsys)
+    assert said.startswith("left: 1 recording, ")
+    assert said.endswith(f"of {os.getcwd()}/x.qprof")
+    assert not os.path.exists("x.qprof")
+    assert clean(capsys=capsys) == [f"made: {os.getcwd()}/x.qprof"]
+    assert by_operation(read_profile("x.qprof"))[SELECT] == 3
+    assert left_behind() == []
+
+
+def test_what_has_no_place_stays_until_it_is_discarded(capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkdir("gone")
+    with worker("gone/x.qprof"), worker("y.qprof", 4):
+        shutil.rmtree("gone")
+    made, left = clean(capsys=capsys)
+    assert made == f"made: {os.getcwd()}/y.qprof"
+    assert left.startswith("left: 1 recording")
+    assert left.endswith(f"of {os.getcwd()}/gone/x.qprof ({os.getcwd()}/gone is gone)")
+    assert len(left_behind()) == 1
+    with worker("gone.qprof"):  # one that lives is never touched
+        (deleted,) = clean("--discard", capsys=capsys)
+        assert deleted == left.replace("left:", "deleted:")
+    assert by_operation(read_profile("gone.qprof"))[SELECT] == 3
+
+
+def test_what_lives_is_not_discarded() -> None:
+    with worker("x.qprof") as pid:
+        (region,) = [one for one in Path("/dev/shm").iterdir() if f"-{pid}-" in one.name]
+        assert discard([Left(str(region), "x.qprof", 1)]) == []
+        assert region.exists()
+        os.kill(pid, signal.SIGSTOP)
+        assert discard([Left(str(region), "x.qprof", 1)]) == []
+        os.kill(pid, signal.SIGCONT)
+    assert len(discard(left_behind())) == 1
+    assert not region.exists()
+
+
+def test_files_that_are_no_recordings_are_not_discarded(tmp_path: Path) -> None:
+    notes = tmp_path / "queryprof-0-edf5beec27641d2e-18258-3aeebef3"
+    notes.write_text("my notes")
+    os.chmod(notes, 0o600)
+    assert left_behind() == []
+    assert discard([Left(str(notes), "", 1)]) == []
+    assert notes.exists()
+
+
+def test_many_are_summed_up(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import queryprof.cli.clean as command
+
+    found = [Left(f"/dev/shm/{n}", f"/gone/{n}.qprof", 1000 * n) for n in range(1, 13)]
+    command._print(found, "left")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 11
+    assert lines[0] == "left: 1 recording, 12 kB, of /gone/12.qprof (/gone is gone)"
+    assert lines[-1] == "left: 2 recordings, 3 kB, of 2 other traces"
+
+
+def test_both_options_are_an_error(queryprof: Run) -> None:
+    result = queryprof("clean", "--dry-run", "--discard")
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
