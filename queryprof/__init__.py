@@ -17,6 +17,7 @@ pytest must not rewrite what a recorded run has imported before it: PYTEST_DONT_
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queryprof.api import install, instrument, is_installed, profile, uninstall
+    from queryprof.badge.middleware import Badge
     from queryprof.core.span import span
     from queryprof.errors import (
         DriverError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsgiMiddleware",
+    "Badge",
     "DriverError",
     "QueryprofError",
     "Recording",
@@ -68,6 +70,7 @@ _HOMES = {
         "profile",
         "uninstall",
     ),
+    "queryprof.badge.middleware": ("Badge",),
     "queryprof.recording": ("Recording",),
     "queryprof.core.span": ("span",),
     "queryprof.hooks.event_loops.lag": ("loop_lag",),

@@ -142,6 +142,21 @@ MAY_IMPORT = {
         "queryprof.session",
         "queryprof.version",
     },
+    # The badge in the page, for development: nothing of it is imported while it is off.
+    "queryprof.badge": {
+        "queryprof.analysis",
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.findings",
+        "queryprof.hooks.web.routes",
+        "queryprof.model",
+        "queryprof.operations",
+        "queryprof.program.sources",
+        "queryprof.report.html.cards",
+        "queryprof.report.inert",
+        "queryprof.testing.meter",
+        "queryprof.version",
+    },
     # Tools for agents and editors: from the command line alone.
     "queryprof.agent": {
         "queryprof.analysis",

@@ -215,6 +215,7 @@ def test_public_names() -> None:
     """What is exported is what is meant to be, and each has a docstring."""
     assert sorted(queryprof.__all__) == [
         "AsgiMiddleware",
+        "Badge",
         "DriverError",
         "QueryprofError",
         "Recording",

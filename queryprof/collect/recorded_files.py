@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from queryprof.core.absence import absence
 from queryprof.errors import TraceError
 from queryprof.region.identity import trace_of
 from queryprof.region.region import opened_region
@@ -51,7 +52,7 @@ class RecordedFiles:
         if self._regions is None:
             owners: dict[str, set[int]] = {}
             self._regions = {}
-            for path, trace in _traces_of(regions()):
+            for path, trace in () if absence() else _traces_of(regions()):
                 directory = os.path.dirname(trace)
                 if directory not in owners:
                     owners[directory] = {os.getuid(), _owner_of(directory)}
@@ -62,7 +63,7 @@ class RecordedFiles:
     def _copies_in(self, directory: str) -> dict[str, list[str]]:
         if directory not in self._copies:
             found: dict[str, list[str]] = {}
-            for path, trace in _traces_of(copies_in(directory)):
+            for path, trace in () if absence() else _traces_of(copies_in(directory)):
                 found.setdefault(os.path.basename(trace), []).append(path)
             self._copies[directory] = found
         return self._copies[directory]

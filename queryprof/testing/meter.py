@@ -111,6 +111,11 @@ class Meter:
                 self._end()
                 self._record(None)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the recording began with a block, so that nobody else reads it."""
+        return self._changes is not None and self._has_started
+
     def resume(self) -> None:
         """Records on, if what was recorded has ended the recording."""
         with self._lock:

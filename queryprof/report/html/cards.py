@@ -50,6 +50,7 @@ def cards(
     findings: Sequence[Finding] = (),
     source: SourceLines | None = None,
     compared: Sequence[str] = (),
+    heading: str = "h4",
 ) -> str:
     """What to do, the vital few with their plans, and what is not known.
 
@@ -57,8 +58,9 @@ def cards(
         report: None: of a block that has not ended.
         source: looks up the lines around a frame's; None: no source is shown.
         compared: how it differs from earlier recordings, a line each.
+        heading: the element of headings: a notebook has the higher ones.
     """
-    page = _Cards(report, findings, source) if report else None
+    page = _Cards(report, findings, source, heading) if report else None
     parts = page.parts(compared) if page else [_tag("p", NOT_ENDED)]
     return tostring(_tag("div", _style(), *parts, cls=CLASSES), "unicode", method="html")
 
@@ -101,9 +103,14 @@ def _code(lines: Iterable[tuple[str, bool]]) -> Element:
 
 class _Cards:
     def __init__(
-        self, report: Report, findings: Sequence[Finding], source: SourceLines | None
+        self,
+        report: Report,
+        findings: Sequence[Finding],
+        source: SourceLines | None,
+        heading: str,
     ) -> None:
         self._report, self._findings, self._source = report, findings, source
+        self._heading = heading
         self._places = Places(report.profile)
 
     def parts(self, compared: Sequence[str]) -> list[Element]:
@@ -127,7 +134,7 @@ class _Cards:
             return [_tag("p", nothing_found(unknown)), *doubts]
         more = len(self._findings) - FINDINGS
         left = f" ({counted(more, 'more finding')}: .findings)" if more > 0 else ""
-        found = [_tag("h4", f"What to do{left}")]
+        found = [_tag(self._heading, f"What to do{left}")]
         if line := in_all(self._findings):
             found.append(_tag("p", f"{line}."))
         return [*found, *map(self._finding, self._findings[:FINDINGS]), *doubts]
@@ -168,7 +175,7 @@ class _Cards:
             f"The vital few: {ranking.vital} of {ranking.count} statements and call sites make up"
             f" {percent(ranking.vital_share)} of the database time"
         )
-        found = [_tag("h4", heading), *map(self._bottleneck, shown)]
+        found = [_tag(self._heading, heading), *map(self._bottleneck, shown)]
         if ranking.count > len(shown):
             left = f"{ranking.count - len(shown)} more: .dataframe(), .report(), .html(path)"
             found.append(_tag("p", left, cls="dim"))
@@ -213,14 +220,14 @@ class _Cards:
         if not stalls:
             return []
         stalls.sort(key=lambda one: -one.stall.total_ns)
-        found = [_tag("h4", f"The event loop stalled ({counted(len(stalls), 'place')})")]
+        found = [_tag(self._heading, f"The event loop stalled ({counted(len(stalls), 'place')})")]
         return found + [_tag("p", verdict(one, self._places)) for one in stalls[:STALLS]]
 
     def _errors(self) -> list[Element]:
         errors = self._report.errors
         if not errors:
             return []
-        return [_tag("h4", "Errors")] + [
+        return [_tag(self._heading, "Errors")] + [
             _tag("p", f"{count(one.count)} x {one.exception}: {self._places.site(one.site)}")
             for one in errors[:BOTTLENECKS]
         ]

@@ -1,0 +1,75 @@
+"""The script's element in a page: which responses get it, and how it looks there."""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+PREFIX = "/__queryprof__/"
+"""What the paths of the badge's own answers begin with."""
+
+NONCE = re.compile(r"'nonce-([A-Za-z0-9+/_=-]+)'")
+"""Of a Content-Security-Policy (https://www.w3.org/TR/CSP3/#grammardef-nonce-source)."""
+
+CHANGED = frozenset({"etag", "last-modified", "content-md5", "cache-control", "expires"})
+"""Headers of what a page was, which are none of what it is with the element."""
+
+Headers = list[tuple[str, str]]
+
+
+def wants_page(method: str, headers: Mapping[str, str]) -> bool:
+    """Whether a request is for a whole page, and not for a part of one that a script puts there.
+
+    Args:
+        headers: by their names in lower case.
+    """
+    if method != "GET" or "hx-request" in headers or "x-requested-with" in headers:
+        return False
+    wanted = headers.get("sec-fetch-dest")
+    return wanted == "document" if wanted else "text/html" in headers.get("accept", "")
+
+
+def is_page(status: int, headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether a response is a page to whose end an element can be added."""
+    if not 200 <= status < 600 or status in (204, 205, 206, 304):
+        return False
+    found = {name.lower(): value for name, value in headers}
+    kind = found.get("content-type", "").partition(";")[0].strip().lower()
+    is_encoded = found.get("content-encoding", "identity") != "identity"
+    is_file = "attachment" in found.get("content-disposition", "")
+    return kind == "text/html" and not is_encoded and not is_file and "trailer" not in found
+
+
+def element(number: int, root: str, headers: Iterable[tuple[str, str]]) -> bytes:
+    """The element for the end of a page.
+
+    Args:
+        number: of the request.
+        root: the path at which the application is mounted.
+        headers: of the response: its policy may ask for a nonce.
+    """
+    policies = [value for name, value in headers if name.lower() == "content-security-policy"]
+    nonces = [found[1] for policy in policies if (found := NONCE.search(policy))]
+    nonce = f' nonce="{nonces[0]}"' if nonces else ""
+    source = f"{_path(root)}{PREFIX}badge.js"
+    return f'\n<script{nonce} src="{source}" data-request="{number}" async></script>'.encode()
+
+
+def changed_headers(headers: Headers, added: int) -> Headers:
+    """The headers of a response with so many bytes more, which is not kept anywhere."""
+    kept = [(name, value) for name, value in headers if name.lower() not in CHANGED]
+    return [
+        (name, str(int(value) + added))
+        if name.lower() == "content-length" and value.strip().isdecimal()
+        else (name, value)
+        for name, value in kept
+    ] + [("Cache-Control", "no-store")]
+
+
+def _path(root: str) -> str:
+    from urllib.parse import quote
+
+    return quote(root.rstrip("/"), safe="/")

@@ -1,0 +1,292 @@
+"""`queryprof.Badge(app)`: WSGI and ASGI middleware that shows in the page what a request asked of
+the database. For development: it is off unless QUERYPROF_BADGE=1 is set, or `on=True` is given.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+
+from queryprof.core.absence import is_absent
+from queryprof.hooks.web.routes import asgi_route, wsgi_route
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, MutableMapping
+    from typing import Any
+
+    from queryprof.badge.requests import Requests, Running
+
+    Scope = MutableMapping[str, Any]
+
+LOOPBACK = ("127.0.0.1", "::1")
+
+VARIABLE = "QUERYPROF_BADGE"
+
+_PREFIX = "/__queryprof__/"
+_MARK = "queryprof.span"
+
+
+def Badge(  # noqa: N802 it is used as a class
+    app: Any,
+    *,
+    on: bool | None = None,
+    clients: Iterable[str] = LOOPBACK,
+    hosts: Iterable[str] = (),
+) -> Any:
+    """Wraps a WSGI or an ASGI application: pages get a small badge with the queries, the database
+    time, the queries in loops and the worst line of each request, which opens the request's card.
+
+    Args:
+        app: the application. While the badge is off, it is returned as it is.
+        on: None: whether QUERYPROF_BADGE=1 is set.
+        clients: the addresses that get it: statements and source are for developers.
+        hosts: names of the server beside localhost, those that end in .localhost, and addresses:
+            a foreign page may have given a name of its own to a loopback address.
+
+    Raises:
+        TypeError: `app` is no application.
+    """
+    if not callable(app):
+        raise TypeError(f"Badge: an application can be called, and {app!r} cannot")
+    wanted = os.environ.get(VARIABLE) == "1" if on is None else on
+    if not wanted or is_absent():
+        return app
+    made = _AsgiBadge if _is_asgi(app) else _WsgiBadge
+    return made(app, frozenset(clients), frozenset(hosts))
+
+
+def _is_asgi(app: Any) -> bool:
+    call = app if inspect.isroutine(app) else getattr(type(app), "__call__", app)  # noqa: B004
+    return inspect.iscoroutinefunction(call)
+
+
+class _Badge:
+    """What both kinds have."""
+
+    def __init__(self, app: Any, clients: frozenset[str], hosts: frozenset[str]) -> None:
+        from queryprof.badge.requests import Requests
+
+        self.app = app
+        self._clients, self._hosts = clients, hosts
+        self._requests: Requests = Requests()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "app":
+            raise AttributeError(name)
+        return getattr(self.app, name)  # as Flask's app.config behind it
+
+    def _is_for(self, client: object, host: str) -> bool:
+        """Whether a request has come from a developer, to a server that is known by this name."""
+        from ipaddress import ip_address
+        from urllib.parse import urlsplit
+
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        if name != "localhost" and not name.endswith(".localhost") and name not in self._hosts:
+            try:
+                ip_address(name)
+            except ValueError:
+                return False
+        return client in self._clients
+
+
+class _WsgiBadge(_Badge):
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if not self._is_seen(environ):
+            return self.app(environ, start_response)  # type: ignore[no-any-return]
+        path = environ.get("PATH_INFO", "")
+        if path.startswith(_PREFIX):
+            return self._own(path, environ, start_response)
+        method = environ.get("REQUEST_METHOD", "?")
+        route = f"{method} {wsgi_route(self.app, environ)}"
+        running = self._requests.begin(f"{method} {_text(path)}", route)
+        environ[_MARK] = True
+        response = _WsgiResponse(self._requests, running, environ, start_response)
+        return response.run(self.app)
+
+    def _is_seen(self, environ: Any) -> bool:
+        if not isinstance(environ, dict) or _MARK in environ:
+            return False
+        host = environ.get("HTTP_HOST") or environ.get("SERVER_NAME", "")
+        return self._is_for(environ.get("REMOTE_ADDR"), host)
+
+    def _own(self, path: str, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        from queryprof.badge.pages import answer
+
+        query = environ.get("QUERY_STRING", "")
+        found = answer(path.removeprefix(_PREFIX), query, self._requests)
+        start_response("200 OK" if found.status == 200 else "404 Not Found", found.headers)
+        return [b"" if environ.get("REQUEST_METHOD") == "HEAD" else found.content]
+
+
+class _WsgiResponse:
+    """One response: its end, and what is added to it."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        running: Running,
+        environ: dict[str, Any],
+        start_response: Any,
+    ) -> None:
+        self._requests, self._running = requests, running
+        self._environ, self._start_response = environ, start_response
+        self._added = b""
+
+    def run(self, app: Any) -> Iterable[bytes]:
+        try:
+            body: Iterable[bytes] = app(self._environ, self._start)
+        except BaseException as error:
+            self._requests.end(self._running, error)
+            raise
+        if isinstance(body, (list, tuple)):
+            self.end()  # all of it is made, and the browser may ask as soon as it has it
+            return [*body, self.added()] if self._added else body
+        wrapper = self._environ.get("wsgi.file_wrapper")
+        if isinstance(wrapper, type) and isinstance(body, wrapper) and not self._added:
+            self.end()
+            return body  # a server may send a file in a special way
+        return _WsgiBody(self, body)
+
+    def end(self, error: BaseException | None = None) -> None:
+        self._requests.end(self._running, error)
+
+    def added(self) -> bytes:
+        """What is still to be added, once."""
+        found, self._added = self._added, b""
+        return found
+
+    def _start(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        from queryprof.badge.injection import changed_headers, element, is_page, wants_page
+
+        code = int(str(status)[:3]) if str(status)[:3].isdecimal() else 0
+        self._running.request.status = code or None
+        environ = self._environ
+        asked = {
+            name[5:].replace("_", "-").lower(): value
+            for name, value in environ.items()
+            if name.startswith("HTTP_")
+        }
+        self._added = b""
+        if wants_page(environ.get("REQUEST_METHOD", ""), asked) and is_page(code, headers):
+            root = environ.get("SCRIPT_NAME", "")
+            self._added = element(self._running.request.number, _text(root), headers)
+            headers = changed_headers(headers, len(self._added))
+        if exc_info is None:
+            return self._start_response(status, headers)
+        return self._start_response(status, headers, exc_info)
+
+
+class _WsgiBody:
+    """The response as the application makes it, and then the element."""
+
+    def __init__(self, response: _WsgiResponse, body: Iterable[bytes]) -> None:
+        self._response, self._body = response, body
+        self._parts: Iterator[bytes] | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        if self._parts is None:
+            self._parts = iter(self._body)
+        try:
+            return next(self._parts)
+        except StopIteration:
+            self._response.end()
+            if added := self._response.added():
+                return added
+            raise
+        except BaseException as error:
+            self._response.end(error)
+            raise
+
+    def close(self) -> None:
+        try:
+            close = getattr(self._body, "close", None)
+            if close is not None:
+                close()
+        finally:
+            self._response.end()
+
+
+class _AsgiBadge(_Badge):
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        if not self._is_seen(scope):
+            await self.app(scope, receive, send)
+            return
+        path = scope.get("path", "")
+        root = scope.get("root_path", "")
+        inside = path[len(root) :] if root and path.startswith(f"{root}/") else path
+        if inside.startswith(_PREFIX):
+            await self._own(inside, scope, send)
+            return
+        method = scope.get("method", "?")
+        route = f"{method} {asgi_route(self.app, scope)}"
+        running = self._requests.begin(f"{method} {path}", route)
+        scope[_MARK] = True
+        try:
+            await running.span.watch(self.app(scope, receive, self._sending(scope, send, running)))
+        except BaseException as error:
+            self._requests.end(running, error)
+            raise
+        self._requests.end(running)
+
+    def _is_seen(self, scope: Scope) -> bool:
+        is_request = isinstance(scope, dict) and scope.get("type") == "http"
+        if not is_request or _MARK in scope or not scope.get("client"):
+            return False
+        hosts = [value for name, value in scope.get("headers", ()) if name.lower() == b"host"]
+        return self._is_for(scope["client"][0], hosts[0].decode("latin-1") if hosts else "")
+
+    def _sending(self, scope: Scope, send: Any, running: Running) -> Any:
+        from queryprof.badge.injection import changed_headers, element, is_page, wants_page
+
+        added = b""
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal added
+            kind = message.get("type") if isinstance(message, dict) else None
+            if kind == "http.response.start":
+                headers = [
+                    (bytes(name).decode("latin-1"), bytes(value).decode("latin-1"))
+                    for name, value in message.get("headers", ())
+                ]
+                asked = {
+                    name.decode("latin-1").lower(): value.decode("latin-1")
+                    for name, value in scope.get("headers", ())
+                }
+                code = message.get("status", 0)
+                running.request.status = code
+                if wants_page(scope.get("method", ""), asked) and is_page(code, headers):
+                    root = scope.get("root_path", "")
+                    added = element(running.request.number, root, headers)
+                    changed = changed_headers(headers, len(added))
+                    encoded = [(n.encode("latin-1"), v.encode("latin-1")) for n, v in changed]
+                    message = {**message, "headers": encoded}
+            elif kind == "http.response.body" and not message.get("more_body"):
+                self._requests.end(running)  # before the browser can ask for it
+                if added:
+                    message = {**message, "body": bytes(message.get("body", b"")) + added}
+                    added = b""
+            await send(message)
+
+        return sending
+
+    async def _own(self, path: str, scope: Scope, send: Any) -> None:
+        from queryprof.badge.pages import answer
+
+        query = scope.get("query_string", b"").decode("latin-1")
+        found = answer(path.removeprefix(_PREFIX), query, self._requests)
+        headers = [(n.lower().encode(), v.encode()) for n, v in found.headers]
+        await send({"type": "http.response.start", "status": found.status, "headers": headers})
+        content = b"" if scope.get("method") == "HEAD" else found.content
+        await send({"type": "http.response.body", "body": content})
+
+
+def _text(path: str) -> str:
+    """A path of WSGI, whose bytes are in Latin-1 (PEP 3333), as text."""
+    return path.encode("latin-1", "replace").decode("utf-8", "replace")

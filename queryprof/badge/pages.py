@@ -1,0 +1,187 @@
+"""The badge's own answers: its script, the list of requests, the card of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from queryprof.badge.requests import Request, Requests
+from queryprof.model import Frame, Process, Profile
+from queryprof.report.inert import visible
+from queryprof.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from queryprof.badge.requests import Line
+
+LONGEST = 300
+"""Characters of a statement in the list."""
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+NOT_ALONE = (
+    "another request ran at the same time: what this one executed in spans of the program's own is"
+    " not here"
+)
+
+STYLE = (
+    ":root{color-scheme:light dark}"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "h1{font-size:1.25rem;overflow-wrap:anywhere}"
+)
+
+NOT_KEPT = "This request is not known any more, or has not ended."
+
+
+class Answer(NamedTuple):
+    """An answer to a browser."""
+
+    status: int
+    kind: str
+    content: bytes
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        return [
+            ("Content-Type", self.kind),
+            ("Content-Length", str(len(self.content))),
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Content-Security-Policy", POLICY),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+        ]
+
+
+def answer(name: str, query: str, requests: Requests) -> Answer:
+    """The answer to a path below the badge's own, without its prefix."""
+    if name == "badge.js":
+        return Answer(200, "text/javascript; charset=utf-8", _script())
+    if name == "requests":
+        since = query.removeprefix("since=")
+        number = int(since) if since.isdecimal() and len(since) < 16 else 0
+        found = [_listed(one) for one in requests.since(number)]
+        text = json.dumps(found).replace("<", "\\u003c")
+        return Answer(200, "application/json", text.encode())
+    kind, _, number_text = name.partition("/")
+    is_number = number_text.isdecimal() and len(number_text) < 16
+    found_one = requests.of(int(number_text)) if kind == "request" and is_number else None
+    if found_one is None:
+        return Answer(404, "text/html; charset=utf-8", _page("queryprof", f"<p>{NOT_KEPT}</p>"))
+    return Answer(200, "text/html; charset=utf-8", _card(found_one))
+
+
+@cache
+def _script() -> bytes:
+    return files("queryprof.badge").joinpath("badge.js").read_bytes()
+
+
+def _listed(request: Request) -> dict[str, Any]:
+    worst = request.worst
+    return {
+        "number": request.number,
+        "name": visible(request.name),
+        "status": request.status,
+        "total_ms": round((request.end_unix_ns - request.start_unix_ns) / 1e6, 1),
+        "queries": request.queries,
+        "database_ms": round(request.database_ns / 1e6, 1),
+        "repeats": [_line(one) for one in request.repeats],
+        "worst": _line(worst) if worst else None,
+        "unknown": visible(request.unknown),
+        "alone": request.is_alone,
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        "statement": visible(line.statement[:LONGEST]),
+        "executions": line.executions,
+        "ms": round(line.self_ns / 1e6, 1),
+        "place": visible(_place(line.site)),
+    }
+
+
+def _place(frame: Frame | None) -> str:
+    if frame is None:
+        return "no line of the program"
+    return f"{os.path.basename(frame.file)}:{frame.line} {frame.function}"
+
+
+def _card(request: Request) -> bytes:
+    """The page of one request: what to do, and the vital few, as in a notebook."""
+    from queryprof.analysis.report import Report
+    from queryprof.analysis.units import counted
+    from queryprof.findings import findings_of
+    from queryprof.program.sources import Sources
+    from queryprof.report.html.cards import cards
+
+    profile = _profile(request)
+    report, sources = Report(profile), Sources(profile.sources, {})
+    loops = [
+        f"A query in a loop: {counted(one.executions, 'time')} at {_place(one.site)}:"
+        f" {one.statement[:LONGEST]}"
+        for one in request.repeats
+    ]
+    body = cards(
+        report, findings_of(report, sources=sources), sources.lines_around, loops, heading="h2"
+    )
+    status = f", status {request.status}" if request.status is not None else ""
+    return _page(f"{request.name}{status}", body)
+
+
+def _profile(request: Request) -> Profile:
+    process = Process(
+        id=1,
+        pid=os.getpid(),
+        parent_pid=os.getppid(),
+        host="",
+        argv=(request.name,),
+        directory=os.getcwd(),
+        python_version=".".join(map(str, sys.version_info[:3])),
+        sqlite_version="",
+        queryprof_version=__version__,
+        start_unix_ns=request.start_unix_ns,
+        end_unix_ns=request.end_unix_ns,
+        clean_end=True,
+        clock="",
+        rows_estimated=False,
+        counters_off=None,
+        call_cost_ns=0.0,
+        flush_ns=0,
+        folded_statements=0,
+        folded_calls=0,
+        lost_counters=0,
+        unasked_plans=0,
+        read_bytes=None,
+        written_bytes=None,
+        clock_tick_ns=None,
+        files_off=None,
+        unseen_files=0,
+        unmeasured=None,
+    )
+    others = "" if request.is_alone else NOT_ALONE
+    left_out = tuple(filter(None, (request.unknown, others)))
+    aggregates = tuple(
+        one._replace(span="", thread=replace(one.thread, process_id=1))
+        for one in request.aggregates
+    )
+    return Profile((process,), aggregates, plans=request.plans, left_out=left_out)
+
+
+def _page(title: str, body: str) -> bytes:
+    """A page by itself, light or dark."""
+    from html import escape
+
+    name = escape(visible(title))
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>'
+        '<meta name="viewport" content="width=device-width">'
+        f"<style>{STYLE}</style>"
+        f"<body><main><h1>{name}</h1>{body}</main></body></html>"
+    ).encode()

@@ -1,0 +1,43 @@
+"""Applications with a badge, served by processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from badge.applications import APPLICATIONS
+from say.conftest import chromium
+
+__all__ = ["chromium", "serving"]
+
+Serving = Callable[..., AbstractContextManager[str]]
+
+
+@pytest.fixture
+def serving() -> Serving:
+    """Serves an application; its address."""
+
+    @contextmanager
+    def serve(name: str, on: str = "1") -> Iterator[str]:
+        if not find_spec(name):
+            pytest.skip(f"no {name} here")
+        application, server = APPLICATIONS[name]
+        Path("web.py").write_text(application)
+        Path("server.py").write_text(server)
+        environment = {**os.environ, "QUERYPROF_BADGE": on}
+        with subprocess.Popen(
+            [sys.executable, "server.py"], stdout=subprocess.PIPE, text=True, env=environment
+        ) as process:
+            assert process.stdout is not None
+            try:
+                yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+            finally:
+                process.kill()
+
+    return serve
