@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.comparison import compare, regressions
 from queryprof.analysis.comparison_result import Change, StatementChange, Verdict
 from queryprof.analysis.findings.finding import Finding
@@ -194,7 +195,7 @@ class Answers:
         profiles = [profile_in(self._content(one), one) for one in (before, after)]
         found = compare(profiles[:1], profiles[1:])
         places = Places(*profiles)
-        worse = regressions(found, ("counts", "plans", "vmsteps"))
+        worse = regressions(found, Rules().fail_on)
         better = [one for one in found.statements if one.verdict is Verdict.BETTER]
 
         def shown(one: StatementChange | Change) -> Answer:

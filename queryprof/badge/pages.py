@@ -11,6 +11,8 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from queryprof.badge.requests import Request, Requests
+from queryprof.core.own_imports import own_imports
+from queryprof.core.recorder import muted
 from queryprof.model import Frame, Process, Profile
 from queryprof.report.inert import visible
 from queryprof.version import __version__
@@ -74,7 +76,8 @@ def answer(name: str, query: str, requests: Requests) -> Answer:
     found_one = requests.of(int(number_text)) if kind == "request" and is_number else None
     if found_one is None:
         return Answer(404, "text/html; charset=utf-8", _page("queryprof", f"<p>{NOT_KEPT}</p>"))
-    return Answer(200, "text/html; charset=utf-8", _card(found_one))
+    with own_imports(), muted():  # the planner reads the schema of the program's databases
+        return Answer(200, "text/html; charset=utf-8", _card(found_one))
 
 
 @cache

@@ -43,7 +43,7 @@ def test_the_summary_names_the_tests_that_ask_most(run: Run) -> None:
 
 
 def test_a_baseline_holds_what_each_test_asks(run: Run) -> None:
-    """Parametrised tests apart, fixtures left out, nothing in tests that ask nothing; and the same
+    """Parametrised tests apart, fixtures left out, nothing in tests without queries; and the same
     file in the next run.
     """
     suite()

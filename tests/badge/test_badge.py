@@ -390,3 +390,29 @@ def test_off_a_server_sends_the_same(serving: Serving, name: str) -> None:
         assert b"__queryprof__" not in content
         assert response.headers.get("Cache-Control") is None
         assert response.headers.get("Content-Length", str(len(content))) == str(len(content))
+
+
+def test_a_card_asks_nothing_in_the_programs_name(tmp_path: Any) -> None:
+    """The schema is read for the findings, and that is none of a request's queries."""
+    import sqlite3
+
+    path = str(tmp_path / "shop.db")
+    with sqlite3.connect(path) as made:
+        made.execute("CREATE TABLE t (a, b)")
+        made.executemany("INSERT INTO t VALUES (?, ?)", [(n, n) for n in range(2000)])
+    made.close()
+
+    def app(environ: object, start_response: Any) -> list[bytes]:
+        connection = sqlite3.connect(path)
+        for number in range(20):
+            connection.execute("SELECT a FROM t WHERE b = ?", (number,)).fetchone()
+        connection.close()
+        start_response("200 OK", [])
+        return []
+
+    badge = Badge(app, on=True)
+    get(badge)
+    card = get(badge, "/__queryprof__/request/1")[2]
+    assert b"CREATE INDEX" in card
+    get(badge)
+    assert [one["queries"] for one in listed(badge)] == [20, 20]
