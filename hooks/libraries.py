@@ -18,7 +18,7 @@ SQLITE3 = "_sqlite3"
 SQLITES = ("apsw", "pysqlite3._sqlite3", "sqlcipher3._sqlite3", "sqlean._sqlite3")
 """Other drivers with a SQLite inside."""
 
-PEP249 = ("libsql", "psycopg", "duckdb")
+PEP249 = ("libsql", "psycopg", "psycopg2", "duckdb")
 """Drivers of which calls are measured: the keys of KNOWN in drivers/pep249.py."""
 
 DRIVERS = tuple(name.partition(".")[0] for name in (*SQLITES, *PEP249))

@@ -38,6 +38,12 @@ PSYCOPG = Driver(
     system="postgresql",
 )
 
+PSYCOPG2 = Driver(
+    "psycopg2",
+    {"extensions.cursor": CURSOR_METHODS, "extensions.connection": CONNECTION_METHODS},
+    system="postgresql",
+)
+
 DUCKDB_FETCHES = dict.fromkeys(
     (
         "arrow",
@@ -80,7 +86,7 @@ LIBSQL = Driver(
     system="sqlite",
 )
 
-KNOWN = {driver.module: driver for driver in (PSYCOPG, DUCKDB, LIBSQL)}
+KNOWN = {driver.module: driver for driver in (PSYCOPG, PSYCOPG2, DUCKDB, LIBSQL)}
 
 CURSOR_PLACES = ("Cursor", "cursors.Cursor", "cursor.Cursor", "_cursor.Cursor")
 CONNECTION_PLACES = (

@@ -280,7 +280,7 @@ def test_a_broken_driver(
     env = {"PYTHONPATH": str(tmp_path)}
     doctor = queryprof("doctor", env=env)
     assert (doctor.returncode, doctor.stderr) == (0, "")
-    (line,) = [line for line in doctor.stdout.splitlines() if line.startswith("psycopg")]
+    (line,) = [line for line in doctor.stdout.splitlines() if line.startswith("psycopg ")]
     assert line.startswith(BROKEN[source])
     recorded = queryprof("run", "-o", "p.qprof", program, env=env)
     bare = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)

@@ -215,7 +215,9 @@ static int attach_found(attachment *a, PyObject *found, const qp_probe *probe,
                         const qp_module_state *types)
 {
     int attached = 0;
-    if (Py_IS_TYPE(found, &PyMethodDescr_Type)) {
+    if (probe->system != QP_SYSTEM_SQLITE) {
+        /* What is exchanged in place takes SQL for SQLite's. */
+    } else if (Py_IS_TYPE(found, &PyMethodDescr_Type)) {
         attached = attach_method(a, ((PyMethodDescrObject *)found)->d_method, probe);
     } else if (Py_IS_TYPE(found, &PyWrapperDescr_Type)) {
         attached = attach_slot(a, (PyWrapperDescrObject *)found, probe);

@@ -64,7 +64,8 @@ static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uin
     }
     /* Reading its text may run a query's own code. */
     *statement = probe->source == QP_SOURCE_TEXT
-                     ? qp_statement_of_query(call->active.sql, qp_dialect_of(probe), probe->system)
+                     ? qp_statement_of_query(call->active.sql, call->self, qp_dialect_of(probe),
+                                             probe->system)
                      : qp_operation_statements[call->active.operation];
     return call->recording == qp_recording;
 }

@@ -114,6 +114,15 @@ static QP_COLD void sample(const qp_call *call, PyObject *result)
     }
 }
 
+/* What serves the rows: a connection's execute returns the cursor, a cursor's execute itself; that
+ * of some drivers nothing (psycopg2), or a number (PyMySQL). */
+static QP_INLINE const void *rows_from(const qp_call *call, PyObject *result)
+{
+    bool is_none =
+        call->probe->stands_in && result && (Py_IsNone(result) || PyLong_CheckExact(result));
+    return result && !is_none ? result : call->self;
+}
+
 /* Returns how many rows it has changed. */
 static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t ticks)
 {
@@ -135,8 +144,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     e->rows = rows;
     qp_release_store(&e->stage, QP_STAGE_BEGUN);
     if (call->probe->source == QP_SOURCE_TEXT) {
-        /* A connection's execute returns the cursor, a cursor's execute itself. */
-        const void *cursor = result ? result : call->self;
+        const void *cursor = rows_from(call, result);
         qp_execution *superseded = qp_execution_served_by(call->thread, cursor);
         if (superseded && !superseded->in_use) {
             superseded->cursor = NULL;

@@ -276,8 +276,9 @@ uint32_t qp_statement_of_object(PyObject *sql)
     return statement_of(sql, QP_SQLITE, QP_SYSTEM_SQLITE);
 }
 
-/* The text of a query that is not a str (a new reference), or NULL. Raises nothing. */
-static PyObject *text_of(PyObject *query)
+/* The text of a query that is not a str (a new reference), or NULL; the receiver is the cursor, or
+ * NULL: psycopg2 needs it to quote names. Raises nothing. */
+static PyObject *text_of(PyObject *query, PyObject *receiver)
 {
     qp_exception exception = qp_exception_take();
     PyObject *text = NULL;
@@ -286,7 +287,7 @@ static PyObject *text_of(PyObject *query)
     } else if (PyObject_HasAttrString(query, "as_string")) {
         bool was_muted = qp_here.muted;
         qp_here.muted = true;
-        text = PyObject_CallMethod(query, "as_string", "O", Py_None);
+        text = PyObject_CallMethod(query, "as_string", "O", receiver ? receiver : Py_None);
         qp_here.muted = was_muted;
     }
     PyErr_Clear(); /* then the statement stays unknown */
@@ -294,12 +295,13 @@ static PyObject *text_of(PyObject *query)
     return text;
 }
 
-uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect, qp_system system)
+uint32_t qp_statement_of_query(PyObject *query, PyObject *receiver, qp_dialect dialect,
+                               qp_system system)
 {
     if (!query || PyUnicode_Check(query)) {
         return statement_of(query, dialect, system);
     }
-    PyObject *text = text_of(query);
+    PyObject *text = text_of(query, receiver);
     /* Its code may have ended the recording. */
     uint32_t statement = table.cache ? statement_of(text, dialect, system) : QP_STATEMENT_UNKNOWN;
     Py_XDECREF(text);

@@ -32,7 +32,8 @@ uint32_t qp_statement_of_object(PyObject *sql);
 
 /* The statement of what a driver in Python takes as a query: besides str also UTF-8 bytes, and
  * objects that can be converted to text (psycopg's Composable has `as_string`). Never raises. */
-uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect, qp_system system);
+uint32_t qp_statement_of_query(PyObject *query, PyObject *receiver, qp_dialect dialect,
+                               qp_system system);
 
 /* The statement with this normal form, for operations that have no SQL text. */
 uint32_t qp_statement_of_name(const char *name);
