@@ -245,3 +245,13 @@ def test_the_commands_of_the_documentation() -> None:
             assert program("is_on()") == "False"
         program("finish()")
         assert program.end() == ""
+
+
+def test_all_of_several_or_none() -> None:
+    with running(**STANDBY) as one, running() as other:
+        command = Command(one.pid, other.pid)
+        assert f"process {other.pid} " in command.said
+        command.result(2)
+        assert one("is_on()") == "False"
+        assert one.end() == ""
+    assert not list(Path().glob("*.qprof*"))

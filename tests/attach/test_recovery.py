@@ -300,7 +300,7 @@ def test_a_limit_of_file_sizes_with_its_signal(queryprof: Run, script: Script) -
     path = script(
         "import resource\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))\n"
         "work(5)\nprint('done')\n"
     )
     result = queryprof("run", "--no-report", "-o", "x.qprof", path)

@@ -191,15 +191,17 @@ def journal_of(path: Path, victim: Path | None) -> bytes:
     databases: SQLite removes what such a one names.
     """
     magic = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
-    header = magic + struct.pack(">IIIII", 1, 7, path.stat().st_size // 4096, 512, 4096)
-    page = path.read_bytes()[:4096]
-    checked = 7 + sum(page[at] for at in range(4096 - 200, 0, -200))
-    content = header.ljust(512, b"\0") + struct.pack(">I", 1) + page + struct.pack(">I", checked)
+    content = path.read_bytes()
+    size = int.from_bytes(content[16:18], "big")  # of a page (section 1.3.2 of the file's format)
+    header = magic + struct.pack(">IIIII", 1, 7, len(content) // size, 512, size)
+    page = content[:size]
+    checked = 7 + sum(page[at] for at in range(size - 200, 0, -200))
+    journal = header.ljust(512, b"\0") + struct.pack(">I", 1) + page + struct.pack(">I", checked)
     if victim:
         name = os.fsencode(victim.resolve())
-        content += struct.pack(">I", 2**30 // 4096 + 1) + name
-        content += struct.pack(">II", len(name), sum(name)) + magic
-    return content
+        journal += struct.pack(">I", 2**30 // size + 1) + name
+        journal += struct.pack(">II", len(name), sum(name)) + magic
+    return journal
 
 
 def workload(draw: random.Random, path: Path) -> str:
