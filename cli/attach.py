@@ -7,6 +7,7 @@ import select
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 import click
@@ -39,7 +40,7 @@ def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_re
     with ending_signals() as ended:
         parts = Parts(output or f"{pids[0]}.qprof")
         try:
-            with parts.collecting(), attached(pids, parts) as attachments:
+            with attached(pids, parts, ended) as attachments, parts.collecting():
                 named = ", ".join(map(str, pids))
                 until = "until Ctrl-C" if for_s is None else f"for {for_s:g} s, or until Ctrl-C"
                 click.echo(f"queryprof: process {named} is recorded {until}", err=True)
@@ -52,21 +53,36 @@ def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_re
 
 
 @contextmanager
-def attached(pids: Sequence[int], parts: Parts) -> Iterator[list[Attachment]]:
+def attached(
+    pids: Sequence[int], parts: Parts, stop: int | None = None
+) -> Iterator[list[Attachment]]:
     """Attaches to processes while the block runs: to all of them, or none.
+
+    Args:
+        stop: a descriptor that is readable when a person will wait no longer.
 
     Raises:
         AttachError: one cannot be attached to.
     """
-    from queryprof.attachment.attaching import attach
+    from queryprof.attachment.attaching import Guardian, attach
+    from queryprof.cli.output import print_message
 
+    runner = parts.runner().variable
+    each = list(dict.fromkeys(pids))
+    guardian = Guardian(each, runner)
     attachments: list[Attachment] = []
+    left: list[str] = []
     try:
-        attachments.extend(attach(pid, parts.runner().variable) for pid in dict.fromkeys(pids))
+        attachments.extend(attach(pid, runner, stop) for pid in each)
         yield attachments
     finally:
-        for one in attachments:
-            one.end()
+        drain(stop)
+        # One that does not answer must not have the others recorded any longer.
+        with ThreadPoolExecutor(max(1, len(attachments))) as pool:
+            left = list(filter(None, pool.map(lambda one: one.end(stop=stop), attachments)))
+        for reason in left:
+            print_message(f"{reason}; its recording ends when it runs on")
+        guardian.end(is_all_ended=not left)
 
 
 @contextmanager
@@ -89,6 +105,13 @@ def ending_signals() -> Iterator[int]:
             signal.signal(number, handler)
         os.close(reads)
         os.close(writes)
+
+
+def drain(stop: int | None) -> None:
+    """Forgets the signals so far."""
+    with suppress(BlockingIOError):
+        while stop is not None and os.read(stop, 64):
+            pass
 
 
 def wait(attachments: Sequence[Attachment], ended: int, for_s: float | None) -> None:

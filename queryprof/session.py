@@ -368,7 +368,7 @@ class Session:
             _core.watchdog_stop(STOP_TIMEOUT_S)
 
     def _after_fork_in_parent(self) -> None:
-        if self.is_on:
+        if self.is_on and self.exclusive.is_mine:  # else it began in the midst of the fork
             _core.watchdog_start(self._stall_s)
         self.exclusive.__exit__()
 

@@ -148,7 +148,7 @@ MAY_IMPORT = {
         "queryprof.core",
         "queryprof.errors",
         "queryprof.findings",
-        "queryprof.hooks.web.routes",
+        "queryprof.hooks.web",
         "queryprof.model",
         "queryprof.operations",
         "queryprof.program.sources",

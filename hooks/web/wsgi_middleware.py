@@ -70,7 +70,7 @@ class _Request:
         if is_file or isinstance(body, (list, tuple)):
             self.end()
             return body
-        return (_SizedBody if hasattr(type(body), "__len__") else _Body)(self, body)
+        return (_SizedBody if hasattr(type(body), "__len__") else Body)(self, body)
 
     def end(self, error: BaseException | None = None) -> None:
         """Ends the span, once."""
@@ -89,10 +89,14 @@ class _Request:
         return self._start_response(status, headers, exc_info)
 
 
-class _Body:
-    """A response that is made while it is sent."""
+class Body:
+    """A response that is made while it is sent.
 
-    def __init__(self, request: _Request, body: Iterable[bytes]) -> None:
+    Args:
+        request: which ends with it.
+    """
+
+    def __init__(self, request: Any, body: Iterable[bytes]) -> None:
         self._request = request
         self._body = body
         self._parts: Iterator[bytes] | None = None
@@ -123,7 +127,7 @@ class _Body:
             self._request.end()
 
 
-class _SizedBody(_Body):
+class _SizedBody(Body):
     """One whose length a server reads, to send a Content-Length."""
 
     def __len__(self) -> int:

@@ -1,21 +1,18 @@
-"""In the program: answers a command that wants to record it, in a thread of its own.
+"""In the program: answers a command that wants to record it, or to end that.
 
-The thread waits in the kernel while the recording is on. It ends before a fork and begins again
-after it: Python (3.12 on) warns of a fork where there are other threads, and the program may have
-none.
+It runs in a thread that ends with the answer. While the recording is on there is no thread, no
+connection and no descriptor: the command comes again to end it, and has a process that does so when
+it is killed.
 """
 
 from __future__ import annotations
 
 import _socket
-import _thread
 import os
-import select
-import time
 
+from queryprof.attachment.forks import forks
 from queryprof.attachment.messages import name_of, peer_of, receive, send
 from queryprof.core.absence import absence
-from queryprof.core.recorder import complain
 from queryprof.session import session
 from queryprof.version import __version__
 
@@ -26,22 +23,24 @@ if TYPE_CHECKING:
     from queryprof.attachment.standby import Begin
 
 REQUEST_TIMEOUT_S = 5.0
-"""How long a command may take to send its request."""
-
-THREAD_END_S = 1.0
-"""How long a fork waits for the thread at the most."""
+"""How long a command may take to send its request, and to take the answer."""
 
 
 def answer(begin: Begin) -> None:
-    """Connects to the command that has had this process look; does nothing where none is there any
-    more. Raises nothing.
+    """Connects to the command that has had this process look, and does what it wants; nothing
+    where none is there any more. Raises Exception.
     """
+    connection = _connected()
+    if connection is None:
+        return
     try:
-        connection = _connected()
-        if connection is not None:
-            attachment.serve(connection, begin)
-    except Exception as error:
-        complain(f"queryprof attach: {type(error).__name__}: {error}")
+        request = receive(connection)
+        if request:
+            send(connection, **attachment.answer(request, begin))
+    except OSError:
+        attachment.end_unheard(request)
+    finally:
+        connection.close()
 
 
 def _connected() -> Any:
@@ -59,43 +58,30 @@ def _connected() -> Any:
 
 
 class Attachment:
-    """The recording of this process for a command.
+    """The recording of this process for a command: the owner of it.
 
-    While it has a connection it has a thread, which alone ends it; but a fork ends that thread, and
-    begins it again.
+    Attributes:
+        runner: of the command; "": there is none.
     """
 
     def __init__(self) -> None:
-        self._lock = _thread.allocate_lock()  # around the life of these
-        self._connection: Any = None
-        self._wake = (-1, -1)  # a pipe: before a fork
-        self._thread_id = 0
+        self.runner = ""
         self._watches_fork = False
 
-    def serve(self, connection: Any, begin: Begin) -> None:
-        """Records, if that can be, and waits for the end."""
-        with self._lock:
-            is_free = self._connection is None
-            if is_free:
-                self._thread_id = _thread.get_native_id()
-                self._wake = os.pipe()
-                self._connection = connection
-        if not is_free:
-            receive(connection)
-            send(connection, refused="another command is attached to it")
-            connection.close()
-            return
-        try:
-            self._watch_forks()
-            refusal = self._begin(receive(connection), begin)
-            connection.settimeout(None)
-            send(connection, **({"refused": refusal} if refusal else {"began": True}))
-        except OSError:
-            refusal = "it is gone"
-        if refusal:
-            self._end(is_said=True)
-        else:
-            self._watch()
+    def answer(self, request: dict[str, Any], begin: Begin) -> dict[str, object]:
+        """Does what a command wants; the answer."""
+        if "end" in request:
+            is_its = bool(self.runner) and request["end"] == self.runner
+            if is_its:
+                self._end()
+            return {"ended": is_its}
+        refusal = self._begin(request, begin)
+        return {"refused": refusal} if refusal else {"began": True}
+
+    def end_unheard(self, request: dict[str, Any]) -> None:
+        """Ends what a command began that has gone before it heard of it."""
+        if self.runner and request.get("runner") == self.runner:
+            self._end()
 
     def _begin(self, request: dict[str, Any], begin: Begin) -> str:
         """Begins to record; returns why not, or "": it has begun."""
@@ -103,72 +89,35 @@ class Attachment:
             return f"it has queryprof {__version__}, and this command is another one: use that"
         if absence():
             return f"nothing can be recorded there: {absence()}"
+        if self.runner and session.is_on:
+            return "another command is attached to it"
+        self._watch_forks()
+        runner = str(request.get("runner"))
         try:
-            is_new = begin(str(request.get("runner")), self)
+            is_new = begin(runner, self)
         except Exception as error:
             return str(error) or type(error).__name__
-        return "" if is_new else "it is recorded already: see `queryprof top`"
-
-    def _watch(self) -> None:
-        """Waits for the command's word, or its end; or for a fork, after which it goes on."""
-        waiting = select.poll()
-        with self._lock:
-            self._thread_id = _thread.get_native_id()
-            waiting.register(self._connection.fileno(), select.POLLIN)
-            waiting.register(self._wake[0], select.POLLIN)
-        if all(file != self._wake[0] for file, _ in waiting.poll()):
-            self._end()
-
-    def _end(self, is_said: bool = False) -> None:
-        """Ends the recording, if it is this one's, says so, and ends the connection."""
-        try:
+        if not is_new:
             session.release(self)
-            if not is_said:
-                send(self._connection, ended=True)
-        except OSError:
-            pass  # the command is gone
-        finally:
-            with self._lock:
-                self._close()
+            return "it is recorded already: see `queryprof top`"
+        self.runner = runner
+        return ""
 
-    def _close(self) -> None:
-        self._connection.close()
-        for file in self._wake:
-            os.close(file)
-        self._connection, self._wake, self._thread_id = None, (-1, -1), 0
+    def _end(self) -> None:
+        self.runner = ""
+        session.release(self)
 
     def _watch_forks(self) -> None:
         if not self._watches_fork and hasattr(os, "register_at_fork"):
             self._watches_fork = True
             session.watch_forks()  # first: a child of it is whole when it is ended here
-            os.register_at_fork(
-                before=self._before_fork,
-                after_in_parent=self._after_fork_in_parent,
-                after_in_child=self._after_fork_in_child,
-            )
-
-    def _before_fork(self) -> None:
-        """Ends the thread."""
-        with self._lock:
-            thread = self._thread_id
-            if not thread or thread == _thread.get_native_id():
-                return
-            os.write(self._wake[1], b"f")
-        deadline_s = time.monotonic() + THREAD_END_S
-        while os.path.exists(f"/proc/self/task/{thread}") and time.monotonic() < deadline_s:
-            time.sleep(0.0001)
-
-    def _after_fork_in_parent(self) -> None:
-        if self._connection is not None and self._thread_id != _thread.get_native_id():
-            os.read(self._wake[0], 1)
-            _thread.start_new_thread(self._watch, ())
+            os.register_at_fork(after_in_child=self._after_fork_in_child)
+            forks.watch()
 
     def _after_fork_in_child(self) -> None:
         """A child is not attached to: it runs on as it would without."""
-        self._lock = _thread.allocate_lock()
-        if self._connection is not None:
-            self._close()
-            session.release(self)
+        if self.runner:
+            self._end()
 
 
 attachment = Attachment()

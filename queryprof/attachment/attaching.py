@@ -12,9 +12,10 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from queryprof.attachment.messages import name_of, peer_of, receive, send
 from queryprof.attachment.standby import SIGNAL, STANDBY
@@ -26,6 +27,12 @@ ANSWER_TIMEOUT_S = 5.0
 
 BEGIN_TIMEOUT_S = 60.0
 """How long it may take to begin and to end the recording, which is work of milliseconds."""
+
+END_TIMEOUT_S, GUARD_TIMEOUT_S = 10.0, 24 * 3600.0
+"""How long a process may take to answer at the end, to the command, and to what waits on for it."""
+
+LONGEST_REASON = 300
+"""Characters."""
 
 NAMESPACES = ("pid", "mnt", "net")
 """Those that both sides must share: a process id, the directory of a recording, the socket."""
@@ -53,64 +60,124 @@ class AttachError(QueryprofError):
 
 
 class Attachment:
-    """A connection to a process, which records itself while it is open.
+    """A process that records itself for this command, until `end`.
 
     Attributes:
         pid: of the process.
-        has_ended: whether the process is gone, or has ended it.
     """
 
-    def __init__(self, pid: int, connection: socket.socket) -> None:
+    def __init__(self, pid: int, runner: str, process: int) -> None:
         self.pid = pid
-        self.has_ended = False
-        self._connection = connection
+        self._runner = runner
+        self._process = process  # a descriptor of it (pidfd_open(2)), which this owns
 
     def fileno(self) -> int:
         """For select: readable when the process has ended."""
-        return self._connection.fileno()
+        return self._process
 
-    def end(self) -> None:
-        """Ends the recording. A process that is gone has ended it."""
-        with suppress(OSError):
-            send(self._connection, end=True)
+    def end(self, timeout_s: float = END_TIMEOUT_S, stop: int | None = None) -> str:
+        """Ends the recording, once. A process that has ended has done so; returns why another one
+        has not yet, or "".
+
+        Args:
+            stop: a descriptor that is readable when this is to wait no longer.
+        """
         try:
-            self.has_ended = not receive(self._connection).get("ended")
-        except TimeoutError as error:
-            raise AttachError(
-                f"process {self.pid} has not ended the recording within {BEGIN_TIMEOUT_S:.0f} s; it"
-                " does when it runs on"
-            ) from error
-        except OSError:
-            self.has_ended = True
+            _ask(self.pid, self._process, timeout_s, stop, end=self._runner)
+        except AttachError as error:
+            return "" if _has_ended(self._process) else str(error)
         finally:
-            self._connection.close()
+            os.close(self._process)
+        return ""
 
 
-def attach(pid: int, runner: str) -> Attachment:
+def attach(pid: int, runner: str, stop: int | None = None) -> Attachment:
     """Has a process record itself for a runner (`Runner.variable`).
+
+    Args:
+        stop: as for Attachment.end.
 
     Raises:
         AttachError: it cannot be; then nothing was begun there.
     """
+    process = _opened(pid)
     try:
-        process = os.pidfd_open(pid)
+        found = _ask(pid, process, ANSWER_TIMEOUT_S, stop, version=__version__, runner=runner)
+        if not found.get("began"):
+            reason = str(found.get("refused", "its answer is none"))[:LONGEST_REASON]
+            raise AttachError(f"process {pid}: {reason}")
+    except BaseException:
+        os.close(process)
+        raise
+    return Attachment(pid, runner, process)
+
+
+def _opened(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid)
     except (OSError, OverflowError) as error:
         raise AttachError(f"no process {pid} runs") from error
-    try:
-        with _listening(pid) as listening, _looking(pid, process):
-            connection = _answer_of(pid, process, listening)
-    finally:
-        os.close(process)
-    try:
-        send(connection, version=__version__, runner=runner)
-        found = receive(connection)
-    except OSError as error:
-        connection.close()
-        raise AttachError(f"process {pid} has not begun to record: {error}") from error
-    if not found.get("began"):
-        connection.close()
-        raise AttachError(f"process {pid}: {found.get('refused', 'it has ended')}")
-    return Attachment(pid, connection)
+
+
+def _has_ended(process: int) -> bool:
+    waiting = select.poll()
+    waiting.register(process, select.POLLIN)
+    return bool(waiting.poll(0))
+
+
+def _ask(
+    pid: int, process: int, timeout_s: float, stop: int | None, **request: object
+) -> dict[str, Any]:
+    """Has a process look for us, and asks for something. Raises AttachError: no answer came."""
+    with _listening(pid) as listening, _looking(pid, process):
+        connection = _answer_of(pid, process, listening, timeout_s, stop)
+    with connection:
+        try:
+            send(connection, **request)
+            return receive(connection)
+        except OSError as error:
+            raise AttachError(f"process {pid} has not answered: {error}") from error
+
+
+class Guardian:
+    """A process that ends the recordings if this command is killed before it has ended them.
+
+    It is made before there are other threads, and holds none of this command's streams.
+    """
+
+    def __init__(self, pids: Sequence[int], runner: str) -> None:
+        reads, self._writes = os.pipe()
+        self._child = os.fork()
+        if not self._child:
+            try:
+                os.close(self._writes)
+                _guard(reads, pids, runner)
+            finally:
+                os._exit(0)
+        os.close(reads)
+
+    def end(self, is_all_ended: bool) -> None:
+        """Ends it: at once, or when it has ended what is left."""
+        if is_all_ended:
+            os.write(self._writes, b"e")
+        os.close(self._writes)
+        if is_all_ended:
+            os.waitpid(self._child, 0)
+
+
+def _guard(reads: int, pids: Sequence[int], runner: str) -> None:
+    """Waits for the end of the command."""
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(null, stream)
+    if os.read(reads, 1):
+        return
+    for pid in pids:
+        with suppress(AttachError):
+            Attachment(pid, runner, _opened(pid)).end(GUARD_TIMEOUT_S)
 
 
 @contextmanager
@@ -156,6 +223,8 @@ def _refuse_other_namespaces(pid: int) -> None:
             is_same = (
                 os.stat(f"/proc/{pid}/ns/{name}").st_ino == os.stat(f"/proc/self/ns/{name}").st_ino
             )
+        except FileNotFoundError as error:
+            raise AttachError(f"no process {pid} runs") from error
         except OSError as error:
             raise AttachError(f"process {pid} cannot be looked at: {error.strerror}") from error
         if not is_same:
@@ -225,16 +294,20 @@ def _listening(pid: int) -> Iterator[socket.socket]:
         yield listening
 
 
-def _answer_of(pid: int, process: int, listening: socket.socket) -> socket.socket:
+def _answer_of(
+    pid: int, process: int, listening: socket.socket, timeout_s: float, stop: int | None
+) -> socket.socket:
     """The process's connection. Raises AttachError: it has ended, or does not answer."""
     waiting = select.poll()
-    waiting.register(listening.fileno(), select.POLLIN)
-    waiting.register(process, select.POLLIN)
-    deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
+    for file in (listening.fileno(), process, *([] if stop is None else [stop])):
+        waiting.register(file, select.POLLIN)
+    deadline_s = time.monotonic() + timeout_s
     while (left_s := deadline_s - time.monotonic()) > 0:
         ready = {file for file, _ in waiting.poll(left_s * 1000)}
         if process in ready:
             raise AttachError(f"process {pid} has ended")
+        if stop in ready:
+            raise AttachError(f"process {pid} has not answered yet")
         if listening.fileno() in ready:
             connection, _ = listening.accept()
             connection.settimeout(BEGIN_TIMEOUT_S)
@@ -242,6 +315,6 @@ def _answer_of(pid: int, process: int, listening: socket.socket) -> socket.socke
                 return connection
             connection.close()
     raise AttachError(
-        f"process {pid} has not answered within {ANSWER_TIMEOUT_S:.0f} s: its main thread runs no"
+        f"process {pid} has not answered within {timeout_s:g} s: its main thread runs no"
         " Python (it waits, a call in C takes long, or it is stopped)"
     )

@@ -1,8 +1,8 @@
 """How `queryprof attach` and a program speak: a socket, and JSON, one object a line.
 
 The command listens at a name that has the program's process id, has the program look there (by a
-signal, or by sys.remote_exec), and sends a request. The program answers, and records until the
-command says so or is gone. Each side lets the kernel say who the other one is (SO_PEERCRED in
+signal, or by sys.remote_exec), and sends a request. The program answers, and that is all; the end
+is another request. Each side lets the kernel say who the other one is (SO_PEERCRED in
 unix(7)): another user's is not heard.
 """
 
@@ -53,6 +53,6 @@ def receive(connection: Any) -> dict[str, Any]:
             return {}
     try:
         message = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return message if isinstance(message, dict) else {}

@@ -1,13 +1,18 @@
-"""QUERYPROF=standby: a program that can be attached to. Nothing is in place but a signal's handler.
+"""QUERYPROF=standby: a program that can be attached to. Nothing is in place but a signal's handler,
+and a lock around forks.
 
 The handler starts a thread and returns: the program may be in the midst of anything, with locks
-held, and nothing of it may wait for us.
+held, and nothing of it may wait for us. The thread imports, begins or ends the recording, and is
+gone; between the two there is none.
 """
 
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
 import _thread
+import sys
+
+from queryprof.attachment.forks import forks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +36,9 @@ def stand_by(begin: Begin) -> None:
         OSError, ValueError: there is no such signal here.
         RuntimeError: the program uses it.
     """
-    before = _signal.getsignal(SIGNAL)
-    if before is not _signal.SIG_DFL:
+    if _signal.getsignal(SIGNAL) is not _signal.SIG_DFL:
         raise RuntimeError(f"signal {SIGNAL} has a handler")
+    forks.watch()
 
     def look(_number: int, _frame: object) -> None:
         look_for_command(begin)
@@ -50,6 +55,13 @@ def look_for_command(begin: Begin) -> None:
 
 
 def _answer(begin: Begin) -> None:
-    from queryprof.attachment.answer import answer
+    try:
+        with forks:
+            from queryprof.attachment.answer import answer
 
-    answer(begin)
+            answer(begin)
+    except Exception as error:  # for want of memory, say: the program goes on
+        try:
+            sys.stderr.write(f"queryprof: attach: {type(error).__name__}: {error}\n")
+        except Exception:
+            pass

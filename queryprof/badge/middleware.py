@@ -9,10 +9,11 @@ import os
 
 from queryprof.core.absence import is_absent
 from queryprof.hooks.web.routes import asgi_route, wsgi_route
+from queryprof.hooks.web.wsgi_middleware import Body
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, MutableMapping
+    from collections.abc import Iterable, MutableMapping
     from typing import Any
 
     from queryprof.badge.requests import Requests, Running
@@ -180,37 +181,21 @@ class _WsgiResponse:
         return self._start_response(status, headers, exc_info)
 
 
-class _WsgiBody:
+class _WsgiBody(Body):
     """The response as the application makes it, and then the element."""
 
     def __init__(self, response: _WsgiResponse, body: Iterable[bytes]) -> None:
-        self._response, self._body = response, body
-        self._parts: Iterator[bytes] | None = None
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
+        super().__init__(response, body)
+        self._response = response
 
     def __next__(self) -> bytes:
-        if self._parts is None:
-            self._parts = iter(self._body)
         try:
-            return next(self._parts)
+            return super().__next__()
         except StopIteration:
             self._response.end()
             if added := self._response.added():
                 return added
             raise
-        except BaseException as error:
-            self._response.end(error)
-            raise
-
-    def close(self) -> None:
-        try:
-            close = getattr(self._body, "close", None)
-            if close is not None:
-                close()
-        finally:
-            self._response.end()
 
 
 class _AsgiBadge(_Badge):

@@ -33,8 +33,8 @@ class Exclusive:
         self._depth += 1
 
     def __exit__(self, *exc_info: object) -> None:
-        if not self._depth:
-            return  # the block began before a fork, in whose child the lock is another
+        if not self._depth or not self.is_mine:
+            return  # it began before a fork, in whose child the lock is another, or never
         self._depth -= 1
         is_due = not self._depth and self._is_postponed
         if is_due:
@@ -42,6 +42,11 @@ class Exclusive:
         self._lock.release()
         if is_due:
             self._later()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this thread is in a block."""
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # noqa: SLF001 as threading does
 
     @property
     def is_nested(self) -> bool:

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from attach.running_programs import POLLS, STANDBY, attached, running
+from attach.running_programs import OBEYS, POLLS, STANDBY, attached, running
 
 from conftest import QUERYPROF, Run, by_operation
 from queryprof.attachment import attaching, messages
@@ -200,3 +200,39 @@ def test_a_stranger_at_the_commands_socket(monkeypatch: pytest.MonkeyPatch) -> N
         program.end()
     for path in regions_of(f"{os.getcwd()}/"):
         os.unlink(path)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ('b"[" * 60000 + b"\\n"', "its answer is none"),
+        ('b"{}\\n"', "its answer is none"),
+        ('b"[1]\\n"', "its answer is none"),
+        ('b"\\xff\\n"', "its answer is none"),
+        ('b"x" * 70000', "its answer is none"),
+        ("b'{\"refused\": \"' + b'no\\\\u001b[31m' * 9999 + b'\"}\\n'", "no"),
+    ],
+)
+def test_a_hostile_program(queryprof: Run, answer: str, said: str) -> None:
+    """What it answers is a line at the most."""
+    text = OBEYS.replace(
+        "print(os.getpid()",
+        f"""
+import signal, socket, threading
+def lie(*_):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(b"\\0queryprof-attach-%d" % os.getpid())
+    s.recv(4096)
+    s.sendall({answer})
+signal.signal({SIGNAL}, lambda *_: threading.Thread(target=lie).start())
+print(os.getpid()""",
+    )
+    with running(text, **STANDBY) as program:
+        result = queryprof("attach", program.pid)
+        program.end()
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert len(result.stderr) < 1000
+    assert "\x1b" not in result.stderr
+    assert said in result.stderr
+    assert not list(Path().glob("*.qprof*"))
