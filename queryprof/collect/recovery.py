@@ -57,6 +57,9 @@ PATIENCE, PATIENCE_STEP_S = 200, 0.05
 """How often, and how far apart, a lock is tried: a program's end must not wait for a
 stopped one."""
 
+_held: set[str] = set()
+"""Directories whose lock was waited for in vain: of many traces there, one waits."""
+
 MOVED = 2
 """Regions that `put_aside` moves."""
 
@@ -111,12 +114,14 @@ def alone_in(directory: str) -> Iterator[None]:
     file = -1
     try:
         file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        for _ in range(PATIENCE):
+        for _ in range(1 if directory in _held else PATIENCE):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 sleep(PATIENCE_STEP_S)
+        else:
+            _held.add(directory)
     except OSError:
         pass
     try:

@@ -4,6 +4,7 @@ process and of its forked child, with and without windows, read twice and with n
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -22,6 +23,7 @@ import pytest
 
 import queryprof.startup
 from conftest import QUERYPROF, Run
+from queryprof.collect import recovery
 from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.region.region_files import checkpoint_of, regions
 
@@ -295,3 +297,20 @@ def test_what_is_left_out_is_named_in_each_format(queryprof: Run, number: int) -
     said = queryprof(*FORMATS[number](DIRECTORY)).stderr
     assert "bad0.qprof: is no queryprof trace" in said
     assert "; and 2 more" in said
+
+
+def test_a_lock_that_another_process_holds_is_waited_for_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    os.mkdir(DIRECTORY)
+    waited = []
+    monkeypatch.setattr(recovery, "sleep", waited.append)
+    monkeypatch.setattr(recovery, "_held", set())
+    held = os.open(DIRECTORY, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        for number in range(3):
+            with recovery.alone_in(os.path.abspath(DIRECTORY)):
+                assert len(waited) == recovery.PATIENCE + number
+    finally:
+        os.close(held)
