@@ -5,7 +5,7 @@
   window.__queryprofBadge = true;
   const base = own.src.replace(/badge\.js.*$/, "");
   const first = Number(own.dataset.request) || 1;
-  let latest = first - 1;
+  let latest = 0;
 
   const host = document.createElement("div");
   const root = host.attachShadow({ mode: "open" });
@@ -46,7 +46,15 @@
   });
   section.append(list, button);
   root.append(section);
-  const place = () => document.body && document.body.append(host);
+  let isGone = false;
+  const kept = new MutationObserver(() => {
+    if (document.body && !host.isConnected && !isGone) place();
+  });
+  const place = () => {
+    document.body.append(host);
+    kept.observe(document.body, { childList: true });
+  };
+  kept.observe(document.documentElement, { childList: true }); // a page may replace its body
   document.body ? place() : addEventListener("DOMContentLoaded", place);
 
   const seen = [];
@@ -68,10 +76,9 @@
     link.rel = "noopener";
     link.textContent = `${request.name}${request.status ? ` ${request.status}` : ""}`;
     item.append(link);
-    const figures = request.unknown
-      ? request.unknown
-      : `${plural(request.queries, "query", "queries")}, ${request.database_ms} ms of ${request.total_ms} ms`;
-    item.append(text("p", figures));
+    const queries = plural(request.queries, "query", "queries");
+    item.append(text("p", `${queries}, ${request.database_ms} ms of ${request.total_ms} ms`));
+    if (request.unknown) item.append(text("p", `unknown: ${request.unknown}`, "warn-text"));
     for (const one of request.repeats) {
       item.append(text("p", `a query in a loop: ${one.executions} times at ${one.place}`, "warn-text"));
       item.append(text("code", one.statement));
@@ -101,11 +108,11 @@
     try {
       do {
         again = false;
-        const response = await fetch(`${base}requests?since=${latest}`, { cache: "no-store" });
+        const response = await fetch(`${base}requests?first=${first}&since=${latest}`, { cache: "no-store" });
         if (!response.ok) return;
         const found = await response.json();
         for (const request of found) {
-          latest = Math.max(latest, request.number);
+          latest = Math.max(latest, request.ended);
           add(request);
         }
         sum();
@@ -114,6 +121,10 @@
       } while (again);
     } catch {
       // the server is gone, or a policy forbids it: the page goes on without
+      if (!seen.length) {
+        isGone = true;
+        host.remove();
+      }
     } finally {
       asking = false;
     }

@@ -14,6 +14,11 @@ PREFIX = "/__queryprof__/"
 NONCE = re.compile(r"'nonce-([A-Za-z0-9+/_=-]+)'")
 """Of a Content-Security-Policy (https://www.w3.org/TR/CSP3/#grammardef-nonce-source)."""
 
+POLICIES = ("content-security-policy", "content-security-policy-report-only")
+
+HOST = re.compile(r"[A-Za-z0-9.:\[\]-]+")
+"""A name or address, with a port."""
+
 CHANGED = frozenset({"etag", "last-modified", "content-md5", "cache-control", "expires"})
 """Headers of what a page was, which are none of what it is with the element."""
 
@@ -26,10 +31,12 @@ def wants_page(method: str, headers: Mapping[str, str]) -> bool:
     Args:
         headers: by their names in lower case.
     """
-    if method != "GET" or "hx-request" in headers or "x-requested-with" in headers:
+    if "hx-request" in headers or "x-requested-with" in headers:
         return False
     wanted = headers.get("sec-fetch-dest")
-    return wanted == "document" if wanted else "text/html" in headers.get("accept", "")
+    if wanted:
+        return wanted == "document" and method in ("GET", "POST")
+    return method == "GET" and "text/html" in headers.get("accept", "")
 
 
 def is_page(status: int, headers: Iterable[tuple[str, str]]) -> bool:
@@ -43,19 +50,34 @@ def is_page(status: int, headers: Iterable[tuple[str, str]]) -> bool:
     return kind == "text/html" and not is_encoded and not is_file and "trailer" not in found
 
 
-def element(number: int, root: str, headers: Iterable[tuple[str, str]]) -> bytes:
+def element(number: int, host: str, root: str, headers: Iterable[tuple[str, str]]) -> bytes:
     """The element for the end of a page.
 
     Args:
         number: of the request.
+        host: the server's name, as the request has it: a page may have another base.
         root: the path at which the application is mounted.
         headers: of the response: its policy may ask for a nonce.
     """
-    policies = [value for name, value in headers if name.lower() == "content-security-policy"]
-    nonces = [found[1] for policy in policies if (found := NONCE.search(policy))]
+    policies = [value for name, value in headers if name.lower() in POLICIES]
+    nonces = list(filter(None, map(_nonce_of, policies)))
     nonce = f' nonce="{nonces[0]}"' if nonces else ""
-    source = f"{_path(root)}{PREFIX}badge.js"
+    place = f"//{host}" if HOST.fullmatch(host) else ""
+    source = f"{place}{_path(root)}{PREFIX}badge.js"
     return f'\n<script{nonce} src="{source}" data-request="{number}" async></script>'.encode()
+
+
+def _nonce_of(policy: str) -> str:
+    """The nonce of a policy's scripts; "": it has none."""
+    directives: dict[str, str] = {}
+    for one in policy.split(";"):
+        name, _, value = one.strip().partition(" ")
+        directives.setdefault(name.lower(), value)
+    for name in ("script-src-elem", "script-src", "default-src"):
+        if name in directives:
+            found = NONCE.search(directives[name])
+            return found[1] if found else ""
+    return ""
 
 
 def changed_headers(headers: Headers, added: int) -> Headers:
@@ -72,4 +94,5 @@ def changed_headers(headers: Headers, added: int) -> Headers:
 def _path(root: str) -> str:
     from urllib.parse import quote
 
-    return quote(root.rstrip("/"), safe="/")
+    path = quote(root.strip("/"), safe="/")
+    return f"/{path}" if path else ""

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 LOOPBACK = ("127.0.0.1", "::1")
 
 VARIABLE = "QUERYPROF_BADGE"
+SWITCHED_ON = ("1", "true", "yes", "on")
+
+SENDING = ("http.response.pathsend", "http.response.zerocopysend")
+"""Extensions by which a body is sent without its bytes, to which nothing can be added."""
 
 _PREFIX = "/__queryprof__/"
 _MARK = "queryprof.span"
@@ -46,20 +50,33 @@ def Badge(  # noqa: N802 it is used as a class
             a foreign page may have given a name of its own to a loopback address.
 
     Raises:
-        TypeError: `app` is no application.
+        TypeError: `app` is no application, or clients or hosts are no lists.
     """
     if not callable(app):
         raise TypeError(f"Badge: an application can be called, and {app!r} cannot")
-    wanted = os.environ.get(VARIABLE) == "1" if on is None else on
+    if isinstance(clients, str) or isinstance(hosts, str):
+        raise TypeError("Badge: clients and hosts are lists")
+    wanted = os.environ.get(VARIABLE, "").lower() in SWITCHED_ON if on is None else on
     if not wanted or is_absent():
         return app
     made = _AsgiBadge if _is_asgi(app) else _WsgiBadge
-    return made(app, frozenset(clients), frozenset(hosts))
+    return made(app, frozenset(clients), frozenset(name.lower() for name in hosts))
 
 
 def _is_asgi(app: Any) -> bool:
+    """Whether an application takes a scope, and two functions."""
     call = app if inspect.isroutine(app) else getattr(type(app), "__call__", app)  # noqa: B004
-    return inspect.iscoroutinefunction(call)
+    if inspect.iscoroutinefunction(call):
+        return True
+    try:
+        taken = inspect.signature(app).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    needed = [one for one in taken if one.default is one.empty and one.kind in POSITIONAL]
+    return len(needed) == 3
+
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class _Badge:
@@ -91,7 +108,8 @@ class _Badge:
                 ip_address(name)
             except ValueError:
                 return False
-        return client in self._clients
+        address = str(client).removeprefix("::ffff:")  # of IPv4, at a socket for both
+        return address in self._clients
 
 
 class _WsgiBadge(_Badge):
@@ -143,7 +161,7 @@ class _WsgiResponse:
         except BaseException as error:
             self._requests.end(self._running, error)
             raise
-        if isinstance(body, (list, tuple)):
+        if type(body) in (list, tuple):
             self.end()  # all of it is made, and the browser may ask as soon as it has it
             return [*body, self.added()] if self._added else body
         wrapper = self._environ.get("wsgi.file_wrapper")
@@ -174,7 +192,8 @@ class _WsgiResponse:
         self._added = b""
         if wants_page(environ.get("REQUEST_METHOD", ""), asked) and is_page(code, headers):
             root = environ.get("SCRIPT_NAME", "")
-            self._added = element(self._running.request.number, _text(root), headers)
+            host = environ.get("HTTP_HOST", "")
+            self._added = element(self._running.request.number, host, _text(root), headers)
             headers = changed_headers(headers, len(self._added))
         if exc_info is None:
             return self._start_response(status, headers)
@@ -213,8 +232,10 @@ class _AsgiBadge(_Badge):
         route = f"{method} {asgi_route(self.app, scope)}"
         running = self._requests.begin(f"{method} {path}", route)
         scope[_MARK] = True
+        extensions = scope.get("extensions") or {}
+        inner = {**scope, "extensions": {n: e for n, e in extensions.items() if n not in SENDING}}
         try:
-            await running.span.watch(self.app(scope, receive, self._sending(scope, send, running)))
+            await running.span.watch(self.app(inner, receive, self._sending(scope, send, running)))
         except BaseException as error:
             self._requests.end(running, error)
             raise
@@ -248,7 +269,8 @@ class _AsgiBadge(_Badge):
                 running.request.status = code
                 if wants_page(scope.get("method", ""), asked) and is_page(code, headers):
                     root = scope.get("root_path", "")
-                    added = element(running.request.number, root, headers)
+                    host = asked.get("host", "")
+                    added = element(running.request.number, host, root, headers)
                     changed = changed_headers(headers, len(added))
                     encoded = [(n.encode("latin-1"), v.encode("latin-1")) for n, v in changed]
                     message = {**message, "headers": encoded}

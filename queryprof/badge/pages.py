@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
+from urllib.parse import parse_qs
 
 from queryprof.badge.requests import Request, Requests
 from queryprof.core.own_imports import own_imports
@@ -27,11 +28,6 @@ LONGEST = 300
 """Characters of a statement in the list."""
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-
-NOT_ALONE = (
-    "another request ran at the same time: what this one executed in spans of the program's own is"
-    " not here"
-)
 
 STYLE = (
     ":root{color-scheme:light dark}"
@@ -66,18 +62,23 @@ def answer(name: str, query: str, requests: Requests) -> Answer:
     if name == "badge.js":
         return Answer(200, "text/javascript; charset=utf-8", _script())
     if name == "requests":
-        since = query.removeprefix("since=")
-        number = int(since) if since.isdecimal() and len(since) < 16 else 0
-        found = [_listed(one) for one in requests.since(number)]
+        numbers = parse_qs(query)
+        first, ended = (_number(numbers.get(name, [""])[0]) for name in ("first", "since"))
+        found = [_listed(one) for one in requests.since(first, ended)]
         text = json.dumps(found).replace("<", "\\u003c")
         return Answer(200, "application/json", text.encode())
     kind, _, number_text = name.partition("/")
-    is_number = number_text.isdecimal() and len(number_text) < 16
-    found_one = requests.of(int(number_text)) if kind == "request" and is_number else None
+    number = _number(number_text)
+    found_one = requests.of(number) if kind == "request" and number else None
     if found_one is None:
         return Answer(404, "text/html; charset=utf-8", _page("queryprof", f"<p>{NOT_KEPT}</p>"))
     with own_imports(), muted():  # the planner reads the schema of the program's databases
         return Answer(200, "text/html; charset=utf-8", _card(found_one))
+
+
+def _number(text: str) -> int:
+    """A number of a request; 0: it is none."""
+    return int(text) if text.isdecimal() and len(text) < 16 else 0
 
 
 @cache
@@ -89,6 +90,7 @@ def _listed(request: Request) -> dict[str, Any]:
     worst = request.worst
     return {
         "number": request.number,
+        "ended": request.ended,
         "name": visible(request.name),
         "status": request.status,
         "total_ms": round((request.end_unix_ns - request.start_unix_ns) / 1e6, 1),
@@ -97,7 +99,6 @@ def _listed(request: Request) -> dict[str, Any]:
         "repeats": [_line(one) for one in request.repeats],
         "worst": _line(worst) if worst else None,
         "unknown": visible(request.unknown),
-        "alone": request.is_alone,
     }
 
 
@@ -168,8 +169,7 @@ def _profile(request: Request) -> Profile:
         unseen_files=0,
         unmeasured=None,
     )
-    others = "" if request.is_alone else NOT_ALONE
-    left_out = tuple(filter(None, (request.unknown, others)))
+    left_out = tuple(filter(None, (request.unknown,)))
     aggregates = tuple(
         one._replace(span="", thread=replace(one.thread, process_id=1))
         for one in request.aggregates

@@ -1,7 +1,7 @@
 """The requests that the badge lists: what each has executed, while it ran.
 
 The recording is the tests' (`testing.meter`): its changes between the begin and the end of a
-request, and of those what its own span has, when another one ran at the same time.
+request, and of those what its own span has.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from itertools import count
 from threading import Lock
 from time import time_ns
 
+from queryprof.analysis.baseline_figures import OTHER
 from queryprof.analysis.baseline_rules import REPEATS
 from queryprof.analysis.call_sites import Function, call_site, find_helpers
 from queryprof.analysis.totals import self_ns_of
-from queryprof.core.span import span
+from queryprof.core.span import nesting, outer_span, span
 from queryprof.errors import QueryprofError
 from queryprof.model import Aggregate, Frame, Plan
 from queryprof.operations import STATEMENT_OPERATIONS
@@ -28,8 +29,14 @@ if TYPE_CHECKING:
 KEPT = 200
 """Requests."""
 
-RENEWED_AFTER = 500
-"""Requests in one recording, which has names for some thousands of spans."""
+NAMES = 32
+"""Of spans, at the least: a name is used again when its request has ended."""
+
+NO_LINES = (
+    "other requests ran at the same time, and the program is recorded: the lines of this one are"
+    " not known apart from theirs"
+)
+NO_ROOM = "more different statements than are kept apart: some are not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +60,16 @@ class Request:
     Attributes:
         number: from 1 on; status: None: it has none yet.
         end_unix_ns: 0: it has not ended.
-        is_alone: whether no other request ran at the same time: then what threads of the program's
-            own executed is here, too.
-        unknown: why nothing is known of its queries; "": it is known.
+        ended: how many requests have ended before it, and itself; 0: it has not.
+        is_alone: whether no other request ran at the same time.
+        unknown: what is not known of its queries; "": they are known.
     """
 
     number: int
     name: str
     start_unix_ns: int
     end_unix_ns: int = 0
+    ended: int = 0
     status: int | None = None
     is_alone: bool = True
     unknown: str = ""
@@ -94,11 +102,11 @@ class Requests:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._numbers = count(1)
-        self._kept: deque[Request] = deque(maxlen=KEPT)
-        self._running: set[int] = set()
+        self._numbers, self._ends = count(1), count(1)
+        self._kept: deque[Request] = deque(maxlen=KEPT)  # in the order of their ends
+        self._running: dict[int, Running] = {}
         self._outer: Block | None = None  # keeps the recording on between requests
-        self._in_recording = 0
+        self._free = deque(f"request {number}" for number in range(1, NAMES + 1))
 
     def begin(self, name: str, route: str) -> Running:
         """Begins a request: its span is entered in the caller's context.
@@ -107,17 +115,21 @@ class Requests:
             route: the span's name in a recording of others.
         """
         with self._lock:
-            number = next(self._numbers)
-            request = Request(number, name, time_ns(), is_alone=not self._running)
-            for other in self._kept:
-                if other.number in self._running:
-                    other.is_alone = False
+            request = Request(next(self._numbers), name, time_ns(), is_alone=not self._running)
+            for other in self._running.values():
+                other.request.is_alone = False
             block = self._open(request)
-            self._kept.append(request)
-            self._running.add(number)
-        own = span(f"{name} #{number}" if meter.is_own else route)
-        own.__enter__()
-        return Running(request, block, own)
+            nesting.is_off = meter.is_own
+            running = Running(request, block, outer_span(self._name() if meter.is_own else route))
+            self._running[request.number] = running
+        running.span.__enter__()
+        return running
+
+    def _name(self) -> str:
+        """The name of a span that no request has which runs; the one that was so longest."""
+        if not self._free:
+            self._free.append(f"request {NAMES + len(self._running) + 1}")
+        return self._free.popleft()
 
     def end(self, running: Running, error: BaseException | None = None) -> None:
         """Ends a request; what it has executed is known from now on."""
@@ -125,45 +137,56 @@ class Requests:
         with self._lock:
             if request.number not in self._running:
                 return
+            figures = running.span.figures()
             running.span.__exit__(type(error) if error else None, error, None)
-            self._running.discard(request.number)
+            del self._running[request.number]
+            nesting.is_off &= bool(self._running)  # the program's spans are its own again
             if running.block is not None:
                 meter.border()
                 if running.block.is_whole:
-                    self._add(running, running.block)
+                    self._add(running, running.block, figures)
                 else:
                     request.unknown = "the recording ended meanwhile"
                 meter.close(running.block)
             request.end_unix_ns = time_ns()
+            request.ended = next(self._ends)
+            self._kept.append(request)
 
-    def since(self, number: int) -> list[Request]:
-        """The requests after this one that have ended."""
-        return [one for one in tuple(self._kept) if one.number > number and one.end_unix_ns]
+    def since(self, first: int, ended: int) -> list[Request]:
+        """The requests from the first one on that ended after so many others, in that order."""
+        return [one for one in tuple(self._kept) if one.number >= first and one.ended > ended]
 
     def of(self, number: int) -> Request | None:
         """One that is still kept, and has ended."""
-        return next((one for one in self.since(number - 1) if one.number == number), None)
+        return next((one for one in tuple(self._kept) if one.number == number), None)
 
     def _open(self, request: Request) -> Block | None:
-        if self._in_recording >= RENEWED_AFTER and not self._running and self._outer:
-            meter.close(self._outer)
-            self._outer, self._in_recording = None, 0
         try:
             self._outer = self._outer or meter.open(with_plans=False, keeps_parts=False)
-            self._in_recording += 1
+            if not self._running:
+                meter.renew()
             return meter.open()
         except QueryprofError as error:
             request.unknown = str(error)
             return None
 
-    @staticmethod
-    def _add(running: Running, block: Block) -> None:
+    def _add(self, running: Running, block: Block, figures: tuple[int, int]) -> None:
         request, own = running.request, running.span.name
         everything = [one for part in block.parts for one in meter.descriptions.aggregates(part)]
+        is_own = own.startswith("request ")
+        if is_own:
+            self._free.append(own)
+        elif not request.is_alone:
+            request.queries, request.database_ns = figures
+            request.unknown = NO_LINES
+            return
+        # In a recording of others the program's spans are their own.
         request.aggregates = tuple(
-            one for one in everything if one.span == own or (request.is_alone and one.span)
+            one for one in everything if (one.span == own if is_own else one.span)
         )
         statements = {one.statement for one in request.aggregates}
+        if OTHER in statements:
+            request.unknown = NO_ROOM
         plans = (plan for part in block.parts for plan in meter.descriptions.plans(part))
         request.plans = tuple(plan for plan in plans if plan.statement in statements)
         asked = [one for one in request.aggregates if one.operation in STATEMENT_OPERATIONS]

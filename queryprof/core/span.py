@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 
 MOST_STATUS = 1_000_000
 
+
+class Nesting:
+    """Whether spans inside of others are spans of their own. It is off where a recording of ours
+    must have all that a request executes under the request's name.
+    """
+
+    is_off = False
+
+
+nesting = Nesting()
+
 _running: ContextVar[int] = ContextVar("queryprof.span")
 
 
@@ -116,11 +127,28 @@ class span:
         return begun[0] if begun else 0
 
 
+class outer_span(span):
+    """A span that is one inside of any other, too: the context may be that of a former one. It is
+    entered once.
+    """
+
+    def __enter__(self) -> Self:
+        self._before = _running.set(0)
+        return super().__enter__()
+
+    def __exit__(self, *exc_info: object) -> None:
+        super().__exit__(*exc_info)
+        try:
+            _running.reset(self._before)
+        except (ValueError, RuntimeError):
+            pass  # it ends in another context than it began in
+
+
 def begin(name: str) -> int:
     """Begins a span whose number the caller keeps: the running span's value; 0 while recording is
     off.
     """
-    if not _core.is_on():
+    if not _core.is_on() or (nesting.is_off and _running.get(0)):
         return 0
     _core.set_span_variable(_running)
     return _core.span_begin(name)

@@ -36,6 +36,17 @@ def data():
 @app.get("/part")
 def part():
     return f"<b>{once()}</b>"
+import threading
+goes = threading.Event()
+@app.get("/slow")
+def slow():
+    goes.wait()
+    loop()
+    return "slow"
+@app.get("/go")
+def go():
+    goes.set()
+    return "go"
 app.wsgi_app = queryprof.Badge(app.wsgi_app)
 """
 )

@@ -76,7 +76,7 @@ def get(
 
 
 def listed(app: Any) -> list[dict[str, Any]]:
-    status, headers, content = get(app, "/__queryprof__/requests", "since=0")
+    status, headers, content = get(app, "/__queryprof__/requests", "first=1&since=0")
     assert (status, headers["Content-Type"]) == ("200 OK", "application/json")
     return list(json.loads(content))
 
@@ -111,12 +111,14 @@ def test_a_page_gets_the_script_and_its_queries_are_listed() -> None:
     _, headers, content = get(app)
     script = content.removeprefix(PAGE)
     assert script == b'\n<script src="/__queryprof__/badge.js" data-request="1" async></script>'
+    named = get(app, HTTP_HOST="localhost:5000")[2]
+    assert b'src="//localhost:5000/__queryprof__/badge.js"' in named  # whatever the page's base is
     assert headers["Content-Length"] == str(len(content))
     assert headers["Cache-Control"] == "no-store"
     assert "ETag" not in headers
-    (request,) = listed(app)
+    request = listed(app)[0]
     assert (request["number"], request["name"], request["status"]) == (1, "GET /", 200)
-    assert (request["queries"], request["repeats"], request["alone"]) == (3, [], True)
+    assert (request["queries"], request["repeats"], request["unknown"]) == (3, [], "")
     assert request["worst"]["place"].endswith("execute")
     assert request["total_ms"] >= request["database_ms"]
 
@@ -129,7 +131,7 @@ def test_a_page_gets_the_script_and_its_queries_are_listed() -> None:
         (wsgi(**{"Content-Disposition": "attachment"}), {}),
         (wsgi(status="304 Not Modified"), {}),
         (wsgi(), {"REQUEST_METHOD": "HEAD"}),
-        (wsgi(), {"REQUEST_METHOD": "POST"}),
+        (wsgi(), {"REQUEST_METHOD": "POST", "HTTP_SEC_FETCH_DEST": ""}),
         (wsgi(), {"HTTP_HX_REQUEST": "true"}),
         (wsgi(), {"HTTP_X_REQUESTED_WITH": "XMLHttpRequest"}),
         (wsgi(), {"HTTP_SEC_FETCH_DEST": "empty"}),
@@ -264,7 +266,8 @@ def test_requests_at_the_same_time_are_kept_apart() -> None:
 
     def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         inside.wait()
-        execute(int(environ["PATH_INFO"][1:]))
+        with queryprof.span("own"):
+            execute(int(environ["PATH_INFO"][1:]))
         go.wait()
         start_response("200 OK", [])
         return []
@@ -275,9 +278,8 @@ def test_requests_at_the_same_time_are_kept_apart() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    found = {one["name"]: (one["queries"], one["alone"]) for one in listed(badge)}
-    assert found == {"GET /2": (2, False), "GET /5": (5, False)}
-    assert b"another request ran at the same time" in get(badge, "/__queryprof__/request/1")[2]
+    found = {one["name"]: (one["queries"], one["unknown"]) for one in listed(badge)}
+    assert found == {"GET /2": (2, ""), "GET /5": (5, "")}
 
 
 def test_in_a_recording_it_leaves_the_recording() -> None:
@@ -304,11 +306,28 @@ def test_an_inner_middleware_makes_no_second_span() -> None:
 
 def test_the_nonce_is_the_pages() -> None:
     policy = [("Content-Security-Policy", "script-src 'nonce-aB3+/_-=' 'strict-dynamic'")]
-    assert b' nonce="aB3+/_-="' in element(1, "", policy)
-    assert b"nonce" not in element(1, "", [("Content-Security-Policy", "script-src 'self'")])
+    assert b' nonce="aB3+/_-="' in element(1, "", "", policy)
+    assert b"nonce" not in element(1, "", "", [("Content-Security-Policy", "script-src 'self'")])
     assert b'nonce="x"' not in element(
-        1, "", [("Content-Security-Policy", "script-src 'nonce-\"x'")]
+        1, "", "", [("Content-Security-Policy", "script-src 'nonce-\"x'")]
     )
+
+
+def test_the_nonce_is_that_of_scripts() -> None:
+    csp = "img-src 'nonce-zzz'; script-src 'nonce-abc'"
+    assert b' nonce="abc"' in element(1, "", "", [("Content-Security-Policy", csp)])
+    assert b' nonce="x"' in element(
+        1, "", "", [("Content-Security-Policy", "default-src 'nonce-x'")]
+    )
+    report = [("Content-Security-Policy-Report-Only", "script-src 'nonce-r'")]
+    assert b' nonce="r"' in element(1, "", "", report)
+
+
+def test_the_place_is_this_server() -> None:
+    assert b'src="//localhost/evil.example/__queryprof__/' in element(
+        1, "localhost", "//evil.example", []
+    )
+    assert b'src="/__queryprof__/badge.js"' in element(1, '"><x', "", [])
 
 
 def test_thresholds_of_a_page() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ def test_asgi() -> None:
     (request,) = json.loads(found)
     assert (request["queries"], request["status"]) == (4, 200)
     assert ask("/", client=("10.0.0.9", 1))[1] == PAGE
-    assert b'src="/shop/__queryprof__/badge.js"' in ask("/shop/", root_path="/shop")[1]
+    assert b'src="//localhost/shop/__queryprof__/badge.js"' in ask("/shop/", root_path="/shop")[1]
     assert json.loads(ask("/shop/__queryprof__/requests", root_path="/shop")[1])
     asyncio.run(badge({"type": "lifespan"}, None, send))
 
@@ -76,4 +77,7 @@ def test_which_kind_an_application_is() -> None:
     assert isinstance(Badge(function, on=True), _AsgiBadge)
     assert isinstance(Badge(Asgi(), on=True), _AsgiBadge)
     assert isinstance(Badge(Asgi().__call__, on=True), _AsgiBadge)
+    assert isinstance(Badge(partial(function), on=True), _AsgiBadge)
+    assert isinstance(Badge(lambda scope, receive, send: None, on=True), _AsgiBadge)
+    assert isinstance(Badge(lambda environ, start_response: [], on=True), _WsgiBadge)
     assert isinstance(Badge(wsgi(), on=True), _WsgiBadge)

@@ -105,3 +105,33 @@ def test_policies_are_kept(
             page.wait_for_load_state("networkidle")
             assert page.locator("body > div").count() == 0
         assert page.inner_text("h1") == "Orders"
+
+
+def test_the_slow_request_is_not_missed(serving: Serving, page: Any) -> None:
+    """It ends after one that began later."""
+    with serving("flask") as address:
+        page.goto(f"{address}/")
+        page.wait_for_function(WAITS % 1)
+        page.evaluate("() => { fetch('/slow'); return fetch('/data').then(one => one.json()) }")
+        page.wait_for_function(WAITS % 2)
+        page.evaluate("fetch('/go').then(one => one.text())")
+        page.wait_for_function(WAITS % 4)
+        page.get_by_role("button").click()
+        shown = " ".join(page.locator("li").all_inner_texts())
+        assert "GET /slow 200" in shown
+        assert "20 queries" in shown
+
+
+@pytest.mark.parametrize(
+    "how", ["document.body = document.createElement('body')", "document.body.innerHTML = 'new'"]
+)
+def test_a_page_that_replaces_its_body_keeps_the_badge(
+    serving: Serving, page: Any, how: str
+) -> None:
+    with serving("flask") as address:
+        page.goto(f"{address}/")
+        page.wait_for_function(WAITS % 1)
+        page.evaluate(f"() => {{ {how} }}")
+        page.wait_for_function(WAITS % 1)
+        assert "20 queries" in page.get_by_role("button").inner_text()
+        assert page.said == []
