@@ -33,6 +33,7 @@ def answer(begin: Begin) -> None:
     connection = _connected()
     if connection is None:
         return
+    request: dict[str, Any] = {}
     try:
         request = receive(connection)
         if request:

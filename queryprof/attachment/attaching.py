@@ -83,7 +83,7 @@ class Attachment:
             stop: a descriptor that is readable when this is to wait no longer.
         """
         try:
-            _ask(self.pid, self._process, timeout_s, stop, end=self._runner)
+            _answer_to(self.pid, self._process, timeout_s, stop, end=self._runner)
         except AttachError as error:
             return "" if _has_ended(self._process) else str(error)
         finally:
@@ -102,7 +102,7 @@ def attach(pid: int, runner: str, stop: int | None = None) -> Attachment:
     """
     process = _opened(pid)
     try:
-        found = _ask(pid, process, ANSWER_TIMEOUT_S, stop, version=__version__, runner=runner)
+        found = _answer_to(pid, process, ANSWER_TIMEOUT_S, stop, version=__version__, runner=runner)
         if not found.get("began"):
             reason = str(found.get("refused", "its answer is none"))[:LONGEST_REASON]
             raise AttachError(f"process {pid}: {reason}")
@@ -125,10 +125,10 @@ def _has_ended(process: int) -> bool:
     return bool(waiting.poll(0))
 
 
-def _ask(
+def _answer_to(
     pid: int, process: int, timeout_s: float, stop: int | None, **request: object
 ) -> dict[str, Any]:
-    """Has a process look for us, and asks for something. Raises AttachError: no answer came."""
+    """Has a process look for us, and sends a request. Raises AttachError: no answer came."""
     with _listening(pid) as listening, _looking(pid, process):
         connection = _answer_of(pid, process, listening, timeout_s, stop)
     with connection:
@@ -159,7 +159,8 @@ class Guardian:
     def end(self, is_all_ended: bool) -> None:
         """Ends it: at once, or when it has ended what is left."""
         if is_all_ended:
-            os.write(self._writes, b"e")
+            with suppress(BrokenPipeError):  # it was killed
+                os.write(self._writes, b"e")
         os.close(self._writes)
         if is_all_ended:
             os.waitpid(self._child, 0)

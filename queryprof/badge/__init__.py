@@ -1,1 +1,1 @@
-"""The badge in the page: what each request asked of the database, for development."""
+"""The badge in the page: what each request executed, for development."""

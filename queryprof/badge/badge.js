@@ -1,4 +1,4 @@
-// The badge: a button that lists what each request of this page asked of the database.
+// The badge: a button that lists what each request of this page executed.
 (() => {
   const own = document.currentScript;
   if (!own || window.__queryprofBadge) return;
@@ -101,10 +101,10 @@
     host.dataset.requests = String(seen.length);
   }
 
-  let asking = false, again = false, late = 0;
-  async function ask() {
-    if (asking) { again = true; return; }
-    asking = true;
+  let isLoading = false, again = false, late = 0;
+  async function load() {
+    if (isLoading) { again = true; return; }
+    isLoading = true;
     try {
       do {
         again = false;
@@ -117,7 +117,7 @@
         }
         sum();
         if (found.length) late = 0;
-        else if (late < 4) setTimeout(ask, 150 * 2 ** late++); // its end comes after its response's
+        else if (late < 4) setTimeout(load, 150 * 2 ** late++); // its end comes after its response's
       } while (again);
     } catch {
       // the server is gone, or a policy forbids it: the page goes on without
@@ -126,15 +126,15 @@
         host.remove();
       }
     } finally {
-      asking = false;
+      isLoading = false;
     }
   }
 
   const isOther = (entry) => !entry.name.startsWith(base);
   new PerformanceObserver((entries) => {
-    if (entries.getEntries().some(isOther)) { late = 0; ask(); }
+    if (entries.getEntries().some(isOther)) { late = 0; load(); }
   }).observe({ type: "resource", buffered: true });
-  if (document.readyState === "complete") ask();
-  addEventListener("load", ask);
-  ask();
+  if (document.readyState === "complete") load();
+  addEventListener("load", load);
+  load();
 })();

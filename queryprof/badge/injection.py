@@ -57,7 +57,7 @@ def element(number: int, host: str, root: str, headers: Iterable[tuple[str, str]
         number: of the request.
         host: the server's name, as the request has it: a page may have another base.
         root: the path at which the application is mounted.
-        headers: of the response: its policy may ask for a nonce.
+        headers: of the response: its policy may have a nonce.
     """
     policies = [value for name, value in headers if name.lower() in POLICIES]
     nonces = list(filter(None, map(_nonce_of, policies)))

@@ -1,5 +1,5 @@
-"""`queryprof.Badge(app)`: WSGI and ASGI middleware that shows in the page what a request asked of
-the database. For development: it is off unless QUERYPROF_BADGE=1 is set, or `on=True` is given.
+"""`queryprof.Badge(app)`: WSGI and ASGI middleware that shows in the page what a request
+executed. For development: it is off unless QUERYPROF_BADGE=1 is set, or `on=True` is given.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class _WsgiResponse:
             self._requests.end(self._running, error)
             raise
         if type(body) in (list, tuple):
-            self.end()  # all of it is made, and the browser may ask as soon as it has it
+            self.end()  # all of it is made, and the browser may want it as soon as it has the page
             return [*body, self.added()] if self._added else body
         wrapper = self._environ.get("wsgi.file_wrapper")
         if isinstance(wrapper, type) and isinstance(body, wrapper) and not self._added:
@@ -184,13 +184,13 @@ class _WsgiResponse:
         code = int(str(status)[:3]) if str(status)[:3].isdecimal() else 0
         self._running.request.status = code or None
         environ = self._environ
-        asked = {
+        sent = {
             name[5:].replace("_", "-").lower(): value
             for name, value in environ.items()
             if name.startswith("HTTP_")
         }
         self._added = b""
-        if wants_page(environ.get("REQUEST_METHOD", ""), asked) and is_page(code, headers):
+        if wants_page(environ.get("REQUEST_METHOD", ""), sent) and is_page(code, headers):
             root = environ.get("SCRIPT_NAME", "")
             host = environ.get("HTTP_HOST", "")
             self._added = element(self._running.request.number, host, _text(root), headers)
@@ -261,21 +261,21 @@ class _AsgiBadge(_Badge):
                     (bytes(name).decode("latin-1"), bytes(value).decode("latin-1"))
                     for name, value in message.get("headers", ())
                 ]
-                asked = {
+                sent = {
                     name.decode("latin-1").lower(): value.decode("latin-1")
                     for name, value in scope.get("headers", ())
                 }
                 code = message.get("status", 0)
                 running.request.status = code
-                if wants_page(scope.get("method", ""), asked) and is_page(code, headers):
+                if wants_page(scope.get("method", ""), sent) and is_page(code, headers):
                     root = scope.get("root_path", "")
-                    host = asked.get("host", "")
+                    host = sent.get("host", "")
                     added = element(running.request.number, host, root, headers)
                     changed = changed_headers(headers, len(added))
                     encoded = [(n.encode("latin-1"), v.encode("latin-1")) for n, v in changed]
                     message = {**message, "headers": encoded}
             elif kind == "http.response.body" and not message.get("more_body"):
-                self._requests.end(running)  # before the browser can ask for it
+                self._requests.end(running)  # before the browser can want it
                 if added:
                     message = {**message, "body": bytes(message.get("body", b"")) + added}
                     added = b""

@@ -6,6 +6,7 @@ request, and of those what its own span has.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import count
@@ -91,10 +92,14 @@ class Request:
 
 
 class Running:
-    """A request that runs."""
+    """A request that runs.
 
-    def __init__(self, request: Request, block: Block | None, own: span) -> None:
-        self.request, self.block, self.span = request, block, own
+    Attributes:
+        is_own: whether its span has a name of the badge's.
+    """
+
+    def __init__(self, request: Request, block: Block | None, own: span, is_own: bool) -> None:
+        self.request, self.block, self.span, self.is_own = request, block, own, is_own
 
 
 class Requests:
@@ -107,6 +112,17 @@ class Requests:
         self._running: dict[int, Running] = {}
         self._outer: Block | None = None  # keeps the recording on between requests
         self._free = deque(f"request {number}" for number in range(1, NAMES + 1))
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin_in_child)
+
+    def _begin_in_child(self) -> None:
+        """In a forked child: another thread may have had the lock, and the requests are the
+        parent's.
+        """
+        self._lock = Lock()
+        self._kept.clear()
+        self._running.clear()
+        nesting.is_off = False
 
     def begin(self, name: str, route: str) -> Running:
         """Begins a request: its span is entered in the caller's context.
@@ -119,8 +135,9 @@ class Requests:
             for other in self._running.values():
                 other.request.is_alone = False
             block = self._open(request)
-            nesting.is_off = meter.is_own
-            running = Running(request, block, outer_span(self._name() if meter.is_own else route))
+            is_own = nesting.is_off = meter.is_own
+            own = outer_span(self._name() if is_own else route)
+            running = Running(request, block, own, is_own)
             self._running[request.number] = running
         running.span.__enter__()
         return running
@@ -173,8 +190,7 @@ class Requests:
     def _add(self, running: Running, block: Block, figures: tuple[int, int]) -> None:
         request, own = running.request, running.span.name
         everything = [one for part in block.parts for one in meter.descriptions.aggregates(part)]
-        is_own = own.startswith("request ")
-        if is_own:
+        if running.is_own:
             self._free.append(own)
         elif not request.is_alone:
             request.queries, request.database_ns = figures
@@ -182,15 +198,15 @@ class Requests:
             return
         # In a recording of others the program's spans are their own.
         request.aggregates = tuple(
-            one for one in everything if (one.span == own if is_own else one.span)
+            one for one in everything if (one.span == own if running.is_own else one.span)
         )
         statements = {one.statement for one in request.aggregates}
         if OTHER in statements:
             request.unknown = NO_ROOM
         plans = (plan for part in block.parts for plan in meter.descriptions.plans(part))
         request.plans = tuple(plan for plan in plans if plan.statement in statements)
-        asked = [one for one in request.aggregates if one.operation in STATEMENT_OPERATIONS]
-        request.queries = sum(one.count for one in asked)
+        began = [one for one in request.aggregates if one.operation in STATEMENT_OPERATIONS]
+        request.queries = sum(one.count for one in began)
         request.database_ns = self_ns_of(request.aggregates)
         request.lines = tuple(_lines(request.aggregates, find_helpers(everything)))
 

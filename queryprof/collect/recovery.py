@@ -71,7 +71,7 @@ def bring_in(path: str, recorded: RecordedFiles | None = None) -> list[str]:
     from the memory to the disk.
 
     Args:
-        recorded: what was looked up for readers, to whom all that is left counts.
+        recorded: what a reader has looked up, who wants all that is left.
 
     Never raises: what cannot be written stays for the next time.
     """

@@ -113,7 +113,7 @@ class Meter:
 
     @property
     def is_own(self) -> bool:
-        """Whether the recording began with a block, so that nobody else reads it."""
+        """Whether the recording began with a block, so that no other one reads it."""
         return self._changes is not None and self._has_started
 
     def resume(self) -> None:

@@ -1,4 +1,4 @@
-"""Programs that fork, close descriptors or stand still while a command attaches to them."""
+"""Programs that fork, close descriptors or are stopped while a command attaches to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`queryprof attach`: what it refuses, and whom a program hears."""
+"""`queryprof attach`: what it refuses, and which commands a program hears."""
 
 from __future__ import annotations
 
@@ -236,3 +236,17 @@ print(os.getpid()""",
     assert "\x1b" not in result.stderr
     assert said in result.stderr
     assert not list(Path().glob("*.qprof*"))
+
+
+def test_a_command_that_sends_nothing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The time is over: nothing is begun, and no error is printed."""
+    from queryprof.attachment import answer
+
+    monkeypatch.setattr(answer, "REQUEST_TIMEOUT_S", 0.01)
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(messages.name_of(os.getpid()))
+        silent.listen()
+        answer.answer(lambda _runner, _owner: pytest.fail("it began"))
+    assert capfd.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""One small shop in three frameworks: a page with a query in a loop, and what its script asks for."""
+"""One small shop in three frameworks: a page with a query in a loop, and what its script loads."""
 
 from __future__ import annotations
 

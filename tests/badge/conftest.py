@@ -14,9 +14,18 @@ import pytest
 from badge.applications import APPLICATIONS
 from say.conftest import chromium
 
+from queryprof.testing.meter import meter
+
 __all__ = ["chromium", "serving"]
 
 Serving = Callable[..., AbstractContextManager[str]]
+
+
+@pytest.fixture(autouse=True)
+def _no_block_is_left() -> Iterator[None]:
+    yield
+    for block in tuple(meter._blocks):
+        meter.close(block)
 
 
 @pytest.fixture

@@ -25,13 +25,6 @@ BROWSER = {"HTTP_ACCEPT": "text/html", "HTTP_SEC_FETCH_DEST": "document"}
 PAGE = b"<!doctype html><p>page</p>"
 
 
-@pytest.fixture(autouse=True)
-def _no_block_is_left() -> Iterator[None]:
-    yield
-    for block in tuple(meter._blocks):
-        meter.close(block)
-
-
 def execute(times: int = 1) -> None:
     import sqlite3
 

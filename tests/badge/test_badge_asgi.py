@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -12,16 +11,8 @@ import pytest
 from badge.test_badge import PAGE, execute, wsgi
 
 from queryprof.badge.middleware import Badge, _AsgiBadge, _WsgiBadge
-from queryprof.testing.meter import meter
 
 pytestmark = pytest.mark.once
-
-
-@pytest.fixture(autouse=True)
-def _no_block_is_left() -> Iterator[None]:
-    yield
-    for block in tuple(meter._blocks):
-        meter.close(block)
 
 
 def test_asgi() -> None:

@@ -17,13 +17,6 @@ from queryprof.testing.meter import meter
 pytestmark = pytest.mark.once
 
 
-@pytest.fixture(autouse=True)
-def _no_block_is_left() -> Iterator[None]:
-    yield
-    for block in tuple(meter._blocks):
-        meter.close(block)
-
-
 def test_a_request_that_ends_later_is_listed_later() -> None:
     """The slow one is what a person looks for."""
     inside, go = threading.Event(), threading.Event()
@@ -156,3 +149,22 @@ def test_a_span_around_a_request_goes_on() -> None:
     aggregates = read_profile("x.qprof").aggregates
     found = {a.span: a.count for a in aggregates if a.operation == "execute"}
     assert found == {"GET /{id}": 3, "outer": 5}
+
+
+def test_a_child_has_no_requests_of_its_parent() -> None:
+    """Not even where another thread had the lock at the fork."""
+    import os
+
+    badge = Badge(wsgi(), on=True)
+    get(badge)
+    with badge._requests._lock:
+        child = os.fork()
+        if not child:
+            try:
+                assert listed(badge) == []
+                get(badge)
+                os._exit(20 + len(listed(badge)))
+            finally:
+                os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 21
+    assert len(listed(badge)) == 1

@@ -189,7 +189,7 @@ def made(path: str) -> None:
 
 @pytest.mark.parametrize("name", ["-journal", "-wal", "-shm"])
 def test_a_pipe_beside_a_trace_is_named(queryprof: Run, name: str) -> None:
-    """Nobody waits for it: neither a reader nor a program that is recorded."""
+    """No reader waits for it, and no program that is recorded."""
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/x.qprof")
     os.mkfifo(f"{DIRECTORY}/x.qprof{name}")
