@@ -21,7 +21,10 @@ SQLITES = ("apsw", "pysqlite3._sqlite3", "sqlcipher3._sqlite3", "sqlean._sqlite3
 PEP249 = ("libsql", "psycopg", "psycopg2", "duckdb")
 """Drivers of which calls are measured: the keys of KNOWN in drivers/pep249.py."""
 
-DRIVERS = tuple(name.partition(".")[0] for name in (*SQLITES, *PEP249))
+ASYNCPG = "asyncpg"
+"""A driver with an interface of its own."""
+
+DRIVERS = tuple(name.partition(".")[0] for name in (*SQLITES, *PEP249, ASYNCPG))
 """All but the standard library's."""
 
 THREADS = (
@@ -35,6 +38,7 @@ REACTORS = ("base", "posixbase", "selectreactor")
 HOMES = {
     **dict.fromkeys(SQLITES, "drivers.own_sqlite:OwnSqliteHook"),
     **dict.fromkeys(PEP249, "drivers.pep249:KnownDriverHook"),
+    ASYNCPG: "drivers.asyncpg_driver:AsyncpgHook",
     **dict.fromkeys(THREADS, "executors:ExecutorHook"),
     "sqlalchemy.orm.strategies": "lazy_loads:LazyLoads",
     "django.db.models.fields.related_descriptors": "lazy_loads:LazyLoads",

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
+    Methods = Mapping[str, str | "Query"]
+
 CURSOR_METHODS = {
     "execute": "execute",
     "executemany": "executemany",
@@ -36,6 +38,23 @@ CONNECTION_METHODS = {
 
 MODULE_FUNCTIONS = {"connect": "connect"}
 
+RESULTS = ("cursor", "rows", "row", "status", "portal")
+"""What an execution's method returns, by qp_returns of the core (runtime/operations.h)."""
+
+
+class Query:
+    """A method that executes a statement otherwise than PEP 249 has it.
+
+    Args:
+        operation: as that of the others.
+        returns: one of RESULTS; but for a cursor, each further argument is a parameter.
+        text_of: the receiver's attribute that is the statement; "": the first argument is.
+    """
+
+    def __init__(self, operation: str, returns: str, text_of: str = "") -> None:
+        self.operation = operation
+        self.more = (RESULTS.index(returns), *filter(None, [text_of]))
+
 
 class Probes:
     """Probes on the functions of types and modules: put on one by one, taken off together."""
@@ -46,7 +65,7 @@ class Probes:
     def attach(
         self,
         owner: object,
-        methods: Mapping[str, str],
+        methods: Methods,
         cursor_type: type | None = None,
         has_own_sqlite: bool = False,
         system: str = "sqlite",
@@ -54,7 +73,7 @@ class Probes:
         """Puts a probe on each of the methods that the owner itself has; returns how many.
 
         Args:
-            methods: the operation of each name.
+            methods: the operation of each name, or its Query.
             cursor_type: a C type whose `rowcount` and `connection` are looked for; the owner is
                 this type, or that of its connections.
             has_own_sqlite: the driver has its own SQLite, not that of sqlite3.
@@ -65,10 +84,19 @@ class Probes:
         before = len(self._attachments)
         for method, operation in methods.items():
             if own.get(method) is not None:
-                number = operations.index(operation)
+                name, more = operation, ()
+                if isinstance(operation, Query):
+                    name, more = operation.operation, operation.more
+                number = operations.index(name)
                 self._attachments.append(
                     _core.attach(
-                        owner, method, number, cursor_type, has_own_sqlite, SYSTEMS.index(system)
+                        owner,
+                        method,
+                        number,
+                        cursor_type,
+                        has_own_sqlite,
+                        SYSTEMS.index(system),
+                        *more,
                     )
                 )
         return len(self._attachments) - before
@@ -86,14 +114,14 @@ class Driver:
         module: what the program imports.
         types: for each type, by its dotted name in the module, the operations of its methods;
             a type that only some versions have ends in "?".
-        functions: the same for the module's own functions.
+        functions: the operations of functions, by their dotted names in the module.
         system: of its database, one of SYSTEMS.
     """
 
     def __init__(
         self,
         module: str,
-        types: Mapping[str, Mapping[str, str]],
+        types: Mapping[str, Methods],
         functions: Mapping[str, str] = MODULE_FUNCTIONS,
         system: str = "other_sql",
     ) -> None:
@@ -124,7 +152,10 @@ class DriverHook:
                     self._attach(owner, name, methods)
                 elif not name.endswith("?"):
                     raise DriverError(f"{described(module)} has no {name}; too old, or too new?")
-            self.probes.attach(module, self.driver.functions, system=self.driver.system)
+            for name, operation in self.driver.functions.items():
+                home, _, function = name.rpartition(".")
+                owner = find(module, home) if home else module
+                self.probes.attach(owner, {function: operation}, system=self.driver.system)
         except BaseException:
             self.detach()
             raise
@@ -133,17 +164,23 @@ class DriverHook:
         """Puts everything back."""
         self.probes.detach()
 
-    def _attach(self, owner: type, name: str, methods: Mapping[str, str]) -> None:
+    def _attach(self, owner: type, name: str, methods: Methods) -> None:
         if not self.probes.attach(owner, methods, system=self.driver.system):
             raise DriverError(f"{name} of {self.module} has none of {', '.join(methods)}")
 
 
 def find_type(module: ModuleType, name: str) -> type | None:
     """The type with this dotted name, or None."""
+    found = find(module, name)
+    return found if isinstance(found, type) else None
+
+
+def find(module: ModuleType, name: str) -> object:
+    """What has this dotted name, or None."""
     found: object = module
     for part in name.split("."):
         found = getattr(found, part, None)
-    return found if isinstance(found, type) else None
+    return found
 
 
 def described(module: ModuleType) -> str:

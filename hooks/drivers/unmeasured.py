@@ -19,7 +19,7 @@ SUBINTERPRETERS = frozenset(
 """What makes subinterpreters, whose calls are not measured; from 3.14 on concurrent.futures imports
 _interpreters."""
 
-BY_NAME = frozenset((*DRIVERS, "asyncmy", "asyncpg"))
+BY_NAME = frozenset((*DRIVERS, "asyncmy"))
 """Those that may not follow PEP 249."""
 
 PEP_249_GLOBALS = ("apilevel", "connect", "paramstyle")

@@ -30,6 +30,8 @@ def attach(
     cursor_type: type | None,
     has_own_sqlite: bool,
     system: int = 1,
+    returns: int = 0,
+    text_of: str = ...,
     /,
 ) -> Attachment: ...
 def detach(attachment: Attachment, /) -> None: ...

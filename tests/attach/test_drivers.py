@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import operator
 import subprocess
 import sys
 import types
@@ -45,11 +46,9 @@ def owned(module: types.ModuleType, driver: Driver) -> dict[tuple[str, str], obj
     """What a driver's types and the module itself have under the names that are patched."""
     found = {}
     for name, methods in driver.types.items():
-        owner = module
-        for part in name.split("."):
-            owner = getattr(owner, part)
+        owner = operator.attrgetter(name)(module)
         found |= {(name, method): vars(owner).get(method) for method in methods}
-    return found | {("", name): vars(module).get(name) for name in driver.functions}
+    return found | {("", name): operator.attrgetter(name)(module) for name in driver.functions}
 
 
 def test_psycopg(postgresql: str) -> None:

@@ -9,6 +9,8 @@
 
 #define CAPSULE_NAME "queryprof.attachment"
 
+enum { DEEPEST_DECORATION = 8 };
+
 typedef struct {
     qp_trampoline *trampoline;     /* NULL for a probe object, and after detaching */
     qp_function function;          /* the trampoline's */
@@ -183,15 +185,23 @@ static PyObject *stand_in_for(PyObject *found, const qp_probe *probe, const qp_m
     return outer;
 }
 
-/* Whether calling it returns a coroutine; also for a class method around a function that does. */
+/* Whether calling it returns a coroutine; also for a class method around a function that does, and
+ * for what functools.wraps has put around one. */
 static bool is_coroutine_function(PyObject *found)
 {
     PyObject *inner =
         Py_IS_TYPE(found, &PyClassMethod_Type) ? PyObject_GetAttrString(found, "__func__") : NULL;
-    PyObject *function = inner ? inner : found;
-    bool is = PyFunction_Check(function) &&
-              ((PyCodeObject *)PyFunction_GET_CODE(function))->co_flags & CO_COROUTINE;
-    Py_XDECREF(inner);
+    PyObject *function = inner ? inner : Py_NewRef(found);
+    bool is = false;
+    for (int depth = 0; function && depth < DEEPEST_DECORATION && !is; depth++) {
+        is = PyFunction_Check(function) &&
+             ((PyCodeObject *)PyFunction_GET_CODE(function))->co_flags & CO_COROUTINE;
+        PyObject *wrapped =
+            PyFunction_Check(function) ? PyObject_GetAttrString(function, "__wrapped__") : NULL;
+        Py_SETREF(function, wrapped);
+    }
+    PyErr_Clear(); /* it wraps nothing */
+    Py_XDECREF(function);
     return is;
 }
 

@@ -104,11 +104,17 @@ static bool drops_statements(qp_operation operation)
 
 static PyObject *attach(PyObject *module, PyObject *args)
 {
-    PyObject *owner, *name, *cursor_type;
-    int operation, has_own_sqlite, system = QP_SYSTEM_SQLITE;
-    if (!PyArg_ParseTuple(args, "OUiOp|i:attach", &owner, &name, &operation, &cursor_type,
-                          &has_own_sqlite, &system)) {
+    PyObject *owner, *name, *cursor_type, *text_of = NULL;
+    int operation, has_own_sqlite, system = QP_SYSTEM_SQLITE, returns = QP_RETURNS_CURSOR;
+    if (!PyArg_ParseTuple(args, "OUiOp|iiU:attach", &owner, &name, &operation, &cursor_type,
+                          &has_own_sqlite, &system, &returns, &text_of)) {
         return NULL;
+    }
+    if (returns < 0 || returns >= QP_RETURNS) {
+        return PyErr_Format(PyExc_ValueError, "no kind of result %d", returns);
+    }
+    if (text_of && (cursor_type != Py_None || system == QP_SYSTEM_SQLITE)) {
+        return PyErr_Format(PyExc_ValueError, "text_of is for drivers in Python");
     }
     if (operation < 0 || operation >= QP_OPERATIONS) {
         return PyErr_Format(PyExc_ValueError, "no operation %d", operation);
@@ -125,6 +131,8 @@ static PyObject *attach(PyObject *module, PyObject *args)
                       .system = (qp_system)system,
                       .drops = has_own_sqlite || drops_statements((qp_operation)operation),
                       .has_own_sqlite = has_own_sqlite,
+                      .returns = (qp_returns)returns,
+                      .text_of = text_of,
                       .cursor_type = cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type};
     return qp_attach(owner, name, &probe, state);
 }

@@ -30,6 +30,9 @@ typedef struct {
                         * Python */
     bool has_receiver; /* that function's first argument is the cursor or connection */
     bool is_awaited;   /* that function returns a coroutine */
+    qp_returns returns;
+    PyObject *text_of; /* owned by the wrapper: the name of the receiver's attribute that is the
+                        * statement; NULL: its first argument is */
 } qp_probe;
 
 static inline qp_dialect qp_dialect_of(const qp_probe *probe)

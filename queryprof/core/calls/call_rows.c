@@ -18,12 +18,45 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
     }
 }
 
+/* The count at the end of a command tag: of a statement that counts no rows there is none
+ * (https://www.postgresql.org/docs/current/protocol-message-formats.html, CommandComplete). */
+static int64_t rows_of_status(PyObject *status)
+{
+    Py_ssize_t size;
+    const char *text = PyUnicode_CheckExact(status) ? PyUnicode_AsUTF8AndSize(status, &size) : NULL;
+    if (!text) {
+        PyErr_Clear();
+        return 0;
+    }
+    int64_t rows = 0, unit = 1;
+    while (size && text[size - 1] >= '0' && text[size - 1] <= '9' && unit < INT64_MAX / 10) {
+        rows += (text[--size] - '0') * unit;
+        unit *= 10;
+    }
+    return size && text[size - 1] == ' ' ? rows : 0;
+}
+
+int64_t qp_rows_returned(const qp_call *call, PyObject *result)
+{
+    qp_returns returns = call->probe->returns;
+    if (!result || returns == QP_RETURNS_CURSOR) {
+        return 0;
+    }
+    if (returns == QP_RETURNS_STATUS) {
+        return rows_of_status(result);
+    }
+    return returns == QP_RETURNS_ROW   ? result != Py_None
+           : PyList_CheckExact(result) ? PyList_GET_SIZE(result)
+                                       : 0;
+}
+
 /* The same from a driver in Python, which counts the rows of a query there too. Its attribute may
  * run the program's code: -1 if recording ended in it. */
 static QP_COLD int64_t rows_reported(const qp_call *call, PyObject *result)
 {
     uint32_t statement = call->execution->meter.key.statement;
-    if (!result || !qp_statement(statement)->changes_rows) {
+    if (!result || call->probe->returns != QP_RETURNS_CURSOR ||
+        !qp_statement(statement)->changes_rows) {
         return 0;
     }
     bool was_muted = qp_here.muted;

@@ -114,10 +114,14 @@ static QP_COLD void sample(const qp_call *call, PyObject *result)
     }
 }
 
-/* What serves the rows: a connection's execute returns the cursor, a cursor's execute itself; that
- * of some drivers nothing (psycopg2), or a number (PyMySQL). */
+/* What serves the rows, or NULL: they were all returned. A connection's execute returns the cursor,
+ * a cursor's execute itself; that of some drivers nothing (psycopg2), or a number (PyMySQL). */
 static QP_INLINE const void *rows_from(const qp_call *call, PyObject *result)
 {
+    qp_returns returns = call->probe->returns;
+    if (returns != QP_RETURNS_CURSOR) {
+        return returns == QP_RETURNS_PORTAL ? call->self : NULL;
+    }
     bool is_none =
         call->probe->stands_in && result && (Py_IsNone(result) || PyLong_CheckExact(result));
     return result && !is_none ? result : call->self;
@@ -132,8 +136,15 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
         qp_execution_abandon(e);
         return 0;
     }
-    if (e->meter.sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
+    bool has_parameters = call->probe->returns != QP_RETURNS_PORTAL; /* the receiver has them */
+    if (e->meter.sampled && call->probe->source == QP_SOURCE_TEXT && has_parameters &&
+        !e->ignored) {
         sample(call, result);
+    }
+    int64_t returned = qp_rows_returned(call, result);
+    if (returned && qp_statement(e->meter.key.statement)->changes_rows) {
+        rows += returned;
+        returned = 0;
     }
     qp_writes += rows > 0;
     e->in_use = false;
@@ -141,7 +152,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     e->started_ticks = call->active.start_ticks;
     e->ticks = ticks;
     e->nested_ticks = call->nested_ticks;
-    e->rows = rows;
+    e->rows = rows + returned;
     qp_release_store(&e->stage, QP_STAGE_BEGUN);
     if (call->probe->source == QP_SOURCE_TEXT) {
         const void *cursor = rows_from(call, result);

@@ -41,6 +41,17 @@ typedef struct {
     const char *statement; /* of QP_SOURCE_FIXED */
 } qp_operation_facts;
 
+/* What an execution's function returns. */
+typedef enum {
+    QP_RETURNS_CURSOR, /* what serves the rows; or nothing, and its receiver does */
+    QP_RETURNS_ROWS,   /* all rows, in a list */
+    QP_RETURNS_ROW,    /* a row or a value of one, or None */
+    QP_RETURNS_STATUS, /* the server's command tag, as "UPDATE 3" */
+    QP_RETURNS_PORTAL, /* the first rows, in a list, or none of them; its receiver serves the others
+                        */
+    QP_RETURNS         /* how many there are */
+} qp_returns;
+
 extern const qp_operation_facts qp_operations[QP_OPERATIONS];
 
 /* Whether an operation is of QP_SOURCE_ROWS. */

@@ -47,7 +47,7 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(((qp_wrapper *)self)->wrapped);
     Py_VISIT(((qp_wrapper *)self)->extra);
-    Py_VISIT(((qp_wrapper *)self)->type);
+    Py_VISIT(((qp_wrapper *)self)->referred);
     return 0;
 }
 
@@ -55,7 +55,7 @@ static int clear(PyObject *self)
 {
     Py_CLEAR(((qp_wrapper *)self)->wrapped);
     Py_CLEAR(((qp_wrapper *)self)->extra);
-    Py_CLEAR(((qp_wrapper *)self)->type);
+    Py_CLEAR(((qp_wrapper *)self)->referred);
     return 0;
 }
 
@@ -118,7 +118,7 @@ PyObject *qp_wrapper_new(PyTypeObject *type, vectorcallfunc call, PyObject *wrap
     return (PyObject *)self;
 }
 
-void *qp_wrapper_hold(PyObject *wrapper, size_t bytes, PyTypeObject *type)
+void *qp_wrapper_hold(PyObject *wrapper, size_t bytes, PyObject *referred)
 {
     qp_wrapper *self = (qp_wrapper *)wrapper;
     self->data = qp_allocate(1, bytes);
@@ -126,6 +126,6 @@ void *qp_wrapper_hold(PyObject *wrapper, size_t bytes, PyTypeObject *type)
         PyErr_NoMemory();
         return NULL;
     }
-    self->type = Py_XNewRef((PyObject *)type);
+    self->referred = Py_XNewRef(referred);
     return self->data;
 }

@@ -9,7 +9,7 @@ typedef struct {
     PyObject
         *wrapped; /* owned, as what follows; the last three may be NULL, and are for `vectorcall` */
     PyObject *extra;
-    PyObject *type;
+    PyObject *referred;
     void *data;
 } qp_wrapper;
 
@@ -21,6 +21,6 @@ PyTypeObject *qp_wrapper_type(PyObject *module);
 PyObject *qp_wrapper_new(PyTypeObject *type, vectorcallfunc call, PyObject *wrapped,
                          PyObject *extra);
 
-/* Adds `bytes` bytes of zeroed data to a new wrapper, and a type that they refer to (a reference is
- * taken; may be NULL). Valid as long as the wrapper. NULL with an exception. */
-void *qp_wrapper_hold(PyObject *wrapper, size_t bytes, PyTypeObject *type);
+/* Adds `bytes` bytes of zeroed data to a new wrapper, and an object that they refer to (a reference
+ * is taken; may be NULL). Valid as long as the wrapper. NULL with an exception. */
+void *qp_wrapper_hold(PyObject *wrapper, size_t bytes, PyObject *referred);
