@@ -118,6 +118,8 @@ def install_tests(session: nox.Session) -> dict[str, str]:
     """Installs what the tests need; their environment."""
     is_first = session.python == PYTHONS[0]
     install(session, *TESTS, *(ONCE if is_first else ()), flags="-Werror")
+    if is_first and shutil.which("mariadb_config"):  # it is built against that
+        session.install(*pinned("mysqlclient"))
     drivers = Path(session.virtualenv.location, "drivers").resolve()
     for requirement in OTHER_DRIVERS if is_first else ():
         session.install("--no-deps", "--target", str(drivers / requirement), requirement)

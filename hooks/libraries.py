@@ -18,7 +18,15 @@ SQLITE3 = "_sqlite3"
 SQLITES = ("apsw", "pysqlite3._sqlite3", "sqlcipher3._sqlite3", "sqlean._sqlite3")
 """Other drivers with a SQLite inside."""
 
-PEP249 = ("libsql", "psycopg", "psycopg2", "duckdb")
+PEP249 = (
+    "libsql",
+    "psycopg",
+    "psycopg2",
+    "duckdb",
+    "pymysql",
+    "MySQLdb.connections",
+    "oracledb",
+)
 """Drivers of which calls are measured: the keys of KNOWN in drivers/pep249.py."""
 
 ASYNCPG = "asyncpg"

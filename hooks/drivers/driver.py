@@ -48,12 +48,13 @@ class Query:
     Args:
         operation: as that of the others.
         returns: one of RESULTS; but for a cursor, each further argument is a parameter.
-        text_of: the receiver's attribute that is the statement; "": the first argument is.
+        text_of: the receiver's attribute that is the statement; none: the first argument is.
     """
 
-    def __init__(self, operation: str, returns: str, text_of: str = "") -> None:
+    def __init__(self, operation: str, returns: str = "cursor", *text_of: str) -> None:
         self.operation = operation
-        self.more = (RESULTS.index(returns), *filter(None, [text_of]))
+        self.returns = RESULTS.index(returns)
+        self.text_of = text_of
 
 
 class Probes:
@@ -84,10 +85,8 @@ class Probes:
         before = len(self._attachments)
         for method, operation in methods.items():
             if own.get(method) is not None:
-                name, more = operation, ()
-                if isinstance(operation, Query):
-                    name, more = operation.operation, operation.more
-                number = operations.index(name)
+                query = operation if isinstance(operation, Query) else Query(operation)
+                number = operations.index(query.operation)
                 self._attachments.append(
                     _core.attach(
                         owner,
@@ -96,7 +95,8 @@ class Probes:
                         cursor_type,
                         has_own_sqlite,
                         SYSTEMS.index(system),
-                        *more,
+                        query.returns,
+                        *query.text_of,
                     )
                 )
         return len(self._attachments) - before
@@ -154,8 +154,8 @@ class DriverHook:
                     raise DriverError(f"{described(module)} has no {name}; too old, or too new?")
             for name, operation in self.driver.functions.items():
                 home, _, function = name.rpartition(".")
-                owner = find(module, home) if home else module
-                self.probes.attach(owner, {function: operation}, system=self.driver.system)
+                place = find(module, home) if home else module
+                self.probes.attach(place, {function: operation}, system=self.driver.system)
         except BaseException:
             self.detach()
             raise

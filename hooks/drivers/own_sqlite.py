@@ -13,8 +13,9 @@ from queryprof.hooks.drivers.sqlite3_driver import BLOB_METHODS, CONNECTION_METH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from types import ModuleType
+
+    from queryprof.hooks.drivers.driver import Methods
 
 ENTRY_POINT = "qp_sqlite_extension"
 
@@ -82,7 +83,7 @@ class OwnSqliteHook(DriverHook):
         super().attach(module)
         self.sqlite_version = _version_of(module)
 
-    def _attach(self, owner: type, _name: str, methods: Mapping[str, str]) -> None:
+    def _attach(self, owner: type, _name: str, methods: Methods) -> None:
         self.probes.attach(owner, methods, self._cursor_type, has_own_sqlite=True)
 
     def _start_counters(self, module: ModuleType) -> str | None:

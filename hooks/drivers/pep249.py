@@ -86,7 +86,49 @@ LIBSQL = Driver(
     system="sqlite",
 )
 
-KNOWN = {driver.module: driver for driver in (PSYCOPG, PSYCOPG2, DUCKDB, LIBSQL)}
+CLOSING = {"commit": "commit", "rollback": "rollback", "close": "close"}
+"""The methods of connections that execute nothing themselves, and whose `with` closes them."""
+
+PYMYSQL = Driver(
+    "pymysql",
+    {
+        "cursors.Cursor": CURSOR_METHODS,
+        "cursors.SSCursor": CURSOR_METHODS,
+        "connections.Connection": {**CLOSING, "connect": "connect", "begin": "begin"},
+    },
+    functions={},
+    system="mysql",
+)
+
+MYSQLCLIENT = Driver(
+    "MySQLdb.connections",  # what MySQLdb imports when it connects
+    {
+        "cursors.BaseCursor": CURSOR_METHODS,
+        "cursors.CursorStoreResultMixIn": CURSOR_METHODS,
+        "cursors.CursorUseResultMixIn": CURSOR_METHODS,
+        "Connection": {"__init__": "connect", "begin": "begin"},
+        "_mysql.connection": CLOSING,
+    },
+    functions={},
+    system="mysql",
+)
+
+ORACLEDB = Driver(
+    "oracledb",
+    {
+        "Cursor": CURSOR_METHODS,
+        "Connection": {**CLOSING, "__init__": "connect", "begin": "begin"},
+        "AsyncCursor": {**CURSOR_METHODS, "__anext__": "next"},
+        "AsyncConnection": CLOSING,
+    },
+    functions={},
+    system="oracle.db",
+)
+
+KNOWN = {
+    driver.module: driver
+    for driver in (PSYCOPG, PSYCOPG2, DUCKDB, LIBSQL, PYMYSQL, MYSQLCLIENT, ORACLEDB)
+}
 
 CURSOR_PLACES = ("Cursor", "cursors.Cursor", "cursor.Cursor", "_cursor.Cursor")
 CONNECTION_PLACES = (

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-SYSTEMS = ("", "sqlite", "postgresql", "duckdb", "other_sql")
+SYSTEMS = ("", "sqlite", "postgresql", "duckdb", "other_sql", "mysql", "oracle.db")
 """By qp_system of the core (sql/words.h); "": it is no SQL."""

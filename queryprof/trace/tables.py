@@ -105,8 +105,9 @@ TABLES = (
             unknown("note", "what a library reports of it", role=FIRST),
             unknown(
                 "system",
-                "the first database's that it was sent to: sqlite, postgresql, duckdb, other_sql;"
-                " NULL: a call without a text (commit, connect), or of an older trace",
+                "the first database's that it was sent to: sqlite, postgresql, duckdb, mysql,"
+                " oracle.db, other_sql; NULL: a call without a text (commit, connect), or of an"
+                " older trace",
                 role=FIRST,
                 since=12,
             ),

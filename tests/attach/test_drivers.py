@@ -48,7 +48,11 @@ def owned(module: types.ModuleType, driver: Driver) -> dict[tuple[str, str], obj
     for name, methods in driver.types.items():
         owner = operator.attrgetter(name)(module)
         found |= {(name, method): vars(owner).get(method) for method in methods}
-    return found | {("", name): operator.attrgetter(name)(module) for name in driver.functions}
+    for name in driver.functions:
+        home, _, function = name.rpartition(".")
+        owner = operator.attrgetter(home)(module) if home else module
+        found["", name] = vars(owner).get(function)
+    return found
 
 
 def test_psycopg(postgresql: str) -> None:

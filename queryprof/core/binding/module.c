@@ -110,19 +110,13 @@ static PyObject *attach(PyObject *module, PyObject *args)
                           &has_own_sqlite, &system, &returns, &text_of)) {
         return NULL;
     }
-    if (returns < 0 || returns >= QP_RETURNS) {
-        return PyErr_Format(PyExc_ValueError, "no kind of result %d", returns);
-    }
-    if (text_of && (cursor_type != Py_None || system == QP_SYSTEM_SQLITE)) {
-        return PyErr_Format(PyExc_ValueError, "text_of is for drivers in Python");
-    }
-    if (operation < 0 || operation >= QP_OPERATIONS) {
-        return PyErr_Format(PyExc_ValueError, "no operation %d", operation);
+    if (operation < 0 || operation >= QP_OPERATIONS || returns < 0 || returns >= QP_RETURNS) {
+        return PyErr_Format(PyExc_ValueError, "no operation %d, result %d", operation, returns);
     }
     if (system < 0 || system >= QP_SYSTEMS) {
         return PyErr_Format(PyExc_ValueError, "no database system %d", system);
     }
-    if (cursor_type != Py_None && !PyType_Check(cursor_type)) {
+    if (cursor_type != Py_None && (text_of || !PyType_Check(cursor_type))) {
         return PyErr_Format(PyExc_TypeError, "cursor_type is no type: %R", cursor_type);
     }
     qp_module_state *state = PyModule_GetState(module);

@@ -6,6 +6,14 @@
 #include "sqlite/library.h"
 #include "statements/statements.h"
 
+/* How many rows a driver's sequence of them has; 0: it is another object. */
+static int64_t rows_in(PyObject *rows)
+{
+    return PyList_CheckExact(rows)    ? PyList_GET_SIZE(rows)
+           : PyTuple_CheckExact(rows) ? PyTuple_GET_SIZE(rows) /* PyMySQL, mysqlclient */
+                                      : 0;
+}
+
 int64_t qp_rows_served(const qp_call *call, PyObject *result)
 {
     switch (call->active.operation) {
@@ -14,7 +22,7 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
     case QP_FETCHONE:
         return result && result != Py_None;
     default:
-        return result && PyList_CheckExact(result) ? PyList_GET_SIZE(result) : 0;
+        return result ? rows_in(result) : 0;
     }
 }
 
@@ -45,9 +53,7 @@ int64_t qp_rows_returned(const qp_call *call, PyObject *result)
     if (returns == QP_RETURNS_STATUS) {
         return rows_of_status(result);
     }
-    return returns == QP_RETURNS_ROW   ? result != Py_None
-           : PyList_CheckExact(result) ? PyList_GET_SIZE(result)
-                                       : 0;
+    return returns == QP_RETURNS_ROW ? result != Py_None : rows_in(result);
 }
 
 /* The same from a driver in Python, which counts the rows of a query there too. Its attribute may

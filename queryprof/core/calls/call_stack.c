@@ -19,8 +19,15 @@ static QP_COLD qp_call *enclosing(const qp_thread *thread)
 /* Whether a call is part of the one in which it is made: one driver function calling another. */
 static bool is_part_of(const qp_call *call, const qp_call *outer)
 {
+    bool is_same = outer->self == call->self;
     if (qp_operation_serves_rows(call->active.operation)) {
-        return outer->self == call->self && outer->active.operation == QP_FETCHALL;
+        return is_same &&
+               (outer->active.operation == QP_FETCHALL ||
+                (call->probe->stands_in && qp_operation_serves_rows(outer->active.operation)));
+    }
+    if (is_same && call->self && call->probe->stands_in && call->probe->source == QP_SOURCE_TEXT &&
+        outer->probe->source == QP_SOURCE_TEXT) {
+        return true; /* a driver's executemany calls its execute, with a text of its own */
     }
     return outer->active.sql == call->active.sql &&
            outer->active.operation == call->active.operation &&

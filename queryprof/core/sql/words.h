@@ -37,6 +37,8 @@ typedef enum {
     QP_SYSTEM_POSTGRESQL,
     QP_SYSTEM_DUCKDB,
     QP_SYSTEM_OTHER, /* of a driver that only the program knows */
+    QP_SYSTEM_MYSQL,
+    QP_SYSTEM_ORACLE,
     QP_SYSTEMS
 } qp_system;
 
