@@ -11,6 +11,7 @@ import click
 from queryprof.cli.output import output_to_reader
 from queryprof.cli.proving import check_proving, proved, proving_options
 from queryprof.errors import QueryprofError
+from queryprof.model.postgresql import NO_SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from queryprof.analysis.findings.finding import Finding
     from queryprof.analysis.report import Report
     from queryprof.model.advice import Advice
+    from queryprof.model.postgresql import ServerFacts
 
 EXIT_FOUND = 1
 FORMATS = ("table", "json", "brief", "markdown", "github", "sarif", "sql")
@@ -48,6 +50,11 @@ FAIL_ON = ("high", "medium", "any", "none")
     show_default=True,
     help="How many findings at the most, in a table.",
 )
+@click.option(
+    "--dsn",
+    help="A PostgreSQL server (a connection string, or service=NAME): the plans of the trace's"
+    " statements are requested there, and the server's times are read.",
+)
 @proving_options
 def analyze(
     file: str,
@@ -55,6 +62,7 @@ def analyze(
     form: str,
     fail_on: str,
     top: int,
+    dsn: str | None,
     proves: bool,
     budget_s: float,
     interpreter: str | None,
@@ -77,7 +85,8 @@ def analyze(
     report = Report(read_whole(file))
     if not report.overview.calls:
         raise QueryprofError(f"analyze: {file}: no database calls were recorded")
-    found = findings_of(report, databases)
+    server = _server_facts(report, file, dsn) if dsn is not None else NO_SERVER
+    found = findings_of(report, databases, server=server)
     advice = proved(report, found, databases, budget_s, interpreter) if proves else None
     found = with_proofs(found, advice) if advice else found
     shown = [finding for finding in found if finding.identity not in accepted]
@@ -88,14 +97,18 @@ def analyze(
         *(f"accepted, but no finding any more: {one}" for one in accepted if one not in known),
     ]
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]
-    text = _text(form, shown, report, stale, advice)
+    text = _text(form, shown, report, stale, advice, server)
     with output_to_reader():
         if text is None:
             from queryprof.analysis.findings.groups import unknown_causes
             from queryprof.report.terminal.findings import print_findings
 
-            unknown = tuple(unknown_causes(report))
+            unknown = tuple(unknown_causes(report, server.plans))
             print_findings(shown, Places(report.profile), cautions, unknown, top)
+            if dsn is not None:
+                from queryprof.report.terminal.server import print_server
+
+                print_server(report, server)
             if advice:
                 from queryprof.report.terminal.advice import print_advice
 
@@ -107,22 +120,34 @@ def analyze(
         sys.exit(EXIT_FOUND)
 
 
+def _server_facts(report: Report, file: str, dsn: str) -> ServerFacts:
+    from queryprof.findings import sent_to
+    from queryprof.postgresql.server import server_facts
+
+    statements = sent_to(report, "postgresql")
+    if not statements:
+        raise QueryprofError(f"analyze: {file}: --dsn: no statement was sent to PostgreSQL")
+    return server_facts(dsn, statements)
+
+
 def _text(
     form: str,
     shown: Sequence[Finding],
     report: Report,
     accepted: list[tuple[str, str, bool]],
     advice: Advice | None,
+    server: ServerFacts,
 ) -> str | None:
     """The findings in a format; None: for a terminal."""
     from queryprof.analysis.findings.groups import unknown_causes
     from queryprof.report.places import Places
 
-    places, unknown = Places(report.profile), tuple(unknown_causes(report))
+    places, unknown = Places(report.profile), tuple(unknown_causes(report, server.plans))
     if form == "json":
         from queryprof.report.json.findings import findings_json
 
-        return findings_json(shown, (*report.overview.cautions, *unknown), accepted, advice)
+        cautions = (*report.overview.cautions, *unknown)
+        return findings_json(shown, cautions, accepted, advice, server)
     if form == "brief":
         from queryprof.report.findings.brief import brief_json
 

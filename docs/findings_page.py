@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from queryprof.analysis.findings.finding import CATEGORIES
+from queryprof.analysis.findings.finding import CATEGORIES, OF_SERVERS
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = ROOT / "tests" / "programs" / "findings"
@@ -41,6 +41,8 @@ overlap so much that the run is shorter.
 `redundant_index`, `stale_statistics`): from the files that the trace names, as long as they are there, or from
 `--db FILE`. They are opened read-only. Of a database in memory, and of one that is gone, the statements that created its
 tables in the recording are the schema.
+
+**PostgreSQL's plans** are requested with [`--dsn`](postgresql.md), which finds `full_scan` and `bad_estimate` there.
 
 **SQL** is shown when SQLite takes it: the schema is created once more, without rows, in a process of its own; what is
 proposed is created there, and the statement's plan must then be a better one. Where the schema is not known, or the plan
@@ -99,6 +101,8 @@ def main() -> None:
     parts = [HEAD]
     with tempfile.TemporaryDirectory() as folder:
         for name, meaning in CATEGORIES.items():
+            if name in OF_SERVERS:
+                continue
             program = (PROGRAMS / f"{name}.py").read_text().replace("  # culprit", "")
             section = (
                 f"## `{name}`\n\n{meaning[0].upper()}{meaning[1:]}.\n\n```python\n{program}```\n\n"

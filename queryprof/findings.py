@@ -10,6 +10,7 @@ from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import groups_of
 from queryprof.analysis.report import Report
+from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.program.database_schema import read_schema, schemas_of
 from queryprof.program.sources import Sources
 
@@ -57,6 +58,7 @@ def findings_of(
     with_planner: bool = True,
     sources: Sources | None = None,
     may_read: Callable[[str], bool] = lambda _: True,
+    server: ServerFacts = NO_SERVER,
 ) -> tuple[Finding, ...]:
     """The findings, those that can win most first.
 
@@ -67,6 +69,7 @@ def findings_of(
             the system can bound one.
         sources: the program's; by default the files that the recording saw.
         may_read: whether a database that the trace names may be read.
+        server: what a PostgreSQL server says of the statements.
 
     Raises:
         TraceError: one of `databases` cannot be read.
@@ -76,7 +79,9 @@ def findings_of(
     schemas = given or schemas_of(sorted(filter(may_read, profile.databases)))
     sources = sources or Sources(profile.sources)
     if not with_planner or not can_confine():
-        return find(report, sources.loop_at, schemas, makes_tasks=sources.makes_tasks)
+        return find(
+            report, sources.loop_at, schemas, makes_tasks=sources.makes_tasks, server=server
+        )
     from queryprof.proof.planner import Planner  # its process has limits that not all systems have
 
     statements = dict.fromkeys(a.statement for a in profile.aggregates)
@@ -86,4 +91,12 @@ def findings_of(
     elif len(schemas) == 1:  # a driver may show no plans, nor whose they are
         files = {**dict.fromkeys(statements, *schemas), **files}
     with Planner(schemas, files, statements, profile.sqlite_versions) as planner:
-        return find(report, sources.loop_at, schemas, planner, sources.makes_tasks)
+        return find(report, sources.loop_at, schemas, planner, sources.makes_tasks, server)
+
+
+def sent_to(report: Report, system: str) -> list[str]:
+    """The statements that were sent to a database system, those that take most time first."""
+    systems = report.profile.systems
+    groups = sorted(groups_of(report), key=lambda group: -group.self_ns)
+    names = dict.fromkeys(group.statement for group in groups)
+    return [one for one in names if systems.get(one) == system]

@@ -86,6 +86,7 @@ MAY_IMPORT = {
         "queryprof.program.database_schema",
         "queryprof.sql",
     },
+    "queryprof.postgresql": {"queryprof.errors", "queryprof.model", "queryprof.sql"},
     # What a team's own telemetry gets: from the command line alone.
     "queryprof.telemetry": {
         "queryprof.analysis.histogram",
@@ -134,7 +135,12 @@ MAY_IMPORT = {
         "queryprof.version",
     },
     # The findings, with what is looked up for them.
-    "queryprof.findings": {"queryprof.analysis", "queryprof.program", "queryprof.proof.planner"},
+    "queryprof.findings": {
+        "queryprof.analysis",
+        "queryprof.model",
+        "queryprof.program",
+        "queryprof.proof.planner",
+    },
     # Both sides of `queryprof attach`: nothing of it is imported unless it is used.
     "queryprof.attachment": {
         "queryprof.core",
@@ -180,6 +186,7 @@ MAY_IMPORT = {
         "queryprof.errors",
         "queryprof.given_file",
         "queryprof.model",
+        "queryprof.postgresql",
         "queryprof.region",
         "queryprof.report",
         "queryprof.session",

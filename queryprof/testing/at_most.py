@@ -34,6 +34,8 @@ class at_most:
             BEGIN, SAVEPOINT, RELEASE and ROLLBACK TO are left out, as they are of queries.
         plans: what no plan may have: "no full scan", "no full scan of TABLE", "no sort", "no
             automatic index"; several are a list. A table that no statement is about fails, too.
+            "no seq scan", "no seq scan of TABLE" are PostgreSQL's: the server that QUERYPROF_DSN
+            names is to have another plan for each statement, however small the tables are.
         lock_wait_ms: how long one call may wait for a lock of a database file.
         transaction_ms: how long the write lock of a file may be held.
         stall_ms: how long an event loop may be blocked.

@@ -18,9 +18,13 @@ from queryprof.analysis.units import count
 from queryprof.report.text.failures import Excess, budget_message, lock_message, stall_message
 from queryprof.sql.tokens import tokens_of
 from queryprof.testing.calls import Calls
+from queryprof.testing.seq_scans import seq_scans
 
-PLAN = re.compile(r"no (full scan|sort|automatic index)(?: of (.+))?")
-PLANS = "'no full scan', 'no full scan of TABLE', 'no sort', 'no automatic index'"
+PLAN = re.compile(r"no (full scan|sort|automatic index|seq scan)(?: of (.+))?")
+PLANS = (
+    "'no full scan', 'no full scan of TABLE', 'no sort', 'no automatic index', 'no seq scan',"
+    " 'no seq scan of TABLE'"
+)
 
 READ = re.compile(r"(?:SCAN|SEARCH) (.+?)(?: (?:USING|VIRTUAL TABLE) .*| \(.*)?$")
 """What a step of a plan reads."""
@@ -85,7 +89,9 @@ class Limits:
         for rule in self.plan_rules:
             found = PLAN.fullmatch(rule)
             is_of_tables = bool(found and found[2])
-            if not found or (is_of_tables and (found[1] != "full scan" or not _names(found[2]))):
+            if not found or (
+                is_of_tables and (found[1] not in ("full scan", "seq scan") or not _names(found[2]))
+            ):
                 raise ValueError(f"plans: {rule!r}: must be of {PLANS}")
 
     @property
@@ -169,6 +175,9 @@ def _plans(rule: str, figures: TestFigures) -> Iterable[Excess]:
     matched = PLAN.fullmatch(rule)
     assert matched is not None
     kind, tables = matched[1], _names(matched[2])
+    if kind == "seq scan":
+        yield from seq_scans(rule, tables, {s: one for s, one in figures.items() if _has_plan(s)})
+        return
     over = {s: one for s, one in figures.items() if _has(kind, tables, s, one)}
     unknown = {
         s: one for s, one in figures.items() if not one.plans and (s == UNKNOWN or _has_plan(s))

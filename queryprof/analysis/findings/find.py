@@ -18,6 +18,7 @@ from queryprof.analysis.findings import (
     queries,
     redundant_indexes,
     repeated,
+    server_plans,
     single_rows,
     transactions,
     virtual_tables,
@@ -31,6 +32,7 @@ from queryprof.analysis.loops import DATABASE
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
 from queryprof.model import OTHER_LINE, Frame, Schema
+from queryprof.model.postgresql import NO_SERVER, ServerFacts
 
 Rule = Callable[[Program], Iterable[Finding | None]]
 
@@ -91,6 +93,8 @@ RULES: tuple[Rule, ...] = (
     work.automatic_index,
     covering.covering_scan,
     work.full_scan,
+    server_plans.bad_estimate,
+    server_plans.server_scan,
     virtual_tables.virtual_scan,
     work.temp_btree_sort,
     indexes.bad_index_choice,
@@ -346,6 +350,7 @@ def find(
     schemas: Mapping[str, Schema],
     planner: Planner = NO_PLANNER,
     makes_tasks: TaskFinder = NO_TASKS,
+    server: ServerFacts = NO_SERVER,
 ) -> tuple[Finding, ...]:
     """The findings of a profile, the most severe first, and of these those that can win most.
 
@@ -353,8 +358,9 @@ def find(
         loop_at, makes_tasks: look it up in the program's source; see queryprof.program.sources.
         schemas: of the program's databases, by file, as far as they can be read.
         planner: finds which SQL serves a statement; without it none is shown.
+        server: what a PostgreSQL server says of the statements.
     """
-    program = Program(report, loop_at, schemas, planner, makes_tasks)
+    program = Program(report, loop_at, schemas, planner, makes_tasks, server)
     found: dict[tuple[str, object], Finding] = {}
     connected: set[tuple[str, object]] = set()
     for rule in RULES:

@@ -67,6 +67,7 @@ CATEGORIES = {
     "index_defeated": "the way a column is compared keeps an index on it from being used",
     "narrow_index": "an index leaves many more rows to look at than are returned",
     "bad_index_choice": "another index fits better, and there are no statistics to show it",
+    "bad_estimate": "a plan is chosen for many more or fewer rows than come",
     "stale_statistics": "the planner chooses by rows that were counted when tables were small",
     "redundant_index": "an index is the beginning of another one",
     "blocked_loop": "the event loop waits for the database",
@@ -74,6 +75,10 @@ CATEGORIES = {
     "heavy_query": "a query takes much of the time, and no fault of it is known",
 }
 """What each category means; find.RULES has their order of precedence."""
+
+
+OF_SERVERS = frozenset({"bad_estimate"})
+"""Categories that are found with the plans of a database's server alone."""
 
 
 @dataclass(frozen=True, slots=True)

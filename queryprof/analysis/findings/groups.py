@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -331,9 +331,17 @@ def hand_over(
             group.handed_ns += wait.ns * weight / sum(weights)
 
 
-def unknown_causes(report: Report) -> Iterator[str]:
-    """The sentence where the plans, or SQLite's counters, of much are unknown."""
-    planned = [group for group in groups_of(report) if group.verb in PLANNED]
+def unknown_causes(report: Report, planned_by_server: Container[str] = ()) -> Iterator[str]:
+    """The sentence where the plans, or SQLite's counters, of much are unknown.
+
+    Args:
+        planned_by_server: statements whose plans another database's server has shown.
+    """
+    planned = [
+        group
+        for group in groups_of(report)
+        if group.verb in PLANNED and group.statement not in planned_by_server
+    ]
     for what, unknown, missing in (
         ("the plans", [one for one in planned if not one.plans], "an index that they lack"),
         (

@@ -34,6 +34,7 @@ from queryprof.analysis.handoffs import waits_of
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, counted
 from queryprof.model import ENDLESS, CallPath, Frame, Profile, Schema
+from queryprof.model.postgresql import NO_SERVER, ServerFacts
 
 MOST_GROUPS = 1000
 MOST_NEAR = 200
@@ -64,6 +65,7 @@ class Recorded:
     Attributes:
         loop_at, makes_tasks: look it up in the program's source.
         schemas: by a database's file, as far as it could be read; planner: SQLite's.
+        server: what a PostgreSQL server says of the statements.
     """
 
     report: Report
@@ -71,6 +73,7 @@ class Recorded:
     schemas: Mapping[str, Schema]
     planner: Planner = NO_PLANNER
     makes_tasks: TaskFinder = NO_TASKS
+    server: ServerFacts = NO_SERVER
 
     def served(self, group: Group) -> Served | None:
         """What would serve a group's statement; None: it is not known."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from queryprof.analysis.findings import finding as found
 from queryprof.model import advice as model
+from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.report.json import report as _frames_as_json  # noqa: F401  registers frames' shape
 from queryprof.report.json.report_types import Site
 from queryprof.report.json.writing import document_pieces, made, shape_of, shaped
@@ -66,6 +67,31 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerStatement:
+    """What a PostgreSQL server says of a statement."""
+
+    statement: str
+    plan: Annotated[tuple[str, ...], "its nodes, indented; empty: unknown"]
+    rows: Annotated[float | None, "that the planner expects; null: unknown"]
+    scans: Annotated[tuple[str, ...], "tables that are read from end to end"]
+    refused: Annotated[str, "why the plan is unknown; empty: it is known"]
+    query_id: Annotated[str, "of pg_stat_statements; empty: unknown"]
+    server_ns: Annotated[float | None, "the server's time of a call, its mean; null: unknown"]
+    server_calls: Annotated[int | None, "of all programs; null: unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A PostgreSQL server."""
+
+    version: str
+    statements: Annotated[tuple[ServerStatement, ...], "those that take most time first"]
+    times_off: Annotated[str, "why no times are known; empty: they are"]
+    since: Annotated[str, "when the times were reset; empty: it is not known"]
+    left_out: Annotated[int, "statements of which no plan was requested"]
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """What `queryprof analyze --format json` writes. Times are nanoseconds."""
 
@@ -74,6 +100,7 @@ class Document:
     findings: Annotated[tuple[Finding, ...], "those that can win most first"]
     accepted: tuple[Accepted, ...]
     advice: Annotated[Advice | None, "what was measured on a copy; null: without --prove"]
+    server: Annotated[Server | None, "what PostgreSQL says; null: without --dsn"]
 
 
 def findings_json(
@@ -81,6 +108,7 @@ def findings_json(
     cautions: Sequence[str],
     accepted: Sequence[tuple[str, str, bool]],
     advice: model.Advice | None = None,
+    server: ServerFacts = NO_SERVER,
 ) -> str:
     """The findings as a JSON document.
 
@@ -93,8 +121,28 @@ def findings_json(
         tuple(findings),  # type: ignore[arg-type]  # written in the shape of Finding
         tuple(Accepted(*one) for one in accepted),
         advice,  # type: ignore[arg-type]  # written in the shape of Advice
+        _server(server) if server.version else None,
     )
     return "".join(document_pieces(document))
+
+
+def _server(facts: ServerFacts) -> Server:
+    statements = []
+    for one in (*facts.plans, *facts.refused):
+        plan, time = facts.plans.get(one), facts.times.get(one)
+        statements.append(
+            ServerStatement(
+                one,
+                tuple(f"{'  ' * depth}{step}" for depth, step in plan.steps) if plan else (),
+                plan.rows if plan else None,
+                tuple(scan.table for scan in plan.scans) if plan else (),
+                facts.refused.get(one, ""),
+                str(plan.query_id) if plan and plan.query_id is not None else "",
+                time.mean_ns if time else None,
+                time.calls if time else None,
+            )
+        )
+    return Server(facts.version, tuple(statements), facts.times_off, facts.since, facts.left_out)
 
 
 @shaped.register

@@ -1,0 +1,160 @@
+"""Findings of what a PostgreSQL server says: tables read from end to end, rows that it expects and
+that do not come.
+
+A plan is that for any values of the parameters (EXPLAIN GENERIC_PLAN,
+https://www.postgresql.org/docs/current/sql-explain.html); a server may choose another one for some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.units import average, counted, duration, percent
+from queryprof.analysis.units import rows as rows_of
+from queryprof.model.postgresql import ServerPlan, TableScan
+from queryprof.sql.clauses import column_of, comparisons_of
+
+MANY_ROWS, TIMES_RETURNED = 1000, 4
+"""A scan reads so many rows, and so many times those that it leaves: as of SQLite's plans
+(analysis/marks)."""
+
+FAR_TIMES = 10
+"""An estimate is so many times too high or too low."""
+
+WHOLE_FETCHES = frozenset({"execute", "fetchall", "next"})
+"""Operations by which a program takes all rows, as far as is known."""
+
+GENERIC = "The plan is the one for any values: the server may choose another one for some."
+NOT_PROVED = f"{GENERIC} Whether it takes the index, EXPLAIN says when it is there."
+
+
+def server_scan(program: Program) -> Iterator[Finding | None]:
+    """A table that is read from end to end for a few of its rows."""
+    for group in program.groups:
+        plan = program.server.plans.get(group.statement)
+        scans = [one for one in plan.scans if _leaves_few(one)] if plan else []
+        if not plan or not scans:
+            continue
+        if group.reads and (group.totals.rows_each or 0) * TIMES_RETURNED > max(
+            one.table_rows or 0 for one in scans
+        ):
+            continue  # it returns what it reads, whatever the planner expects
+        scan = max(scans, key=lambda one: one.share * (one.table_rows or 0))
+        read = scan.table_rows or 0.0
+        columns = _columns(group, scan, plan)
+        executions = counted(group.totals.statement_executions, "execution")
+        returned = f" returned {rows_of(group.totals.rows_each or 0)} each" if group.reads else ""
+        evidence = (
+            (
+                f"PostgreSQL reads {scan.table} from end to end ({rows_of(read)}) and expects"
+                f" {rows_of(scan.rows)} to be left by {scan.filter}"
+            ),
+            f"{executions}{returned}",
+            f"{percent(scan.share)} of the plan's cost",
+            *server_time(program, group),
+        )
+        code = f"CREATE INDEX CONCURRENTLY ON {scan.table} ({', '.join(columns)});"
+        yield program.finding(
+            "full_scan",
+            group,
+            _served_ns(program, group) * scan.share * (1 - scan.rows / read),
+            evidence,
+            "Create an index on what the filter compares."
+            if columns
+            else "Create an index on what the filter compares, or an expression of it, if that"
+            " leaves few rows.",
+            code=code if columns else "",
+            doubt=NOT_PROVED,
+            most=Severity.HIGH,
+        )
+
+
+def bad_estimate(program: Program) -> Iterator[Finding | None]:
+    """A plan of several tables that was chosen for many more, or many fewer, rows than come."""
+    for group in program.groups:
+        plan = program.server.plans.get(group.statement)
+        returned = group.totals.rows_each
+        if not plan or returned is None or len(plan.tables) < 2 or not _takes_all(group):
+            continue
+        more, fewer = max(returned, plan.rows, 1.0), max(min(returned, plan.rows), 1.0)
+        if more < FAR_TIMES * fewer or more < MANY_ROWS:
+            continue
+        names = ", ".join(one.name for one in plan.tables)
+        yield program.finding(
+            "bad_estimate",
+            group,
+            _served_ns(program, group),
+            (
+                (
+                    f"PostgreSQL expects {rows_of(plan.rows)}, and {average(returned)} come, as the"
+                    f" mean of {counted(group.totals.statement_executions, 'execution')}"
+                ),
+                *(_age(one.name, one.changed, one.analyzed) for one in plan.tables),
+                *server_time(program, group),
+            ),
+            f"Run ANALYZE ({names}) where the statistics are old; where columns depend on each"
+            " other, CREATE STATISTICS on them.",
+            doubt=f"{GENERIC} What a better estimate wins is not known.",
+            most=Severity.MEDIUM,
+        )
+
+
+def _leaves_few(scan: TableScan) -> bool:
+    read = scan.table_rows or 0.0
+    return bool(scan.filter) and read >= MANY_ROWS and read >= TIMES_RETURNED * scan.rows
+
+
+def _takes_all(group: Group) -> bool:
+    """Whether the rows of its executions were fetched to their end."""
+    taken = group.calls_of.keys() <= WHOLE_FETCHES
+    return taken and bool(group.rows) and not group.clauses.skips
+
+
+def _columns(group: Group, scan: TableScan, plan: ServerPlan) -> tuple[str, ...]:
+    """Columns of a scanned table that the statement compares with a value for equality, where no
+    other table of it has that name.
+    """
+    found: dict[str, None] = {}
+    own = next((one.columns for one in plan.tables if one.name == scan.table), ())
+    others = {name for one in plan.tables if one.name != scan.table for name in one.columns}
+    for one in comparisons_of(group.statement):
+        sides = [column_of(one.left), column_of(one.right)]
+        names = [name for name in sides if name in own and name not in others]
+        if one.operator in ("=", "IN") and len(names) == 1 and "" in sides:
+            found.setdefault(names[0])
+    return tuple(found)
+
+
+def _served_ns(program: Program, group: Group) -> float:
+    """What its executions take of the server, at the most: the round trip, or the mean that the
+    server counted.
+    """
+    time = program.server.times.get(group.statement)
+    if time is None:
+        return group.steady_ns
+    return min(group.steady_ns, time.mean_ns * group.totals.statement_executions)
+
+
+def server_time(program: Program, group: Group) -> tuple[str, ...]:
+    """The server's time beside the round trip; empty: it is not known."""
+    time = program.server.times.get(group.statement)
+    if time is None or not group.totals.statement_executions:
+        return ()
+    each_ns = group.self_ns / group.totals.statement_executions
+    since = f" since {program.server.since}" if program.server.since else ""
+    return (
+        (
+            f"the server takes {duration(time.mean_ns)} of {duration(each_ns)} each"
+            f" (pg_stat_statements: {counted(time.calls, 'call')} of all programs{since})"
+        ),
+    )
+
+
+def _age(table: str, changed: int | None, analyzed: str) -> str:
+    if not analyzed:
+        return f"{table} was never analyzed"
+    since = f", and {rows_of(changed)} changed since" if changed else ""
+    return f"{table} was analyzed on {analyzed}{since}"

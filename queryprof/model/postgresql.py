@@ -1,0 +1,98 @@
+"""What a PostgreSQL server says of recorded statements, after the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class TableScan:
+    """A table that a plan reads from end to end.
+
+    Attributes:
+        table: with its schema.
+        filter: the condition on its rows, in the server's words; "": all are taken.
+        rows: that the planner expects to be left by it, each time.
+        table_rows: of the table, by the server's statistics; None: it was never analyzed.
+        share: of the plan's cost, 0 to 1.
+    """
+
+    table: str
+    filter: str
+    rows: float
+    table_rows: float | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTable:
+    """A table, and how old the figures are by which the planner chooses.
+
+    Attributes:
+        name: with its schema. columns: in small letters.
+        rows: by the statistics; None: it was never analyzed.
+        changed: rows changed since; None: it is not known.
+        analyzed: when, as a date; "": never.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    rows: float | None
+    changed: int | None
+    analyzed: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlan:
+    """The plan of a statement for any values of its parameters.
+
+    Attributes:
+        steps: the nodes, from the top: how deep, and what is done.
+        rows: that the planner expects to be returned.
+        scans: tables that are read from end to end; tables: all that are read.
+        query_id: by which pg_stat_statements knows it; None: the server computes none.
+    """
+
+    steps: tuple[tuple[int, str], ...]
+    rows: float
+    scans: tuple[TableScan, ...]
+    tables: tuple[ServerTable, ...]
+    query_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTime:
+    """What pg_stat_statements has of a statement: of all programs, since its last reset.
+
+    Attributes:
+        calls: how many; mean_ns: the server's time for each.
+    """
+
+    calls: int
+    mean_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What a server says.
+
+    Attributes:
+        version: the server's; "": none was requested.
+        plans, times: by recorded statement.
+        refused: by statement why its plan is unknown.
+        times_off: why no times are known; "": they are.
+        since: when pg_stat_statements was reset; "": it is not known.
+        left_out: how many statements of PostgreSQL no plan was requested of, as there were many.
+    """
+
+    version: str = ""
+    plans: Mapping[str, ServerPlan] = field(default_factory=dict, hash=False)
+    refused: Mapping[str, str] = field(default_factory=dict, hash=False)
+    times: Mapping[str, ServerTime] = field(default_factory=dict, hash=False)
+    times_off: str = ""
+    since: str = ""
+    left_out: int = 0
+
+
+NO_SERVER = ServerFacts()

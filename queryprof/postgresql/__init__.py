@@ -1,0 +1,1 @@
+"""What a PostgreSQL server's planner and statistics say of recorded statements."""

@@ -1,0 +1,57 @@
+"""A recorded statement with the parameters that PostgreSQL takes: $1, $2 ..."""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+
+from queryprof.sql.tokens import MOST_CHARACTERS
+
+# What is not ended goes on to the end of the text, as in sql/tokens.
+_PIECE = re.compile(
+    r"""(?P<skipped> --[^\n]* | /\*.*?(?:\*/|\Z) | '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z) )
+      | (?P<numbered> \$\d+ )
+      | (?P<named> %\((?P<name>[^)]*)\)[sbt] )
+      | (?P<format> %[sbt]\b )
+      | (?P<percent> %% )
+      | (?P<literal> \? )""",
+    re.VERBOSE | re.DOTALL,
+)
+
+NUMBER = re.compile(r"\$(\d+)")
+MOST_PARAMETERS = 1000
+
+
+def numbered(statement: str) -> tuple[str, int] | None:
+    """The statement, and how many parameters it has; None: it is too long, has too many, or a zero
+    byte.
+
+    The recording has `?` in place of each literal; %s and %(name)s are psycopg's placeholders
+    (https://www.psycopg.org/psycopg3/docs/basic/params.html), and $1 is PostgreSQL's own. Where it
+    is that, % is an operator.
+    """
+    if len(statement) > MOST_CHARACTERS or "\0" in statement:
+        return None
+    found = list(_PIECE.finditer(statement))
+    own = [int(one["numbered"][1:]) for one in found if one["numbered"]]
+    if any(number > MOST_PARAMETERS for number in own):
+        return None
+    numbers = count(max(own, default=0) + 1)
+    names: dict[str, int] = {}
+    pieces: list[str] = []
+    end = 0
+    for one in found:
+        kind, text = one.lastgroup, one[0]
+        pieces.append(statement[end : one.start()])
+        end = one.end()
+        if kind == "literal" or (kind == "format" and not own):
+            text = f"${next(numbers)}"
+        elif kind in ("named", "name") and not own:
+            if one["name"] not in names:
+                names[one["name"]] = next(numbers)
+            text = f"${names[one['name']]}"
+        elif kind == "percent" and not own:
+            text = "%"
+        pieces.append(text)
+    number = next(numbers) - 1
+    return ("".join((*pieces, statement[end:])), number) if number <= MOST_PARAMETERS else None

@@ -1,0 +1,76 @@
+"""What a PostgreSQL server says of the statements, for a terminal."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+
+from queryprof.analysis.findings.groups import Group as Statement
+from queryprof.analysis.findings.groups import groups_of
+from queryprof.analysis.report import Report
+from queryprof.analysis.units import counted, duration
+from queryprof.model.postgresql import ServerFacts
+from queryprof.report.places import Places
+from queryprof.report.terminal.console import Text, console_for, heading, write
+from queryprof.report.terminal.sql import Sql
+
+MOST_STATEMENTS = 5
+MOST_STEPS = 12
+DEEPEST = 10
+
+
+def print_server(
+    report: Report, facts: ServerFacts, file: TextIO | None = None, width: int | None = None
+) -> None:
+    """Prints the plans of the statements that take most, with the server's time beside theirs."""
+    console, places = console_for(file, width), Places(report.profile)
+    groups: dict[str, Statement] = {}
+    for group in sorted(groups_of(report), key=lambda one: -one.self_ns):
+        groups.setdefault(group.statement, group)
+    known = [group for group in groups.values() if group.statement in facts.plans]
+    parts: list[RenderableType] = [heading(f"On the server (PostgreSQL {facts.version})")]
+    if facts.times_off:
+        parts.append(Text(f"! the server's times are unknown: {facts.times_off}", "yellow"))
+    for group in known[:MOST_STATEMENTS]:
+        parts += _statement(group, facts, places, console.width)
+    if len(known) > MOST_STATEMENTS:
+        parts.append(Text(f"     {len(known) - MOST_STATEMENTS} more: --format json", "dim"))
+    if facts.left_out:
+        more = counted(facts.left_out, "statement")
+        parts.append(Text(f"! {more} more: no plan was requested", "yellow"))
+    if facts.refused:
+        parts.append(heading(f"No plan: {counted(len(facts.refused), 'statement')}"))
+        for statement, reason in list(facts.refused.items())[:MOST_STATEMENTS]:
+            shown = Group(Sql(statement, console.width - 7), Text(reason, "dim", overflow="fold"))
+            parts.append(Padding(shown, (0, 0, 0, 5)))
+    write(console, parts)
+
+
+def _statement(
+    group: Statement, facts: ServerFacts, places: Places, width: int
+) -> list[RenderableType]:
+    plan, time = facts.plans[group.statement], facts.times.get(group.statement)
+    executions = group.totals.statement_executions
+    each = duration(group.self_ns / executions) if executions else "(unknown)"
+    at_server = (
+        f", {duration(time.mean_ns)} of it in the server"
+        f" ({counted(time.calls, 'call')} of all programs)"
+        if time
+        else ""
+    )
+    inside: list[RenderableType] = [
+        Text(places.site(group.site), "bold cyan", overflow="fold"),
+        Sql(group.statement, width - 7),
+        Text(f"{counted(executions, 'execution')} of {each}{at_server}", overflow="fold"),
+    ]
+    scanned = {scan.table for scan in plan.scans}
+    for depth, step in plan.steps[:MOST_STEPS]:
+        is_scan = step.startswith("Seq Scan") and any(name in step for name in scanned)
+        style = "yellow" if is_scan else "dim"
+        line = Text(step, style, overflow="fold")
+        inside.append(Padding(line, (0, 0, 0, 2 * min(depth, DEEPEST))))
+    if len(plan.steps) > MOST_STEPS:
+        inside.append(Text(f"{len(plan.steps) - MOST_STEPS} steps more: --format json", "dim"))
+    return [Text(""), Padding(Group(*inside), (0, 0, 0, 5))]
