@@ -139,6 +139,8 @@ def _driver(name: str, libraries: ImportHooks) -> str:
     if failure:
         return f"not measured: {failure}"
     version = getattr(module, "__version__", None)
+    if hasattr(module, "VERSION_STRING"):  # PyMySQL's other version is what it stands in for
+        version = module.VERSION_STRING
     if version is None:  # the package may have another name: pysqlite3-binary
         packages = importlib.metadata.packages_distributions().get(name, ())
         version = next(map(importlib.metadata.version, packages), "of an unknown version")

@@ -18,27 +18,7 @@ if TYPE_CHECKING:
 
     Methods = Mapping[str, str | "Query"]
 
-CURSOR_METHODS = {
-    "execute": "execute",
-    "executemany": "executemany",
-    "fetchone": "fetchone",
-    "fetchmany": "fetchmany",
-    "fetchall": "fetchall",
-    "__next__": "next",
-}
-CONNECTION_METHODS = {
-    "execute": "execute",
-    "executemany": "executemany",
-    "commit": "commit",
-    "rollback": "rollback",
-    "__exit__": "exit",
-    "close": "close",
-}
-"""The methods of PEP 249, and those that drivers add with the same meaning."""
-
-MODULE_FUNCTIONS = {"connect": "connect"}
-
-RESULTS = ("cursor", "rows", "row", "status", "portal")
+RESULTS = ("cursor", "rows", "row", "status", "portal", "values")
 """What an execution's method returns, by qp_returns of the core (runtime/operations.h)."""
 
 
@@ -55,6 +35,32 @@ class Query:
         self.operation = operation
         self.returns = RESULTS.index(returns)
         self.text_of = text_of
+
+
+PROCEDURE = Query("execute", "values")
+
+CURSOR_METHODS: dict[str, str | Query] = {
+    "execute": "execute",
+    "executemany": "executemany",
+    "fetchone": "fetchone",
+    "fetchmany": "fetchmany",
+    "fetchall": "fetchall",
+    "__next__": "next",
+    "callproc": PROCEDURE,
+    "callfunc": PROCEDURE,
+}
+CONNECTION_METHODS = {
+    "execute": "execute",
+    "executemany": "executemany",
+    "commit": "commit",
+    "rollback": "rollback",
+    "__exit__": "exit",
+    "close": "close",
+}
+"""The methods of PEP 249, and those that drivers add with the same meaning.
+The statement of callproc is the name of the procedure."""
+
+MODULE_FUNCTIONS = {"connect": "connect"}
 
 
 class Probes:
@@ -122,7 +128,7 @@ class Driver:
         self,
         module: str,
         types: Mapping[str, Methods],
-        functions: Mapping[str, str] = MODULE_FUNCTIONS,
+        functions: Methods = MODULE_FUNCTIONS,
         system: str = "other_sql",
     ) -> None:
         self.module = module

@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 
 ENTRY_POINT = "qp_sqlite_extension"
 
-SQLITE3_TYPES = {"Cursor": CURSOR_METHODS, "Connection": CONNECTION_METHODS, "Blob?": BLOB_METHODS}
+SQLITE3_TYPES: dict[str, Methods] = {
+    "Cursor": CURSOR_METHODS,
+    "Connection": CONNECTION_METHODS,
+    "Blob?": BLOB_METHODS,
+}
 
-APSW_TYPES = {
+APSW_TYPES: dict[str, Methods] = {
     "Cursor": {
         "execute": "execute",
         "executemany": "executemany",

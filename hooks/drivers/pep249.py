@@ -12,6 +12,7 @@ from queryprof.hooks.drivers.driver import (
     CURSOR_METHODS,
     Driver,
     DriverHook,
+    Query,
     find_type,
 )
 
@@ -19,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
+
+    from queryprof.hooks.drivers.driver import Methods
 
 _ASYNC_CURSOR = {**CURSOR_METHODS, "__anext__": "next"}
 _ASYNC_CONNECTION = {**CONNECTION_METHODS, "connect": "connect", "__aexit__": "exit"}
@@ -63,7 +66,12 @@ DUCKDB_FETCHES = dict.fromkeys(
 )
 """What makes all rows in a form of another library."""
 
-DUCKDB_CALLS = {**CURSOR_METHODS, **CONNECTION_METHODS, **DUCKDB_FETCHES, "begin": "begin"}
+DUCKDB_CALLS: dict[str, str | Query] = {
+    **CURSOR_METHODS,
+    **CONNECTION_METHODS,
+    **DUCKDB_FETCHES,
+    "begin": "begin",
+}
 DUCKDB_QUERIES = dict.fromkeys(("sql", "query", "from_query"), "execute")
 """What makes a relation, which is executed when its rows are fetched."""
 
@@ -162,7 +170,7 @@ def named_driver(
     """
     if cursors is None and connections is None:
         return FoundDriverHook(module)
-    types = {
+    types: dict[str, Methods] = {
         **dict.fromkeys(cursors or (), CURSOR_METHODS),
         **dict.fromkeys(connections or (), CONNECTION_METHODS),
     }
@@ -182,7 +190,7 @@ class FoundDriverHook(DriverHook):
             DriverError: they are not where drivers usually keep them.
         """
         places = ((CURSOR_PLACES, CURSOR_METHODS), (CONNECTION_PLACES, CONNECTION_METHODS))
-        types = {}
+        types: dict[str, Methods] = {}
         for names, methods in places:
             name = next((name for name in names if find_type(module, name)), None)
             if name is None:

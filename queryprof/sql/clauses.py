@@ -192,6 +192,12 @@ def verb_of(statement: str) -> str:
     return next((token.keyword for token in _from_verb(tokens_of(statement))), "WITH")
 
 
+def is_single(statement: str) -> bool:
+    """Whether a text is one statement, as it is not where one is behind a semicolon."""
+    tokens = tokens_of(statement)
+    return not any(token.text == ";" and token.depth == 0 for token in tokens[:-1])
+
+
 def _from_verb(tokens: Sequence[Token]) -> list[Token]:
     """The tokens outside of parentheses, from the verb on."""
     outside = [token for token in tokens if token.depth == 0]

@@ -197,3 +197,19 @@ def test_sqlalchemy_over_asyncpg(postgresql: str) -> None:
     (one,) = (one for one in profile.aggregates if one.statement == statement)
     assert one.count == 4
     assert Path(one.path[0].file).name == Path(__file__).name
+
+
+def test_a_pool_s_reset_is_no_query(postgresql: str) -> None:
+    """A healthy program: what the pool sends at each release has no result that one could keep."""
+
+    async def main() -> None:
+        host = host_of(postgresql)
+        async with asyncpg.create_pool(host=host, user="postgres", min_size=2, max_size=2) as pool:
+            for _ in range(200):
+                await pool.fetchval("SELECT count(*) FROM pg_class WHERE oid > $1", _)
+
+    with queryprof.profile() as recording:
+        asyncio.run(main())
+    resets = [one for one in recording.profile.aggregates if "RESET ALL" in one.statement]
+    assert sum(one.count for one in resets) == 200
+    assert not [one for one in recording.findings if "RESET ALL" in one.statement]

@@ -94,3 +94,40 @@ def test_mysql(socket: str, driver: object) -> None:
         ("SELECT id AS n FROM t", "next"): 10,
     }
     assert len(recording.profile.errors) == 1
+
+
+@pytest.mark.parametrize("name", ["pymysql", "MySQLdb"])
+def test_calls_inside_of_others(socket: str, name: str) -> None:
+    """What the program executes while executemany takes its values is counted by itself, also with
+    the same cursor; what the driver's own code does is not.
+    """
+    module = pytest.importorskip(name)
+    with queryprof.profile() as recording:
+        connection = module.connect(unix_socket=socket, user="root")
+        cursor = connection.cursor()
+        cursor.execute("CREATE DATABASE IF NOT EXISTS d")
+        cursor.execute("USE d")
+        cursor.execute("CREATE OR REPLACE TABLE u (a int)")
+        cursor.execute("CREATE OR REPLACE PROCEDURE p (x int) SELECT x UNION SELECT x + 1")
+
+        def values() -> Iterator[tuple[int]]:
+            for number in range(3):
+                cursor.execute("SELECT %s + 1", (number,))
+                yield cursor.fetchone()
+
+        cursor.executemany("INSERT INTO u VALUES (%s)", values())
+        cursor.execute("SELECT 11 AS before_it")
+        cursor.fetchall()
+        cursor.callproc("p", (3,))
+        assert len(cursor.fetchall()) == 2
+        cursor.nextset()
+        cursor.execute(args=(5,), query="SELECT a FROM u WHERE a = %s")
+        cursor.fetchall()
+        connection.close()
+    found, rows = by_operation(recording.profile), by_operation(recording.profile, "rows")
+    assert found["SELECT %s + ?", "execute"] == 3
+    assert rows["SELECT %s + ?", "fetchone"] == 3
+    assert found["INSERT INTO u VALUES (%s)", "executemany"] == 1
+    assert rows["SELECT ? AS before_it", "fetchall"] == 1
+    assert (found["p", "execute"], rows["p", "fetchall"]) == (1, 2)
+    assert found["SELECT a FROM u WHERE a = %s", "execute"] == 1

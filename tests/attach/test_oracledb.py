@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
+
 import pytest
 from attach.test_drivers import owned
 
@@ -26,3 +29,24 @@ def test_a_refused_connection_is_measured() -> None:
     assert by_operation(recording.profile) == {("(connect)", "connect"): 1}
     (error,) = recording.profile.errors
     assert error.exception.startswith("oracledb.")
+
+
+def test_oracle_s_quotes_are_kept_out(tmp_path: Path) -> None:
+    """q'[it's]' ends where only Oracle knows: nothing that follows is kept."""
+    oracledb = pytest.importorskip("oracledb")
+
+    class Driver(oracledb.Cursor):  # type: ignore[misc]
+        def __init__(self) -> None: ...
+
+    texts = (
+        "SELECT q'[it's SECRETa]', 'SECRETb' FROM dual",
+        "SELECT nq'{x'SECRETc}', 'SECRETd' FROM dual",
+        "SELECT 1 FROM dual WHERE a = Q'!'SECRETe'!' AND b = 'SECRETf'",
+    )
+    trace = tmp_path / "x.qprof"
+    with queryprof.profile(trace) as recording:
+        for text in texts:
+            with contextlib.suppress(Exception):
+                Driver().execute(text)
+    assert sum(one.count for one in recording.profile.aggregates) == len(texts)
+    assert b"SECRET" not in trace.read_bytes()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from attach.test_drivers import owned, postgresql
 
@@ -96,3 +98,24 @@ def test_sqlalchemy_over_psycopg2(postgresql: str) -> None:
     statement = "SELECT n FROM generate_series(?, ?) AS n WHERE n > %(least)s"
     assert rows[statement, "fetchall"] == 5
     assert by_operation(recording.profile)[statement, "execute"] == 1
+
+
+def test_values_that_the_same_cursor_fetches(postgresql: str) -> None:
+    """A generator of the program's that uses the cursor of the executemany that takes its values."""
+    psycopg2 = pytest.importorskip("psycopg2")
+    with queryprof.profile() as recording:
+        connection = psycopg2.connect(postgresql)
+        cursor = connection.cursor()
+        cursor.execute("CREATE TEMP TABLE u (a int)")
+
+        def values() -> Iterator[tuple[int]]:
+            for number in range(3):
+                cursor.execute("SELECT %s + 1", (number,))
+                yield cursor.fetchone()
+
+        cursor.executemany("INSERT INTO u VALUES (%s)", values())
+        connection.close()
+    found, rows = by_operation(recording.profile), by_operation(recording.profile, "rows")
+    assert found["SELECT %s + ?", "execute"] == 3
+    assert rows["SELECT %s + ?", "fetchone"] == 3
+    assert found["INSERT INTO u VALUES (%s)", "executemany"] == 1

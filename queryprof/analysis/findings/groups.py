@@ -27,6 +27,7 @@ from queryprof.sql.clauses import (
     column_of,
     compared_of,
     comparisons_of,
+    is_single,
     verb_of,
 )
 
@@ -215,7 +216,8 @@ class Group:
 
     @property
     def reads(self) -> bool:
-        return self.verb in READS
+        """Whether it is a query; several statements in one text are none."""
+        return self.verb in READS and is_single(self.statement)
 
     @property
     def writes(self) -> bool:

@@ -31,8 +31,9 @@ typedef struct {
     bool has_receiver; /* that function's first argument is the cursor or connection */
     bool is_awaited;   /* that function returns a coroutine */
     qp_returns returns;
-    PyObject *text_of; /* owned by the wrapper: the name of the receiver's attribute that is the
-                        * statement; NULL: its first argument is */
+    PyObject *function; /* owned by the wrapper: the driver's own; NULL: none stands in for it */
+    PyObject *text_of;  /* owned by the wrapper: the name of the receiver's attribute that is the
+                         * statement; NULL: its first argument is */
 } qp_probe;
 
 static inline qp_dialect qp_dialect_of(const qp_probe *probe)

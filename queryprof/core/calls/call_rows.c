@@ -47,7 +47,7 @@ static int64_t rows_of_status(PyObject *status)
 int64_t qp_rows_returned(const qp_call *call, PyObject *result)
 {
     qp_returns returns = call->probe->returns;
-    if (!result || returns == QP_RETURNS_CURSOR) {
+    if (!result || returns == QP_RETURNS_VALUES) {
         return 0;
     }
     if (returns == QP_RETURNS_STATUS) {
@@ -61,8 +61,7 @@ int64_t qp_rows_returned(const qp_call *call, PyObject *result)
 static QP_COLD int64_t rows_reported(const qp_call *call, PyObject *result)
 {
     uint32_t statement = call->execution->meter.key.statement;
-    if (!result || call->probe->returns != QP_RETURNS_CURSOR ||
-        !qp_statement(statement)->changes_rows) {
+    if (!result || !qp_statement(statement)->changes_rows) {
         return 0;
     }
     bool was_muted = qp_here.muted;

@@ -16,18 +16,38 @@ static QP_COLD qp_call *enclosing(const qp_thread *thread)
     return (qp_call *)active;
 }
 
+static bool is_of_cursor(const qp_call *call)
+{
+    return call->probe->source == QP_SOURCE_TEXT || call->probe->source == QP_SOURCE_ROWS;
+}
+
+/* Whether a driver in Python makes the call by its own code, on the same cursor: its executemany
+ * calls its execute, its callproc fetches. A generator of the program's, which gives executemany
+ * its values, may use that cursor, too: it is in another file. */
+static bool is_by_driver(const qp_call *call, const qp_call *outer)
+{
+    const PyObject *function = outer->probe->function;
+    bool is_same = call->self && outer->self == call->self && call->probe->stands_in;
+    if (!is_same || !is_of_cursor(call) || !is_of_cursor(outer) || !function ||
+        !PyFunction_Check(function)) {
+        return false;
+    }
+    qp_frame *frame = qp_frame_running(call->thread->tstate);
+    PyCodeObject *code = frame ? qp_frame_code(frame) : NULL;
+    PyObject *own = ((PyCodeObject *)PyFunction_GET_CODE(function))->co_filename;
+    bool is = code && PyUnicode_Compare(code->co_filename, own) == 0;
+    qp_frame_release(frame);
+    return is;
+}
+
 /* Whether a call is part of the one in which it is made: one driver function calling another. */
 static bool is_part_of(const qp_call *call, const qp_call *outer)
 {
-    bool is_same = outer->self == call->self;
-    if (qp_operation_serves_rows(call->active.operation)) {
-        return is_same &&
-               (outer->active.operation == QP_FETCHALL ||
-                (call->probe->stands_in && qp_operation_serves_rows(outer->active.operation)));
+    if (is_by_driver(call, outer)) {
+        return true;
     }
-    if (is_same && call->self && call->probe->stands_in && call->probe->source == QP_SOURCE_TEXT &&
-        outer->probe->source == QP_SOURCE_TEXT) {
-        return true; /* a driver's executemany calls its execute, with a text of its own */
+    if (qp_operation_serves_rows(call->active.operation)) {
+        return outer->self == call->self && outer->active.operation == QP_FETCHALL;
     }
     return outer->active.sql == call->active.sql &&
            outer->active.operation == call->active.operation &&

@@ -10,22 +10,50 @@ typedef struct {
     PyObject *text, *parameters;
 } measured;
 
-/* Of arguments from `first` on; the statement is the first one, by position or by the driver's own
- * keyword for it, or an attribute of the receiver. */
-static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject *const *args,
-                            Py_ssize_t first, Py_ssize_t positional, Py_ssize_t all)
+/* The argument by a keyword that is one of some names, up to a NULL (borrowed); NULL: there is
+ * none. */
+static PyObject *by_keyword(const char *const *of, PyObject *names, PyObject *const *values)
 {
+    for (; names && *of; of++) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+            if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), *of) == 0) {
+                return values[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Of arguments from `first` on: the statement is the first one, or has the name that a driver gives
+ * it, or is an attribute of the receiver. */
+static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject *const *args,
+                            Py_ssize_t first, Py_ssize_t positional, PyObject *names)
+{
+    static const char *const texts[] = {"query", "operation", "sql", "statement", "command", NULL};
+    static const char *const values[] = {"params",    "parameters",        "args", "vars",
+                                         "vars_list", "seq_of_parameters", NULL};
     measured found = {NULL, NULL};
+    if (probe->source == QP_SOURCE_EXIT) { /* the exception's type */
+        found.text = positional > first ? Py_NewRef(args[first]) : NULL;
+    }
+    if (probe->source != QP_SOURCE_TEXT) {
+        return found; /* what `connect` is given may be a password */
+    }
     if (probe->text_of) {
         found.text = receiver ? PyObject_GetAttr(receiver, probe->text_of) : NULL;
         PyErr_Clear(); /* then the statement stays unknown, and the call will say what is wrong */
     } else {
-        found.text = all > first ? Py_NewRef(args[first]) : NULL;
+        PyObject *named = by_keyword(texts, names, args + positional);
+        PyObject *other = names ? args[positional] : NULL; /* a name that only that driver has */
+        found.text = Py_XNewRef(positional > first ? args[first] : named ? named : other);
         first++;
     }
     if (probe->returns == QP_RETURNS_CURSOR) {
-        found.parameters = all > first ? Py_NewRef(args[first]) : NULL;
-    } else if (positional > first) { /* each is a parameter */
+        PyObject *given =
+            positional > first ? args[first] : by_keyword(values, names, args + positional);
+        /* Other keywords may be values, too (oracledb): then they are not known. */
+        found.parameters = Py_XNewRef(given || !names ? given : Py_Ellipsis);
+    } else if (positional > first && probe->returns != QP_RETURNS_PORTAL) { /* each is one */
         found.parameters = PyTuple_New(positional - first);
         for (Py_ssize_t i = first; found.parameters && i < positional; i++) {
             PyTuple_SET_ITEM(found.parameters, i - first, Py_NewRef(args[i]));
@@ -41,11 +69,10 @@ static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t fl
     const qp_wrapper *self = (qp_wrapper *)callable;
     const qp_probe *probe = self->data;
     Py_ssize_t positional = PyVectorcall_NARGS(flagged);
-    Py_ssize_t all = positional + (names ? PyTuple_GET_SIZE(names) : 0);
     Py_ssize_t first = probe->has_receiver;
-    PyObject *receiver = first && all ? args[0] : NULL;
+    PyObject *receiver = first && positional ? args[0] : NULL;
     PyObject *wrapped = Py_NewRef(self->wrapped); /* the call may detach us */
-    measured is = measured_of(probe, receiver, args, first, positional, all);
+    measured is = measured_of(probe, receiver, args, first, positional, names);
     PyObject *result;
     if (probe->is_awaited) {
         PyObject *coroutine = PyObject_Vectorcall(wrapped, args, flagged, names);
@@ -76,5 +103,6 @@ PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wra
         return NULL;
     }
     *held = *probe;
+    held->function = wrapped; /* the wrapper has it as long as its data */
     return self;
 }

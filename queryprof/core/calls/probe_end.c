@@ -108,53 +108,67 @@ static QP_COLD void sample(const qp_call *call, PyObject *result)
 {
     int64_t span = qp_span_outermost();
     uint64_t work = span ? (uint64_t)span : PyThreadState_GetID(call->thread->tstate);
-    qp_parameters_sample(&call->execution->meter.key, call->active.sql, call->parameters, work);
+    /* A portal has the parameters itself. */
+    if (call->probe->returns != QP_RETURNS_PORTAL) {
+        qp_parameters_sample(&call->execution->meter.key, call->active.sql, call->parameters, work);
+    }
     if (result) {
         qp_library_watch(call);
     }
 }
 
-/* What serves the rows, or NULL: they were all returned. A connection's execute returns the cursor,
- * a cursor's execute itself; that of some drivers nothing (psycopg2), or a number (PyMySQL). */
+/* What serves the rows: a connection's execute returns the cursor, a cursor's execute itself; that
+ * of some drivers nothing (psycopg2), or a number (PyMySQL). */
 static QP_INLINE const void *rows_from(const qp_call *call, PyObject *result)
 {
-    qp_returns returns = call->probe->returns;
-    if (returns != QP_RETURNS_CURSOR) {
-        return returns == QP_RETURNS_PORTAL ? call->self : NULL;
-    }
     bool is_none =
         call->probe->stands_in && result && (Py_IsNone(result) || PyLong_CheckExact(result));
     return result && !is_none ? result : call->self;
+}
+
+/* The rows of an execution that returns no cursor, in the execution. Returns how many it has
+ * changed. */
+static QP_COLD int64_t end_without_cursor(const qp_call *call, PyObject *result)
+{
+    qp_execution *e = call->execution;
+    e->rows = qp_rows_returned(call, result);
+    qp_execution *superseded = qp_execution_served_by(call->thread, call->self);
+    if (superseded && !superseded->in_use) {
+        superseded->cursor = NULL;
+    }
+    bool serves =
+        call->probe->returns == QP_RETURNS_PORTAL || call->probe->returns == QP_RETURNS_VALUES;
+    e->cursor = result && serves ? call->self : NULL;
+    call->thread->serving = e->cursor ? e : NULL;
+    return qp_statement(e->meter.key.statement)->changes_rows ? e->rows : 0;
 }
 
 /* Returns how many rows it has changed. */
 static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t ticks)
 {
     qp_execution *e = call->execution;
-    int64_t rows = call->probe->source == QP_SOURCE_TEXT ? qp_rows_changed(call, result) : 0;
+    bool has_cursor = call->probe->returns == QP_RETURNS_CURSOR;
+    bool is_text = call->probe->source == QP_SOURCE_TEXT && has_cursor;
+    int64_t rows = is_text ? qp_rows_changed(call, result) : 0;
     if (rows < 0) { /* the cursor's own code has run and ended the recording */
         qp_execution_abandon(e);
         return 0;
     }
-    bool has_parameters = call->probe->returns != QP_RETURNS_PORTAL; /* the receiver has them */
-    if (e->meter.sampled && call->probe->source == QP_SOURCE_TEXT && has_parameters &&
-        !e->ignored) {
+    if (e->meter.sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
         sample(call, result);
     }
-    int64_t returned = qp_rows_returned(call, result);
-    if (returned && qp_statement(e->meter.key.statement)->changes_rows) {
-        rows += returned;
-        returned = 0;
-    }
-    qp_writes += rows > 0;
     e->in_use = false;
     e->cursor = NULL;
     e->started_ticks = call->active.start_ticks;
     e->ticks = ticks;
     e->nested_ticks = call->nested_ticks;
-    e->rows = rows + returned;
+    e->rows = rows;
+    if (!has_cursor) {
+        rows = end_without_cursor(call, result);
+    }
+    qp_writes += rows > 0;
     qp_release_store(&e->stage, QP_STAGE_BEGUN);
-    if (call->probe->source == QP_SOURCE_TEXT) {
+    if (is_text) {
         const void *cursor = rows_from(call, result);
         qp_execution *superseded = qp_execution_served_by(call->thread, cursor);
         if (superseded && !superseded->in_use) {

@@ -49,6 +49,7 @@ typedef enum {
     QP_RETURNS_STATUS, /* the server's command tag, as "UPDATE 3" */
     QP_RETURNS_PORTAL, /* the first rows, in a list, or none of them; its receiver serves the others
                         */
+    QP_RETURNS_VALUES, /* what it was given; its receiver serves the rows */
     QP_RETURNS         /* how many there are */
 } qp_returns;
 

@@ -74,7 +74,12 @@ static void put_word_or_prefixed_literal(scanner *s)
         s->at++;
     }
     size_t length = (size_t)(s->at - start);
-    if (length == 1 && s->at < s->end && *s->at == '\'') { /* x'00ff' */
+    bool is_prefix = s->at < s->end && *s->at == '\'';
+    if (is_prefix && s->dialect == QP_ANY_SQL && (s->at[-1] | 32) == 'q' &&
+        (length == 1 || (length == 2 && (*start | 32) == 'n'))) {
+        s->kind = QP_TEXT_NO_SQL; /* Oracle's q'[it's]': where it ends is not known */
+    }
+    if (length == 1 && is_prefix) { /* x'00ff' */
         s->at += (*start | 32) == 'e' && s->dialect != QP_SQLITE ? qp_escaped_length(s)
                                                                  : qp_quoted_length(s, '\'');
         qp_put(s, LITERAL, "?", 1);
