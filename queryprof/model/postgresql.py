@@ -11,17 +11,20 @@ class TableScan:
     """A table that a plan reads from end to end.
 
     Attributes:
-        table: with its schema.
+        table: with its schema. index: along which it is read; "": along none.
         filter: the condition on its rows, in the server's words; "": all are taken.
         rows: that the planner expects to be left by it, each time.
         table_rows: of the table, by the server's statistics; None: it was never analyzed.
+        loops: how often an execution reads it, as the planner expects.
         share: of the plan's cost, 0 to 1.
     """
 
     table: str
+    index: str
     filter: str
     rows: float
     table_rows: float | None
+    loops: float
     share: float
 
 
@@ -30,14 +33,16 @@ class ServerTable:
     """A table, and how old the figures are by which the planner chooses.
 
     Attributes:
-        name: with its schema. columns: in small letters.
+        name: with its schema; quoted: the same as SQL.
+        columns: in small letters, and as SQL.
         rows: by the statistics; None: it was never analyzed.
         changed: rows changed since; None: it is not known.
         analyzed: when, as a date; "": never.
     """
 
     name: str
-    columns: tuple[str, ...]
+    quoted: str
+    columns: tuple[tuple[str, str], ...]
     rows: float | None
     changed: int | None
     analyzed: str
@@ -50,12 +55,14 @@ class ServerPlan:
     Attributes:
         steps: the nodes, from the top: how deep, and what is done.
         rows: that the planner expects to be returned.
+        parameters: values that its text has none of.
         scans: tables that are read from end to end; tables: all that are read.
         query_id: by which pg_stat_statements knows it; None: the server computes none.
     """
 
     steps: tuple[tuple[int, str], ...]
     rows: float
+    parameters: int
     scans: tuple[TableScan, ...]
     tables: tuple[ServerTable, ...]
     query_id: int | None

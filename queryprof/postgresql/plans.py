@@ -11,8 +11,15 @@ from typing import Any
 from queryprof.model.postgresql import ServerPlan, ServerTable, TableScan
 
 SEQ_SCAN = "Seq Scan"
+ALONG_INDEX = ("Index Scan", "Index Only Scan")
+READS_ALL = ("Sort", "Hash", "Materialize", "Aggregate", "WindowAgg", "Unique", "SetOp")
+"""Nodes that take all rows of those below them, whatever is taken of theirs."""
+
 CONDITIONS = ("Index Cond", "Hash Cond", "Merge Cond", "Join Filter", "Filter", "Sort Key")
 MOST_NODES = 500
+LEADER_SHARE = 0.3
+"""What each worker leaves the leader less of its own part of a parallel scan
+(get_parallel_divisor in src/backend/optimizer/path/costsize.c)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +27,39 @@ class Node:
     """A node of a plan.
 
     Attributes:
-        depth: below the top. loops: how often it runs, as the planner expects.
+        depth: below the top.
+        loops: how often it runs, as the planner expects; times: how many processes share its rows.
+        is_limited: it may stop before its end, for a LIMIT above it.
     """
 
     fields: Mapping[str, Any]
     depth: int
     loops: float
+    times: float
+    is_limited: bool
+
+    @property
+    def kind(self) -> str:
+        return str(self.fields.get("Node Type") or "?")
 
     @property
     def table(self) -> str:
         """With its schema; "": it reads none."""
         name = self.fields.get("Relation Name")
         return f"{self.fields.get('Schema', '')}.{name}" if name else ""
+
+    @property
+    def rows(self) -> float:
+        """That the planner expects to come, of all processes together."""
+        return self.number("Plan Rows") * self.times
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it reads a table from end to end: also along an index, of which it looks for
+        nothing.
+        """
+        is_along = self.kind in ALONG_INDEX and not self.fields.get("Index Cond")
+        return bool(self.table) and (self.kind == SEQ_SCAN or is_along) and not self.is_limited
 
     def number(self, name: str) -> float:
         value = self.fields.get(name)
@@ -41,30 +69,46 @@ class Node:
 def nodes_of(top: Mapping[str, Any]) -> tuple[Node, ...]:
     """The nodes of a plan, each before those below it; the first of very many."""
     found = []
-    for node in _walk(top, 0, 1.0):
+    for node in _walk(Node(top, 0, 1.0, 1.0, is_limited=False), 1.0):
         found.append(node)
         if len(found) == MOST_NODES:
             break
     return tuple(found)
 
 
-def _walk(fields: Mapping[str, Any], depth: int, loops: float) -> Iterator[Node]:
-    yield Node(fields, depth, loops)
+def _walk(node: Node, once: float) -> Iterator[Node]:
+    """A node and those below it.
+
+    Args:
+        once: how often it runs where its rows are kept from one time to the next.
+    """
+    yield node
+    is_limited = node.kind == "Limit" or (node.is_limited and node.kind not in READS_ALL)
+    workers = node.number("Workers Planned")
+    times = workers + max(0.0, 1 - LEADER_SHARE * workers) if workers else node.times
+    loops = once if node.kind == "Materialize" else node.loops
     outer_rows = 1.0
-    for child in fields.get("Plans") or ():
-        is_inner = child.get("Parent Relationship") == "Inner"
-        is_repeated = is_inner and fields.get("Node Type") == "Nested Loop"
-        is_kept = child.get("Node Type") in ("Materialize", "Memoize")
-        yield from _walk(child, depth + 1, loops * (outer_rows if is_repeated else 1.0))
-        if not is_kept and child.get("Parent Relationship") == "Outer":
-            outer_rows = max(1.0, float(child.get("Plan Rows") or 1))
+    for fields in node.fields.get("Plans") or ():
+        relation = fields.get("Parent Relationship")
+        repeats = 1.0
+        if relation == "Inner" and node.kind == "Nested Loop":
+            repeats = outer_rows
+        elif relation == "SubPlan":
+            repeats = max(1.0, node.rows)
+        below = Node(fields, node.depth + 1, loops * repeats, times, is_limited)
+        yield from _walk(below, loops)
+        if relation == "Outer":
+            outer_rows = max(1.0, below.number("Plan Rows"))
 
 
-def plan_of(document: Mapping[str, Any], tables: Mapping[str, ServerTable]) -> ServerPlan:
+def plan_of(
+    document: Mapping[str, Any], tables: Mapping[str, ServerTable], parameters: int
+) -> ServerPlan:
     """The plan that EXPLAIN (VERBOSE, FORMAT JSON) has written.
 
     Args:
         tables: by name with schema, those that the plan reads, as far as the catalogue has them.
+        parameters: of the statement.
     """
     nodes = nodes_of(document["Plan"])
     query_id = document.get("Query Identifier")
@@ -72,12 +116,9 @@ def plan_of(document: Mapping[str, Any], tables: Mapping[str, ServerTable]) -> S
     names = dict.fromkeys(node.table for node in nodes if node.table)
     return ServerPlan(
         tuple((node.depth, _step(node)) for node in nodes),
-        nodes[0].number("Plan Rows"),
-        tuple(
-            _scan(node, tables.get(node.table), cost)
-            for node in nodes
-            if node.fields.get("Node Type") == SEQ_SCAN and node.table
-        ),
+        nodes[0].rows,
+        parameters,
+        tuple(_scan(node, tables.get(node.table), cost) for node in nodes if node.is_whole),
         tuple(tables[name] for name in names if name in tables),
         query_id if isinstance(query_id, int) else None,
     )
@@ -87,15 +128,20 @@ def _scan(node: Node, table: ServerTable | None, cost: float) -> TableScan:
     share = min(1.0, node.number("Total Cost") * node.loops / cost) if cost > 0 else 1.0
     return TableScan(
         node.table,
+        str(node.fields.get("Index Name") or ""),
         str(node.fields.get("Filter") or ""),
-        node.number("Plan Rows"),
+        node.rows,
         table.rows if table else None,
+        node.loops,
         share,
     )
 
 
 def _step(node: Node) -> str:
-    words = [str(node.fields.get("Node Type") or "?")]
+    strategy = node.fields.get("Strategy")
+    words = [f"{strategy} {node.kind}" if strategy in ("Hashed", "Sorted") else node.kind]
+    if node.fields.get("Parallel Aware"):
+        words.insert(0, "Parallel")
     if node.fields.get("Index Name"):
         words.append(f"using {node.fields['Index Name']}")
     if node.table:
@@ -105,4 +151,7 @@ def _step(node: Node) -> str:
         if value:
             text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             words.append(f"[{name}: {text}]")
-    return f"{' '.join(words)}, {node.number('Plan Rows'):,.0f} rows"
+    rows = f"{node.rows:,.0f}"
+    step = f"{' '.join(words)}, {rows} {'row' if rows == '1' else 'rows'}"
+    subplan = node.fields.get("Subplan Name")
+    return f"{subplan}: {step}" if subplan else step

@@ -1,15 +1,15 @@
-"""A connection of queryprof's own to a PostgreSQL server: it requests plans, reads statistics, and
+"""A transaction of queryprof's own on a PostgreSQL server: it requests plans, reads statistics, and
 executes nothing else.
 
-A recorded statement is a stranger's text. The server parses it first by itself, which takes one
+A recorded statement is a stranger's text. The server first parses it by itself, which takes one
 statement and no more (https://www.postgresql.org/docs/current/protocol-flow.html, Extended Query);
-EXPLAIN without ANALYZE does not execute it. The session is read-only, and each request ends after a
-time.
+EXPLAIN without ANALYZE does not execute it. The transaction is read-only, and each request ends
+after a time.
 """
 
 from __future__ import annotations
 
-import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +26,9 @@ MOST_STATEMENTS = 200
 MOST_MS = 5000
 """Of one request."""
 
+BUDGET_S = 60
+"""For all requests; statements after it are left out, and counted."""
+
 CONNECT_S = 10
 GENERIC_PLAN = 160_000
 """The first version whose EXPLAIN takes parameters without values; before it, from FORCED on, a
@@ -34,13 +37,23 @@ prepared statement is made to have a plan for any value.
 FORCED = 120_000
 QUERY_ID = 140_000
 
-NAME = b"queryprof"
+NAME = "queryprof_statement"
+
+SAID = ("42", "0A", "26")
+"""Classes of errors whose message is about a statement's text and names: syntax and access rules,
+unsupported features, prepared statements
+(https://www.postgresql.org/docs/current/errcodes-appendix.html)."""
+
+STOPPED = ("57014", "55P03")
+"""By a timeout, or a lock."""
 
 TABLES = """
 SELECT n.nspname || '.' || c.relname,
-       ARRAY(SELECT lower(a.attname) FROM pg_catalog.pg_attribute AS a
+       quote_ident(n.nspname) || '.' || quote_ident(c.relname),
+       ARRAY(SELECT ARRAY[lower(a.attname), quote_ident(a.attname)]
+             FROM pg_catalog.pg_attribute AS a
              WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-             ORDER BY a.attnum)::text[],
+             ORDER BY a.attnum),
        c.reltuples::float8,
        s.n_mod_since_analyze,
        greatest(s.last_analyze, s.last_autoanalyze)::date::text
@@ -55,6 +68,8 @@ SELECT queryid, query, calls, total_exec_time * 1e6 FROM {schema}.pg_stat_statem
 WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
 LIMIT 20000
 """
+SINCE = "SELECT stats_reset::timestamp(0)::text FROM {schema}.pg_stat_statements_info"
+HIDDEN = "<insufficient privilege>"
 
 EXTENSION = """
 SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension AS e
@@ -77,20 +92,21 @@ def server_facts(
         QueryprofError: psycopg is not installed, or the server cannot be used.
     """
     wanted = [one for one in statements if verb_of(one) in PLANNED]
-    with _connected(dsn) as server:
-        if avoids_seq_scans:
-            server.avoid_seq_scans()
-        if server.version < FORCED:
-            raise QueryprofError(
-                f"PostgreSQL {server.version // 10_000} is too old: plans for any"
-                " value are known from 12 on"
-            )
-        answers = {one: server.explained(one) for one in wanted[:MOST_STATEMENTS]}
+    until_s = time.monotonic() + BUDGET_S
+    answers: dict[str, Mapping[str, Any] | str] = {}
+    with _connected(dsn, avoids_seq_scans) as server:
+        for one in wanted[:MOST_STATEMENTS]:
+            if time.monotonic() > until_s:
+                break
+            answers[one] = server.explained(one)
         documents = {one: answer for one, answer in answers.items() if not isinstance(answer, str)}
         tables = server.tables(
             {node.table for one in documents.values() for node in nodes_of(one["Plan"])} - {""}
         )
-        plans = {one: plan_of(document, tables) for one, document in documents.items()}
+        plans = {
+            one: plan_of(document, tables, (numbered(one) or ("", 0))[1])
+            for one, document in documents.items()
+        }
         times, times_off, since = server.times(plans)
     return ServerFacts(
         server.name,
@@ -99,12 +115,12 @@ def server_facts(
         times,
         times_off,
         since,
-        max(0, len(wanted) - MOST_STATEMENTS),
+        len(wanted) - len(answers),
     )
 
 
 @contextmanager
-def _connected(dsn: str) -> Iterator[_Server]:
+def _connected(dsn: str, avoids_seq_scans: bool) -> Iterator[_Server]:
     try:
         import psycopg
     except ImportError as error:
@@ -112,66 +128,69 @@ def _connected(dsn: str) -> Iterator[_Server]:
             "a PostgreSQL server's plans need psycopg: pip install 'queryprof[postgresql]'"
         ) from error
     try:
-        with psycopg.connect(dsn, autocommit=True, connect_timeout=CONNECT_S) as connection:
-            yield _Server(connection)
+        given = psycopg.conninfo.conninfo_to_dict(dsn)
+    except psycopg.Error as error:  # its message may repeat a password
+        raise QueryprofError(
+            "the PostgreSQL server cannot be used: its connection string has a mistake"
+        ) from error
+    given.setdefault("connect_timeout", CONNECT_S)
+    try:
+        with psycopg.connect(**given, prepare_threshold=None) as connection:
+            yield _Server(connection, avoids_seq_scans)
+            connection.rollback()
     except psycopg.Error as error:
-        first = next(iter(str(error).splitlines()), type(error).__name__)
-        raise QueryprofError(f"the PostgreSQL server cannot be used: {first}") from error
+        raise QueryprofError(f"the PostgreSQL server cannot be used: {_first(error)}") from error
 
 
 class _Server:
-    """A session.
+    """A transaction, with which its settings end: a pooler gives the session to others.
 
     Args:
-        connection: psycopg's, which the caller closes.
+        connection: psycopg's, which the caller rolls back and closes.
 
     Attributes:
         version: as libpq counts it; name: for people.
     """
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, avoids_seq_scans: bool) -> None:
         self._connection = connection
         self.version: int = connection.info.server_version
         major, minor = divmod(self.version, 10_000)
         self.name = f"{major}.{minor}"
+        if self.version < FORCED:
+            raise QueryprofError(
+                f"PostgreSQL {major} is too old: plans for any values are known from 12 on"
+            )
         for setting in (
-            "default_transaction_read_only = on",
-            f"statement_timeout = {MOST_MS}",
-            f"lock_timeout = {MOST_MS}",
-            "plan_cache_mode = force_generic_plan",
-            "client_encoding = 'UTF8'",
+            "TRANSACTION READ ONLY",
+            f"LOCAL statement_timeout = {MOST_MS}",
+            f"LOCAL lock_timeout = {MOST_MS}",
+            "LOCAL plan_cache_mode = force_generic_plan",
+            f"LOCAL enable_seqscan = {'off' if avoids_seq_scans else 'on'}",
         ):
             connection.execute(f"SET {setting}")
-        if self.version >= QUERY_ID:
-            self._said(b"SET compute_query_id = on")  # "auto" does for who may not set it
-
-    def avoid_seq_scans(self) -> None:
-        self._connection.execute("SET enable_seqscan = off")
+        if self.version >= QUERY_ID:  # "auto" does for who may not set it
+            self._tried("SET LOCAL compute_query_id = on")
 
     def explained(self, statement: str) -> Mapping[str, Any] | str:
         """What EXPLAIN writes of a recorded statement; or why it writes nothing."""
         text = numbered(statement)
         if text is None:
             return "its text is too long or has a zero byte, or it has too many parameters"
-        try:
-            sql = text[0].encode()
-        except UnicodeEncodeError:
-            return "its text is no Unicode"
+        sql, parameters = text
         # Parsed alone first, as one statement: what follows is sent as a text.
-        pgconn = self._connection.pgconn
-        if reason := _refusal(pgconn.prepare(NAME, sql)):
+        if reason := self._tried(f"PREPARE {NAME} AS {sql}", is_alone=True):
             return reason
-        if self.version >= GENERIC_PLAN:
-            request = b"EXPLAIN (GENERIC_PLAN, VERBOSE, FORMAT JSON) " + sql
-        else:
-            values = b", ".join([b"NULL"] * text[1])
-            request = b"EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE " + NAME
-            request += b" (" + values + b")" if values else b""
-        try:
-            answer = pgconn.exec_(request)
-            return _refusal(answer) or _document(answer.get_value(0, 0))
-        finally:
-            self._said(b"DEALLOCATE " + NAME)
+        nulls = ", ".join(["NULL"] * parameters)
+        request = (
+            f"EXPLAIN (GENERIC_PLAN, VERBOSE, FORMAT JSON) {sql}"
+            if self.version >= GENERIC_PLAN
+            else f"EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE {NAME}{f'({nulls})' if nulls else ''}"
+        )
+        answer: list[Any] = []
+        reason = self._tried(request, answer)
+        self._tried(f"DEALLOCATE {NAME}")
+        return reason or _document(answer)
 
     def tables(self, names: Iterable[str]) -> Mapping[str, ServerTable]:
         """What the catalogue has of tables, by their names with schemas."""
@@ -179,53 +198,87 @@ class _Server:
         return {
             name: ServerTable(
                 name,
-                tuple(columns),
+                quoted,
+                tuple((small, column) for small, column in columns),
                 float(count) if count >= 0 else None,
                 changed,
                 analyzed or "",
             )
-            for name, columns, count, changed, analyzed in rows
+            for name, quoted, columns, count, changed, analyzed in rows
         }
 
     def times(self, plans: Mapping[str, ServerPlan]) -> tuple[Mapping[str, ServerTime], str, str]:
         """The server's time of statements, why it is not known, and since when it was counted."""
-        schema = self._connection.execute(EXTENSION).fetchone()
-        if schema is None:
+        schemas: list[Any] = []
+        self._tried(EXTENSION, schemas)
+        if not schemas:
             return {}, "the extension pg_stat_statements is not in this database", ""
+        rows: list[Any] = []
+        if reason := self._tried(TIMES.format(schema=schemas[0][0]), rows):
+            return {}, f"pg_stat_statements cannot be read: {reason}", ""
+        since: list[Any] = []
+        if self.version >= QUERY_ID:
+            self._tried(SINCE.format(schema=schemas[0][0]), since)
+        times = times_of(plans, rows)
+        is_hidden = not times and any(text == HIDDEN for _, text, _, _ in rows)
+        return (
+            times,
+            "this role may not read other roles' statements (pg_read_all_stats)" * is_hidden,
+            str(since[0][0]) if since and since[0][0] else "",
+        )
+
+    def _tried(self, command: str, rows: list[Any] | None = None, is_alone: bool = False) -> str:
+        """Executes a command, whose failure does not end the transaction; why the server refused
+        it, or "".
+
+        Args:
+            rows: gets those of its answer.
+            is_alone: the server takes one statement of it and no more.
+        """
         import psycopg
 
+        self._connection.execute("SAVEPOINT queryprof")
         try:
-            rows = self._connection.execute(TIMES.format(schema=schema[0])).fetchall()
-            since = self._since(schema[0])
+            # A binary answer is what psycopg uses the extended protocol for.
+            cursor = self._connection.execute(command, binary=is_alone)
+            if rows is not None:
+                rows += cursor.fetchall()
+        except UnicodeEncodeError:
+            reason = "its text is no Unicode"
         except psycopg.Error as error:
-            first = next(iter(str(error).splitlines()), type(error).__name__)
-            return {}, f"pg_stat_statements cannot be read: {first}", ""
-        return times_of(plans, rows), "", since
-
-    def _since(self, schema: str) -> str:
-        if self.version < QUERY_ID:
-            return ""
-        text = f"SELECT stats_reset::timestamp(0)::text FROM {schema}.pg_stat_statements_info"
-        row = self._connection.execute(text).fetchone()
-        return str(row[0]) if row and row[0] else ""
-
-    def _said(self, command: bytes) -> bool:
-        """Whether the server took a command of our own."""
-        return not _refusal(self._connection.pgconn.exec_(command))
+            if self._connection.closed:
+                raise
+            reason = _reason(error)
+        else:
+            if command.startswith("SET"):
+                return ""
+            reason = ""
+        self._connection.execute("ROLLBACK TO SAVEPOINT queryprof")  # and gives back its locks
+        return reason
 
 
-def _document(text: bytes | None) -> Mapping[str, Any] | str:
+def _reason(error: Any) -> str:
+    """Why a server refused a statement. What else than its text a message may have (a value that a
+    stranger's text has read of a table) is not repeated.
+    """
+    state = error.sqlstate or ""
+    if state[:2] in SAID or state in STOPPED:
+        return _first(error)
+    return f"the server refused it (SQLSTATE {state or 'unknown'})"
+
+
+def _first(error: Exception) -> str:
+    """The first line of an error."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _document(answer: list[Any]) -> Mapping[str, Any] | str:
     """The first plan of what EXPLAIN has written; or why there is none."""
     try:
-        document = json.loads(text or b"")[0]
-        return document if isinstance(document["Plan"], dict) else "it has no plan"
-    except (ValueError, TypeError, LookupError, RecursionError):
+        document: dict[str, Any] = answer[0][0][0]
+        nodes = nodes_of(document["Plan"])
+    except (TypeError, LookupError, AttributeError, RecursionError):
         return "its plan cannot be read"
-
-
-def _refusal(answer: Any) -> str:
-    """What an answer's error says; "": it has none."""
-    if answer.error_message:
-        lines = bytes(answer.error_message).decode("utf-8", "replace").splitlines()
-        return next(iter(lines), "").removeprefix("ERROR:").strip() or "an error without a text"
-    return ""
+    if any(node.number("Subplans Removed") for node in nodes):
+        return "its plan leaves out partitions, as for NULL: before 16 there is none for any values"
+    return document

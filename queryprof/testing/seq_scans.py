@@ -1,5 +1,5 @@
-"""`plans="no seq scan"`: what a PostgreSQL server would read from end to end, however small the
-tables of a test are.
+"""`plans="no seq scan"`: what a PostgreSQL server would read from end to end, also along an index,
+however small the tables of a test are.
 """
 
 from __future__ import annotations

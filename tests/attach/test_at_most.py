@@ -205,7 +205,7 @@ else:
         ({"querys": 3}, "querys is no budget"),
         ({"plans": 3}, "plans: is a text, or a list of them, not 3"),
         ({"rows": -1}, "rows: is 0 or more, not -1"),
-        ({"plans": "no seq scan"}, "plans: 'no seq scan': must be of 'no full scan'"),
+        ({"plans": "no seq scans"}, "plans: 'no seq scans': must be of 'no full scan'"),
         ({"plans": "no sort of big"}, "plans: 'no sort of big': must be of"),
     ],
 )

@@ -153,7 +153,7 @@ static void scan_token(scanner *s)
     } else if (c == '\'') {
         s->at += qp_quoted_length(s, '\'');
         qp_put(s, LITERAL, "?", 1);
-    } else if (c == '"' || c == '`' || c == '[') {
+    } else if (c == '"' || c == '`' || (c == '[' && qp_bracket_quotes(s))) {
         put_quoted(s, c);
     } else if (c == '$' && (length = qp_dollar_quoted_length(s))) {
         s->at += length;

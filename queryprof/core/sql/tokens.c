@@ -63,8 +63,37 @@ void qp_skip_number(scanner *s)
     }
 }
 
+/* PostgreSQL's operators, of any length: one that ends in + or - has a character that others have
+ * not (https://www.postgresql.org/docs/current/sql-syntax-lexical.html). A ? is a parameter. */
+static size_t postgresql_operator_length(const scanner *s)
+{
+    static const char special[] = "~!@#%^&|`";
+    size_t room = (size_t)(s->end - s->at), length = 0;
+    bool has_special = false;
+    while (length < room && s->at[length] && strchr("+-*/<>=~!@#%^&|`", s->at[length])) {
+        const unsigned char *p = s->at + length;
+        bool has_next = length + 1 < room;
+        bool is_comment =
+            has_next && ((p[0] == '-' && p[1] == '-') || (p[0] == '/' && p[1] == '*'));
+        bool is_format = has_next && p[0] == '%' && strchr("(sbt", p[1]);
+        if (length && (is_comment || is_format)) {
+            break;
+        }
+        has_special = has_special || strchr(special, *p);
+        length++;
+    }
+    while (length > 1 && !has_special && strchr("+-", s->at[length - 1])) {
+        length--;
+    }
+    return length;
+}
+
 size_t qp_operator_length(const scanner *s)
 {
+    size_t own = s->dialect == QP_STANDARD_SQL ? postgresql_operator_length(s) : 0;
+    if (own) {
+        return own;
+    }
     static const char *const pairs[] = {"||", "<=", ">=", "<>", "!=", "==", "<<", ">>", "->", "::"};
     if (s->end - s->at >= 3 && !memcmp(s->at, "->>", 3)) {
         return 3;
@@ -75,6 +104,19 @@ size_t qp_operator_length(const scanner *s)
         }
     }
     return 1;
+}
+
+bool qp_bracket_quotes(const scanner *s)
+{
+    if (s->dialect != QP_ANY_SQL) {
+        return s->dialect == QP_SQLITE; /* PostgreSQL's are about arrays */
+    }
+    const unsigned char *p = s->at + 1;
+    bool is_name = p < s->end && is_word_start(*p);
+    while (is_name && p < s->end && (is_word(*p) || *p == ' ')) {
+        p++;
+    }
+    return is_name && p < s->end && *p == ']';
 }
 
 size_t qp_format_length(const scanner *s)

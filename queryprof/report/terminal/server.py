@@ -55,19 +55,24 @@ def _statement(
     executions = group.totals.statement_executions
     each = duration(group.self_ns / executions) if executions else "(unknown)"
     at_server = (
-        f", {duration(time.mean_ns)} of it in the server"
-        f" ({counted(time.calls, 'call')} of all programs)"
+        f"; the server takes {duration(time.mean_ns)}, as the mean of"
+        f" {counted(time.calls, 'call')} of all programs"
         if time
         else ""
     )
+    unknown = [one.name for one in plan.tables if one.rows is None]
     inside: list[RenderableType] = [
         Text(places.site(group.site), "bold cyan", overflow="fold"),
         Sql(group.statement, width - 7),
         Text(f"{counted(executions, 'execution')} of {each}{at_server}", overflow="fold"),
     ]
+    if unknown:
+        names = ", ".join(unknown)
+        said = f"! never analyzed, so that no scan is judged: {names}"
+        inside.append(Text(said, "yellow", overflow="fold"))
     scanned = {scan.table for scan in plan.scans}
     for depth, step in plan.steps[:MOST_STEPS]:
-        is_scan = step.startswith("Seq Scan") and any(name in step for name in scanned)
+        is_scan = any(f" on {name}" in step for name in scanned) and "Cond:" not in step
         style = "yellow" if is_scan else "dim"
         line = Text(step, style, overflow="fold")
         inside.append(Padding(line, (0, 0, 0, 2 * min(depth, DEEPEST))))

@@ -1,0 +1,270 @@
+"""What is not said of PostgreSQL's plans, because it is not sure; and what is left on its server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from postgresql import binaries, newest, server
+
+import queryprof
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.report import Report
+from queryprof.findings import findings_of, sent_to
+from queryprof.postgresql.plans import nodes_of
+from queryprof.postgresql.server import server_facts
+
+pytestmark = pytest.mark.once
+
+psycopg = pytest.importorskip("psycopg")
+
+TABLES = """
+CREATE TABLE hit (k int, active int, note text);
+INSERT INTO hit SELECT g % 50, (g % 100)::int, g FROM generate_series(1, 100000) AS g;
+CREATE INDEX ON hit (k) WHERE active = 1;
+CREATE TABLE "Item" ("ownerId" int, "user" int);
+INSERT INTO "Item" SELECT g % 5000, g FROM generate_series(1, 50000) AS g;
+CREATE TABLE o (id int PRIMARY KEY, c int);
+INSERT INTO o SELECT g, g % 100 FROM generate_series(1, 20000) AS g;
+CREATE TABLE l (o int, x int);
+INSERT INTO l SELECT g % 20000, g FROM generate_series(1, 40000) AS g;
+CREATE INDEX ON l (o);
+CREATE TABLE small (id int PRIMARY KEY, name text, data jsonb);
+CREATE TABLE secret (x text);
+INSERT INTO secret VALUES ('TOPSECRET');
+CREATE SEQUENCE counter;
+CREATE FUNCTION writes(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+    $$BEGIN RETURN nextval('counter') + n; END$$;
+CREATE FUNCTION tells() RETURNS int LANGUAGE plpgsql STABLE AS
+    $$BEGIN RETURN (SELECT x FROM secret)::int; END$$;
+ANALYZE
+"""
+
+
+@pytest.fixture(scope="module", params=["debian", "newest"])
+def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
+    commands = binaries() if request.param == "debian" else newest()
+    if not commands:
+        pytest.skip(f"{request.param}: no PostgreSQL server")
+    with server(commands) as address:
+        with psycopg.connect(address, autocommit=True) as connection:
+            for statement in TABLES.split(";\n"):
+                connection.execute(statement)
+        yield address
+
+
+def findings(dsn: str, statement: str, values: Any = None, times: int = 3) -> list[Finding]:
+    """What is found of some executions of a statement."""
+    with queryprof.profile() as recording, psycopg.connect(dsn, autocommit=True) as connection:
+        for _ in range(times):
+            cursor = connection.execute(statement, values)
+            if cursor.description:
+                cursor.fetchall()
+    report = Report(recording.profile)
+    facts = server_facts(dsn, sent_to(report, "postgresql"))
+    assert facts.plans, facts.refused
+    found = findings_of(report, server=facts)
+    return [one for one in found if one.category in ("full_scan", "bad_estimate")]
+
+
+def test_a_scan_that_was_not_made(dsn: str) -> None:
+    """With these values the server takes the partial index, in a time in which it reads no table."""
+    assert not findings(dsn, "SELECT note FROM hit WHERE k = 7 AND active = 1", times=500)
+    (scan,) = findings(dsn, "SELECT note FROM hit WHERE note = %s", ("5",))
+    assert scan.category == "full_scan"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE o SET c = o.c FROM l WHERE l.o = o.id AND o.c < 50",
+        f"SELECT o.id FROM o JOIN l ON l.o = o.id WHERE o.id IN ({', '.join(map(str, range(800)))})",
+        "SELECT o.id FROM o JOIN l ON l.o = o.id ORDER BY l.x LIMIT 20",
+        "SELECT o.id FROM o JOIN l ON l.o = o.id WHERE l.x > 39900",
+    ],
+)
+def test_an_estimate_for_other_values_is_none(dsn: str, statement: str) -> None:
+    assert not [one for one in findings(dsn, statement) if one.category == "bad_estimate"]
+
+
+def test_an_index_is_sql_that_the_server_takes_and_uses(dsn: str) -> None:
+    statement = 'SELECT "user" FROM "Item" WHERE "ownerId" = %s AND "user" = %s'
+    (scan,) = findings(dsn, statement, (7, 7))
+    assert scan.code == 'CREATE INDEX CONCURRENTLY ON public."Item" ("ownerId", "user");'
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(scan.code)
+        try:
+            assert not findings(dsn, statement, (7, 7))
+        finally:
+            connection.execute('DROP INDEX "Item_ownerId_user_idx"')
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT note FROM hit WHERE note = '5' OR active = 1000",
+        "SELECT note FROM hit WHERE active NOT IN (1, 2) AND note LIKE '%zz%'",
+        "SELECT k FROM hit WHERE note = '5' UNION ALL SELECT k FROM hit WHERE active = 1000",
+    ],
+)
+def test_no_index_is_shown_where_one_may_serve_nothing(dsn: str, statement: str) -> None:
+    assert not any(one.code for one in findings(dsn, statement))
+
+
+def scan(**fields: Any) -> dict[str, Any]:
+    return {
+        "Node Type": "Seq Scan",
+        "Relation Name": "t",
+        "Schema": "public",
+        "Plan Rows": 10,
+        "Total Cost": 5.0,
+        **fields,
+    }
+
+
+def node(kind: str, *below: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"Node Type": kind, "Plan Rows": 10, "Total Cost": 100.0, "Plans": list(below), **fields}
+
+
+def inner(**fields: Any) -> dict[str, Any]:
+    return scan(**{"Parent Relationship": "Inner", **fields})
+
+
+OUTER = scan(**{"Parent Relationship": "Outer", "Plan Rows": 40, "Relation Name": "outer"})
+
+
+@pytest.mark.parametrize(
+    ("top", "loops", "rows", "is_whole"),
+    [
+        (scan(), 1, 10, True),
+        (node("Nested Loop", OUTER, inner()), 40, 10, True),
+        (
+            node(
+                "Nested Loop",
+                OUTER,
+                node("Materialize", scan(), **{"Parent Relationship": "Inner"}),
+            ),
+            1,
+            10,
+            True,
+        ),
+        (node("Hash Join", OUTER, inner()), 1, 10, True),
+        (
+            scan(
+                **{
+                    "Relation Name": "outer",
+                    "Plan Rows": 40,
+                    "Plans": [scan(**{"Parent Relationship": "SubPlan"})],
+                }
+            ),
+            40,
+            10,
+            True,
+        ),
+        (node("Gather", scan(), **{"Workers Planned": 2}), 1, 24, True),
+        (node("Limit", scan()), 1, 10, False),
+        (node("Limit", node("Sort", scan())), 1, 10, True),
+        (scan(**{"Node Type": "Index Scan", "Index Name": "i"}), 1, 10, True),
+        (scan(**{"Node Type": "Index Scan", "Index Cond": "(a = $1)"}), 1, 10, False),
+        (scan(**{"Node Type": "Bitmap Heap Scan"}), 1, 10, False),
+    ],
+)
+def test_how_often_a_table_is_read(
+    top: dict[str, Any], loops: float, rows: float, is_whole: bool
+) -> None:
+    (found,) = (one for one in nodes_of(top) if one.table == "public.t")
+    assert (found.loops, found.rows, found.is_whole) == (loops, rows, is_whole)
+
+
+def test_what_reads_all_along_an_index_is_a_seq_scan_of_a_test(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUERYPROF_DSN", dsn)
+
+    def passes(statement: str) -> bool:
+        message = ""
+        with psycopg.connect(dsn) as connection:
+            try:
+                with queryprof.at_most(plans="no seq scan"):
+                    connection.execute(statement).fetchall()
+            except AssertionError as error:
+                message = str(error)
+        assert "cannot be checked" not in message
+        return not message
+
+    assert passes("SELECT * FROM o WHERE id = 5")
+    assert passes("SELECT * FROM o ORDER BY id LIMIT 5")
+    assert not passes("SELECT * FROM o WHERE c = 5 ORDER BY id")
+    assert not passes("SELECT count(*) FROM o")
+    assert not passes("SELECT * FROM small WHERE data @> '{}'")
+
+
+def test_operators_of_postgresql_are_kept_whole(dsn: str) -> None:
+    with queryprof.profile() as recording, psycopg.connect(dsn) as connection:
+        connection.execute("SELECT id FROM small WHERE data @> '{}' AND data #>> '{a}' = 'b'")
+        connection.execute("SELECT id %% 3 - -5, name ~* 'x' FROM small WHERE id=%s", (1,))
+        connection.execute("SELECT (ARRAY['SECRET-1', 'x'])[99887701], ARRAY[77665544]")
+    statements = sent_to(Report(recording.profile), "postgresql")
+    assert set(statements) >= {
+        "SELECT id FROM small WHERE data @> ? AND data #>> ? = ?",
+        "SELECT id %% ? - ?, name ~* ? FROM small WHERE id = %s",
+    }
+    text = "".join(statements)
+    assert not any(value in text for value in ("SECRET", "99887701", "77665544"))
+    facts = server_facts(dsn, statements)
+    assert all(one in facts.plans for one in statements if "small" in one), facts.refused
+
+
+def test_nothing_stays_on_the_server(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pooler gives the session to others: its settings are as before, and nothing is prepared or
+    open.
+    """
+    settings = """
+        SELECT name, setting FROM pg_settings WHERE name IN ('default_transaction_read_only',
+            'statement_timeout', 'lock_timeout', 'plan_cache_mode', 'enable_seqscan',
+            'compute_query_id', 'client_encoding') ORDER BY name
+    """
+    with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as pooled:
+        before = pooled.execute(settings).fetchall()
+        pooled.autocommit = False
+
+        @contextmanager
+        def connect(**_: Any) -> Iterator[Any]:
+            yield pooled
+
+        monkeypatch.setattr(psycopg, "connect", connect)
+        facts = server_facts(
+            dsn, ["SELECT * FROM o WHERE id = ?", "SELECT nonsense"], avoids_seq_scans=True
+        )
+        assert len(facts.plans) == 1
+        assert pooled.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        pooled.autocommit = True
+        assert pooled.execute(settings).fetchall() == before
+        assert pooled.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
+
+
+def test_functions_write_nothing_and_tell_nothing(dsn: str) -> None:
+    """Those that the planner calls: the transaction is read-only, and errors of values are not
+    repeated.
+    """
+    texts = (
+        "SELECT * FROM o WHERE id = writes(5)",
+        "SELECT * FROM o WHERE id < tells()",
+        "SELECT * FROM o WHERE id < current_setting('data_directory')::int",
+    )
+    facts = server_facts(dsn, texts)
+    assert "25006" in facts.refused[texts[0]]  # of a read-only transaction
+    assert "22P02" in facts.refused[texts[1]]
+    said = "".join(facts.refused.values())
+    assert "TOPSECRET" not in said
+    assert "/data" not in said
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute("SELECT is_called FROM counter").fetchone() == (False,)
+
+
+def test_requests_end_after_a_time_in_all(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("queryprof.postgresql.server.BUDGET_S", -1)
+    facts = server_facts(dsn, ["SELECT 1", "SELECT 2"])
+    assert (facts.plans, facts.left_out) == ({}, 2)
