@@ -13,6 +13,7 @@ class TableScan:
     Attributes:
         table: with its schema. index: along which it is read; "": along none.
         filter: the condition on its rows, in the server's words; "": all are taken.
+        equals: columns, as SQL, that it compares with a value for equality.
         rows: that the planner expects to be left by it, each time.
         table_rows: of the table, by the server's statistics; None: it was never analyzed.
         loops: how often an execution reads it, as the planner expects.
@@ -22,6 +23,7 @@ class TableScan:
     table: str
     index: str
     filter: str
+    equals: tuple[str, ...]
     rows: float
     table_rows: float | None
     loops: float

@@ -124,12 +124,54 @@ def plan_of(
     )
 
 
+def conjuncts_of(condition: str) -> tuple[str, ...]:
+    """What a condition that the server writes, with parentheses around each part, is true of
+    together: the parts of its AND, or itself.
+    """
+    depth, quote, start = 0, "", 1
+    parts: list[str] = []
+    for place, sign in enumerate(condition):
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in ("'", '"'):
+            quote = sign
+        elif sign == "(":
+            depth += 1
+        elif sign == ")":
+            depth -= 1
+        elif depth == 1 and condition.startswith(" AND ", place):
+            parts.append(condition[start:place])
+            start = place + len(" AND ")
+    if not parts:
+        return (condition,)
+    return (*parts, condition[start:-1])
+
+
+def equal_columns(node: Node, table: ServerTable | None) -> tuple[str, ...]:
+    """The columns, as SQL, that a node's filter compares with a value for equality, each so that
+    the other parts narrow its rows down.
+    """
+    alias = str(node.fields.get("Alias") or "")
+    quoted = alias.replace('"', '""')
+    aliases = (alias, f'"{quoted}"')
+    found: dict[str, None] = {}
+    for part in conjuncts_of(str(node.fields.get("Filter") or "")):
+        left, equals, right = part[1:-1].partition(" = ")
+        is_value = right.startswith(("$", "ANY ($", "ANY (ARRAY[$"))
+        for _, column in table.columns if table and equals and is_value else ():
+            names = [f"{one}.{column}" for one in aliases]
+            if left in names or left in [f"({name})::text" for name in names]:
+                found.setdefault(column)
+    return tuple(found)
+
+
 def _scan(node: Node, table: ServerTable | None, cost: float) -> TableScan:
     share = min(1.0, node.number("Total Cost") * node.loops / cost) if cost > 0 else 1.0
     return TableScan(
         node.table,
         str(node.fields.get("Index Name") or ""),
         str(node.fields.get("Filter") or ""),
+        equal_columns(node, table),
         node.rows,
         table.rows if table else None,
         node.loops,

@@ -32,7 +32,9 @@ def test_a_refused_connection_is_measured() -> None:
 
 
 def test_oracle_s_quotes_are_kept_out(tmp_path: Path) -> None:
-    """q'[it's]' ends where only Oracle knows: nothing that follows is kept."""
+    """q'[it's]' ends where only Oracle knows, and what brackets mean where only the system does:
+    nothing that follows is kept.
+    """
     oracledb = pytest.importorskip("oracledb")
 
     class Driver(oracledb.Cursor):  # type: ignore[misc]
@@ -42,6 +44,9 @@ def test_oracle_s_quotes_are_kept_out(tmp_path: Path) -> None:
         "SELECT q'[it's SECRETa]', 'SECRETb' FROM dual",
         "SELECT nq'{x'SECRETc}', 'SECRETd' FROM dual",
         "SELECT 1 FROM dual WHERE a = Q'!'SECRETe'!' AND b = 'SECRETf'",
+        "SELECT [Customer's Name], 'Ann SECRETg Smith' FROM t",
+        'SELECT [5" pipe] FROM t WHERE x = "SECRETh" AND y = \'SECRETi\'',
+        "SELECT ARRAY['SECRETj', 'x'], 'SECRETk'",
     )
     trace = tmp_path / "x.qprof"
     with queryprof.profile(trace) as recording:

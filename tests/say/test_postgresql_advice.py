@@ -13,7 +13,7 @@ import queryprof
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.report import Report
 from queryprof.findings import findings_of, sent_to
-from queryprof.postgresql.plans import nodes_of
+from queryprof.postgresql.plans import conjuncts_of, nodes_of
 from queryprof.postgresql.server import server_facts
 
 pytestmark = pytest.mark.once
@@ -106,7 +106,8 @@ def test_an_index_is_sql_that_the_server_takes_and_uses(dsn: str) -> None:
     [
         "SELECT note FROM hit WHERE note = '5' OR active = 1000",
         "SELECT note FROM hit WHERE active NOT IN (1, 2) AND note LIKE '%zz%'",
-        "SELECT k FROM hit WHERE note = '5' UNION ALL SELECT k FROM hit WHERE active = 1000",
+        "SELECT note FROM hit WHERE ((note = '5') = (k = 3)) AND md5(note) = 'x'",
+        "SELECT note FROM hit WHERE reverse(note) = '5' AND EXISTS (SELECT 1 FROM l WHERE x = 5)",
     ],
 )
 def test_no_index_is_shown_where_one_may_serve_nothing(dsn: str, statement: str) -> None:
@@ -133,6 +134,33 @@ def inner(**fields: Any) -> dict[str, Any]:
 
 
 OUTER = scan(**{"Parent Relationship": "Outer", "Plan Rows": 40, "Relation Name": "outer"})
+
+
+def test_each_half_of_a_union_has_its_own_index(dsn: str) -> None:
+    statement = "SELECT k FROM hit WHERE note = '5' UNION ALL SELECT c FROM o WHERE c = 1000"
+    (scan,) = findings(dsn, statement)
+    assert scan.code in (
+        "CREATE INDEX CONCURRENTLY ON public.hit (note);",
+        "CREATE INDEX CONCURRENTLY ON public.o (c);",
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "parts"),
+    [
+        ("", ("",)),
+        ("(t.a = $1)", ("(t.a = $1)",)),
+        ("((t.a = $1) AND (t.b = $2))", ("(t.a = $1)", "(t.b = $2)")),
+        ("((t.a = $1) OR (t.b = $2))", ("((t.a = $1) OR (t.b = $2))",)),
+        (
+            "((t.a = ') AND ('::text) AND ((t.b = $1) OR ((t.c = $2) AND t.d)))",
+            ("(t.a = ') AND ('::text)", "((t.b = $1) OR ((t.c = $2) AND t.d))"),
+        ),
+        ('((t.") AND (" = $1) AND t.e)', ('(t.") AND (" = $1)', "t.e")),
+    ],
+)
+def test_what_a_condition_is_made_of(condition: str, parts: tuple[str, ...]) -> None:
+    assert conjuncts_of(condition) == parts
 
 
 @pytest.mark.parametrize(
@@ -206,13 +234,14 @@ def test_operators_of_postgresql_are_kept_whole(dsn: str) -> None:
         connection.execute("SELECT id FROM small WHERE data @> '{}' AND data #>> '{a}' = 'b'")
         connection.execute("SELECT id %% 3 - -5, name ~* 'x' FROM small WHERE id=%s", (1,))
         connection.execute("SELECT (ARRAY['SECRET-1', 'x'])[99887701], ARRAY[77665544]")
+        connection.execute("SELECT (ARRAY[1, 2])[1:66554433]")
     statements = sent_to(Report(recording.profile), "postgresql")
     assert set(statements) >= {
         "SELECT id FROM small WHERE data @> ? AND data #>> ? = ?",
         "SELECT id %% ? - ?, name ~* ? FROM small WHERE id = %s",
     }
     text = "".join(statements)
-    assert not any(value in text for value in ("SECRET", "99887701", "77665544"))
+    assert not any(value in text for value in ("SECRET", "99887701", "77665544", "66554433"))
     facts = server_facts(dsn, statements)
     assert all(one in facts.plans for one in statements if "small" in one), facts.refused
 

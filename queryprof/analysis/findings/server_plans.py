@@ -14,9 +14,7 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import average, counted, duration, percent, shortened
 from queryprof.analysis.units import rows as rows_of
-from queryprof.model.postgresql import ServerPlan, TableScan
-from queryprof.sql.clauses import column_of, comparisons_of
-from queryprof.sql.tokens import tokens_of
+from queryprof.model.postgresql import TableScan
 
 MANY_ROWS, TIMES_RETURNED = 1000, 4
 """A scan reads so many rows, and so many times those that it leaves: as of SQLite's plans
@@ -27,9 +25,6 @@ FAR_TIMES = 10
 
 WHOLE_FETCHES = frozenset({"execute", "fetchall", "next"})
 """Operations by which a program takes all rows, as far as is known."""
-
-ALTERNATIVES = frozenset({"OR", "NOT", "UNION", "INTERSECT", "EXCEPT"})
-"""With these an index on all columns that are compared may serve nothing."""
 
 LEAST_ROW_NS = 10
 """A row that a scan reads takes so long at the least: 50 ns of a table of one column that is in
@@ -56,7 +51,7 @@ def server_scan(program: Program) -> Iterator[Finding | None]:
         executions = counted(group.totals.statement_executions, "execution")
         returned = f" returned {rows_of(group.totals.rows_each or 0)} each" if group.reads else ""
         along = f" along {scan.index}" if scan.index else ""
-        columns = _columns(group, scan, plan)
+        columns = scan.equals
         table = next(one.quoted for one in plan.tables if one.name == scan.table)
         yield program.finding(
             "full_scan",
@@ -132,23 +127,6 @@ def _leaves_few(program: Program, group: Group, scan: TableScan) -> bool:
 def _takes_all(group: Group) -> bool:
     """Whether the rows of its executions were fetched to their end."""
     return group.calls_of.keys() <= WHOLE_FETCHES and bool(group.rows)
-
-
-def _columns(group: Group, scan: TableScan, plan: ServerPlan) -> tuple[str, ...]:
-    """Columns of a scanned table that the statement compares with a value for equality, as SQL,
-    where no other table of it has that name, and each condition narrows the rows down.
-    """
-    if any(token.keyword in ALTERNATIVES for token in tokens_of(group.statement)):
-        return ()
-    own = next((dict(one.columns) for one in plan.tables if one.name == scan.table), {})
-    others = {name for one in plan.tables if one.name != scan.table for name, _ in one.columns}
-    found: dict[str, None] = {}
-    for one in comparisons_of(group.statement):
-        sides = [column_of(one.left), column_of(one.right)]
-        names = [name for name in sides if name in own and name not in others]
-        if one.operator in ("=", "IN") and len(names) == 1 and "" in sides:
-            found.setdefault(own[names[0]])
-    return tuple(found)
 
 
 def _served_ns(program: Program, group: Group) -> float:

@@ -27,7 +27,9 @@ size_t qp_parameter_length(const scanner *s)
         }
         return (size_t)(p - s->at);
     }
-    if (p >= s->end || !is_word(*p)) {
+    /* PostgreSQL's and DuckDB's parameters have a $: a : is of a slice or a struct. */
+    bool is_other = s->dialect == QP_STANDARD_SQL && *s->at != '$';
+    if (p >= s->end || !is_word(*p) || is_other) {
         return 0;
     }
     while (p < s->end && is_word(*p)) {
@@ -106,7 +108,7 @@ size_t qp_operator_length(const scanner *s)
     return 1;
 }
 
-bool qp_bracket_quotes(const scanner *s)
+bool qp_bracket_quotes(scanner *s)
 {
     if (s->dialect != QP_ANY_SQL) {
         return s->dialect == QP_SQLITE; /* PostgreSQL's are about arrays */
@@ -116,7 +118,15 @@ bool qp_bracket_quotes(const scanner *s)
     while (is_name && p < s->end && (is_word(*p) || *p == ' ')) {
         p++;
     }
-    return is_name && p < s->end && *p == ']';
+    if (is_name && p < s->end && *p == ']') {
+        return true;
+    }
+    for (p = s->at; p < s->end && *p != ']'; p++) {
+        if (*p == '\'' || *p == '"' || *p == '`') {
+            s->kind = QP_TEXT_NO_SQL; /* of a name, or of a value in an array: it is not known */
+        }
+    }
+    return false;
 }
 
 size_t qp_format_length(const scanner *s)

@@ -12,8 +12,9 @@ size_t qp_dollar_quoted_length(const scanner *s);
  * text is ambiguous: no word of it is shown. */
 size_t qp_quoted_length(scanner *s, unsigned char close);
 
-/* Whether the bracket that the scanner is at begins a name. */
-bool qp_bracket_quotes(const scanner *s);
+/* Whether the bracket that the scanner is at begins a name; where it may, with a quote in it, what
+ * follows is not shown. */
+bool qp_bracket_quotes(scanner *s);
 
 /* PostgreSQL's literal E'...' from its quote on: a backslash escapes the next character. */
 size_t qp_escaped_length(const scanner *s);
