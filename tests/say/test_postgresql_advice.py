@@ -69,11 +69,24 @@ def findings(dsn: str, statement: str, values: Any = None, times: int = 3) -> li
     return [one for one in found if one.category in ("full_scan", "bad_estimate")]
 
 
-def test_a_scan_that_was_not_made(dsn: str) -> None:
-    """With these values the server takes the partial index, in a time in which it reads no table."""
-    assert not findings(dsn, "SELECT note FROM hit WHERE k = 7 AND active = 1", times=500)
-    (scan,) = findings(dsn, "SELECT note FROM hit WHERE note = %s", ("5",))
+LEAST_ROW_NS = "queryprof.analysis.findings.server_plans.LEAST_ROW_NS"
+
+
+@pytest.fixture(autouse=True)
+def any_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan may take any time, however fast the machine is."""
+    monkeypatch.setattr(LEAST_ROW_NS, 0)
+
+
+def test_a_scan_that_was_not_made(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With these values the server takes the partial index, which the plan for any values has not:
+    what took less than a row of a scan takes was none.
+    """
+    statement = "SELECT note FROM hit WHERE k = 7 AND active = 1"
+    (scan,) = findings(dsn, statement, times=50)
     assert scan.category == "full_scan"
+    monkeypatch.setattr(LEAST_ROW_NS, 1e6)
+    assert not findings(dsn, statement, times=50)
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_a_text_of_a_stranger_is_no_more_than_planned(dsn: str) -> None:
 
 
 def test_what_locks_a_table_is_waited_for_a_while(dsn: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("queryprof.postgresql.server.MOST_MS", 50)
+    monkeypatch.setattr("queryprof.postgresql.server.MOST_MS", 1500)
     with psycopg.connect(dsn) as connection:
         connection.execute("LOCK TABLE small IN ACCESS EXCLUSIVE MODE")
         facts = facts_of(dsn, "SELECT * FROM small", "SELECT * FROM line")
