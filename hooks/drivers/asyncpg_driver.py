@@ -9,10 +9,6 @@ from __future__ import annotations
 
 from queryprof.hooks.drivers.driver import Driver, DriverHook, Query
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-
 TEXT = "_query"
 
 ASYNCPG = Driver(
@@ -51,11 +47,3 @@ class AsyncpgHook(DriverHook):
     def __init__(self, module: str) -> None:
         del module  # there is one
         super().__init__(ASYNCPG)
-
-    def attach(self, module: ModuleType) -> None:
-        """Patches its types; all of them or none.
-
-        Raises:
-            DriverError: a type or function is missing.
-        """
-        super().attach(module)
