@@ -31,6 +31,9 @@ BEGIN_TIMEOUT_S = 60.0
 END_TIMEOUT_S, GUARD_TIMEOUT_S = 10.0, 24 * 3600.0
 """How long a process may take to answer at the end, to the command, and to what waits on for it."""
 
+NAME_WAIT_MS = 10
+"""How often it is looked whether another command has left the name of the socket."""
+
 LONGEST_REASON = 300
 """Characters."""
 
@@ -120,16 +123,14 @@ def _opened(pid: int) -> int:
 
 
 def _has_ended(process: int) -> bool:
-    waiting = select.poll()
-    waiting.register(process, select.POLLIN)
-    return bool(waiting.poll(0))
+    return bool(_waiting_for(process).poll(0))
 
 
 def _answer_to(
     pid: int, process: int, timeout_s: float, stop: int | None, **request: object
 ) -> dict[str, Any]:
     """Has a process look for us, and sends a request. Raises AttachError: no answer came."""
-    with _listening(pid) as listening, _looking(pid, process):
+    with _listening(pid, process, timeout_s, stop) as listening, _looking(pid, process):
         connection = _answer_of(pid, process, listening, timeout_s, stop)
     with connection:
         try:
@@ -282,26 +283,44 @@ def _remote_exec(pid: int, script: str) -> None:
 
 
 @contextmanager
-def _listening(pid: int) -> Iterator[socket.socket]:
-    """The socket that the process looks at. Raises AttachError: another command has it."""
+def _listening(
+    pid: int, process: int, timeout_s: float, stop: int | None
+) -> Iterator[socket.socket]:
+    """The socket that the process looks at. Raises AttachError: another command has it, which it
+    needs for an answer, and has not left it in time.
+    """
+    waiting = _waiting_for(process, stop)
+    deadline_s = time.monotonic() + timeout_s
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-        try:
-            listening.bind(name_of(pid))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise AttachError(f"another command is about to attach to process {pid}") from error
+        while True:
+            try:
+                listening.bind(name_of(pid))
+                break
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                if time.monotonic() > deadline_s or waiting.poll(NAME_WAIT_MS):
+                    raise AttachError(
+                        f"another command is about to attach to process {pid}"
+                    ) from error
         listening.listen()
         yield listening
+
+
+def _waiting_for(*files: int | None) -> select.poll:
+    """What waits until one of these descriptors can be read from."""
+    waiting = select.poll()
+    for file in files:
+        if file is not None:
+            waiting.register(file, select.POLLIN)
+    return waiting
 
 
 def _answer_of(
     pid: int, process: int, listening: socket.socket, timeout_s: float, stop: int | None
 ) -> socket.socket:
     """The process's connection. Raises AttachError: it has ended, or does not answer."""
-    waiting = select.poll()
-    for file in (listening.fileno(), process, *([] if stop is None else [stop])):
-        waiting.register(file, select.POLLIN)
+    waiting = _waiting_for(listening.fileno(), process, stop)
     deadline_s = time.monotonic() + timeout_s
     while (left_s := deadline_s - time.monotonic()) > 0:
         ready = {file for file, _ in waiting.poll(left_s * 1000)}

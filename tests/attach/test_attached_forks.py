@@ -51,9 +51,8 @@ def test_forks_while_a_recording_begins_and_ends(text: str) -> None:
             for n in range(3)
         ]
         assert program("forks_with_imports(150)") == "{20}"
-        for one in attaching:
-            one.communicate(timeout=100)
-        assert 0 in {one.returncode for one in attaching}
+        said = [one.communicate(timeout=100)[1] for one in attaching]
+        assert 0 in {one.returncode for one in attaching}, said
         assert program("is_on()") == "False"
         assert program("forks_with_imports(5)") == "{20}"
         assert program.end() == ""

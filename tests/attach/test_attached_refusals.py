@@ -155,6 +155,7 @@ def test_a_container() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
 def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who listens at the name of a process has no say unless it is its user."""
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
     with running(**STANDBY) as program:
         code = (
             "import os, socket; os.setuid(65534)\n"
@@ -175,6 +176,41 @@ def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> N
         assert stranger.communicate(timeout=60)[0] in ("b''\n", "")  # closed, unheard
         assert program("is_on()") == "False"
         assert program.end() == ""
+
+
+def test_a_command_waits_for_another_ones_answer() -> None:
+    """To begin, and to end: a recording is not left on because another command wants one."""
+    with running(**STANDBY) as program:
+        other = socket.socket(socket.AF_UNIX)
+        other.bind(messages.name_of(program.pid))
+        before, tried = attaching._waiting_for, threading.Event()
+
+        class Waiting:
+            """Notes that the name was not to be had, and has the other command leave it."""
+
+            def __init__(self, *files: int | None) -> None:
+                self._waiting = before(*files)
+
+            def poll(self, timeout_ms: float) -> object:
+                if timeout_ms == attaching.NAME_WAIT_MS:
+                    tried.set()
+                    other.close()
+                return self._waiting.poll(timeout_ms)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(attaching, "_waiting_for", Waiting)
+            attachment = attach(program.pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)
+            assert tried.is_set()
+            assert program("is_on()") == "True"
+            tried.clear()
+            other = socket.socket(socket.AF_UNIX)
+            other.bind(messages.name_of(program.pid))
+            assert attachment.end() == ""
+            assert tried.is_set()
+        assert program("is_on()") == "False"
+        program.end()
+    for path in regions_of(f"{os.getcwd()}/"):
+        os.unlink(path)
 
 
 def test_a_stranger_at_the_commands_socket(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,6 +177,8 @@ def hook(event, args):
     if event == "import" and args[0] == NAME and not sent:
         sent.append(1)
         os.kill(os.getpid(), signal.SIGALRM)
+        while threading.active_count() > 1:  # the other one takes it: until the handler raises
+            time.sleep(0.01)
 sent = []
 signal.signal(signal.SIGALRM, HANDLER)
 sys.addaudithook(hook)
