@@ -41,7 +41,10 @@ def answer(begin: Begin) -> None:
     except OSError:
         attachment.end_unheard(request)
     finally:
-        connection.close()
+        try:
+            connection.close()
+        except OSError:
+            pass  # the program has closed all descriptors
 
 
 def _connected() -> Any:

@@ -78,15 +78,17 @@ class Attachment:
         """For select: readable when the process has ended."""
         return self._process
 
-    def end(self, timeout_s: float = END_TIMEOUT_S, stop: int | None = None) -> str:
+    def end(self, timeout_s: float | None = None, stop: int | None = None) -> str:
         """Ends the recording, once. A process that has ended has done so; returns why another one
         has not yet, or "".
 
         Args:
+            timeout_s: None: END_TIMEOUT_S.
             stop: a descriptor that is readable when this is to wait no longer.
         """
         try:
-            _answer_to(self.pid, self._process, timeout_s, stop, end=self._runner)
+            limit_s = END_TIMEOUT_S if timeout_s is None else timeout_s
+            _answer_to(self.pid, self._process, limit_s, stop, end=self._runner)
         except AttachError as error:
             return "" if _has_ended(self._process) else str(error)
         finally:

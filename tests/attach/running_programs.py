@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO
 
 import queryprof.startup
-from conftest import QUERYPROF
 
 STANDBY = {
     "QUERYPROF": "standby",
@@ -85,6 +84,16 @@ while line := next_line():""",
 """Its main thread runs Python now and then while it waits."""
 
 
+PATIENT = """
+from queryprof.attachment import attaching
+attaching.ANSWER_TIMEOUT_S = attaching.END_TIMEOUT_S = 600.0
+from queryprof.cli.main import main
+main()
+"""
+ATTACH = [sys.executable, "-c", PATIENT, "attach"]
+"""`queryprof attach`, which waits for an answer on a machine of any speed."""
+
+
 class Program:
     """A program, and how to speak to it.
 
@@ -145,7 +154,7 @@ class Command:
 
     def __init__(self, *arguments: object) -> None:
         self.process = subprocess.Popen(
-            [QUERYPROF, "attach", *map(str, arguments)],
+            [*ATTACH, *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

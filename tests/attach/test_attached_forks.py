@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from attach.running_programs import OBEYS, STANDBY, Command, attached, running
+from attach.running_programs import ATTACH, OBEYS, STANDBY, Command, attached, running
 
 from conftest import QUERYPROF, by_operation
 from queryprof.collect.reader import read_profile
@@ -44,7 +44,7 @@ def test_forks_while_a_recording_begins_and_ends(text: str) -> None:
     with running(text, "-W", "error::DeprecationWarning", **STANDBY) as program:
         attaching = [
             subprocess.Popen(
-                [QUERYPROF, "attach", str(program.pid), "--for", "50ms", "-o", f"{n}.qprof"],
+                [*ATTACH, str(program.pid), "--for", "50ms", "-o", f"{n}.qprof"],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             )

@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from attach.running_programs import STANDBY
+from attach.running_programs import ATTACH, STANDBY
 
-from conftest import QUERYPROF, by_operation
+from conftest import by_operation
 from queryprof.collect.reader import read_profile
 
 ATTACHMENTS = int(os.environ.get("QUERYPROF_ATTACHMENTS", "4"))
@@ -166,7 +166,7 @@ def test_attachments_to_a_loaded_server(name: str) -> None:
         load = Load(port)
         for number in range(ATTACHMENTS):
             attached = subprocess.Popen(
-                [QUERYPROF, "attach", str(pid), "-o", "x.qprof", "--no-report"],
+                [*ATTACH, str(pid), "-o", "x.qprof", "--no-report"],
                 stderr=subprocess.PIPE,
                 text=True,
             )
