@@ -46,6 +46,7 @@ REACTORS = ("base", "posixbase", "selectreactor")
 HOMES = {
     **dict.fromkeys(SQLITES, "drivers.own_sqlite:OwnSqliteHook"),
     **dict.fromkeys(PEP249, "drivers.pep249:KnownDriverHook"),
+    "duckdb": "drivers.duckdb_driver:DuckdbHook",
     ASYNCPG: "drivers.asyncpg_driver:AsyncpgHook",
     **dict.fromkeys(THREADS, "executors:ExecutorHook"),
     "sqlalchemy.orm.strategies": "lazy_loads:LazyLoads",

@@ -22,9 +22,9 @@ from queryprof.core.settings import Settings, read_settings
 from queryprof.core.thread_usage import ThreadMeter
 from queryprof.core.undisturbed import undisturbed
 from queryprof.errors import SessionError
+from queryprof.hooks.chosen import chosen
 from queryprof.hooks.drivers.sqlite3_driver import Sqlite3Driver
 from queryprof.hooks.drivers.unmeasured import unmeasured_modules
-from queryprof.hooks.event_loops.heartbeat import interval
 from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.libraries import library_hooks
 from queryprof.hooks.notebook_cells import cell_names
@@ -137,7 +137,7 @@ class Session:
                 _core.explain_refusals(explain)
             self._facts = Facts(settings.parameters, settings.deployment)
             self._stall_s = settings.stall_ms / 1000
-            interval.s = settings.heartbeat_ms / 1000
+            chosen.take(settings)
             _core.watchdog_start(self._stall_s)
             self.libraries.attach()
             self._begin_process()

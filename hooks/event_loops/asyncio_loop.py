@@ -11,7 +11,8 @@ import sys
 from time import monotonic
 
 from queryprof.core import _core
-from queryprof.hooks.event_loops.heartbeat import Heartbeat, abandon, interval
+from queryprof.hooks.chosen import chosen
+from queryprof.hooks.event_loops.heartbeat import Heartbeat, abandon
 from queryprof.hooks.event_loops.running import adopt_running
 from queryprof.hooks.replacing import Replacements
 
@@ -64,7 +65,7 @@ class AsyncioLoop:
         )
         self._replaced.set(handle, "_run", runner)
         run_forever = _core.loop_runner(
-            loop.__dict__["run_forever"], KIND, True, start_heartbeat, loop.time, interval.s
+            loop.__dict__["run_forever"], KIND, True, start_heartbeat, loop.time, chosen.heartbeat_s
         )
         self._replaced.set(loop, "run_forever", run_forever)
         boundary = loop.__dict__["_run_once"].__code__
@@ -87,4 +88,4 @@ class AsyncioLoop:
         if not _core.is_on() or not _core.enter_loop(KIND, running, True, True):
             return
         if getattr(running.time, "__func__", None) is self._time:
-            start_heartbeat(running, monotonic() + interval.s, 0.0)
+            start_heartbeat(running, monotonic() + chosen.heartbeat_s, 0.0)

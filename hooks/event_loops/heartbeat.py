@@ -10,6 +10,7 @@ from __future__ import annotations
 from time import monotonic
 
 from queryprof.core import _core
+from queryprof.hooks.chosen import chosen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,15 +22,6 @@ REMEMBERED = 600
 
 MISSED_AT_MOST = 36_000
 """Missed beats that are recorded after one stall: an hour's."""
-
-
-class Interval:
-    """Seconds between the heartbeats of loops that start from now on."""
-
-    s = 0.1
-
-
-interval = Interval()
 
 
 class Beats:
@@ -45,7 +37,7 @@ class Beats:
 
         self.kind = kind
         self.is_running = is_running
-        self.interval_s = interval.s
+        self.interval_s = chosen.heartbeat_s
         self.lags_s: deque[float] = deque(maxlen=REMEMBERED)
 
     def start(self) -> None:

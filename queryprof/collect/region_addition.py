@@ -56,6 +56,7 @@ class RegionAddition(RegionRows):
         self._add_with_longest("locks", "lock_hold", "max", kind=LOCK_KINDS.__getitem__)
         self._add_all("parameters", "parameter_sample", "samples")
         self._add_all("library_times", "library_time", "calls")
+        self._add_all("operators", "operator", "executions")
         self._add_all("lock_events", "lock_event", "duration_ns", kind=LOCK_KINDS.__getitem__)
         self._add_all("stack_samples", "stack_sample", "executions")
         self._add_plans()

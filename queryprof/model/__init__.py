@@ -27,6 +27,9 @@ from queryprof.model.places import OTHER_LINE as OTHER_LINE
 from queryprof.model.places import CallPath as CallPath
 from queryprof.model.places import Frame as Frame
 from queryprof.model.places import Thread as Thread
+from queryprof.model.sampled import LibraryTime as LibraryTime
+from queryprof.model.sampled import Operator as Operator
+from queryprof.model.sampled import ParameterSample as ParameterSample
 from queryprof.model.schema import Index as Index
 from queryprof.model.schema import Schema as Schema
 from queryprof.model.spans import SlowSpan as SlowSpan
@@ -168,37 +171,6 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterSample:
-    """Of a sample of a statement's executions: how many had the parameters of one shortly before,
-    with nothing written in between.
-    """
-
-    statement: str
-    path: CallPath
-    samples: int
-    repeats: int
-
-
-@dataclass(frozen=True, slots=True)
-class LibraryTime:
-    """Some calls of the library's function through which the program executes a statement: it
-    builds the statement, calls the driver, and makes objects of the rows.
-
-    Attributes:
-        calls: that were timed.
-        executions: of the statement in them; others: of other statements.
-        ns: of these calls, less what the program's own code took in them.
-    """
-
-    statement: str
-    path: CallPath
-    calls: int
-    executions: int
-    others: int
-    ns: int
-
-
-@dataclass(frozen=True, slots=True)
 class StackSample:
     """A stack, with estimates of the executions and the time that it stands for."""
 
@@ -334,6 +306,7 @@ class Profile:
     """By statement: how many different texts it had, at the least; missing: one."""
     parameters: tuple[ParameterSample, ...] = ()
     library_times: tuple[LibraryTime, ...] = ()
+    operators: tuple[Operator, ...] = ()
     plans: tuple[Plan, ...] = ()
     timeline_width_ns: int = 0
     timeline: tuple[Interval, ...] = ()

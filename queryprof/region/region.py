@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAGIC = b"QPREGION"
-VERSION = 3
+VERSION = 4
 START = struct.Struct("<8sIII")
 """Magic, version, where the description is, how long it is."""
 

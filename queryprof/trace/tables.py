@@ -312,6 +312,22 @@ TABLES = (
         since=9,
     ),
     Table(
+        "operator",
+        "An operator of a statement's plan, as DuckDB's own profiler measured it: one row for each"
+        " place in the plan and each name there.",
+        (
+            key("statement_id"),
+            text("place", "in the tree: the numbers of the branches, with dots between"),
+            text("name", "its type, and the table or the kind of join"),
+            Column("executions", "whose profile was read"),
+            Column("unfinished", "of these: their rows were not read to the end"),
+            Column("rows", "that it returned"),
+            Column("scanned", "rows that it read from a table or file"),
+            Column("ns", "in it, without those that it reads from, in all threads together"),
+        ),
+        since=14,
+    ),
+    Table(
         "source",
         "A Python file of the program's own code as it was at the end. Lines of it are shown where"
         " its content is still this: a trace may name any file, and cannot know what is in it.",

@@ -45,6 +45,6 @@ typedef struct {
     uint32_t counts[QP_TABLES];
 } qp_header;
 
-enum { QP_REGION_VERSION = 3 };
+enum { QP_REGION_VERSION = 4 };
 
 typedef enum { QP_REGION_RECORDS = 1, QP_REGION_ENDED = 2, QP_REGION_PART = 3 } qp_region_state;

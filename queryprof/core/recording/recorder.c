@@ -214,6 +214,7 @@ static void forget_sums(void)
     qp_library_watch_clear();
     qp_library_times_clear();
     qp_rows_clear(QP_LOCK_ROWS);
+    qp_rows_clear(QP_OPERATOR_ROWS);
     qp_rows_clear(QP_LOCK_EVENT_ROWS);
     qp_handoffs_clear();
     qp_spans_clear();

@@ -29,9 +29,11 @@ from queryprof.report.terminal.sql import Sql
 from queryprof.report.terminal.threads import handoff_summary, threads
 from queryprof.report.text.cards import figures, in_a_line, reasons, together
 from queryprof.report.text.deployment import in_words, names_of
+from queryprof.report.text.operators import operator_lines
 from queryprof.report.text.plans import marked_steps
 
 PLAN_LINES = 8
+OPERATOR_LINES = 16
 """The same for a plan."""
 
 WIDE = 110
@@ -219,6 +221,7 @@ def _card(
         *(Text(text, style="yellow") for text in notes),
         *map(Text, figures(bottleneck, notes)),
         *_plan(bottleneck),
+        *_operators(bottleneck),
     ]
     return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
 
@@ -266,6 +269,18 @@ def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
     if len(steps) > PLAN_LINES:
         lines.append(Text(f"      ... ({len(steps) - PLAN_LINES} more lines)", style="dim"))
     return lines
+
+
+def _operators(bottleneck: Bottleneck) -> list[RenderableType]:
+    """What its operators take: a database that measures them has no plan of SQLite."""
+    lines = list(operator_lines(bottleneck.operators))
+    shown: list[RenderableType] = [
+        Text(line, "dim", no_wrap=number > 0, overflow="ellipsis" if number else None)
+        for number, line in enumerate(lines[:OPERATOR_LINES])
+    ]
+    if len(lines) > OPERATOR_LINES:
+        shown.append(Text(f"... ({len(lines) - OPERATOR_LINES} more lines)", style="dim"))
+    return shown
 
 
 def _caller(caller: Caller, places: Places) -> RenderableType:

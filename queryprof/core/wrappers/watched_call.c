@@ -1,0 +1,64 @@
+#include "wrappers/watched_call.h"
+
+#include <stdbool.h>
+
+#include "runtime/exception.h"
+#include "wrappers/wrapper.h"
+
+/* The arguments of a call, borrowed. */
+typedef struct {
+    PyObject *const *args;
+    Py_ssize_t count; /* of positional ones */
+    PyObject *names;  /* of those behind them; may be NULL */
+} arguments;
+
+static PyObject *connection_in(const arguments *of)
+{
+    for (Py_ssize_t i = 0; of->names && i < PyTuple_GET_SIZE(of->names); i++) {
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(of->names, i), "connection") == 0) {
+            return of->args[of->count + i];
+        }
+    }
+    return Py_None;
+}
+
+/* Calls the watcher; `result` is NULL where there is none. False with its exception. */
+static bool look(PyObject *watch, bool is_over, const arguments *of, PyObject *result)
+{
+    PyObject *given[] = {is_over ? Py_True : Py_False, of->count > 0 ? of->args[0] : Py_None,
+                         of->count > 1 ? of->args[1] : Py_None, connection_in(of),
+                         result ? result : Py_None};
+    PyThreadState *thread = PyThreadState_Get();
+    PyThreadState_EnterTracing(thread);
+    PyObject *done = PyObject_Vectorcall(watch, given, sizeof given / sizeof *given, NULL);
+    PyThreadState_LeaveTracing(thread);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
+static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, PyObject *names)
+{
+    const qp_wrapper *self = (qp_wrapper *)callable;
+    const arguments given = {args, PyVectorcall_NARGS(flagged), names};
+    PyObject *original = Py_NewRef(self->wrapped); /* the call may end the recording */
+    PyObject *watch = Py_NewRef(self->extra);
+    PyObject *result = NULL;
+    if (look(watch, false, &given, NULL)) {
+        result = PyObject_Vectorcall(original, args, flagged, names);
+        qp_exception exception = qp_exception_take();
+        if (look(watch, true, &given, result)) {
+            qp_exception_put_back(&exception);
+        } else {
+            qp_exception_drop(&exception);
+            Py_CLEAR(result);
+        }
+    }
+    Py_DECREF(watch);
+    Py_DECREF(original);
+    return result;
+}
+
+PyObject *qp_watched_call(PyTypeObject *wrapper_type, PyObject *original, PyObject *watch)
+{
+    return qp_wrapper_new(wrapper_type, run, original, watch);
+}

@@ -1,0 +1,13 @@
+/* A callable that stands for another one, and calls a function of queryprof's before and after it.
+ * Neither has a frame while the other one runs: DuckDB looks for tables among the variables of its
+ * caller's frames.
+ */
+#pragma once
+
+#include <Python.h>
+
+/* A new wrapper of `original`. `watch` is called with (is_over, the first two positional
+ * arguments, that named `connection`, the result), None for each that is not there; what it raises
+ * is raised in place of the result. The program's trace and profile functions do not see it. NULL
+ * with an exception. */
+PyObject *qp_watched_call(PyTypeObject *wrapper_type, PyObject *original, PyObject *watch);

@@ -1,0 +1,101 @@
+"""Operators that DuckDB measured, in words: in the report, on a page, in a cell and for agents."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from queryprof.analysis.operators import operators_by_statement
+from queryprof.model import Operator
+from queryprof.report.text.operators import operator_lines
+
+STATEMENT = "SELECT a FROM t"
+NOT_READ = (
+    "operators, by DuckDB, each of 5 executions, 2 of them not read to the end: time, rows,"
+    " rows read"
+)
+
+
+def operator(
+    place: str, name: str, executions: int = 4, unfinished: int = 0, scanned: int = 0
+) -> Operator:
+    return Operator(STATEMENT, place, name, executions, unfinished, 10, scanned, 4_000)
+
+
+def lines(*operators: Operator) -> list[str]:
+    return list(operator_lines(operators_by_statement(operators).get(STATEMENT, ())))
+
+
+def test_each_is_above_those_that_it_reads_from() -> None:
+    assert lines(
+        operator("0.0.10", "LAST"),
+        operator("0.0.2", "TABLE_SCAN t", scanned=4000),
+        operator("0.0", "JOIN"),
+        operator("0", "TOP"),
+    ) == [
+        "operators, by DuckDB, each of 4 executions: time, rows, rows read",
+        "1.00 µs  2.5         TOP",
+        "1.00 µs  2.5           JOIN",
+        "1.00 µs  2.5  1,000      TABLE_SCAN t",
+        "1.00 µs  2.5             LAST",
+    ]
+
+
+def test_what_is_not_of_all_executions_is_said() -> None:
+    assert lines(operator("0", "A", 5, unfinished=2), operator("0", "B", 1)) == [
+        NOT_READ,
+        " 800 ns   2    A",
+        "4.00 µs  10    B, in 1 of them",
+    ]
+
+
+def test_what_is_unknown_is_left_out() -> None:
+    assert lines() == []
+    assert lines(operator("0", "A", executions=0), operator("0", "A", executions=-1)) == []
+
+
+def test_any_place_is_shown() -> None:
+    """A stranger's trace may have any text there."""
+    places = ["", ".", "x", "0..1", "9" * 50, "0." * 100]
+    found = lines(*(operator(place, "A") for place in places))
+    assert len(found) == 1 + len(places)
+    assert max(map(len, found[1:])) < 60
+
+
+@pytest.fixture
+def trace(tmp_path: Path, queryprof: Run) -> Path:
+    """Of a query that takes all the time, with 40 operators of hostile names."""
+    (tmp_path / "program.py").write_text(
+        "import sqlite3\nsqlite3.connect(':memory:').execute('SELECT ?', (1,)).fetchall()\n"
+    )
+    queryprof("run", "--no-report", "-o", "t.qprof", "program.py", cwd=tmp_path)
+    path = tmp_path / "t.qprof"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        (statement,) = connection.execute("SELECT id FROM statement WHERE text = 'SELECT ?'")
+        rows = [(*statement, f"0.{n}", f"SCAN <b>{n}</b>\x1b[31m") for n in range(40)]
+        connection.executemany("INSERT INTO operator VALUES (?, ?, ?, 1, 0, 1, 0, 1)", rows)
+    return path
+
+
+def test_report_page_and_json(trace: Path, queryprof: Run) -> None:
+    report = queryprof("report", trace.name, cwd=trace.parent)
+    assert report.returncode == 0
+    assert "operators, by DuckDB, each of 1 execution: time, rows, rows read" in report.stdout
+    assert "... (25 more lines)" in report.stdout
+    assert "\x1b" not in report.stdout
+    assert "SCAN <b>14</b>" in report.stdout
+    assert "SCAN <b>15</b>" not in report.stdout
+    queryprof("html", trace.name, "-o", "page.html", cwd=trace.parent)
+    page = (trace.parent / "page.html").read_text()
+    assert "operators, by DuckDB" in page
+    assert "<b>39</b>" not in page
+    document = json.loads(
+        queryprof("report", trace.name, "--format", "json", cwd=trace.parent).stdout
+    )
+    assert len(document["operators"]) == 40
+    assert document["operators"][0]["statement"] == "SELECT ?"
