@@ -283,6 +283,12 @@ class Cursor:
         r"SELECT refused, 'it\'s {}'",
         r"SELECT e'\\\'{}', refused",
         "SELECT refused /* a /* b */ {} */",
+        "SELECT 5--'a\n{}'",
+        'SELECT 5--"a\n{}" + 1',
+        "SELECT /*! 'a */ {}' */ + 1",
+        "SELECT /*M! 'a */ {}' */ + 1",
+        "SELECT 'a' \"{}\"",
+        "SELECT 'a' /* b */ \"{}\" FROM t",
     ],
 )
 def test_other_databases_quote_otherwise(
@@ -310,6 +316,7 @@ def test_postgresql_quotes_otherwise(tmp_path: Path) -> None:
         r"SELECT E'it\'s Hush', e'\\', b",
         "SELECT /* a /* b */ Hush */ 1 FROM two",
         r"SELECT 'a\', b",
+        "SELECT E'a'\n'it\\'s Hush', b",
     )
     with queryprof.profile(tmp_path / "s.qprof") as recording:
         for text in texts:
@@ -317,6 +324,23 @@ def test_postgresql_quotes_otherwise(tmp_path: Path) -> None:
                 psycopg.Cursor.execute(object(), text)
     assert b"Hush" not in (tmp_path / "s.qprof").read_bytes()
     assert sum(a.count for a in recording.profile.aggregates) == len(texts)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("SELECT E'it\\'s' AS b", "SELECT ? AS b"),
+        ("SELECT 'C:\\', 'Hush' AS b", "SELECT ?, ? AS ?"),
+        ("SELECT 'C:\\dir', 'Hush' AS b", "SELECT ?, ? AS b"),
+    ],
+)
+def test_duckdb_quotes_as_postgresql_does(text: str, form: str, tmp_path: Path) -> None:
+    """With a setting of PostgreSQL's, a backslash before the end of a text is none of the end."""
+    duckdb = pytest.importorskip("duckdb")
+    with queryprof.profile(tmp_path / "s.qprof") as recording:
+        duckdb.execute(text).fetchall()
+    assert b"Hush" not in (tmp_path / "s.qprof").read_bytes()
+    assert form in {a.statement for a in recording.profile.aggregates}
 
 
 def statements_of(texts: list[str]) -> list[str]:

@@ -93,7 +93,10 @@ static void put_quoted(scanner *s, unsigned char quote)
     size_t length = qp_quoted_length(s, quote == '[' ? ']' : quote);
     const unsigned char *end = s->at + length;
     size_t inside = length > 1 ? length - 2 : 0;
-    bool is_name = qp_quoted_is_name(s, s->at + 1, inside, (char)quote, end) && !names_savepoint(s);
+    /* MySQL: text in quotes behind another one goes on with it. */
+    bool goes_on = s->dialect == QP_ANY_SQL && quote == '"' && s->last == LITERAL;
+    bool is_name = qp_quoted_is_name(s, s->at + 1, inside, (char)quote, end) &&
+                   !names_savepoint(s) && !goes_on;
     qp_put(s, is_name ? QUOTED : LITERAL, is_name ? (const char *)s->at : "?",
            is_name ? length : 1);
     s->at = end;

@@ -116,6 +116,8 @@ static inline const unsigned char *skip_comment(scanner *s, const unsigned char 
 {
     int depth = 1;
     at += 2;
+    bool is_code = s->end - at > 1 && at[*at == 'M'] == '!'; /* which MySQL and MariaDB run */
+    s->kind = is_code && s->dialect == QP_ANY_SQL ? QP_TEXT_NO_SQL : s->kind;
     while (depth && s->end - at >= 2) {
         if (at[0] == '*' && at[1] == '/') {
             depth--;
@@ -133,14 +135,25 @@ static inline const unsigned char *skip_comment(scanner *s, const unsigned char 
     return depth ? s->end : at;
 }
 
+static inline bool has_quote(const unsigned char *at, const unsigned char *end)
+{
+    size_t length = (size_t)(end - at);
+    return memchr(at, '\'', length) || memchr(at, '"', length) || memchr(at, '`', length);
+}
+
 static inline const unsigned char *skip_blanks(scanner *s, const unsigned char *at)
 {
     while (at < s->end) {
         if (is_space(*at)) {
             at++;
         } else if (s->end - at >= 2 && at[0] == '-' && at[1] == '-') {
-            const void *line_end = memchr(at, '\n', (size_t)(s->end - at));
-            at = line_end ? (const unsigned char *)line_end + 1 : s->end;
+            const unsigned char *begin = at, *line_end = memchr(at, '\n', (size_t)(s->end - at));
+            at = line_end ? line_end + 1 : s->end;
+            /* In MySQL it is one only with a blank: a text may begin in it, and end behind it. */
+            if (s->dialect == QP_ANY_SQL && at - begin > 2 && !is_space(begin[2]) &&
+                has_quote(begin, at)) {
+                s->kind = QP_TEXT_NO_SQL;
+            }
         } else if (s->end - at >= 2 && at[0] == '/' && at[1] == '*') {
             at = skip_comment(s, at);
         } else {
