@@ -15,11 +15,25 @@ NONCE = re.compile(r"'nonce-([A-Za-z0-9+/_=-]+)'")
 """Of a Content-Security-Policy (https://www.w3.org/TR/CSP3/#grammardef-nonce-source)."""
 
 POLICIES = ("content-security-policy", "content-security-policy-report-only")
+"""That which holds comes before that which reports alone."""
+
+CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 
 HOST = re.compile(r"[A-Za-z0-9.:\[\]-]+")
 """A name or address, with a port."""
 
-CHANGED = frozenset({"etag", "last-modified", "content-md5", "cache-control", "expires"})
+CHANGED = frozenset(
+    {
+        "cache-control",
+        "content-digest",
+        "content-md5",
+        "digest",
+        "etag",
+        "expires",
+        "last-modified",
+        "repr-digest",
+    }
+)
 """Headers of what a page was, which are none of what it is with the element."""
 
 Headers = list[tuple[str, str]]
@@ -44,10 +58,25 @@ def is_page(status: int, headers: Iterable[tuple[str, str]]) -> bool:
     if not 200 <= status < 600 or status in (204, 205, 206, 304):
         return False
     found = {name.lower(): value for name, value in headers}
-    kind = found.get("content-type", "").partition(";")[0].strip().lower()
-    is_encoded = found.get("content-encoding", "identity") != "identity"
-    is_file = "attachment" in found.get("content-disposition", "")
-    return kind == "text/html" and not is_encoded and not is_file and "trailer" not in found
+    kind, _, parameters = found.get("content-type", "").partition(";")
+    is_whole = (
+        found.get("content-encoding", "identity") == "identity"
+        and "no-transform" not in found.get("cache-control", "").lower()
+        and not found.get("content-disposition", "").strip().lower().startswith("attachment")
+        and "trailer" not in found
+    )
+    return kind.strip().lower() == "text/html" and is_whole and _has_ascii(parameters)
+
+
+def _has_ascii(parameters: str) -> bool:
+    """Whether the charset of a Content-Type has the bytes of ASCII, as all but UTF-16 and UTF-32;
+    none is named: it has.
+    """
+    charset = CHARSET.search(parameters)
+    try:
+        return charset is None or "<".encode(charset[1]) == b"<"
+    except (LookupError, ValueError):
+        return False
 
 
 def element(number: int, host: str, root: str, headers: Iterable[tuple[str, str]]) -> bytes:
@@ -59,7 +88,14 @@ def element(number: int, host: str, root: str, headers: Iterable[tuple[str, str]
         root: the path at which the application is mounted.
         headers: of the response: its policy may have a nonce.
     """
-    policies = [value for name, value in headers if name.lower() in POLICIES]
+    given = [(name.lower(), value) for name, value in headers]
+    policies = [
+        one
+        for kind in POLICIES
+        for name, value in given
+        if name == kind
+        for one in value.split(",")  # several in one header
+    ]
     nonces = list(filter(None, map(_nonce_of, policies)))
     nonce = f' nonce="{nonces[0]}"' if nonces else ""
     place = f"//{host}" if HOST.fullmatch(host) else ""

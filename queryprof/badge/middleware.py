@@ -83,11 +83,11 @@ class _Badge:
     """What both kinds have."""
 
     def __init__(self, app: Any, clients: frozenset[str], hosts: frozenset[str]) -> None:
-        from queryprof.badge.requests import Requests
+        from queryprof.badge.requests import requests
 
         self.app = app
         self._clients, self._hosts = clients, hosts
-        self._requests: Requests = Requests()
+        self._requests: Requests = requests
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "app":
@@ -257,9 +257,11 @@ class _AsgiBadge(_Badge):
             nonlocal added
             kind = message.get("type") if isinstance(message, dict) else None
             if kind == "http.response.start":
+                given = list(message.get("headers", ()))  # any iterable, which may be read once
+                message = {**message, "headers": given}
                 headers = [
                     (bytes(name).decode("latin-1"), bytes(value).decode("latin-1"))
-                    for name, value in message.get("headers", ())
+                    for name, value in given
                 ]
                 sent = {
                     name.decode("latin-1").lower(): value.decode("latin-1")
@@ -272,7 +274,9 @@ class _AsgiBadge(_Badge):
                     host = sent.get("host", "")
                     added = element(running.request.number, host, root, headers)
                     changed = changed_headers(headers, len(added))
-                    encoded = [(n.encode("latin-1"), v.encode("latin-1")) for n, v in changed]
+                    encoded = [
+                        (n.lower().encode("latin-1"), v.encode("latin-1")) for n, v in changed
+                    ]
                     message = {**message, "headers": encoded}
             elif kind == "http.response.body" and not message.get("more_body"):
                 self._requests.end(running)  # before the browser can want it

@@ -30,13 +30,18 @@ if TYPE_CHECKING:
 KEPT = 200
 """Requests."""
 
-NAMES = 32
+NAMES = 128
 """Of spans, at the least: a name is used again when its request has ended."""
 
 NO_LINES = (
     "other requests ran at the same time, and the program is recorded: the lines of this one are"
     " not known apart from theirs"
 )
+LATE = "work that an earlier request began executed meanwhile: lines are not known apart from its"
+LONG = "it ran beside more other requests than are kept apart"
+LONGEST = 500
+"""So many requests may end while one runs: what is between its borders is kept until its end."""
+
 NO_ROOM = "more different statements than are kept apart: some are not known"
 
 
@@ -96,14 +101,17 @@ class Running:
 
     Attributes:
         is_own: whether its span has a name of the badge's.
+        block: what it executes; None: it is not known.
+        beside: how many others have ended since it began.
     """
 
     def __init__(self, request: Request, block: Block | None, own: span, is_own: bool) -> None:
         self.request, self.block, self.span, self.is_own = request, block, own, is_own
+        self.beside = 0
 
 
 class Requests:
-    """The latest requests of this process."""
+    """The latest requests of this process, of all its badges."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -165,9 +173,20 @@ class Requests:
                 else:
                     request.unknown = "the recording ended meanwhile"
                 meter.close(running.block)
+            elif request.unknown == LONG:
+                request.queries, request.database_ns = figures
+            for other in self._running.values():
+                self._stands_beside(other)
             request.end_unix_ns = time_ns()
             request.ended = next(self._ends)
             self._kept.append(request)
+
+    def _stands_beside(self, other: Running) -> None:
+        """Another request has ended while this one runs: a stream may run for ever."""
+        other.beside += 1
+        if other.beside > LONGEST and other.block is not None:
+            meter.close(other.block)
+            other.block, other.request.unknown = None, LONG
 
     def since(self, first: int, ended: int) -> list[Request]:
         """The requests from the first one on that ended after so many others, in that order."""
@@ -207,8 +226,15 @@ class Requests:
         request.plans = tuple(plan for plan in plans if plan.statement in statements)
         began = [one for one in request.aggregates if one.operation in STATEMENT_OPERATIONS]
         request.queries = sum(one.count for one in began)
+        if running.is_own and request.queries != figures[0]:
+            request.queries, request.database_ns = figures
+            request.aggregates, request.plans, request.unknown = (), (), LATE
+            return
         request.database_ns = self_ns_of(request.aggregates)
         request.lines = tuple(_lines(request.aggregates, find_helpers(everything)))
+
+
+requests = Requests()
 
 
 def _lines(aggregates: Sequence[Aggregate], helpers: frozenset[Function]) -> Iterable[Line]:

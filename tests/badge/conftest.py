@@ -14,11 +14,18 @@ import pytest
 from badge.applications import APPLICATIONS
 from say.conftest import chromium
 
+from queryprof.badge import requests
 from queryprof.testing.meter import meter
 
 __all__ = ["chromium", "serving"]
 
 Serving = Callable[..., AbstractContextManager[str]]
+
+
+@pytest.fixture(autouse=True)
+def _no_requests_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All badges of a process list the same requests."""
+    monkeypatch.setattr(requests, "requests", requests.Requests())
 
 
 @pytest.fixture(autouse=True)

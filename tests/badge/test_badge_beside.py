@@ -1,0 +1,163 @@
+"""The badge: several in one process, work that outlives its request, streams, and odd headers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from typing import Any
+
+import pytest
+from badge.test_badge import execute, get, listed
+
+from queryprof.badge import requests
+from queryprof.badge.injection import changed_headers, element, is_page
+from queryprof.badge.middleware import Badge
+from queryprof.testing.meter import meter
+
+pytestmark = pytest.mark.once
+
+HTML = ("Content-Type", "text/html; charset=utf-8")
+
+
+def test_two_badges_at_the_same_time() -> None:
+    """Each request has its own queries, whosever application it is of."""
+    inside, done = threading.Barrier(2), threading.Barrier(2)
+
+    def application(times: int) -> Any:
+        def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+            inside.wait()
+            execute(times)
+            done.wait()
+            start_response("200 OK", [])
+            return []
+
+        return Badge(app, on=True)
+
+    badges = {times: application(times) for times in (20, 21)}
+    threads = [
+        threading.Thread(target=get, args=(badge, f"/{times}")) for times, badge in badges.items()
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for badge in badges.values():
+        found = {one["name"]: (one["queries"], one["unknown"]) for one in listed(badge)}
+        assert found == {"GET /20": (20, ""), "GET /21": (21, "")}
+
+
+def test_work_that_outlives_its_request_is_of_no_later_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(requests, "NAMES", 1)
+    monkeypatch.setattr(requests, "requests", requests.Requests())
+    begins, done = threading.Event(), threading.Event()
+
+    def poll() -> None:
+        begins.wait()
+        execute(30)
+        done.set()
+
+    def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        if environ["PATH_INFO"] == "/first":
+            threading.Thread(target=contextvars.copy_context().run, args=(poll,)).start()
+        elif environ["PATH_INFO"] == "/later":
+            execute(1)
+            begins.set()
+            done.wait()
+        start_response("200 OK", [])
+        return []
+
+    badge = Badge(app, on=True)
+    for path in ("/first", "/other", "/later", "/last"):
+        get(badge, path)
+    found = {one["name"]: one for one in listed(badge)}
+    assert found["GET /later"]["queries"] == 1
+    assert found["GET /later"]["repeats"] == []
+    assert found["GET /later"]["unknown"] == requests.LATE
+    assert {found[f"GET /{name}"]["unknown"] for name in ("first", "other", "last")} == {""}
+
+
+@pytest.mark.parametrize("others", [3, 4])
+def test_what_a_stream_executes_is_known_beside_so_many_others(
+    others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "LONGEST", 3)
+
+    def app(environ: dict[str, Any], start_response: Any) -> Any:
+        start_response("200 OK", [])
+        if environ["PATH_INFO"] == "/stream":
+            execute(5)
+            return iter([b"event"] * 2)
+        execute(2)
+        return []
+
+    badge = Badge(app, on=True)
+    base = {"REQUEST_METHOD": "GET", "SERVER_NAME": "localhost", "REMOTE_ADDR": "127.0.0.1"}
+    stream = badge({**base, "PATH_INFO": "/stream"}, lambda *_: None)
+    next(stream)
+    for _ in range(others):
+        get(badge, "/short")
+    assert len(meter._blocks) == (2 if others == 3 else 1)  # one is the badge's own
+    stream.close()
+    found = listed(badge)
+    assert [one["queries"] for one in found] == [2] * others + [5]
+    assert found[-1]["unknown"] == ("" if others == 3 else requests.LONG)
+
+
+def test_headers_of_asgi_may_be_read_once() -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-type", b"application/json"), (b"set-cookie", b"a=b")]
+        await send({"type": "http.response.start", "status": 200, "headers": iter(headers)})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "headers": [(b"host", b"localhost")],
+        "client": ("127.0.0.1", 1),
+    }
+    asyncio.run(Badge(app, on=True)(scope, None, send))
+    assert [*sent[0]["headers"]] == [
+        (b"content-type", b"application/json"),
+        (b"set-cookie", b"a=b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (("Content-Disposition", "inline; filename=attachment.html"), True),
+        (("Content-Disposition", "ATTACHMENT; filename=a.html"), False),
+        (("Cache-Control", "private"), True),
+        (("Cache-Control", "private, No-Transform"), False),
+        (("Content-Type", "text/html"), True),
+        (("Content-Type", "text/html; charset=windows-1252"), True),
+        (("Content-Type", 'text/html; Charset="utf-8"'), True),
+        (("Content-Type", "text/html; charset=utf-16"), False),
+        (("Content-Type", "text/html; charset=utf-32-le"), False),
+        (("Content-Type", "text/html; charset=unheard-of"), False),
+        (("Content-Type", "text/html; charset=\0"), False),
+    ],
+)
+def test_which_pages_can_be_added_to(header: tuple[str, str], expected: bool) -> None:
+    assert is_page(200, [HTML, header]) is expected
+
+
+def test_what_was_true_of_the_page_alone_is_left_out() -> None:
+    digests = [(name, "sha-256=x") for name in ("Digest", "Content-Digest", "Repr-Digest")]
+    assert changed_headers([HTML, *digests], 9) == [HTML, ("Cache-Control", "no-store")]
+
+
+def test_the_nonce_is_that_of_the_policy_that_holds() -> None:
+    reports = ("Content-Security-Policy-Report-Only", "script-src 'nonce-reports'")
+    holds = ("Content-Security-Policy", "img-src *, script-src 'nonce-holds'")
+    assert b'nonce="holds"' in element(1, "", "", [reports, holds])
+    assert b'nonce="reports"' in element(1, "", "", [reports])
