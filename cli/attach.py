@@ -81,7 +81,7 @@ def attached(
         with ThreadPoolExecutor(max(1, len(attachments))) as pool:
             left = list(filter(None, pool.map(lambda one: one.end(stop=stop), attachments)))
         for reason in left:
-            print_message(f"{reason}; its recording ends when it runs on")
+            print_message(reason)
         guardian.end(is_all_ended=not left)
 
 

@@ -33,6 +33,7 @@ def answer(begin: Begin) -> None:
     connection = _connected()
     if connection is None:
         return
+    identity = _identity(connection)
     request: dict[str, Any] = {}
     try:
         request = receive(connection)
@@ -41,15 +42,18 @@ def answer(begin: Begin) -> None:
     except OSError:
         attachment.end_unheard(request)
     finally:
-        try:
+        if identity and _identity(connection) == identity:
             connection.close()
-        except OSError:
-            pass  # the program has closed all descriptors
+        else:
+            connection.detach()  # the program has closed it; its number may be another file's
 
 
 def _connected() -> Any:
     """The connection to the command; None: there is none of this user."""
-    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    try:
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    except OSError:
+        return None  # there is no descriptor; the command comes again
     try:
         connection.settimeout(REQUEST_TIMEOUT_S)
         connection.connect(name_of(os.getpid()))
@@ -59,6 +63,15 @@ def _connected() -> Any:
         pass
     connection.close()
     return None
+
+
+def _identity(connection: Any) -> tuple[int, int] | None:
+    """Of the file behind a descriptor; None: it is closed."""
+    try:
+        found = os.fstat(connection.fileno())
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 class Attachment:
@@ -94,7 +107,9 @@ class Attachment:
         if absence():
             return f"nothing can be recorded there: {absence()}"
         if self.runner and session.is_on:
-            return "another command is attached to it"
+            if _lives(self.runner):
+                return "another command is attached to it"
+            self._end()  # it was killed, and what would have ended this, too
         self._watch_forks()
         runner = str(request.get("runner"))
         try:
@@ -122,6 +137,18 @@ class Attachment:
         """A child is not attached to: it runs on as it would without."""
         if self.runner:
             self._end()
+
+
+def _lives(runner: str) -> bool:
+    """Whether a runner's process runs."""
+    pid = runner.partition(":")[0]
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, ValueError, OverflowError):
+        pass  # it runs, as another user's, or is none that can be found
+    return True
 
 
 attachment = Attachment()

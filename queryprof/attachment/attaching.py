@@ -12,7 +12,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,13 @@ BEGIN_TIMEOUT_S = 60.0
 
 END_TIMEOUT_S, GUARD_TIMEOUT_S = 10.0, 24 * 3600.0
 """How long a process may take to answer at the end, to the command, and to what waits on for it."""
+
+AGAIN_S = 1.0
+"""How often the signal is sent while there is no answer: there may be no descriptor, or thread, for
+one at that moment."""
+
+TURN_S, PAUSE_S = 2.0, 1.0
+"""How long what waits on tries at once, and leaves the name of the socket to others."""
 
 NAME_WAIT_MS = 10
 """How often it is looked whether another command has left the name of the socket."""
@@ -62,6 +69,10 @@ class AttachError(QueryprofError):
     """A process cannot be attached to."""
 
 
+class NoWayError(AttachError):
+    """A process does not look for commands."""
+
+
 class Attachment:
     """A process that records itself for this command, until `end`.
 
@@ -80,7 +91,7 @@ class Attachment:
 
     def end(self, timeout_s: float | None = None, stop: int | None = None) -> str:
         """Ends the recording, once. A process that has ended has done so; returns why another one
-        has not yet, or "".
+        has not yet, and when it will, or "".
 
         Args:
             timeout_s: None: END_TIMEOUT_S.
@@ -90,7 +101,9 @@ class Attachment:
             limit_s = END_TIMEOUT_S if timeout_s is None else timeout_s
             _answer_to(self.pid, self._process, limit_s, stop, end=self._runner)
         except AttachError as error:
-            return "" if _has_ended(self._process) else str(error)
+            later = "with it" if isinstance(error, NoWayError) else "when it runs on"
+            is_over = _has_ended(self._process)
+            return "" if is_over else f"{error}; its recording ends {later}"
         finally:
             os.close(self._process)
         return ""
@@ -132,8 +145,11 @@ def _answer_to(
     pid: int, process: int, timeout_s: float, stop: int | None, **request: object
 ) -> dict[str, Any]:
     """Has a process look for us, and sends a request. Raises AttachError: no answer came."""
-    with _listening(pid, process, timeout_s, stop) as listening, _looking(pid, process):
-        connection = _answer_of(pid, process, listening, timeout_s, stop)
+    with (
+        _listening(pid, process, timeout_s, stop) as listening,
+        _looking(pid, process) as again,
+    ):
+        connection = _answer_of(pid, process, listening, timeout_s, stop, again)
     with connection:
         try:
             send(connection, **request)
@@ -179,35 +195,60 @@ def _guard(reads: int, pids: Sequence[int], runner: str) -> None:
         os.dup2(null, stream)
     if os.read(reads, 1):
         return
+    left = {}
     for pid in pids:
         with suppress(AttachError):
-            Attachment(pid, runner, _opened(pid)).end(GUARD_TIMEOUT_S)
+            left[pid] = _opened(pid)
+    deadline_s = time.monotonic() + GUARD_TIMEOUT_S
+    while left and time.monotonic() < deadline_s:
+        for pid, process in list(left.items()):
+            if _is_ended(pid, process, runner):
+                del left[pid]
+        time.sleep(PAUSE_S if left else 0)
+
+
+def _is_ended(pid: int, process: int, runner: str) -> bool:
+    """Ends a recording; whether there is nothing more to do."""
+    try:
+        _answer_to(pid, process, TURN_S, None, end=runner)
+    except NoWayError:
+        return True
+    except AttachError:
+        return _has_ended(process)
+    return True
 
 
 @contextmanager
-def _looking(pid: int, process: int) -> Iterator[None]:
-    """Has the process look for us while the block runs. Raises AttachError: it cannot."""
+def _looking(pid: int, process: int) -> Iterator[Callable[[], None]]:
+    """Has the process look for us while the block runs, and again by what it yields. Raises
+    AttachError: it cannot.
+    """
     _refuse_other_user(pid)
     _refuse_other_namespaces(pid)
     environment = _environment_of(pid)
     if _is_in_standby(pid, environment):
-        signal.pidfd_send_signal(process, SIGNAL)
-        yield
+
+        def again() -> None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(process, SIGNAL)
+
+        again()
+        yield again
         return
     if not hasattr(sys, "remote_exec"):
-        raise AttachError(
+        raise NoWayError(
             f"process {pid} is not in standby: start it with QUERYPROF=standby (one of Python 3.14"
             " or newer needs none, if this command runs by the same Python)"
         )
     if any(one.startswith(b"PYTHON_DISABLE_REMOTE_DEBUG=") for one in environment):
-        raise AttachError(
+        raise NoWayError(
             f"process {pid} has remote debugging switched off (PYTHON_DISABLE_REMOTE_DEBUG): start"
             " it with QUERYPROF=standby"
         )
     with _script() as path:
         _remote_exec(pid, path)
         try:
-            yield
+            yield lambda: None  # the script waits until it is run
         except AttachError:
             # What it has not looked at yet, it must not miss: an empty script is in its place.
             with suppress(AttachError):
@@ -253,9 +294,13 @@ def _environment_of(pid: int) -> list[bytes]:
 
 
 def _is_in_standby(pid: int, environment: list[bytes]) -> bool:
-    """Whether it was started so, and has a handler for the signal: others would die of it."""
+    """Whether it was started so, and has a handler for the signal. One that has written its title
+    over its environment, as setproctitle does, may have been.
+    """
     caught = int(_status_of(pid, "SigCgt"), 16)
-    return f"QUERYPROF={STANDBY}".encode() in environment and bool(caught >> (SIGNAL - 1) & 1)
+    is_overwritten = not any(b"=" in one for one in environment)
+    was_wanted = is_overwritten or f"QUERYPROF={STANDBY}".encode() in environment
+    return was_wanted and bool(caught >> (SIGNAL - 1) & 1)
 
 
 @contextmanager
@@ -319,13 +364,20 @@ def _waiting_for(*files: int | None) -> select.poll:
 
 
 def _answer_of(
-    pid: int, process: int, listening: socket.socket, timeout_s: float, stop: int | None
+    pid: int,
+    process: int,
+    listening: socket.socket,
+    timeout_s: float,
+    stop: int | None,
+    again: Callable[[], None],
 ) -> socket.socket:
     """The process's connection. Raises AttachError: it has ended, or does not answer."""
     waiting = _waiting_for(listening.fileno(), process, stop)
     deadline_s = time.monotonic() + timeout_s
     while (left_s := deadline_s - time.monotonic()) > 0:
-        ready = {file for file, _ in waiting.poll(left_s * 1000)}
+        ready = {file for file, _ in waiting.poll(min(left_s, AGAIN_S) * 1000)}
+        if not ready:
+            again()
         if process in ready:
             raise AttachError(f"process {pid} has ended")
         if stop in ready:
@@ -338,5 +390,5 @@ def _answer_of(
             connection.close()
     raise AttachError(
         f"process {pid} has not answered within {timeout_s:g} s: its main thread runs no"
-        " Python (it waits, a call in C takes long, or it is stopped)"
+        " Python (it waits, a call in C takes long, or it is stopped), or it has no descriptor left"
     )

@@ -20,7 +20,17 @@ class Forks:
 
     def __init__(self) -> None:
         self._lock = _thread.RLock()
+        self._expected: list[None] = []  # threads that have not come yet
         self._threads: list[int] = []  # that may not have gone yet
+
+    def expect(self) -> None:
+        """Says that a thread will come."""
+        self._expected.append(None)
+
+    def come(self) -> None:
+        """Says that one has come."""
+        if self._expected:  # else it is a forked child
+            self._expected.pop()
 
     def watch(self) -> None:
         """Registers the hook."""
@@ -32,28 +42,28 @@ class Forks:
             )
 
     def __enter__(self) -> None:
-        self._lock.acquire()
         self._threads = [*self._threads[-3:], _thread.get_native_id()]
+        self.come()
+        self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
 
     def _before(self) -> None:
-        self._lock.acquire()
-        if self._threads:
-            self._wait()
-
-    def _wait(self) -> None:
-        """Waits until the thread is none of the process's: Python (3.12 on) warns of a fork where
-        there are others, and the program may have none.
+        """Waits until there is no such thread: Python (3.12 on) warns of a fork where there are
+        others, and the program may have none.
         """
+        self._lock.acquire()
+        if not self._expected and not self._threads:
+            return
         import time
 
         for _ in range(THREAD_ENDS):
-            left = [one for one in self._threads if os.path.exists(f"/proc/self/task/{one}")]
-            if not left:
+            if not self._expected and not any(map(_is_there, self._threads)):
                 break
+            self._lock.release()
             time.sleep(0.0001)
+            self._lock.acquire()
         self._threads.clear()
 
     def _after_in_parent(self) -> None:
@@ -64,7 +74,12 @@ class Forks:
 
     def _after_in_child(self) -> None:
         self._lock = _thread.RLock()
+        self._expected.clear()
         self._threads.clear()
+
+
+def _is_there(thread: int) -> bool:
+    return os.path.exists(f"/proc/self/task/{thread}")
 
 
 forks = Forks()

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     Begin = Callable[[str, object], bool]
     """Begins to record for a runner (`Runner.variable`) and an owner; whether it was off before."""
 
-SIGNAL: int = getattr(_signal, "SIGRTMIN", 0) + 9
-"""What has a program look for a command: a real-time signal (signal(7)), of which servers and
-supervisors use the first few, if any."""
+SIGNAL: int = getattr(_signal, "SIGURG", 0)
+"""What has a program look for a command: one that is ignored where it has no handler (signal(7)),
+so that it harms no program that becomes another one by exec at that moment."""
 
 STANDBY = "standby"
 """The value of QUERYPROF."""
@@ -48,10 +48,11 @@ def stand_by(begin: Begin) -> None:
 
 def look_for_command(begin: Begin) -> None:
     """Looks for a command in a thread of its own."""
+    forks.expect()
     try:
         _thread.start_new_thread(_answer, (begin,))
-    except RuntimeError:
-        pass  # no thread can be had; the command says that nothing answers
+    except Exception:  # no thread can be had, or an audit hook refuses it
+        forks.come()  # the command says that nothing answers
 
 
 def _answer(begin: Begin) -> None:

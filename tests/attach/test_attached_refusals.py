@@ -286,20 +286,3 @@ def test_a_command_that_sends_nothing(
         silent.listen()
         answer.answer(lambda _runner, _owner: pytest.fail("it began"))
     assert capfd.readouterr().err == ""
-
-
-def test_a_connection_that_the_program_closes(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """As one that becomes a daemon does with all descriptors: that is no error to print."""
-    from queryprof.attachment import answer
-
-    class Closed:
-        def close(self, *_: object) -> None:
-            raise OSError(9, "Bad file descriptor")
-
-        recv = sendall = close
-
-    monkeypatch.setattr(answer, "_connected", Closed)
-    answer.answer(lambda _runner, _owner: pytest.fail("it began"))
-    assert capfd.readouterr().err == ""
