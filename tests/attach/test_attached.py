@@ -248,7 +248,10 @@ def test_the_commands_of_the_documentation() -> None:
 
 
 def test_all_of_several_or_none() -> None:
-    with running(**STANDBY) as one, running() as other:
+    with (
+        running(**STANDBY) as one,
+        subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other,
+    ):
         command = Command(one.pid, other.pid)
         assert f"process {other.pid} " in command.said
         command.result(2)
