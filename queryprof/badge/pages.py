@@ -132,9 +132,8 @@ def _card(request: Request) -> bytes:
         f" {one.statement[:LONGEST]}"
         for one in request.repeats
     ]
-    body = cards(
-        report, findings_of(report, sources=sources), sources.lines_around, loops, heading="h2"
-    )
+    found = findings_of(report, sources=sources)
+    body = cards(report, found, sources.lines_around, loops, heading="h2", ways="")
     status = f", status {request.status}" if request.status is not None else ""
     return _page(f"{request.name}{status}", body)
 

@@ -359,7 +359,7 @@ typedef struct {
     SUM(unfinished) /* of these: not read to their end */ \
     SUM(rows)                                             \
     SUM(scanned) /* read from tables and files */         \
-        SUM(ns)
+    SUM(ns)
 
 typedef struct {
     QP_OPERATOR_SUMS(QP_DECLARE_SUM)

@@ -52,6 +52,7 @@ def cards(
     source: SourceLines | None = None,
     compared: Sequence[str] = (),
     heading: str = "h4",
+    ways: str = ": .dataframe(), .report(), .html(path)",
 ) -> str:
     """What to do, the vital few with their plans, and what is not known.
 
@@ -60,8 +61,9 @@ def cards(
         source: looks up the lines around a frame's; None: no source is shown.
         compared: how it differs from earlier recordings, a line each.
         heading: the element of headings: a notebook has the higher ones.
+        ways: where what is left out is; "": nowhere.
     """
-    page = _Cards(report, findings, source, heading) if report else None
+    page = _Cards(report, findings, source, heading, ways) if report else None
     parts = page.parts(compared) if page else [_tag("p", NOT_ENDED)]
     return tostring(_tag("div", _style(), *parts, cls=CLASSES), "unicode", method="html")
 
@@ -109,7 +111,9 @@ class _Cards:
         findings: Sequence[Finding],
         source: SourceLines | None,
         heading: str,
+        ways: str,
     ) -> None:
+        self._ways = ways
         self._report, self._findings, self._source = report, findings, source
         self._heading = heading
         self._places = Places(report.profile)
@@ -178,7 +182,7 @@ class _Cards:
         )
         found = [_tag(self._heading, heading), *map(self._bottleneck, shown)]
         if ranking.count > len(shown):
-            left = f"{ranking.count - len(shown)} more: .dataframe(), .report(), .html(path)"
+            left = f"{ranking.count - len(shown)} more{self._ways}"
             found.append(_tag("p", left, cls="dim"))
         return found
 
