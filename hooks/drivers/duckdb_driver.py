@@ -1,9 +1,9 @@
 """DuckDB, and its profiler where the settings want that: the operators of each execution.
 
 The profiler is switched on in each connection that the program uses, by the program's first
-execution in it, and off at the end of the recording. A profile is read when an execution has ended;
-of one whose rows the program does not read to the end, before the next one. This takes no time of
-the calls that are measured.
+execution in it, and off at the end of the recording, or before the program sets it. A profile is
+read when an execution has ended; of one whose rows the program does not read to the end, before the
+next one. This takes no time of the calls that are measured.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from queryprof.core.held_signals import is_of_handler
 from queryprof.core.recorder import complain
 from queryprof.hooks.chosen import chosen
 from queryprof.hooks.drivers.driver import described, find, find_type
-from queryprof.hooks.drivers.duckdb_profile import profile_of
+from queryprof.hooks.drivers.duckdb_profile import is_off, profile_of
 from queryprof.hooks.drivers.pep249 import DUCKDB, DUCKDB_QUERIES, KnownDriverHook
 from queryprof.hooks.replacing import Replacements
 
@@ -26,14 +26,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 CONNECTION = "DuckDBPyConnection"
-SWITCHED_ON = ("PRAGMA enable_profiling='no_output'", "SET profiling_coverage='ALL'")
-"""Nothing is printed; the second one is for what is no SELECT, and newer than the first."""
+SWITCH_ON = "PRAGMA enable_profiling='no_output'"
+"""Nothing is printed."""
 
-IS_ON = "SELECT current_setting('enable_profiling')"
+COVERAGE = "SELECT current_setting('profiling_coverage')"
+COVER = "SET profiling_coverage='{}'"
+"""'ALL': also what is no SELECT."""
+
+SETTING = ("SET", "PRAGMA")
+"""Types of statements that may set the profiler."""
+
 EXECUTES = ("execute", "executemany")
 ENDS = (*EXECUTES, "close", "__exit__")
 """What ends the execution before: rows that were not read are lost."""
 
+SETTERS = ("enable_profiling", "disable_profiling")
 READS_SOME = ("fetchone", "fetchmany", "__next__")
 """Fetches that are the last ones where they return nothing."""
 
@@ -44,6 +51,7 @@ class DuckdbHook(KnownDriverHook):
     def __init__(self, module: str) -> None:
         super().__init__(module)
         self._profiler: Profiler | None = None
+        self._has_complained = False
 
     def attach(self, module: ModuleType) -> None:
         """Attaches. Raises DriverError: a type or function is missing."""
@@ -51,7 +59,8 @@ class DuckdbHook(KnownDriverHook):
         wanted = None
         if chosen.operators and hasattr(connection, "get_profiling_information"):
             wanted = Profiler(module, connection)
-        elif chosen.operators:
+        elif chosen.operators and not self._has_complained:
+            self._has_complained = True
             complain(f"operators are not measured: {described(module)} is older than 1.5")
         super().attach(module)
         if wanted:
@@ -70,15 +79,19 @@ class Watched:
     """A connection of the program.
 
     Attributes:
-        is_on: whether its profiler is on; is_ours: was switched on here.
+        is_ours: whether its profiler was switched on here.
+        is_the_programs: whether the program has set it since: it stays as it is.
+        coverage: the setting that was changed here; "": none was.
+        is_open: whether rows of the last execution may be read still.
         calls: of it that are in progress.
         sql: what it was last given to execute.
         seen: of the last profile that was read: a hash.
     """
 
     def __init__(self) -> None:
-        self.is_on = self.is_ours = False
-        self.calls, self.sql, self.seen = 0, "", 0
+        self.is_ours = self.is_the_programs = self.is_open = False
+        self.coverage = self.sql = ""
+        self.calls = self.seen = 0
 
 
 class Profiler:
@@ -91,7 +104,8 @@ class Profiler:
         self._execute = vars(connection)["execute"]
         self._fetchone = vars(connection)["fetchone"]
         self._information = vars(connection)["get_profiling_information"]
-        self._switch_off = vars(connection)["disable_profiling"]
+        self._disable = vars(connection)["disable_profiling"]
+        self._statements = vars(connection)["extract_statements"]
         self._default: Callable[[], object] = module.default_connection
         self._type = connection
         self._watched: dict[int, tuple[ref[Any], Watched]] = {}
@@ -101,7 +115,7 @@ class Profiler:
         """Watches the calls that are measured; the probes are there already."""
         for owner_name, methods in (*DUCKDB.types.items(), ("", DUCKDB.functions)):
             owner = find(module, owner_name) if owner_name else module
-            for name in methods:
+            for name in (*methods, *SETTERS):
                 probe = vars(owner).get(name)
                 if probe is not None and name != "connect":  # that has no connection yet
                     watch = self._watch(name, is_function=not owner_name)
@@ -130,16 +144,33 @@ class Profiler:
             watched = self._of(connection, begins and not is_over)
             if watched is None:
                 return
-            watched.calls += 1 if not is_over else -1
-            if is_over and not (reads_some and result):
-                self._read(connection, watched, False)
-            elif not is_over and (begins or ends):
+            if is_over:
+                watched.calls = max(0, watched.calls - 1)
+                if not (reads_some and result):
+                    self._read(connection, watched, False)
+                return
+            if begins or ends:
                 self._read(connection, watched, ends)
-            if not is_over and begins:
-                watched.sql = argument if executes and isinstance(argument, str) else ""
-                self._switch_on(connection, watched, executes)
+            if name in SETTERS:
+                self._leave(connection, watched)
+            elif begins:
+                text = argument if isinstance(argument, str) else ""
+                self._begin(connection, watched, text, executes)
+            watched.calls += 1  # last: what a signal's handler raises ends the call here
 
         return lambda *call: self._guarded(look, *call)
+
+    def _begin(self, connection: Any, watched: Watched, text: str, executes: bool) -> None:
+        """Before the program executes a text, which ends what is executed, or makes a relation."""
+        watched.sql = text if executes else ""
+        watched.is_open = watched.is_open and not executes
+        if "profil" in text.lower() and any(
+            one.type.name in SETTING for one in self._statements(connection, text)
+        ):
+            self._leave(connection, watched)
+        elif executes or connection.description is None:
+            self._switch_on(connection, watched)
+        watched.is_open = watched.is_open or executes
 
     def _of(self, connection: Any, is_new: bool) -> Watched | None:
         """The connection's record, which is made if it is wanted; None: there is none."""
@@ -167,25 +198,39 @@ class Profiler:
             if is_of_handler(error):
                 raise
 
-    def _switch_on(self, connection: Any, watched: Watched, executes: bool) -> None:
-        """Switches the profiler on, once. This ends what is executed, as the program's call does,
-        unless that makes a relation alone.
-        """
-        if watched.is_on or (not executes and connection.description is not None):
+    def _switch_on(self, connection: Any, watched: Watched) -> None:
+        """Switches the profiler on, once, where the program has not."""
+        if watched.is_ours or watched.is_the_programs:
             return
-        self._execute(connection, IS_ON)
-        watched.is_on = True
-        if self._fetchone(connection)[0] is None:  # else the program has it on
-            for statement in SWITCHED_ON:
-                self._execute(connection, statement)
-                watched.is_ours = True
+        if not is_off(self._information(connection)):
+            watched.is_the_programs = True
+            return
+        watched.is_ours = True
+        self._execute(connection, COVERAGE)
+        coverage = self._fetchone(connection)[0]
+        self._execute(connection, SWITCH_ON)
+        if coverage != "ALL":
+            self._execute(connection, COVER.format("ALL"))
+            watched.coverage = coverage
+
+    def _switch_off(self, connection: Any, watched: Watched) -> None:
+        """Puts the settings back, as far as that ends nothing that the program reads."""
+        if watched.is_ours and watched.coverage and not watched.is_open:
+            self._execute(connection, COVER.format(watched.coverage.replace("'", "''")))
+        if watched.is_ours:
+            self._disable(connection)
+        watched.is_ours = False
+
+    def _leave(self, connection: Any, watched: Watched) -> None:
+        """The program sets the profiler itself: from now on it is the program's."""
+        self._switch_off(connection, watched)
+        watched.is_the_programs = True
 
     def _end(self, connection: Any, watched: Watched) -> None:
         try:
             self._read(connection, watched, True)
         finally:
-            if watched.is_ours:
-                self._switch_off(connection)
+            self._switch_off(connection, watched)
 
     def _read(self, connection: Any, watched: Watched, is_over: bool) -> None:
         """Reads the last execution's profile, once; `is_over`: also if it has not ended."""
@@ -197,4 +242,5 @@ class Profiler:
             watched.seen = hash(text)
             # The profile names one statement of the text; another is a relation's.
             sql = watched.sql if profile.sql.strip() in watched.sql else profile.sql
-            _core.count_operators(sql, bool(profile.sql), profile.operators)
+            _core.count_operators(sql, bool(profile.sql), profile.plan, profile.operators)
+            watched.is_open = watched.is_open and not profile.sql

@@ -7,6 +7,7 @@ of an operator are not kept: there are values in them.
 from __future__ import annotations
 
 import json
+from binascii import crc32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
     Operator: TypeAlias = tuple[str, str, int, int, int]
     """Place in the tree, name, rows that it returned, rows that it read, and ns."""
 
-NAMED = ("Table", "Join Type")
-"""What an operator's name has behind its type, where it is known."""
+OFF = "disabled"
+"""The result in place of a profile where the profiler is off."""
+
+COPY = {"RESULT_COLLECTOR", "COLUMN_DATA_SCAN"}
+"""The operators with which DuckDB hands over rows as data frames, which are not the statement's."""
 
 LONGEST_NAME = 200
 LARGEST = 1 << 53
@@ -33,10 +37,18 @@ class OperatorProfile:
     Attributes:
         sql: the statement; "": it has not ended yet.
         operators: each comes before those that it reads from.
+        plan: a number that executions with the same operators have, in all processes.
     """
 
     def __init__(self, sql: str, operators: list[Operator]) -> None:
         self.sql, self.operators = sql, operators
+        tree = "\n".join([f"{place} {name}" for place, name, *_ in operators])
+        self.plan = crc32(tree.encode("utf-8", "backslashreplace"))
+
+
+def is_off(text: str) -> bool:
+    """Whether the profiler is off, by what it says."""
+    return OFF in text and not profile_of(text)
 
 
 def profile_of(text: str) -> OperatorProfile | None:
@@ -49,7 +61,9 @@ def profile_of(text: str) -> OperatorProfile | None:
         operators = list(_walk(roots, ""))[:MOST_OPERATORS]
     except (ArithmeticError, ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return OperatorProfile(sql, operators) if operators and isinstance(sql, str) else None
+    is_copy = not sql and {name for _, name, *_ in operators} <= COPY
+    is_one = bool(operators) and isinstance(sql, str) and not is_copy
+    return OperatorProfile(sql, operators) if is_one else None
 
 
 def _walk(nodes: list[dict[str, Any]], place: str) -> Iterator[Operator]:
@@ -66,10 +80,27 @@ def _walk(nodes: list[dict[str, Any]], place: str) -> Iterator[Operator]:
 
 
 def _name(node: dict[str, Any]) -> str:
+    """Its type, with the table or the kind of join."""
     facts = node.get("extra_info") or {}
-    kind = node.get("type") or node.get("operator_type") or "?"
-    parts = [str(kind), *(str(facts[name]) for name in NAMED if facts.get(name))]
-    return " ".join(parts)[:LONGEST_NAME]
+    parts = [
+        str(node.get("type") or node.get("operator_type") or "?"),
+        _table(facts.get("Table")),
+        str(facts.get("Join Type") or ""),
+    ]
+    return " ".join(filter(None, parts))[:LONGEST_NAME]
+
+
+def _table(name: object) -> str:
+    """A table's schema and name. The catalog before them is the database file's name, which no
+    statement has to have.
+    """
+    text = "\n".join(map(str, name)) if isinstance(name, list) else str(name or "")
+    dots, is_quoted = [-1], False
+    for place, character in enumerate(text):
+        is_quoted ^= character == '"'
+        if character == "." and not is_quoted:
+            dots.append(place)
+    return text[dots[max(0, len(dots) - 2)] + 1 :]
 
 
 def _figure(unit: float, node: dict[str, Any], *names: str) -> int:

@@ -1,4 +1,4 @@
-"""The operators of statements' plans, in the order of the plan, where a database measured them."""
+"""The operators of statements' plans, in the order of each plan, where a database measured them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from collections.abc import Iterable, Mapping
 
 from queryprof.model import Operator
 
-Operators = tuple[Operator, ...]
-"""Of one statement, each before those that it reads from."""
+Operators = tuple[tuple[Operator, ...], ...]
+"""Of the plans of one statement, the most executed first: each operator comes before those that it
+reads from."""
 
 
 def operators_by_statement(operators: Iterable[Operator]) -> Mapping[str, Operators]:
-    """The operators of each statement. Where it had several plans, those of one place follow each
-    other, the most executed first.
-    """
-    found: dict[str, list[Operator]] = {}
+    """The operators of each statement."""
+    found: dict[str, dict[int, list[Operator]]] = {}
     for one in (one for one in operators if one.executions > 0):
-        found.setdefault(one.statement, []).append(one)
+        found.setdefault(one.statement, {}).setdefault(one.plan, []).append(one)
     return {
-        statement: tuple(sorted(some, key=lambda one: (_order(one.place), -one.executions)))
-        for statement, some in found.items()
+        statement: tuple(
+            tuple(sorted(plan, key=lambda one: _order(one.place)))
+            for plan in sorted(plans.values(), key=lambda plan: (-plan[0].executions, plan[0].plan))
+        )
+        for statement, plans in found.items()
     }
 
 

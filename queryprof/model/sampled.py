@@ -45,6 +45,7 @@ class Operator:
     """An operator of a statement's plan, as DuckDB's own profiler measured it.
 
     Attributes:
+        plan: a number that all operators of one tree have: a statement may have several.
         place: in the tree: the numbers of the branches from the root to it, with dots between.
         executions: whose profile was read; unfinished: of these, whose rows the program did not
             read to the end: the figures are the least.
@@ -53,6 +54,7 @@ class Operator:
     """
 
     statement: str
+    plan: int
     place: str
     name: str
     executions: int

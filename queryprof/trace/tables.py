@@ -313,10 +313,10 @@ TABLES = (
     ),
     Table(
         "operator",
-        "An operator of a statement's plan, as DuckDB's own profiler measured it: one row for each"
-        " place in the plan and each name there.",
+        "An operator of a statement's plan, as DuckDB's own profiler measured it.",
         (
             key("statement_id"),
+            key("plan", "a number that all operators of one tree have"),
             text("place", "in the tree: the numbers of the branches, with dots between"),
             text("name", "its type, and the table or the kind of join"),
             Column("executions", "whose profile was read"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attach.duckdb_connections import connection, scans
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,28 +28,11 @@ from queryprof.model import Operator
 
 duckdb: Any = pytest.importorskip("duckdb")
 
+__all__ = ["connection"]
+
 pytestmark = pytest.mark.skipif(
     not hasattr(duckdb.DuckDBPyConnection, "get_profiling_information"), reason="older than 1.5"
 )
-
-IS_ON = "SELECT current_setting('enable_profiling')"
-
-
-@pytest.fixture
-def connection(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv(OPERATORS_VARIABLE, "1")
-    made = duckdb.connect()
-    made.execute("CREATE TABLE t AS SELECT range AS a, range % 10 AS b FROM range(1000)")
-    return made
-
-
-def scans(recording: Any, statement: str) -> list[tuple[int, int, int, int]]:
-    """(executions, unfinished, rows, rows read) of the scans of a table."""
-    return [
-        (one.executions, one.unfinished, one.rows, one.scanned)
-        for one in recording.profile.operators
-        if one.statement == statement and one.name.startswith("TABLE_SCAN")
-    ]
 
 
 def test_rows_are_those_of_all_executions(connection: Any) -> None:
@@ -133,41 +115,6 @@ def test_no_value_is_kept(connection: Any, tmp_path: Path) -> None:
     assert b"SECRET" not in (tmp_path / "t.qprof").read_bytes()
 
 
-def test_it_is_off_unless_it_is_wanted(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(OPERATORS_VARIABLE)
-    before = dict(vars(duckdb.DuckDBPyConnection))
-    with queryprof.profile() as recording:
-        assert connection.execute(IS_ON).fetchall() == [(None,)]
-    assert recording.profile.operators == ()
-    assert dict(vars(duckdb.DuckDBPyConnection)) == before
-
-
-def test_the_program_is_as_it_was(connection: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    owners = (duckdb.DuckDBPyConnection, duckdb.DuckDBPyRelation, duckdb)
-    before = [dict(vars(owner)) for owner in owners]
-    other = duckdb.connect()
-    other.execute("SELECT range FROM range(3)")
-    assert other.fetchone() == (0,)
-    with queryprof.profile():
-        assert connection.execute(IS_ON).fetchall() == [("no_output",)]
-        connection.execute("SELECT a FROM t ORDER BY a")
-        assert connection.fetchone() == (0,)
-        assert other.fetchone() == (1,)
-        other.sql("SELECT 1")  # ends nothing
-    assert [dict(vars(owner)) for owner in owners] == before
-    assert (other.fetchone(), connection.fetchone()) == ((2,), (1,))  # what is open stays open
-    assert connection.execute(IS_ON).fetchall() == [(None,)]
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_profiler_of_the_programs_own_stays(connection: Any) -> None:
-    connection.execute("PRAGMA enable_profiling='no_output'")
-    with queryprof.profile() as recording:
-        connection.execute("SELECT a FROM t").fetchall()
-    assert connection.execute(IS_ON).fetchall() == [("no_output",)]
-    assert scans(recording, "SELECT a FROM t") == [(1, 0, 1000, 1000)]
-
-
 def test_tables_that_are_variables_of_the_caller_are_found(connection: Any) -> None:
     """DuckDB looks into the frames of its callers."""
     pandas = pytest.importorskip("pandas")
@@ -213,88 +160,63 @@ def test_processes_are_added_up_and_a_killed_one_loses_nothing(
     assert "operators, by DuckDB, each of 8 executions: time, rows, rows read" in shown.stdout
 
 
-def test_an_older_driver_is_named_once(tmp_path: Path) -> None:
-    program = (
-        "import duckdb, queryprof\n"
-        "del duckdb.DuckDBPyConnection.get_profiling_information\n"
-        "queryprof.install('t.qprof')\n"
-        "print(duckdb.execute('SELECT 1').fetchall())\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, OPERATORS_VARIABLE: "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "[(1,)]\n"
-    assert done.stderr == (
-        f"queryprof: operators are not measured: duckdb {duckdb.__version__} is older than 1.5\n"
-    )
-    profile = read_profile(str(tmp_path / "t.qprof"))
-    assert "SELECT ?" in {one.statement for one in profile.aggregates}
-
-
-class LateError(Exception):
-    pass
-
-
-@pytest.mark.parametrize("when", [False, True], ids=["before", "after"])
-def test_what_the_watcher_raises_is_raised(when: bool) -> None:
-    """A signal's handler may run in it: its exception is the program's."""
-    called: list[object] = []
-
-    def watch(is_over: bool, *_: object) -> None:
-        if is_over is when:
-            raise LateError
-
-    wrapped: Any = _core.watched_call(called.append, watch)
-    with pytest.raises(LateError):
-        wrapped(1)
-    assert called == [1] * when
-
-
-def test_a_watcher_sees_arguments_and_result_and_is_not_seen() -> None:
-    seen: list[object] = []
-    wrapped: Any = _core.watched_call(divmod, lambda *call: seen.append(call))
-    traced: list[str] = []
-    sys.setprofile(lambda frame, *_: traced.append(frame.f_code.co_name))
-    try:
-        assert wrapped(7, 2) == (3, 1)
-    finally:
-        sys.setprofile(None)
-    assert "<lambda>" not in traced
-    with pytest.raises(ZeroDivisionError):
-        wrapped(7, 0)
-    named: Any = _core.watched_call(dict, lambda *call: seen.append(call))
-    assert named(connection=5, other=6) == {"connection": 5, "other": 6}
-    assert seen == [
-        (False, 7, 2, None, None),
-        (True, 7, 2, None, (3, 1)),
-        (False, 7, 0, None, None),
-        (True, 7, 0, None, None),
-        (False, None, None, 5, None),
-        (True, None, None, 5, {"connection": 5, "other": 6}),
-    ]
-
-
 def test_there_is_room_for_so_many_operators(connection: Any) -> None:
+    one, more = "SELECT a FROM t WHERE a = 1", "SELECT a FROM t WHERE a = 2"
     with queryprof.profile() as recording:
-        connection.execute("SELECT a FROM t WHERE a = 1").fetchall()
+        connection.execute(one).fetchall()
         known = [(str(number), "SCAN", 1, 2, 3) for number in range(4000)]
-        assert _core.count_operators("SELECT a FROM t WHERE a = 1", True, known)
-        assert _core.count_operators("SELECT a FROM t WHERE a = 2", False, known)
-        assert not _core.count_operators(
-            "SELECT a FROM t WHERE a = 1",
-            True,
-            [("0", "S", 0, 0, 0)] * 2 + [(str(number), "MORE", 1, 2, 3) for number in range(200)],
-        )
-        assert not _core.count_operators("SELECT never_executed FROM t", True, known[:1])
+        assert _core.count_operators(one, True, 5, known)
+        assert _core.count_operators(more, False, 5, known)
+        full = [(str(number), "MORE", 1, 2, 3) for number in range(200)]
+        assert not _core.count_operators(one, True, 5, full)
+        assert not _core.count_operators("SELECT never_executed FROM t", True, 5, known[:1])
     added = [one for one in recording.profile.operators if one.name == "SCAN"]
     assert len(added) == 4000
     (first,) = (one for one in added if one.place == "0")
-    assert first == Operator(first.statement, "0", "SCAN", 2, 1, 2, 4, 6)
+    assert first == Operator(first.statement, 5, "0", "SCAN", 2, 1, 2, 4, 6)
+
+
+def test_each_plan_of_a_statement_is_a_tree_of_its_own(connection: Any) -> None:
+    """999 is the largest: statistics say that none is larger."""
+    with queryprof.profile() as recording:
+        for number in (998, 999, 997):
+            connection.execute("SELECT a FROM t WHERE a > ?", [number]).fetchall()
+    plans: dict[int, list[tuple[str, int]]] = {}
+    for one in recording.profile.operators:
+        plans.setdefault(one.plan, []).append((one.name.partition(" ")[0], one.executions))
+    found = [[one for one in plan if one[0] != "RESULT_COLLECTOR"] for plan in plans.values()]
+    assert sorted(found) == [[("EMPTY_RESULT", 1)], [("TABLE_SCAN", 2)]]
+
+
+def test_names_of_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without that of the file, which no statement has."""
+    monkeypatch.setenv(OPERATORS_VARIABLE, "1")
+    connection = duckdb.connect(str(tmp_path / "SECRET.db"))
+    connection.execute('CREATE SCHEMA "s.1"')
+    for name in ('"s.1"."a.b""c"', '"d\ne"', "f"):
+        connection.execute(f"CREATE TABLE {name} AS SELECT range AS a FROM range(9)")
+    with queryprof.profile(tmp_path / "t.qprof"):
+        for name in ('"s.1"."a.b""c"', '"d\ne"', "f"):
+            connection.execute(f"SELECT a FROM {name}").fetchall()
+    profile = read_profile(str(tmp_path / "t.qprof"))
+    scans = [one.name for one in profile.operators if one.name.startswith("TABLE_SCAN")]
+    assert scans == [
+        'TABLE_SCAN "s.1"."a.b""c"',
+        'TABLE_SCAN main."d\ne"',
+        "TABLE_SCAN main.f",
+    ]
+    assert b"SECRET" not in (tmp_path / "t.qprof").read_bytes().replace(str(tmp_path).encode(), b"")
+    connection.close()
+
+
+def test_duckdbs_copies_of_rows_are_none_of_a_statement(connection: Any) -> None:
+    pytest.importorskip("pyarrow")
+    with queryprof.profile() as recording, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        connection.execute("SELECT a FROM t")
+        connection.to_arrow_table()
+        connection.execute("SELECT b FROM t").fetchall()
+    assert not [one for one in recording.profile.operators if "COLUMN_DATA_SCAN" in one.name]
 
 
 ANY = st.recursive(

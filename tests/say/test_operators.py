@@ -22,9 +22,15 @@ NOT_READ = (
 
 
 def operator(
-    place: str, name: str, executions: int = 4, unfinished: int = 0, scanned: int = 0
+    place: str,
+    name: str,
+    executions: int = 4,
+    unfinished: int = 0,
+    scanned: int = 0,
+    plan: int = 1,
+    ns: int = 4_000,
 ) -> Operator:
-    return Operator(STATEMENT, place, name, executions, unfinished, 10, scanned, 4_000)
+    return Operator(STATEMENT, plan, place, name, executions, unfinished, 10, scanned, ns)
 
 
 def lines(*operators: Operator) -> list[str]:
@@ -46,12 +52,22 @@ def test_each_is_above_those_that_it_reads_from() -> None:
     ]
 
 
-def test_what_is_not_of_all_executions_is_said() -> None:
-    assert lines(operator("0", "A", 5, unfinished=2), operator("0", "B", 1)) == [
+def test_each_plan_is_a_tree() -> None:
+    """The most executed comes first."""
+    assert lines(operator("0", "B", 1, plan=2), operator("0", "A", 5, unfinished=2, plan=3)) == [
         NOT_READ,
-        " 800 ns   2    A",
-        "4.00 µs  10    B, in 1 of them",
+        "800 ns  2    A",
+        "or, by another plan, each of 1 execution: time, rows, rows read",
+        "4.00 µs  10    B",
     ]
+
+
+def test_the_slowest_are_shown() -> None:
+    plan = [operator(str(number), f"N{number}", ns=4_000 * number) for number in range(5)]
+    found = list(operator_lines(operators_by_statement(plan)[STATEMENT], 4))
+    assert [line.rpartition(" ")[2] for line in found[1:5]] == ["N1", "N2", "N3", "N4"]
+    assert found[5:] == ["... (1 more, which take less; --format json has all)"]
+    assert len(list(operator_lines(operators_by_statement(plan)[STATEMENT], 5))) == 6
 
 
 def test_what_is_unknown_is_left_out() -> None:
@@ -77,8 +93,8 @@ def trace(tmp_path: Path, queryprof: Run) -> Path:
     path = tmp_path / "t.qprof"
     with closing(sqlite3.connect(path)) as connection, connection:
         (statement,) = connection.execute("SELECT id FROM statement WHERE text = 'SELECT ?'")
-        rows = [(*statement, f"0.{n}", f"SCAN <b>{n}</b>\x1b[31m") for n in range(40)]
-        connection.executemany("INSERT INTO operator VALUES (?, ?, ?, 1, 0, 1, 0, 1)", rows)
+        rows = [(*statement, 3, f"0.{n}", f"SCAN <b>{n}</b>\x1b[31m") for n in range(40)]
+        connection.executemany("INSERT INTO operator VALUES (?, ?, ?, ?, 1, 0, 1, 0, 1)", rows)
     return path
 
 
@@ -86,7 +102,7 @@ def test_report_page_and_json(trace: Path, queryprof: Run) -> None:
     report = queryprof("report", trace.name, cwd=trace.parent)
     assert report.returncode == 0
     assert "operators, by DuckDB, each of 1 execution: time, rows, rows read" in report.stdout
-    assert "... (25 more lines)" in report.stdout
+    assert "... (25 more, which take less; --format json has all)" in report.stdout
     assert "\x1b" not in report.stdout
     assert "SCAN <b>14</b>" in report.stdout
     assert "SCAN <b>15</b>" not in report.stdout

@@ -164,7 +164,9 @@ static PyObject *count_operators(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *sql, *list;
     int is_whole;
-    if (!PyArg_ParseTuple(args, "UpO!:count_operators", &sql, &is_whole, &PyList_Type, &list)) {
+    unsigned plan;
+    if (!PyArg_ParseTuple(args, "UpIO!:count_operators", &sql, &is_whole, &plan, &PyList_Type,
+                          &list)) {
         return NULL;
     }
     uint32_t statement = qp_recording
@@ -178,8 +180,10 @@ static PyObject *count_operators(PyObject *Py_UNUSED(module), PyObject *args)
                               &ns)) {
             return NULL;
         }
-        qp_operator_key key = {
-            .statement = statement, .place = qp_text_of_str(place), .name = qp_text_of_str(name)};
+        qp_operator_key key = {.statement = statement,
+                               .plan = plan,
+                               .place = qp_text_of_str(place),
+                               .name = qp_text_of_str(name)};
         qp_operator_sums sums = {
             .executions = 1, .unfinished = !is_whole, .rows = rows, .scanned = scanned, .ns = ns};
         bool is_named = key.place != QP_TEXT_FULL && key.name != QP_TEXT_FULL;

@@ -259,6 +259,7 @@ static const qp_column library_times[] = {COLUMN(qp_library_row, statement, 'I')
                                           END};
 
 static const qp_column operators[] = {AS(qp_operator_row, "statement", key.statement, 'I'),
+                                      AS(qp_operator_row, "plan", key.plan, 'I'),
                                       AS(qp_operator_row, "place", key.place, 't'),
                                       AS(qp_operator_row, "name", key.name, 't'),
                                       AS(qp_operator_row, "executions", sums.executions, 'q'),

@@ -369,7 +369,7 @@ typedef struct {
     uint32_t statement;
     qp_text place; /* in the tree: the numbers of the branches, with dots between */
     qp_text name;
-    uint32_t unused;
+    uint32_t plan; /* a number that all operators of one tree have */
 } qp_operator_key;
 
 /* What one operator of a statement's plan does, in a database that measures it. */

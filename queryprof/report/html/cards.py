@@ -218,9 +218,9 @@ class _Cards:
         more = len(lines) - PLAN_LINES
         if more > 0:
             lines = [*lines[:PLAN_LINES], (f"... ({more} more lines)", False)]
-        operators = [(line, False) for line in operator_lines(one.operators)]
+        operators = [(line, False) for line in operator_lines(one.operators, PLAN_LINES)]
         shown = [_tag("div", "plan", cls="dim"), _code(lines)] if lines else []
-        return [*shown, *([_code(operators[:PLAN_LINES])] if operators else [])]
+        return [*shown, *([_code(operators)] if operators else [])]
 
     def _stalls(self) -> list[Element]:
         stalls = [stall for loop in self._report.loops for stall in loop.stalls]

@@ -306,6 +306,7 @@ class Operator:
     """An operator of a statement's plan, as DuckDB's own profiler measured it."""
 
     statement: str
+    plan: Annotated[int, "a number that all operators of one tree have"]
     place: Annotated[str, "in the tree: the numbers of the branches, with dots between"]
     name: str
     executions: Annotated[int, "whose profile was read"]

@@ -33,7 +33,7 @@ from queryprof.report.text.operators import operator_lines
 from queryprof.report.text.plans import marked_steps
 
 PLAN_LINES = 8
-OPERATOR_LINES = 16
+OPERATOR_LINES = 15
 """The same for a plan."""
 
 WIDE = 110
@@ -273,14 +273,10 @@ def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
 
 def _operators(bottleneck: Bottleneck) -> list[RenderableType]:
     """What its operators take: a database that measures them has no plan of SQLite."""
-    lines = list(operator_lines(bottleneck.operators))
-    shown: list[RenderableType] = [
-        Text(line, "dim", no_wrap=number > 0, overflow="ellipsis" if number else None)
-        for number, line in enumerate(lines[:OPERATOR_LINES])
+    return [
+        Text(line, "dim", no_wrap=line[:1].isspace() or line[:1].isdigit(), overflow="ellipsis")
+        for line in operator_lines(bottleneck.operators, OPERATOR_LINES)
     ]
-    if len(lines) > OPERATOR_LINES:
-        shown.append(Text(f"... ({len(lines) - OPERATOR_LINES} more lines)", style="dim"))
-    return shown
 
 
 def _caller(caller: Caller, places: Places) -> RenderableType:

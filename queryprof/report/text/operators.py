@@ -1,4 +1,4 @@
-"""The operators of a plan in words, as DuckDB's profiler measured them."""
+"""The operators of a statement's plans in words, as DuckDB's profiler measured them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,33 @@ from collections.abc import Iterator
 
 from queryprof.analysis.operators import Operators
 from queryprof.analysis.units import average, counted, duration
+from queryprof.model import Operator
 
 DEEPEST = 12
 """Steps of indentation."""
 
 
-def operator_lines(operators: Operators) -> Iterator[str]:
-    """A line that says what the figures are, and one for each operator; nothing where none is
-    known. Its figures are of an execution on average.
+def operator_lines(plans: Operators, most: int = 40) -> Iterator[str]:
+    """For each plan a line that says what the figures are, and one for each operator, with those of
+    an execution on average; nothing where none is known.
+
+    Args:
+        most: lines of operators, of a plan: those that take most time.
     """
-    if not operators:
-        return
-    measured = max(one.executions for one in operators)
-    unfinished = max(one.unfinished for one in operators)
-    least = f", {unfinished:,} of them not read to the end" if unfinished else ""
-    whole = counted(measured, "execution")
-    yield f"operators, by DuckDB, each of {whole}{least}: time, rows, rows read"
+    for plan in plans:
+        measured = max(one.executions for one in plan)
+        unfinished = max(one.unfinished for one in plan)
+        least = f", {unfinished:,} of them not read to the end" if unfinished else ""
+        whole = counted(measured, "execution")
+        beginning = "operators, by DuckDB" if plan is plans[0] else "or, by another plan"
+        yield f"{beginning}, each of {whole}{least}: time, rows, rows read"
+        slowest = sorted(plan, key=lambda one: -one.ns / one.executions)[:most]
+        yield from _lines([one for one in plan if one in slowest])
+        if len(plan) > most:
+            yield f"... ({len(plan) - most} more, which take less; --format json has all)"
+
+
+def _lines(operators: list[Operator]) -> Iterator[str]:
     rows = [
         (
             duration(one.ns / one.executions),
@@ -33,5 +44,4 @@ def operator_lines(operators: Operators) -> Iterator[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for one, row in zip(operators, rows, strict=True):
         figures = "  ".join(f"{text:>{width}}" for text, width in zip(row, widths, strict=True))
-        few = "" if one.executions == measured else f", in {one.executions:,} of them"
-        yield f"{figures}  {'  ' * min(one.depth, DEEPEST)}{one.name}{few}"
+        yield f"{figures}  {'  ' * min(one.depth, DEEPEST)}{one.name}"
