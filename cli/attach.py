@@ -64,7 +64,8 @@ def attached(
     Raises:
         AttachError: one cannot be attached to.
     """
-    from queryprof.attachment.attaching import Guardian, attach
+    from queryprof.attachment.attaching import attach
+    from queryprof.attachment.guardian import Guardian
     from queryprof.cli.output import print_message
 
     runner = parts.runner().variable

@@ -143,12 +143,12 @@ def _lives(runner: str) -> bool:
     """Whether a runner's process runs."""
     pid = runner.partition(":")[0]
     try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
+        with open(f"/proc/{int(pid)}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] != b"Z"  # proc_pid_stat(5)
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    except (OSError, ValueError, OverflowError):
-        pass  # it runs, as another user's, or is none that can be found
-    return True
+    except (OSError, ValueError, IndexError):
+        return True  # it cannot be looked at
 
 
 attachment = Attachment()

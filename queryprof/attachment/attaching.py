@@ -12,7 +12,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,18 +28,18 @@ ANSWER_TIMEOUT_S = 5.0
 BEGIN_TIMEOUT_S = 60.0
 """How long it may take to begin and to end the recording, which is work of milliseconds."""
 
-END_TIMEOUT_S, GUARD_TIMEOUT_S = 10.0, 24 * 3600.0
-"""How long a process may take to answer at the end, to the command, and to what waits on for it."""
+END_TIMEOUT_S = 10.0
+"""How long it may take to answer at the end."""
 
 AGAIN_S = 1.0
-"""How often the signal is sent while there is no answer: there may be no descriptor, or thread, for
-one at that moment."""
-
-TURN_S, PAUSE_S = 2.0, 1.0
-"""How long what waits on tries at once, and leaves the name of the socket to others."""
+"""How often the signal is sent at the end while there is no answer: there may be no descriptor, or
+thread, for one at that moment. A process that has not answered yet may have another handler."""
 
 NAME_WAIT_MS = 10
 """How often it is looked whether another command has left the name of the socket."""
+
+ENDS_MS = 200.0
+"""How long a process that has closed its connection may take to end."""
 
 LONGEST_REASON = 300
 """Characters."""
@@ -99,10 +99,10 @@ class Attachment:
         """
         try:
             limit_s = END_TIMEOUT_S if timeout_s is None else timeout_s
-            _answer_to(self.pid, self._process, limit_s, stop, end=self._runner)
+            answer_to(self.pid, self._process, limit_s, stop, end=self._runner)
         except AttachError as error:
             later = "with it" if isinstance(error, NoWayError) else "when it runs on"
-            is_over = _has_ended(self._process)
+            is_over = has_ended(self._process)
             return "" if is_over else f"{error}; its recording ends {later}"
         finally:
             os.close(self._process)
@@ -118,10 +118,12 @@ def attach(pid: int, runner: str, stop: int | None = None) -> Attachment:
     Raises:
         AttachError: it cannot be; then nothing was begun there.
     """
-    process = _opened(pid)
+    process = opened(pid)
     try:
-        found = _answer_to(pid, process, ANSWER_TIMEOUT_S, stop, version=__version__, runner=runner)
+        found = answer_to(pid, process, ANSWER_TIMEOUT_S, stop, version=__version__, runner=runner)
         if not found.get("began"):
+            if not found and has_ended(process, ENDS_MS):
+                raise AttachError(f"process {pid} has ended")
             reason = str(found.get("refused", "its answer is none"))[:LONGEST_REASON]
             raise AttachError(f"process {pid}: {reason}")
     except BaseException:
@@ -130,18 +132,18 @@ def attach(pid: int, runner: str, stop: int | None = None) -> Attachment:
     return Attachment(pid, runner, process)
 
 
-def _opened(pid: int) -> int:
+def opened(pid: int) -> int:
     try:
         return os.pidfd_open(pid)
     except (OSError, OverflowError) as error:
         raise AttachError(f"no process {pid} runs") from error
 
 
-def _has_ended(process: int) -> bool:
-    return bool(_waiting_for(process).poll(0))
+def has_ended(process: int, within_ms: float = 0) -> bool:
+    return bool(_waiting_for(process).poll(within_ms))
 
 
-def _answer_to(
+def answer_to(
     pid: int, process: int, timeout_s: float, stop: int | None, **request: object
 ) -> dict[str, Any]:
     """Has a process look for us, and sends a request. Raises AttachError: no answer came."""
@@ -149,73 +151,14 @@ def _answer_to(
         _listening(pid, process, timeout_s, stop) as listening,
         _looking(pid, process) as again,
     ):
-        connection = _answer_of(pid, process, listening, timeout_s, stop, again)
+        repeats = again if "end" in request else None
+        connection = _answer_of(pid, process, listening, timeout_s, stop, repeats)
     with connection:
         try:
             send(connection, **request)
             return receive(connection)
         except OSError as error:
             raise AttachError(f"process {pid} has not answered: {error}") from error
-
-
-class Guardian:
-    """A process that ends the recordings if this command is killed before it has ended them.
-
-    It is made before there are other threads, and holds none of this command's streams.
-    """
-
-    def __init__(self, pids: Sequence[int], runner: str) -> None:
-        reads, self._writes = os.pipe()
-        self._child = os.fork()
-        if not self._child:
-            try:
-                os.close(self._writes)
-                _guard(reads, pids, runner)
-            finally:
-                os._exit(0)
-        os.close(reads)
-
-    def end(self, is_all_ended: bool) -> None:
-        """Ends it: at once, or when it has ended what is left."""
-        if is_all_ended:
-            with suppress(BrokenPipeError):  # it was killed
-                os.write(self._writes, b"e")
-        os.close(self._writes)
-        if is_all_ended:
-            os.waitpid(self._child, 0)
-
-
-def _guard(reads: int, pids: Sequence[int], runner: str) -> None:
-    """Waits for the end of the command."""
-    os.setsid()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in range(3):
-        os.dup2(null, stream)
-    if os.read(reads, 1):
-        return
-    left = {}
-    for pid in pids:
-        with suppress(AttachError):
-            left[pid] = _opened(pid)
-    deadline_s = time.monotonic() + GUARD_TIMEOUT_S
-    while left and time.monotonic() < deadline_s:
-        for pid, process in list(left.items()):
-            if _is_ended(pid, process, runner):
-                del left[pid]
-        time.sleep(PAUSE_S if left else 0)
-
-
-def _is_ended(pid: int, process: int, runner: str) -> bool:
-    """Ends a recording; whether there is nothing more to do."""
-    try:
-        _answer_to(pid, process, TURN_S, None, end=runner)
-    except NoWayError:
-        return True
-    except AttachError:
-        return _has_ended(process)
-    return True
 
 
 @contextmanager
@@ -369,14 +312,14 @@ def _answer_of(
     listening: socket.socket,
     timeout_s: float,
     stop: int | None,
-    again: Callable[[], None],
+    again: Callable[[], None] | None,
 ) -> socket.socket:
     """The process's connection. Raises AttachError: it has ended, or does not answer."""
     waiting = _waiting_for(listening.fileno(), process, stop)
     deadline_s = time.monotonic() + timeout_s
     while (left_s := deadline_s - time.monotonic()) > 0:
         ready = {file for file, _ in waiting.poll(min(left_s, AGAIN_S) * 1000)}
-        if not ready:
+        if not ready and again:
             again()
         if process in ready:
             raise AttachError(f"process {pid} has ended")
@@ -390,5 +333,6 @@ def _answer_of(
             connection.close()
     raise AttachError(
         f"process {pid} has not answered within {timeout_s:g} s: its main thread runs no"
-        " Python (it waits, a call in C takes long, or it is stopped), or it has no descriptor left"
+        " Python (it waits, a call in C takes long, or it is stopped), or it has no descriptor"
+        " left, or handles or blocks SIGURG itself"
     )

@@ -25,6 +25,9 @@ SIGNAL: int = getattr(_signal, "SIGURG", 0)
 """What has a program look for a command: one that is ignored where it has no handler (signal(7)),
 so that it harms no program that becomes another one by exec at that moment."""
 
+NO_DESCRIPTOR = (23, 24)
+"""ENFILE and EMFILE (errno(3)): a program may have used all that it can have."""
+
 STANDBY = "standby"
 """The value of QUERYPROF."""
 
@@ -62,6 +65,8 @@ def _answer(begin: Begin) -> None:
 
             answer(begin)
     except Exception as error:  # for want of memory, say: the program goes on
+        if getattr(error, "errno", None) in NO_DESCRIPTOR:
+            return  # the command says so
         try:
             sys.stderr.write(f"queryprof: attach: {type(error).__name__}: {error}\n")
         except Exception:

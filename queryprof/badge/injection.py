@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 PREFIX = "/__queryprof__/"
 """What the paths of the badge's own answers begin with."""
 
-NONCE = re.compile(r"'nonce-([A-Za-z0-9+/_=-]+)'")
+NONCE = re.compile(r"'nonce-([A-Za-z0-9+/_=-]+)'", re.IGNORECASE)
 """Of a Content-Security-Policy (https://www.w3.org/TR/CSP3/#grammardef-nonce-source)."""
 
 POLICIES = ("content-security-policy", "content-security-policy-report-only")
@@ -53,9 +53,13 @@ def wants_page(method: str, headers: Mapping[str, str]) -> bool:
     return method == "GET" and "text/html" in headers.get("accept", "")
 
 
-def is_page(status: int, headers: Iterable[tuple[str, str]]) -> bool:
-    """Whether a response is a page to whose end an element can be added."""
-    if not 200 <= status < 600 or status in (204, 205, 206, 304):
+def is_page(status: int, headers: Headers) -> bool:
+    """Whether a response is a page to whose end an element can be added, and whose policy lets
+    scripts run. Headers that are no texts are the server's matter.
+    """
+    if not 200 <= status < 600 or status in (204, 205, 206, 304) or not _are_texts(headers):
+        return False
+    if any("'none'" in _of_scripts(policy) for policy in _policies(headers, POLICIES[:1])):
         return False
     found = {name.lower(): value for name, value in headers}
     kind, _, parameters = found.get("content-type", "").partition(";")
@@ -88,32 +92,46 @@ def element(number: int, host: str, root: str, headers: Iterable[tuple[str, str]
         root: the path at which the application is mounted.
         headers: of the response: its policy may have a nonce.
     """
-    given = [(name.lower(), value) for name, value in headers]
-    policies = [
-        one
-        for kind in POLICIES
-        for name, value in given
-        if name == kind
-        for one in value.split(",")  # several in one header
-    ]
-    nonces = list(filter(None, map(_nonce_of, policies)))
+    nonces = list(filter(None, map(_nonce_of, _policies(headers, POLICIES))))
     nonce = f' nonce="{nonces[0]}"' if nonces else ""
     place = f"//{host}" if HOST.fullmatch(host) else ""
     source = f"{place}{_path(root)}{PREFIX}badge.js"
     return f'\n<script{nonce} src="{source}" data-request="{number}" async></script>'.encode()
 
 
+def _are_texts(headers: Headers) -> bool:
+    try:
+        return all(isinstance(name, str) and isinstance(value, str) for name, value in headers)
+    except (TypeError, ValueError):
+        return False
+
+
+def _policies(headers: Iterable[tuple[str, str]], kinds: Iterable[str]) -> list[str]:
+    """The policies of a response, those of the first kind first."""
+    given = [(name.lower(), value) for name, value in headers]
+    return [
+        one
+        for kind in kinds
+        for name, value in given
+        if name == kind
+        for one in value.split(",")  # several in one header
+    ]
+
+
 def _nonce_of(policy: str) -> str:
     """The nonce of a policy's scripts; "": it has none."""
+    found = NONCE.search(_of_scripts(policy))
+    return found[1] if found else ""
+
+
+def _of_scripts(policy: str) -> str:
+    """What a policy says of scripts; "": nothing."""
     directives: dict[str, str] = {}
     for one in policy.split(";"):
-        name, _, value = one.strip().partition(" ")
-        directives.setdefault(name.lower(), value)
-    for name in ("script-src-elem", "script-src", "default-src"):
-        if name in directives:
-            found = NONCE.search(directives[name])
-            return found[1] if found else ""
-    return ""
+        name, *values = one.split(None, 1) or [""]
+        directives.setdefault(name.lower(), "".join(values))
+    names = ("script-src-elem", "script-src", "default-src")
+    return next((directives[name] for name in names if name in directives), "")
 
 
 def changed_headers(headers: Headers, added: int) -> Headers:

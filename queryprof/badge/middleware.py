@@ -190,6 +190,7 @@ class _WsgiResponse:
             if name.startswith("HTTP_")
         }
         self._added = b""
+        headers = list(headers)  # a server takes what can be read once, too
         if wants_page(environ.get("REQUEST_METHOD", ""), sent) and is_page(code, headers):
             root = environ.get("SCRIPT_NAME", "")
             host = environ.get("HTTP_HOST", "")
@@ -233,12 +234,17 @@ class _AsgiBadge(_Badge):
         running = self._requests.begin(f"{method} {path}", route)
         scope[_MARK] = True
         extensions = scope.get("extensions") or {}
-        inner = {**scope, "extensions": {n: e for n, e in extensions.items() if n not in SENDING}}
+        sends_otherwise = not extensions.keys().isdisjoint(SENDING)
+        if sends_otherwise:  # the scope itself is passed on: others read what is written into it
+            scope["extensions"] = {n: e for n, e in extensions.items() if n not in SENDING}
         try:
-            await running.span.watch(self.app(inner, receive, self._sending(scope, send, running)))
+            await running.span.watch(self.app(scope, receive, self._sending(scope, send, running)))
         except BaseException as error:
             self._requests.end(running, error)
             raise
+        finally:
+            if sends_otherwise:
+                scope["extensions"] = extensions
         self._requests.end(running)
 
     def _is_seen(self, scope: Scope) -> bool:

@@ -161,6 +161,63 @@ def test_a_program_without_a_descriptor_is_ended_later(monkeypatch: pytest.Monke
     forget()
 
 
+def test_a_program_without_a_descriptor_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it is attached to for the first time, it has none for a file to import."""
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
+    text = OBEYS.replace("print(os.getpid()", FULL + "print(os.getpid()")
+    with running(text, **STANDBY) as program:
+        program("fill()")
+        with pytest.raises(attaching.AttachError, match="no descriptor left"):
+            begun(program.pid)
+        program("work(1)")
+        program("empty()")
+        assert program.end() == ""
+
+
+OWN_HANDLER = "import signal\nseen = []\n" + OBEYS
+
+
+def test_a_handler_of_the_programs_own_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(attaching, "AGAIN_S", 0.001)
+    with running(OWN_HANDLER, **STANDBY) as program:
+        program(f"signal.signal({SIGNAL}, lambda *_: seen.append(1))")
+        with pytest.raises(attaching.AttachError, match="or handles or blocks SIGURG itself"):
+            begun(program.pid)
+        assert program("seen") == "[1]"
+        assert program.end() == ""
+
+
+def test_a_program_that_ends_before_it_answers() -> None:
+    text = OBEYS.replace(
+        "print(os.getpid()",
+        f"""
+import signal, socket, threading
+def leave():
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(b"\\0queryprof-attach-%d" % os.getpid())
+    s.recv(4096)
+    os._exit(0)
+signal.signal({SIGNAL}, lambda *_: threading.Thread(target=leave).start())
+print(os.getpid()""",
+    )
+    with running(text, **STANDBY) as program:
+        with pytest.raises(attaching.AttachError, match=f"process {program.pid} has ended"):
+            begun(program.pid)
+        program.process.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("is_reaped", [False, True])
+def test_a_command_that_is_no_more(is_reaped: bool) -> None:
+    """Also one that nobody has waited for yet."""
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        if is_reaped:
+            process.wait()
+        assert not answer._lives(f"{process.pid}::/tmp/")
+    assert answer._lives(f"{os.getpid()}::/tmp/")
+
+
 def test_a_guardian_ends_all_that_it_can() -> None:
     """Also where the first of them stands still; and the name of a socket is free meanwhile."""
     with running(**STANDBY) as one, running(**STANDBY) as other:

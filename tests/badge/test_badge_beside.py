@@ -161,3 +161,72 @@ def test_the_nonce_is_that_of_the_policy_that_holds() -> None:
     holds = ("Content-Security-Policy", "img-src *, script-src 'nonce-holds'")
     assert b'nonce="holds"' in element(1, "", "", [reports, holds])
     assert b'nonce="reports"' in element(1, "", "", [reports])
+
+
+def test_what_an_application_writes_into_its_scope_is_there_afterwards() -> None:
+    """Routers do, and middleware around them reads it; the server's extensions are its own again."""
+    extensions = {"http.response.pathsend": {}, "tls": {}}
+    seen: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        scope["route"] = "/items/{i}"
+        seen.append(dict(scope["extensions"]))
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def send(_message: dict[str, Any]) -> None:
+        pass
+
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "headers": [(b"host", b"localhost")],
+        "client": ("127.0.0.1", 1),
+        "extensions": extensions,
+    }
+    asyncio.run(Badge(app, on=True)(scope, None, send))
+    assert (scope["route"], seen) == ("/items/{i}", [{"tls": {}}])
+    assert scope["extensions"] is extensions
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [iter([HTML]), [("Content-Type", b"text/html")], [("Content-Type", None)], [("x",)], [3]],
+)
+def test_odd_headers_of_wsgi_are_the_servers_matter(headers: Any) -> None:
+    expected = [HTML, ("Cache-Control", "no-store")] if not isinstance(headers, list) else headers
+    sent: list[Any] = []
+
+    def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        start_response("200 OK", headers)
+        return []
+
+    environ = {
+        "REQUEST_METHOD": "GET",
+        "SERVER_NAME": "localhost",
+        "REMOTE_ADDR": "127.0.0.1",
+        "PATH_INFO": "/",
+        "HTTP_ACCEPT": "text/html",
+    }
+    Badge(app, on=True)(environ, lambda _status, given: sent.extend(given))
+    assert sent == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "nonce"),
+    [
+        ("script-src\t'nonce-tab'", b'nonce="tab"'),
+        ("script-src 'NONCE-up'", b'nonce="up"'),
+        (";; img-src ; script-src-elem 'nonce-x'", b'nonce="x"'),
+    ],
+)
+def test_policies_are_read_as_browsers_do(policy: str, nonce: bytes) -> None:
+    assert nonce in element(1, "", "", [("Content-Security-Policy", policy)])
+    assert is_page(200, [HTML, ("Content-Security-Policy", policy)])
+
+
+def test_a_policy_without_scripts_has_no_badge() -> None:
+    forbids = "default-src 'self'; script-src 'none'"
+    assert not is_page(200, [HTML, ("Content-Security-Policy", forbids)])
+    assert is_page(200, [HTML, ("Content-Security-Policy-Report-Only", forbids)])

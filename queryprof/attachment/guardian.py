@@ -1,0 +1,83 @@
+"""What ends the recordings of a command that is killed before it has ended them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from queryprof.attachment.attaching import (
+    AttachError,
+    NoWayError,
+    answer_to,
+    has_ended,
+    opened,
+)
+
+GUARD_TIMEOUT_S = 24 * 3600.0
+"""How long a process may take to answer."""
+
+TURN_S, PAUSE_S = 2.0, 1.0
+"""How long what waits on tries at once, and leaves the name of the socket to others."""
+
+
+class Guardian:
+    """A process that ends the recordings if this command is killed before it has ended them.
+
+    It is made before there are other threads, and holds none of this command's streams.
+    """
+
+    def __init__(self, pids: Sequence[int], runner: str) -> None:
+        reads, self._writes = os.pipe()
+        self._child = os.fork()
+        if not self._child:
+            try:
+                os.close(self._writes)
+                _guard(reads, pids, runner)
+            finally:
+                os._exit(0)
+        os.close(reads)
+
+    def end(self, is_all_ended: bool) -> None:
+        """Ends it: at once, or when it has ended what is left."""
+        if is_all_ended:
+            with suppress(BrokenPipeError):  # it was killed
+                os.write(self._writes, b"e")
+        os.close(self._writes)
+        if is_all_ended:
+            os.waitpid(self._child, 0)
+
+
+def _guard(reads: int, pids: Sequence[int], runner: str) -> None:
+    """Waits for the end of the command."""
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(null, stream)
+    if os.read(reads, 1):
+        return
+    left = {}
+    for pid in pids:
+        with suppress(AttachError):
+            left[pid] = opened(pid)
+    deadline_s = time.monotonic() + GUARD_TIMEOUT_S
+    while left and time.monotonic() < deadline_s:
+        for pid, process in list(left.items()):
+            if _is_ended(pid, process, runner):
+                del left[pid]
+        time.sleep(PAUSE_S if left else 0)
+
+
+def _is_ended(pid: int, process: int, runner: str) -> bool:
+    """Ends a recording; whether there is nothing more to do."""
+    try:
+        answer_to(pid, process, TURN_S, None, end=runner)
+    except NoWayError:
+        return True
+    except AttachError:
+        return has_ended(process)
+    return True
