@@ -52,6 +52,7 @@ class DuckdbHook(KnownDriverHook):
         super().__init__(module)
         self._profiler: Profiler | None = None
         self._has_complained = False
+        self._relations = Relations()
 
     def attach(self, module: ModuleType) -> None:
         """Attaches. Raises DriverError: a type or function is missing."""
@@ -63,6 +64,7 @@ class DuckdbHook(KnownDriverHook):
             self._has_complained = True
             complain(f"operators are not measured: {described(module)} is older than 1.5")
         super().attach(module)
+        self._relations.attach(module, connection)
         if wanted:
             self._profiler = wanted
             wanted.attach(module)
@@ -72,7 +74,51 @@ class DuckdbHook(KnownDriverHook):
         if self._profiler:
             self._profiler.detach()
             self._profiler = None
+        self._relations.detach()
         super().detach()
+
+
+class Relation(ref[object]):
+    """A relation of the program, as long as it lives; its address."""
+
+    __slots__ = ("address",)
+    address: int
+
+
+class Relations:
+    """Lets the core know when relations go: another one may get the address, and its rows are
+    fetched without an execution of its own.
+    """
+
+    def __init__(self) -> None:
+        self._replacements = Replacements()
+        self._living: dict[int, Relation] = {}
+
+    def attach(self, *owners: object) -> None:
+        """Watches what makes relations; the probes are there already."""
+        for owner in owners:
+            for name in DUCKDB_QUERIES.keys() & vars(owner).keys():
+                made = _core.watched_call(vars(owner)[name], self._made)
+                self._replacements.set(owner, name, made)
+
+    def detach(self) -> None:
+        """Puts everything back."""
+        self._replacements.undo()
+        self._living.clear()
+
+    def _made(self, is_over: bool, *call: object) -> None:
+        relation = call[-1]
+        if is_over and relation is not None:
+            try:
+                made = Relation(relation, self._gone)
+            except TypeError:
+                return  # of a version whose relations have no weak references
+            made.address = id(relation)
+            self._living[made.address] = made
+
+    def _gone(self, relation: Relation) -> None:
+        self._living.pop(relation.address, None)
+        _core.leave_cursor(relation.address)
 
 
 class Watched:

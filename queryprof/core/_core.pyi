@@ -83,6 +83,7 @@ def explain_refusals(
 def watched_call(
     original: object, watch: Callable[[bool, object, object, object, object], object], /
 ) -> object: ...
+def leave_cursor(address: int, /) -> None: ...
 def count_operators(
     sql: str, is_whole: bool, plan: int, operators: list[tuple[str, str, int, int, int]], /
 ) -> bool: ...  # (place, name, rows, rows scanned, ns); whether they are kept

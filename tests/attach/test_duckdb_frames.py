@@ -46,6 +46,32 @@ def test_a_relation_is_executed_when_it_is_fetched():
     }
 
 
+def test_a_relation_at_the_address_of_one_that_is_gone():
+    """Its rows are none of that one's statement."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT range AS a FROM range(10)")
+    with queryprof.profile() as recording:
+        for _ in range(50):
+            relation = connection.sql("SELECT a FROM t")
+            assert len(relation.fetchall()) == 10
+            del relation
+            assert len(connection.table("t").project("a + 1").fetchall()) == 10
+    found = calls(recording)
+    assert found["SELECT a FROM t", "execute"] == found["SELECT a FROM t", "fetchall"] == 50
+    assert found["(unknown)", "fetchall"] == 50
+
+
+def test_a_relation_that_lives_longer_than_the_recording():
+    connection = duckdb.connect()
+    with queryprof.profile():
+        relation = connection.sql("SELECT 42 AS a")
+    with queryprof.profile() as recording:
+        assert relation.fetchall() == [(42,)]
+        del relation
+        assert connection.sql("SELECT 43 AS b").fetchall() == [(43,)]
+    assert calls(recording)["SELECT ? AS b", "fetchall"] == 1
+
+
 def test_a_relation_made_of_another_one_has_no_statement_that_is_known():
     connection = duckdb.connect()
     with queryprof.profile() as recording:

@@ -159,6 +159,19 @@ static PyObject *watched_call(PyObject *module, PyObject *args)
     return qp_watched_call(state->wrapper_type, original, watch);
 }
 
+/* Says that the object at an address is gone. */
+static PyObject *leave_cursor(PyObject *Py_UNUSED(module), PyObject *address)
+{
+    const void *cursor = PyLong_AsVoidPtr(address); /* identity only */
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (cursor && qp_recording) {
+        qp_execution_leave(cursor);
+    }
+    Py_RETURN_NONE;
+}
+
 /* Adds the operators of one execution of a statement that DuckDB has accepted. */
 static PyObject *count_operators(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -215,6 +228,7 @@ PyMethodDef qp_work_functions[] = {
     {"span_watch", span_watch, METH_VARARGS, NULL},
     {"handover_runner", handover_runner, METH_VARARGS, NULL},
     {"label_runner", label_runner, METH_VARARGS, NULL},
+    {"leave_cursor", leave_cursor, METH_O, NULL},
     {"watched_call", watched_call, METH_VARARGS, NULL},
     {"count_operators", count_operators, METH_VARARGS, NULL},
     {"count_thread", count_thread, METH_VARARGS, NULL},

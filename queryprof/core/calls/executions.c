@@ -72,6 +72,14 @@ qp_execution *qp_execution_of(const void *cursor)
     return find_old(cursor);
 }
 
+void qp_execution_leave(const void *cursor)
+{
+    qp_execution *e = table.cursors ? qp_execution_of(cursor) : NULL;
+    if (e && !e->in_use) {
+        e->cursor = NULL;
+    }
+}
+
 /* Whether it has served all of its rows: its last calls found fewer than one each, or took all.
  * What they were stays in `pending` when they are flushed, and calls pay nothing for it. */
 static bool has_served(const qp_execution *e)

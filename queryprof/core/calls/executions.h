@@ -6,7 +6,8 @@
  * fetched into the CPU's caches once for all. Those that may still serve rows then move to a
  * bounded table, where a full set drops one that has served all of its rows, or its oldest; rows
  * fetched from that one later belong to "(unknown)". A cursor's address may be reused by another
- * cursor: the first execute on a new cursor supersedes what was there.
+ * cursor: the first execute on a new cursor supersedes what was there. DuckDB's relations serve
+ * rows without one: it is said when they go (qp_execution_leave).
  */
 #pragma once
 
@@ -41,6 +42,10 @@ static inline qp_execution *qp_execution_served_by(const qp_thread *thread, cons
     qp_execution *e = thread->serving;
     return e && e->cursor == cursor ? e : qp_execution_of(cursor);
 }
+
+/* A cursor is gone: what has its address next serves no rows of its execution. Touches nothing
+ * else, as an object may go in the midst of anything. */
+void qp_execution_leave(const void *cursor);
 
 /* Adds an execution's pending rows and its duration to the aggregates, and keeps it as an exemplar
  * or stack sample where that applies. `tstate` is the running thread's while the execution's own
