@@ -1,48 +1,23 @@
-"""DuckDB, and its profiler where the settings want that: the operators of each execution.
-
-The profiler is switched on in each connection that the program uses, by the program's first
-execution in it, and off at the end of the recording, or before the program sets it. A profile is
-read when an execution has ended; of one whose rows the program does not read to the end, before the
-next one. This takes no time of the calls that are measured.
-"""
+"""DuckDB: its calls, its relations, and its profiler where the settings want that."""
 
 from __future__ import annotations
 
 from weakref import ref
 
 from queryprof.core import _core
-from queryprof.core.held_signals import is_of_handler
 from queryprof.core.recorder import complain
 from queryprof.hooks.chosen import chosen
-from queryprof.hooks.drivers.driver import described, find, find_type
-from queryprof.hooks.drivers.duckdb_profile import is_off, profile_of
-from queryprof.hooks.drivers.pep249 import DUCKDB, DUCKDB_QUERIES, KnownDriverHook
+from queryprof.hooks.drivers.driver import described, find_type
+from queryprof.hooks.drivers.pep249 import DUCKDB_QUERIES, KnownDriverHook
 from queryprof.hooks.replacing import Replacements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
-    from typing import Any
+
+    from queryprof.hooks.drivers.duckdb_profiler import Profiler
 
 CONNECTION = "DuckDBPyConnection"
-SWITCH_ON = "PRAGMA enable_profiling='no_output'"
-"""Nothing is printed."""
-
-COVERAGE = "SELECT current_setting('profiling_coverage')"
-COVER = "SET profiling_coverage='{}'"
-"""'ALL': also what is no SELECT."""
-
-SETTING = ("SET", "PRAGMA")
-"""Types of statements that may set the profiler."""
-
-EXECUTES = ("execute", "executemany")
-ENDS = (*EXECUTES, "close", "__exit__")
-"""What ends the execution before: rows that were not read are lost."""
-
-SETTERS = ("enable_profiling", "disable_profiling")
-READS_SOME = ("fetchone", "fetchmany", "__next__")
-"""Fetches that are the last ones where they return nothing."""
 
 
 class DuckdbHook(KnownDriverHook):
@@ -59,6 +34,8 @@ class DuckdbHook(KnownDriverHook):
         connection = find_type(module, CONNECTION)
         wanted = None
         if chosen.operators and hasattr(connection, "get_profiling_information"):
+            from queryprof.hooks.drivers.duckdb_profiler import Profiler
+
             wanted = Profiler(module, connection)
         elif chosen.operators and not self._has_complained:
             self._has_complained = True
@@ -119,174 +96,3 @@ class Relations:
     def _gone(self, relation: Relation) -> None:
         self._living.pop(relation.address, None)
         _core.leave_cursor(relation.address)
-
-
-class Watched:
-    """A connection of the program.
-
-    Attributes:
-        is_ours: whether its profiler was switched on here.
-        is_the_programs: whether the program has set it since: it stays as it is.
-        coverage: the setting that was changed here; "": none was.
-        is_open: whether rows of the last execution may be read still.
-        calls: of it that are in progress.
-        sql: what it was last given to execute.
-        seen: of the last profile that was read: a hash.
-    """
-
-    def __init__(self) -> None:
-        self.is_ours = self.is_the_programs = self.is_open = False
-        self.coverage = self.sql = ""
-        self.calls = self.seen = 0
-
-
-class Profiler:
-    """Reads DuckDB's profiles of the program's executions.
-
-    It calls the driver's own functions, which are not measured, and keeps no connection alive.
-    """
-
-    def __init__(self, module: ModuleType, connection: Any) -> None:
-        self._execute = vars(connection)["execute"]
-        self._fetchone = vars(connection)["fetchone"]
-        self._information = vars(connection)["get_profiling_information"]
-        self._disable = vars(connection)["disable_profiling"]
-        self._statements = vars(connection)["extract_statements"]
-        self._default: Callable[[], object] = module.default_connection
-        self._type = connection
-        self._watched: dict[int, tuple[ref[Any], Watched]] = {}
-        self._replacements = Replacements()
-
-    def attach(self, module: ModuleType) -> None:
-        """Watches the calls that are measured; the probes are there already."""
-        for owner_name, methods in (*DUCKDB.types.items(), ("", DUCKDB.functions)):
-            owner = find(module, owner_name) if owner_name else module
-            for name in (*methods, *SETTERS):
-                probe = vars(owner).get(name)
-                if probe is not None and name != "connect":  # that has no connection yet
-                    watch = self._watch(name, is_function=not owner_name)
-                    self._replacements.set(owner, name, _core.watched_call(probe, watch))
-
-    def detach(self) -> None:
-        """Puts everything back, reads the last profiles, and switches the profiler off."""
-        self._replacements.undo()
-        for connection, watched in self._living():
-            if not watched.calls:  # else it would wait for another thread's execution
-                self._guarded(self._end, connection, watched)
-        self._watched.clear()
-
-    def _watch(self, name: str, is_function: bool) -> Callable[..., None]:
-        """What is called before and after each call of a method, or of a function."""
-        executes, ends, reads_some = name in EXECUTES, name in ENDS, name in READS_SOME
-        begins = executes or name in DUCKDB_QUERIES
-
-        def look(
-            is_over: bool, first: object, second: object, chosen: object, result: object
-        ) -> None:
-            if is_function:
-                connection, argument = chosen or self._default(), first
-            else:  # a relation knows its connection
-                connection, argument = getattr(first, "_con", first), second
-            watched = self._of(connection, begins and not is_over)
-            if watched is None:
-                return
-            if is_over:
-                watched.calls = max(0, watched.calls - 1)
-                if not (reads_some and result):
-                    self._read(connection, watched, False)
-                return
-            if begins or ends:
-                self._read(connection, watched, ends)
-            if name in SETTERS:
-                self._leave(connection, watched)
-            elif begins:
-                text = argument if isinstance(argument, str) else ""
-                self._begin(connection, watched, text, executes)
-            watched.calls += 1  # last: what a signal's handler raises ends the call here
-
-        return lambda *call: self._guarded(look, *call)
-
-    def _begin(self, connection: Any, watched: Watched, text: str, executes: bool) -> None:
-        """Before the program executes a text, which ends what is executed, or makes a relation."""
-        watched.sql = text if executes else ""
-        watched.is_open = watched.is_open and not executes
-        if "profil" in text.lower() and any(
-            one.type.name in SETTING for one in self._statements(connection, text)
-        ):
-            self._leave(connection, watched)
-        elif executes or connection.description is None:
-            self._switch_on(connection, watched)
-        watched.is_open = watched.is_open or executes
-
-    def _of(self, connection: Any, is_new: bool) -> Watched | None:
-        """The connection's record, which is made if it is wanted; None: there is none."""
-        found = self._watched.get(id(connection))
-        if found and found[0]() is connection:
-            return found[1]
-        if not is_new or not isinstance(connection, self._type):
-            return None
-        key, watched = id(connection), Watched()
-        gone = lambda _: self._watched.pop(key, None)  # noqa: E731 of this connection
-        self._watched[key] = (ref(connection, gone), watched)
-        return watched
-
-    def _living(self) -> list[tuple[Any, Watched]]:
-        found = [(reference(), watched) for reference, watched in self._watched.values()]
-        return [one for one in found if one[0] is not None]
-
-    def _guarded(self, function: Callable[..., None], *arguments: object) -> None:
-        """Calls a function; what goes wrong in it is not the program's, but for what its signals'
-        handlers raise.
-        """
-        try:
-            function(*arguments)
-        except Exception as error:
-            if is_of_handler(error):
-                raise
-
-    def _switch_on(self, connection: Any, watched: Watched) -> None:
-        """Switches the profiler on, once, where the program has not."""
-        if watched.is_ours or watched.is_the_programs:
-            return
-        if not is_off(self._information(connection)):
-            watched.is_the_programs = True
-            return
-        watched.is_ours = True
-        self._execute(connection, COVERAGE)
-        coverage = self._fetchone(connection)[0]
-        self._execute(connection, SWITCH_ON)
-        if coverage != "ALL":
-            self._execute(connection, COVER.format("ALL"))
-            watched.coverage = coverage
-
-    def _switch_off(self, connection: Any, watched: Watched) -> None:
-        """Puts the settings back, as far as that ends nothing that the program reads."""
-        if watched.is_ours and watched.coverage and not watched.is_open:
-            self._execute(connection, COVER.format(watched.coverage.replace("'", "''")))
-        if watched.is_ours:
-            self._disable(connection)
-        watched.is_ours = False
-
-    def _leave(self, connection: Any, watched: Watched) -> None:
-        """The program sets the profiler itself: from now on it is the program's."""
-        self._switch_off(connection, watched)
-        watched.is_the_programs = True
-
-    def _end(self, connection: Any, watched: Watched) -> None:
-        try:
-            self._read(connection, watched, True)
-        finally:
-            self._switch_off(connection, watched)
-
-    def _read(self, connection: Any, watched: Watched, is_over: bool) -> None:
-        """Reads the last execution's profile, once; `is_over`: also if it has not ended."""
-        text = self._information(connection)
-        if hash(text) == watched.seen:
-            return
-        profile = profile_of(text)
-        if profile and (profile.sql or is_over):
-            watched.seen = hash(text)
-            # The profile names one statement of the text; another is a relation's.
-            sql = watched.sql if profile.sql.strip() in watched.sql else profile.sql
-            _core.count_operators(sql, bool(profile.sql), profile.plan, profile.operators)
-            watched.is_open = watched.is_open and not profile.sql

@@ -175,6 +175,24 @@ def test_a_profiler_that_the_program_sets(
     assert connection.execute(COVERAGE).fetchall() == [("SELECT",)]
 
 
+def test_nothing_of_it_is_imported_unless_it_is_wanted(tmp_path: Path) -> None:
+    program = (
+        "import duckdb, sys, queryprof\n"
+        "queryprof.install('t.qprof'); duckdb.execute('SELECT 1').fetchall()\n"
+        "print(sorted(name for name in sys.modules if 'duckdb_' in name and 'queryprof' in name))"
+    )
+    for is_on, names in (("0", ["driver"]), ("1", ["driver", "profile", "profiler"])):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env={**os.environ, OPERATORS_VARIABLE: is_on},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == f"{[f'queryprof.hooks.drivers.duckdb_{name}' for name in names]}\n"
+
+
 def test_settings_are_put_back(connection: Any) -> None:
     with queryprof.profile():
         assert connection.execute(COVERAGE).fetchall() == [("ALL",)]
@@ -206,7 +224,7 @@ def test_a_table_of_profiles_is_a_table(connection: Any) -> None:
 @pytest.mark.parametrize("call", range(1, 12))
 def test_what_a_signals_handler_raises_meanwhile(call: int, connection: Any) -> None:
     """At any call of the driver's in the watcher: afterwards the profiler is off all the same."""
-    from queryprof.hooks.drivers import duckdb_driver
+    from queryprof.hooks.drivers import duckdb_profiler
 
     calls: list[str] = []
 
@@ -222,7 +240,7 @@ def test_what_a_signals_handler_raises_meanwhile(call: int, connection: Any) -> 
 
         return run
 
-    class Interrupted(duckdb_driver.Profiler):
+    class Interrupted(duckdb_profiler.Profiler):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             for name in ("_execute", "_fetchone", "_information"):
@@ -231,7 +249,7 @@ def test_what_a_signals_handler_raises_meanwhile(call: int, connection: Any) -> 
     before = signal.signal(signal.SIGALRM, handler)
     raised = 0
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(duckdb_driver, "Profiler", Interrupted)
+        patched.setattr(duckdb_profiler, "Profiler", Interrupted)
         with queryprof.profile():
             for _ in range(3):
                 try:
