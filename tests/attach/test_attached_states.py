@@ -40,6 +40,12 @@ print(os.getpid()""",
 """Its title can be where its environment was (proc_pid_stat(5)), as setproctitle writes it."""
 
 
+@pytest.fixture(autouse=True)
+def _on_a_machine_of_any_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 600.0)
+    monkeypatch.setattr(attaching, "ENDS_MS", 600_000.0)
+
+
 def begun(pid: int) -> Attachment:
     return attach(pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)
 

@@ -99,7 +99,7 @@ def trace(tmp_path: Path, queryprof: Run) -> Path:
 
 
 def test_report_page_and_json(trace: Path, queryprof: Run) -> None:
-    report = queryprof("report", trace.name, cwd=trace.parent)
+    report = queryprof("report", "--top", 10, trace.name, cwd=trace.parent)
     assert report.returncode == 0
     assert "operators, by DuckDB, each of 1 execution: time, rows, rows read" in report.stdout
     assert "... (25 more, which take less; --format json has all)" in report.stdout
