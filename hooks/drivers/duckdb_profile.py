@@ -86,6 +86,7 @@ def _name(node: dict[str, Any]) -> str:
         str(node.get("type") or node.get("operator_type") or "?"),
         _table(facts.get("Table")),
         str(facts.get("Join Type") or ""),
+        "(index)" if facts.get("Type") == "Index Scan" else "",
     ]
     return " ".join(filter(None, parts))[:LONGEST_NAME]
 

@@ -8,10 +8,10 @@ next one. This takes no time of the calls that are measured.
 
 from __future__ import annotations
 
+import os
 from weakref import ref
 
 from queryprof.core import _core
-from queryprof.core.held_signals import is_of_handler
 from queryprof.hooks.drivers.driver import find
 from queryprof.hooks.drivers.duckdb_profile import is_off, profile_of
 from queryprof.hooks.drivers.pep249 import DUCKDB, DUCKDB_QUERIES
@@ -26,18 +26,15 @@ if TYPE_CHECKING:
 SWITCH_ON = "PRAGMA enable_profiling='no_output'"
 """Nothing is printed."""
 
-COVERAGE = "SELECT current_setting('profiling_coverage')"
-COVER = "SET profiling_coverage='{}'"
-"""'ALL': also what is no SELECT."""
-
-SETTING = ("SET", "PRAGMA")
-"""Types of statements that may set the profiler."""
+SETTINGS = ("enable_profiling", "disable_profiling", "profiling_", "tracked_metrics")
+"""What stands in a text that sets the profiler, in one way or another."""
 
 EXECUTES = ("execute", "executemany")
 ENDS = (*EXECUTES, "close", "__exit__")
 """What ends the execution before: rows that were not read are lost."""
 
 SETTERS = ("enable_profiling", "disable_profiling")
+DIRECTORY = os.path.dirname(__file__)
 READS_SOME = ("fetchone", "fetchmany", "__next__")
 """Fetches that are the last ones where they return nothing."""
 
@@ -48,16 +45,14 @@ class Watched:
     Attributes:
         is_ours: whether its profiler was switched on here.
         is_the_programs: whether the program has set it since: it stays as it is.
-        coverage: the setting that was changed here; "": none was.
-        is_open: whether rows of the last execution may be read still.
         calls: of it that are in progress.
         sql: what it was last given to execute.
         seen: of the last profile that was read: a hash.
     """
 
     def __init__(self) -> None:
-        self.is_ours = self.is_the_programs = self.is_open = False
-        self.coverage = self.sql = ""
+        self.is_ours = self.is_the_programs = False
+        self.sql = ""
         self.calls = self.seen = 0
 
 
@@ -69,11 +64,12 @@ class Profiler:
 
     def __init__(self, module: ModuleType, connection: Any) -> None:
         self._execute = vars(connection)["execute"]
-        self._fetchone = vars(connection)["fetchone"]
         self._information = vars(connection)["get_profiling_information"]
         self._disable = vars(connection)["disable_profiling"]
         self._statements = vars(connection)["extract_statements"]
+        self._error: type[Exception] = module.Error
         self._default: Callable[[], object] = module.default_connection
+        self._held: object = None  # the module's connection: its objects are made for each call
         self._type = connection
         self._watched: dict[int, tuple[ref[Any], Watched]] = {}
         self._replacements = Replacements()
@@ -95,6 +91,7 @@ class Profiler:
             if not watched.calls:  # else it would wait for another thread's execution
                 self._guarded(self._end, connection, watched)
         self._watched.clear()
+        self._held = None
 
     def _watch(self, name: str, is_function: bool) -> Callable[..., None]:
         """What is called before and after each call of a method, or of a function."""
@@ -102,10 +99,10 @@ class Profiler:
         begins = executes or name in DUCKDB_QUERIES
 
         def look(
-            is_over: bool, first: object, second: object, chosen: object, result: object
+            is_over: bool, first: Any, second: Any, query: Any, chosen: Any, _result: object
         ) -> None:
             if is_function:
-                connection, argument = chosen or self._default(), first
+                connection, argument = chosen or self._default_one(), first
             else:  # a relation knows its connection
                 connection, argument = getattr(first, "_con", first), second
             watched = self._of(connection, begins and not is_over)
@@ -113,7 +110,7 @@ class Profiler:
                 return
             if is_over:
                 watched.calls = max(0, watched.calls - 1)
-                if not (reads_some and result):
+                if not (reads_some and _result):
                     self._read(connection, watched, False)
                 return
             if begins or ends:
@@ -121,23 +118,27 @@ class Profiler:
             if name in SETTERS:
                 self._leave(connection, watched)
             elif begins:
-                text = argument if isinstance(argument, str) else ""
-                self._begin(connection, watched, text, executes)
+                given = query if argument is None else argument
+                text = getattr(given, "query", given)  # a statement has its text
+                self._begin(connection, watched, text if isinstance(text, str) else "", executes)
             watched.calls += 1  # last: what a signal's handler raises ends the call here
 
         return lambda *call: self._guarded(look, *call)
 
+    def _default_one(self) -> object:
+        self._held = self._default()
+        return self._held
+
     def _begin(self, connection: Any, watched: Watched, text: str, executes: bool) -> None:
         """Before the program executes a text, which ends what is executed, or makes a relation."""
         watched.sql = text if executes else ""
-        watched.is_open = watched.is_open and not executes
-        if "profil" in text.lower() and any(
-            one.type.name in SETTING for one in self._statements(connection, text)
-        ):
+        if any(one in text.lower() for one in SETTINGS):
             self._leave(connection, watched)
-        elif executes or connection.description is None:
-            self._switch_on(connection, watched)
-        watched.is_open = watched.is_open or executes
+        elif not (watched.is_ours or watched.is_the_programs):
+            # A text that is none ends nothing that is executed.
+            ends = executes and bool(self._statements(connection, text))
+            if ends or connection.description is None:
+                self._switch_on(connection, watched)
 
     def _of(self, connection: Any, is_new: bool) -> Watched | None:
         """The connection's record, which is made if it is wanted; None: there is none."""
@@ -157,33 +158,25 @@ class Profiler:
 
     def _guarded(self, function: Callable[..., None], *arguments: object) -> None:
         """Calls a function; what goes wrong in it is not the program's, but for what its signals'
-        handlers raise.
+        handlers raise: DuckDB makes a RuntimeError of that.
         """
         try:
             function(*arguments)
+        except self._error:
+            pass
         except Exception as error:
-            if is_of_handler(error):
+            if type(error) is RuntimeError or not _is_own(error):
                 raise
 
     def _switch_on(self, connection: Any, watched: Watched) -> None:
-        """Switches the profiler on, once, where the program has not."""
-        if watched.is_ours or watched.is_the_programs:
-            return
+        """Switches the profiler on, where the program has not."""
         if not is_off(self._information(connection)):
             watched.is_the_programs = True
             return
         watched.is_ours = True
-        self._execute(connection, COVERAGE)
-        coverage = self._fetchone(connection)[0]
         self._execute(connection, SWITCH_ON)
-        if coverage != "ALL":
-            self._execute(connection, COVER.format("ALL"))
-            watched.coverage = coverage
 
     def _switch_off(self, connection: Any, watched: Watched) -> None:
-        """Puts the settings back, as far as that ends nothing that the program reads."""
-        if watched.is_ours and watched.coverage and not watched.is_open:
-            self._execute(connection, COVER.format(watched.coverage.replace("'", "''")))
         if watched.is_ours:
             self._disable(connection)
         watched.is_ours = False
@@ -210,4 +203,11 @@ class Profiler:
             # The profile names one statement of the text; another is a relation's.
             sql = watched.sql if profile.sql.strip() in watched.sql else profile.sql
             _core.count_operators(sql, bool(profile.sql), profile.plan, profile.operators)
-            watched.is_open = watched.is_open and not profile.sql
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether an exception was raised here, and not by what a signal has had called meanwhile."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return step is not None and step.tb_frame.f_code.co_filename.startswith(DIRECTORY)

@@ -8,7 +8,12 @@ import pytest
 
 from queryprof.core.settings import OPERATORS_VARIABLE
 
-IS_ON = "SELECT current_setting('enable_profiling')"
+SETTING = "SELECT current_setting('enable_profiling')"
+
+
+def is_on(connection: Any) -> bool:
+    """Whether its profiler is on."""
+    return "disabled" not in connection.get_profiling_information()
 
 
 @pytest.fixture

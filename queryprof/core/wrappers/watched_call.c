@@ -12,10 +12,10 @@ typedef struct {
     PyObject *names;  /* of those behind them; may be NULL */
 } arguments;
 
-static PyObject *connection_in(const arguments *of)
+static PyObject *named(const arguments *of, const char *name)
 {
     for (Py_ssize_t i = 0; of->names && i < PyTuple_GET_SIZE(of->names); i++) {
-        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(of->names, i), "connection") == 0) {
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(of->names, i), name) == 0) {
             return of->args[of->count + i];
         }
     }
@@ -25,8 +25,11 @@ static PyObject *connection_in(const arguments *of)
 /* Calls the watcher; `result` is NULL where there is none. False with its exception. */
 static bool look(PyObject *watch, bool is_over, const arguments *of, PyObject *result)
 {
-    PyObject *given[] = {is_over ? Py_True : Py_False, of->count > 0 ? of->args[0] : Py_None,
-                         of->count > 1 ? of->args[1] : Py_None, connection_in(of),
+    PyObject *given[] = {is_over ? Py_True : Py_False,
+                         of->count > 0 ? of->args[0] : Py_None,
+                         of->count > 1 ? of->args[1] : Py_None,
+                         named(of, "query"),
+                         named(of, "connection"),
                          result ? result : Py_None};
     PyThreadState *thread = PyThreadState_Get();
     PyThreadState_EnterTracing(thread);
