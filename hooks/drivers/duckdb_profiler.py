@@ -21,7 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
-    from typing import Any
+    from typing import Any, TypeVar
+
+    Result = TypeVar("Result")
 
 SWITCH_ON = "PRAGMA enable_profiling='no_output'"
 """Nothing is printed."""
@@ -39,21 +41,41 @@ READS_SOME = ("fetchone", "fetchmany", "__next__")
 """Fetches that are the last ones where they return nothing."""
 
 
+class Call:
+    """A call that is in progress, as long as it lives."""
+
+    __slots__ = ("__weakref__",)
+
+
 class Watched:
     """A connection of the program.
 
     Attributes:
         is_ours: whether its profiler was switched on here.
         is_the_programs: whether the program has set it since: it stays as it is.
-        calls: of it that are in progress.
         sql: what it was last given to execute.
         seen: of the last profile that was read: a hash.
     """
 
     def __init__(self) -> None:
         self.is_ours = self.is_the_programs = False
-        self.sql = ""
-        self.calls = self.seen = 0
+        self.sql, self.seen = "", 0
+        self._calls: list[ref[Call]] = []
+
+    def begin(self) -> Call:
+        """Begins a call of it. The core holds it: it ends whatever a signal's handler raises."""
+        call = Call()
+        self._calls = [*filter(_lives, self._calls), ref(call)]
+        return call
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call of it is in progress."""
+        return any(map(_lives, self._calls))
+
+
+def _lives(call: ref[Call]) -> bool:
+    return call() is not None
 
 
 class Profiler:
@@ -88,31 +110,30 @@ class Profiler:
         """Puts everything back, reads the last profiles, and switches the profiler off."""
         self._replacements.undo()
         for connection, watched in self._living():
-            if not watched.calls:  # else it would wait for another thread's execution
+            if not watched.is_busy:  # else it would wait for another thread's execution
                 self._guarded(self._end, connection, watched)
         self._watched.clear()
         self._held = None
 
-    def _watch(self, name: str, is_function: bool) -> Callable[..., None]:
+    def _watch(self, name: str, is_function: bool) -> Callable[..., Call | None]:
         """What is called before and after each call of a method, or of a function."""
         executes, ends, reads_some = name in EXECUTES, name in ENDS, name in READS_SOME
         begins = executes or name in DUCKDB_QUERIES
 
         def look(
-            is_over: bool, first: Any, second: Any, query: Any, chosen: Any, _result: object
-        ) -> None:
+            is_over: bool, first: Any, second: Any, query: Any, chosen: Any, result: object
+        ) -> Watched | None:
             if is_function:
                 connection, argument = chosen or self._default_one(), first
             else:  # a relation knows its connection
                 connection, argument = getattr(first, "_con", first), second
             watched = self._of(connection, begins and not is_over)
             if watched is None:
-                return
+                return None
             if is_over:
-                watched.calls = max(0, watched.calls - 1)
-                if not (reads_some and _result):
+                if not (reads_some and result):
                     self._read(connection, watched, False)
-                return
+                return None
             if begins or ends:
                 self._read(connection, watched, ends)
             if name in SETTERS:
@@ -121,9 +142,13 @@ class Profiler:
                 given = query if argument is None else argument
                 text = getattr(given, "query", given)  # a statement has its text
                 self._begin(connection, watched, text if isinstance(text, str) else "", executes)
-            watched.calls += 1  # last: what a signal's handler raises ends the call here
+            return watched
 
-        return lambda *call: self._guarded(look, *call)
+        def watch(*call: Any) -> Call | None:
+            watched = self._guarded(look, *call)
+            return watched.begin() if watched else None
+
+        return watch
 
     def _default_one(self) -> object:
         self._held = self._default()
@@ -156,17 +181,18 @@ class Profiler:
         found = [(reference(), watched) for reference, watched in self._watched.values()]
         return [one for one in found if one[0] is not None]
 
-    def _guarded(self, function: Callable[..., None], *arguments: object) -> None:
+    def _guarded(self, function: Callable[..., Result], *arguments: object) -> Result | None:
         """Calls a function; what goes wrong in it is not the program's, but for what its signals'
         handlers raise: DuckDB makes a RuntimeError of that.
         """
         try:
-            function(*arguments)
+            return function(*arguments)
         except self._error:
-            pass
+            return None
         except Exception as error:
             if type(error) is RuntimeError or not _is_own(error):
                 raise
+            return None
 
     def _switch_on(self, connection: Any, watched: Watched) -> None:
         """Switches the profiler on, where the program has not."""

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,31 @@ def test_what_the_watcher_raises_is_raised(when: bool) -> None:
     with pytest.raises(LateError):
         wrapped(1)
     assert called == [1] * when
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_what_the_watcher_returns_lives_as_long_as_the_call(raises: bool) -> None:
+    alive: list[bool] = []
+
+    class Token:
+        pass
+
+    def watch(is_over: bool, *_: object) -> Token | None:
+        nonlocal last
+        if is_over:
+            alive.append(last() is not None)
+            if raises:
+                raise LateError
+            return None
+        token = Token()
+        last = weakref.ref(token)
+        return token
+
+    last: Any = None
+    wrapped: Any = _core.watched_call(lambda: alive.append(last() is not None), watch)
+    with pytest.raises(LateError) if raises else contextlib.nullcontext():
+        wrapped()
+    assert alive == [True, False]
 
 
 def test_a_watcher_sees_arguments_and_result_and_is_not_seen() -> None:

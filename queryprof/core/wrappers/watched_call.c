@@ -22,8 +22,9 @@ static PyObject *named(const arguments *of, const char *name)
     return Py_None;
 }
 
-/* Calls the watcher; `result` is NULL where there is none. False with its exception. */
-static bool look(PyObject *watch, bool is_over, const arguments *of, PyObject *result)
+/* Calls the watcher; `result` is NULL where there is none. A new reference to what it returns; NULL
+ * with its exception. */
+static PyObject *look(PyObject *watch, bool is_over, const arguments *of, PyObject *result)
 {
     PyObject *given[] = {is_over ? Py_True : Py_False,
                          of->count > 0 ? of->args[0] : Py_None,
@@ -35,8 +36,7 @@ static bool look(PyObject *watch, bool is_over, const arguments *of, PyObject *r
     PyThreadState_EnterTracing(thread);
     PyObject *done = PyObject_Vectorcall(watch, given, sizeof given / sizeof *given, NULL);
     PyThreadState_LeaveTracing(thread);
-    Py_XDECREF(done);
-    return done != NULL;
+    return done;
 }
 
 static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, PyObject *names)
@@ -46,10 +46,14 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     PyObject *original = Py_NewRef(self->wrapped); /* the call may end the recording */
     PyObject *watch = Py_NewRef(self->extra);
     PyObject *result = NULL;
-    if (look(watch, false, &given, NULL)) {
+    PyObject *token = look(watch, false, &given, NULL);
+    if (token) {
         result = PyObject_Vectorcall(original, args, flagged, names);
         qp_exception exception = qp_exception_take();
-        if (look(watch, true, &given, result)) {
+        Py_DECREF(token);
+        PyObject *done = look(watch, true, &given, result);
+        Py_XDECREF(done);
+        if (done) {
             qp_exception_put_back(&exception);
         } else {
             qp_exception_drop(&exception);
