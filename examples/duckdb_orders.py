@@ -1,4 +1,4 @@
-"""A report of customers' orders in DuckDB, asked for 20 times."""
+"""A report of customers' orders in DuckDB, made 20 times."""
 
 import duckdb
 

@@ -59,7 +59,7 @@ def profile_of(text: str) -> OperatorProfile | None:
         sql = query.get("sql") or content.get("query_name") or ""
         roots = content.get("operator") or content.get("children") or []
         operators = list(_walk(roots, ""))[:MOST_OPERATORS]
-    except (ArithmeticError, ValueError, TypeError, AttributeError, RecursionError):
+    except (ArithmeticError, ValueError, TypeError, AttributeError, RecursionError, MemoryError):
         return None
     is_copy = not sql and {name for _, name, *_ in operators} <= COPY
     is_one = bool(operators) and isinstance(sql, str) and not is_copy

@@ -124,7 +124,8 @@ class Profiler:
             is_over: bool, first: Any, second: Any, query: Any, chosen: Any, result: object
         ) -> Watched | None:
             if is_function:
-                connection, argument = chosen or self._default_one(), first
+                connection = self._default_one() if chosen is None else chosen
+                argument = first
             else:  # a relation knows its connection
                 connection, argument = getattr(first, "_con", first), second
             watched = self._of(connection, begins and not is_over)

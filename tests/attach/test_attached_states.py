@@ -147,7 +147,7 @@ def empty():
 
 
 def test_a_program_without_a_descriptor_is_ended_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked again, and prints nothing."""
+    """The signal comes again, and nothing is printed."""
     monkeypatch.setattr(attaching, "AGAIN_S", 0.01)
     text = OBEYS.replace("print(os.getpid()", FULL + "print(os.getpid()")
     with running(text, **STANDBY) as program:
@@ -215,7 +215,7 @@ print(os.getpid()""",
 
 @pytest.mark.parametrize("is_reaped", [False, True])
 def test_a_command_that_is_no_more(is_reaped: bool) -> None:
-    """Also one that nobody has waited for yet."""
+    """Also one that its parent has not waited for yet."""
     with subprocess.Popen(["true"]) as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         if is_reaped:
@@ -225,7 +225,7 @@ def test_a_command_that_is_no_more(is_reaped: bool) -> None:
 
 
 def test_a_guardian_ends_all_that_it_can() -> None:
-    """Also where the first of them stands still; and the name of a socket is free meanwhile."""
+    """Also where the first of them is stopped; and the name of a socket is free meanwhile."""
     with running(**STANDBY) as one, running(**STANDBY) as other:
         command = Command(one.pid, other.pid, "-o", "x.qprof", "--no-report")
         os.kill(one.pid, signal.SIGSTOP)
@@ -271,17 +271,17 @@ def test_a_fork_waits_for_a_thread_that_is_on_its_way(monkeypatch: pytest.Monkey
     monkeypatch.setattr(forks, "THREAD_ENDS", 10**9)
     own = forks.Forks()
     steps: list[str] = []
-    asked = threading.Event()
+    waits = threading.Event()
 
     def come() -> None:
-        asked.wait()
+        waits.wait()
         with own:
             steps.append("thread")
 
     own.expect()
     thread = threading.Thread(target=come)
     thread.start()
-    monkeypatch.setattr("time.sleep", lambda _: asked.set())
+    monkeypatch.setattr("time.sleep", lambda _: waits.set())
     own._before()
     steps.append("fork")
     assert steps == ["thread", "fork"]

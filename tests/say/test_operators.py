@@ -70,6 +70,23 @@ def test_the_slowest_are_shown() -> None:
     assert len(list(operator_lines(operators_by_statement(plan)[STATEMENT], 5))) == 6
 
 
+@pytest.mark.parametrize("count", [3, 4, 100_000])
+def test_so_many_plans_are_shown(count: int) -> None:
+    found = lines(*(operator("0", "A", plan=number) for number in range(count)))
+    assert found.count("1.00 µs  2.5    A") == 3
+    assert len(found) == 6 + (count > 3)
+    more = {3: [], 4: ["... (1 more plan; --format json has all)"]}
+    assert found[6:] == more.get(count, ["... (99,997 more plans; --format json has all)"])
+
+
+@pytest.mark.parametrize("place", ["0", "0.{}"])
+def test_a_plan_of_any_size(place: str) -> None:
+    """A stranger's trace may have many names at one place."""
+    plan = [operator(place.format(n), f"A{n}", ns=n) for n in range(100_000)]
+    found = lines(*plan)
+    assert len(found) == 1 + 40 + 1
+
+
 def test_what_is_unknown_is_left_out() -> None:
     assert lines() == []
     assert lines(operator("0", "A", executions=0), operator("0", "A", executions=-1)) == []

@@ -11,6 +11,9 @@ from queryprof.model import Operator
 DEEPEST = 12
 """Steps of indentation."""
 
+PLANS = 3
+"""Of a statement; the others are counted."""
+
 
 def operator_lines(plans: Operators, most: int = 40) -> Iterator[str]:
     """For each plan a line that says what the figures are, and one for each operator, with those of
@@ -19,7 +22,7 @@ def operator_lines(plans: Operators, most: int = 40) -> Iterator[str]:
     Args:
         most: lines of operators, of a plan: those that take most time.
     """
-    for plan in plans:
+    for plan in plans[:PLANS]:
         measured = max(one.executions for one in plan)
         unfinished = max(one.unfinished for one in plan)
         least = f", {unfinished:,} of them not read to the end" if unfinished else ""
@@ -27,9 +30,12 @@ def operator_lines(plans: Operators, most: int = 40) -> Iterator[str]:
         beginning = "operators, by DuckDB" if plan is plans[0] else "or, by another plan"
         yield f"{beginning}, each of {whole}{least}: time, rows, rows read"
         slowest = sorted(plan, key=lambda one: -one.ns / one.executions)[:most]
-        yield from _lines([one for one in plan if one in slowest])
+        shown = {(one.place, one.name) for one in slowest}
+        yield from _lines([one for one in plan if (one.place, one.name) in shown])
         if len(plan) > most:
             yield f"... ({len(plan) - most} more, which take less; --format json has all)"
+    if len(plans) > PLANS:
+        yield f"... ({counted(len(plans) - PLANS, 'more plan')}; --format json has all)"
 
 
 def _lines(operators: list[Operator]) -> Iterator[str]:
