@@ -22,7 +22,7 @@ class Handover:
 
     Attributes:
         owner, method: the class in the module, and its method.
-        position: of the function among the arguments; a class method's class does not count.
+        position: of the function among the arguments; the first one is the object or the class.
         is_awaited: the method is a coroutine, which ends with the function's result.
         is_timed: the function is handed over in this call.
         is_database: every function that is handed over is a call of a driver.
@@ -54,7 +54,7 @@ HANDOVERS = {
     ),
     "anyio._backends._asyncio": (
         "anyio",
-        [Handover("AsyncIOBackend", "run_sync_in_worker_thread", 0, is_awaited=True)],
+        [Handover("AsyncIOBackend", "run_sync_in_worker_thread", 1, is_awaited=True)],
     ),
     "aiosqlite.core": (
         "aiosqlite",
@@ -103,14 +103,14 @@ class ExecutorHook:
             raise DriverError(
                 f"{self.module} has no {handover.owner}.{handover.method}; too old, or too new?"
             )
-        if isinstance(original, classmethod):
-            original = original.__get__(None, owner)
+        is_class_method = isinstance(original, classmethod)
         runner = _core.handover_runner(
-            original,
+            original.__func__ if is_class_method else original,
             self._kind,
             handover.position,
             handover.is_awaited,
             handover.is_timed,
             handover.is_database,
         )
-        self._replaced.set(owner, handover.method, runner)
+        wrapper = classmethod(runner) if is_class_method else runner
+        self._replaced.measure(owner, handover.method, wrapper)

@@ -132,7 +132,7 @@ class LazyLoads:
             library = self.module.partition(".")[0]
             raise DriverError(f"lazy loads are not named: {library} is too old, or too new")
         runner = _core.label_runner(loader.__dict__[method], describe)
-        self._replaced.set(loader, method, runner)
+        self._replaced.measure(loader, method, runner)
 
     def detach(self) -> None:
         """Puts it back."""

@@ -1,13 +1,27 @@
-"""Replaces attributes of other libraries' classes and modules, and puts them back."""
+"""Measures functions of other libraries' classes and modules, and restores them."""
 
 from __future__ import annotations
 
+from queryprof.core import _core
+
 
 class Replacements:
-    """The replaced attributes."""
+    """The attributes that were replaced, and the functions that are measured in place."""
 
     def __init__(self) -> None:
         self._undo: list[tuple[object, str, tuple[object, ...]]] = []
+
+    def measure(self, owner: object, name: str, wrapper: object) -> None:
+        """Routes the calls of a function through a wrapper of the core around that function.
+
+        The function stays in place if the core can do that (queryprof/core/wrappers/in_place.h).
+        Otherwise the wrapper becomes the owner's attribute.
+        """
+        inner = wrapper.__func__ if isinstance(wrapper, classmethod) else wrapper
+        if _core.measure_in_place(inner, name):
+            self._undo.append((None, name, (inner,)))
+        else:
+            self.set(owner, name, wrapper)
 
     def set(self, owner: object, name: str, value: object) -> None:
         """Replaces an attribute, which its owner may have inherited."""
@@ -16,10 +30,12 @@ class Replacements:
         setattr(owner, name, value)
 
     def undo(self) -> None:
-        """Puts everything back, in the reverse order."""
+        """Restores everything, in the reverse order."""
         while self._undo:
             owner, name, before = self._undo.pop()
-            if before:
+            if owner is None:
+                _core.end_in_place(*before)
+            elif before:
                 setattr(owner, name, before[0])
             else:
                 delattr(owner, name)

@@ -152,6 +152,12 @@ def script(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
+def look(found: object) -> tuple[int, bool]:
+    """Which object it is, and whether it is measured in its place."""
+    function = found.__func__ if isinstance(found, classmethod) else found
+    return id(found), _core.is_in_place(function)
+
+
 def by_operation(profile: Profile, figure: str = "count") -> Counter[tuple[str, str]]:
     """A figure by (statement, operation)."""
     sums: Counter[tuple[str, str]] = Counter()

@@ -76,7 +76,7 @@ class Relations:
         for owner in owners:
             for name in DUCKDB_QUERIES.keys() & vars(owner).keys():
                 made = _core.watched_call(vars(owner)[name], self._made)
-                self._replacements.set(owner, name, made)
+                self._replacements.measure(owner, name, made)
 
     def detach(self) -> None:
         """Puts everything back."""

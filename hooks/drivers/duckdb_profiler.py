@@ -104,7 +104,7 @@ class Profiler:
                 probe = vars(owner).get(name)
                 if probe is not None and name != "connect":  # that has no connection yet
                     watch = self._watch(name, is_function=not owner_name)
-                    self._replacements.set(owner, name, _core.watched_call(probe, watch))
+                    self._replacements.measure(owner, name, _core.watched_call(probe, watch))
 
     def detach(self) -> None:
         """Puts everything back, reads the last profiles, and switches the profiler off."""

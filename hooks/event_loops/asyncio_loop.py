@@ -63,14 +63,14 @@ class AsyncioLoop:
         runner = _core.handle_runner(
             handle.__dict__["_run"], handle, events.TimerHandle, Task, Heartbeat
         )
-        self._replaced.set(handle, "_run", runner)
+        self._replaced.measure(handle, "_run", runner)
         run_forever = _core.loop_runner(
             loop.__dict__["run_forever"], KIND, True, start_heartbeat, loop.time, chosen.heartbeat_s
         )
-        self._replaced.set(loop, "run_forever", run_forever)
+        self._replaced.measure(loop, "run_forever", run_forever)
         boundary = loop.__dict__["_run_once"].__code__
         create_task = _core.task_runner(loop.__dict__["create_task"], boundary)
-        self._replaced.set(loop, "create_task", create_task)
+        self._replaced.measure(loop, "create_task", create_task)
         gc.callbacks.append(_core.on_gc)
         self._time = loop.time
         adopt_running(loop, self._adopt)

@@ -1,8 +1,11 @@
 """Attaches to trio, through its Instrument interface.
 
-trio calls it when a step of a task begins and ends, and when it waits for I/O. A heartbeat would be
-our task in the program's tree; its lag is computed from these times instead: none while trio waits,
-and until it waits again while it runs.
+trio calls an instrument when a step of a task begins and ends, and when the run waits for I/O.
+queryprof adds its instrument after a run is set up, and learns the end of the run from
+Runner.close: an instrument with before_run and after_run would show up in trio's own tests, which
+read Runner.instruments. A heartbeat would be a task of ours in the program's tree. Instead, the lag
+is computed from the times of these events: none while trio waits, and until it waits again while
+it runs.
 """
 
 from __future__ import annotations
@@ -22,21 +25,17 @@ KIND = "trio"
 
 
 class StepInstrument:
-    """Called by trio at each event (trio.abc.Instrument)."""
+    """Called by trio at the events of one run (trio.abc.Instrument)."""
 
     def __init__(self) -> None:
         self._beats = Beats(KIND)
-        self._due_s = 0.0
-        self._busy_since_s = 0.0
-        self._is_entered = False
-
-    def before_run(self) -> None:
         self._is_entered = _core.enter_loop(KIND, self, True, False)
         self._busy_since_s = monotonic()
         self._due_s = self._busy_since_s + self._beats.interval_s
         self._beats.start()
 
-    def after_run(self) -> None:
+    def _end(self) -> None:
+        """Ends the measuring of the run; not an event of trio's."""
         self._beats.stop()
         if self._is_entered:
             _core.leave_loop()
@@ -67,14 +66,27 @@ class TrioLoop:
         self._replaced = Replacements()
 
     def attach(self, run: ModuleType) -> None:
-        """Adds one instrument to every run."""
-        original = run.setup_runner
-
-        def setup_runner(clock: object, instruments: Any, *rest: object) -> object:
-            return original(clock, [*instruments, StepInstrument()], *rest)
-
-        self._replaced.set(run, "setup_runner", setup_runner)
+        """Adds an instrument to each run that is set up."""
+        self._instruments: dict[int, StepInstrument] = {}
+        watches = ((run, "setup_runner", self._set_up), (run.Runner, "close", self._close))
+        for owner, name, watch in watches:
+            wrapper = _core.watched_call(vars(owner)[name], watch)
+            self._replaced.measure(owner, name, wrapper)
 
     def detach(self) -> None:
-        """Puts the function back."""
+        """Restores the functions; the instruments of running runs record nothing then."""
         self._replaced.undo()
+        self._instruments.clear()
+
+    def _set_up(self, is_over: bool, *call: Any) -> None:
+        runner = call[-1]
+        if is_over and runner is not None:
+            instrument = StepInstrument()
+            self._instruments[id(runner)] = instrument
+            runner.instruments.add_instrument(instrument)
+
+    def _close(self, is_over: bool, *call: Any) -> None:
+        if is_over:
+            instrument = self._instruments.pop(id(call[0]), None)
+            if instrument is not None:
+                instrument._end()  # noqa: SLF001  (trio would call a public method it knows)

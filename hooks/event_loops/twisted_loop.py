@@ -72,10 +72,10 @@ class TwistedLoop:
         """Replaces the methods."""
         class_name, method = STEPS[self.module]
         owner = getattr(module, class_name)
-        self._replaced.set(owner, method, _core.step_runner(vars(owner)[method]))
+        self._replaced.measure(owner, method, _core.step_runner(vars(owner)[method]))
         if "mainLoop" in vars(owner):
             runner = _core.loop_runner(vars(owner)["mainLoop"], KIND, True, start_heartbeat)
-            self._replaced.set(owner, "mainLoop", runner)
+            self._replaced.measure(owner, "mainLoop", runner)
 
     def detach(self) -> None:
         """Puts them back."""

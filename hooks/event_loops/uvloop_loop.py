@@ -39,7 +39,7 @@ class UvloopLoop:
     def attach(self, uvloop: ModuleType) -> None:
         """Replaces run_forever of the loop's Python class."""
         runner = _core.loop_runner(uvloop.Loop.run_forever, KIND, False, start_heartbeat)
-        self._replaced.set(uvloop.Loop, "run_forever", runner)
+        self._replaced.measure(uvloop.Loop, "run_forever", runner)
         adopt_running(uvloop.Loop, self._adopt)
 
     def detach(self) -> None:

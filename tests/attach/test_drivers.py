@@ -16,7 +16,7 @@ import pytest
 from postgresql import binaries, server
 
 import queryprof
-from conftest import Run, by_operation, only
+from conftest import Run, by_operation, look, only
 from queryprof.core import _core
 from queryprof.hooks.drivers.driver import Driver
 from queryprof.hooks.drivers.pep249 import DUCKDB, PSYCOPG
@@ -42,16 +42,16 @@ def calls(profile: Profile) -> Counter[tuple[str, str]]:
     return by_operation(profile)
 
 
-def owned(module: types.ModuleType, driver: Driver) -> dict[tuple[str, str], object]:
-    """What a driver's types and the module itself have under the names that are patched."""
+def owned(module: types.ModuleType, driver: Driver) -> dict[tuple[str, str], tuple[int, bool]]:
+    """What a driver's types and the module itself have under the names that are measured."""
     found = {}
     for name, methods in driver.types.items():
         owner = operator.attrgetter(name)(module)
-        found |= {(name, method): vars(owner).get(method) for method in methods}
+        found |= {(name, method): look(vars(owner).get(method)) for method in methods}
     for name in driver.functions:
         home, _, function = name.rpartition(".")
         owner = operator.attrgetter(home)(module) if home else module
-        found["", name] = vars(owner).get(function)
+        found["", name] = look(vars(owner).get(function))
     return found
 
 

@@ -15,6 +15,7 @@ import pytest
 from record.loop_programs import Selector, loop_of, record
 
 import queryprof
+from conftest import look
 from queryprof.analysis.report import Report
 from queryprof.core import _core
 from queryprof.hooks.chosen import chosen
@@ -60,17 +61,15 @@ def test_everything_is_put_back() -> None:
     """By identity, also after a recording in which loops ran."""
     from asyncio import base_events, events
 
-    before = (events.Handle.__dict__["_run"], base_events.BaseEventLoop.__dict__["run_forever"])
+    places = ((events.Handle, "_run"), (base_events.BaseEventLoop, "run_forever"))
+    before = [look(vars(owner)[name]) for owner, name in places]
     callbacks = list(gc.callbacks)
 
     async def main() -> None:
-        assert events.Handle.__dict__["_run"] is not before[0]
+        assert look(events.Handle.__dict__["_run"]) != before[0]
 
     record(main)
-    assert before == (
-        events.Handle.__dict__["_run"],
-        base_events.BaseEventLoop.__dict__["run_forever"],
-    )
+    assert before == [look(vars(owner)[name]) for owner, name in places]
     assert callbacks == gc.callbacks
 
 

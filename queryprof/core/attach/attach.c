@@ -6,6 +6,7 @@
 #include "attach/trampolines.h"
 #include "calls/probe_call.h"
 #include "runtime/allocation.h"
+#include "wrappers/in_place.h"
 
 #define CAPSULE_NAME "queryprof.attachment"
 
@@ -19,6 +20,7 @@ typedef struct {
     qp_slot slot;
     PyObject *owner;    /* owned: the type, or the module, whose function it is */
     PyObject *name;     /* owned */
+    PyObject *in_place; /* owned: the wrapper of a Python function that stays where it is */
     PyObject *replaced; /* owned: what a probe object replaces */
     PyObject *measured; /* owned: what replaces it */
 } attachment;
@@ -28,6 +30,7 @@ static void release(attachment *a)
     Py_XDECREF(a->wrapper);
     Py_XDECREF(a->owner);
     Py_XDECREF(a->name);
+    Py_XDECREF(a->in_place);
     Py_XDECREF(a->replaced);
     Py_XDECREF(a->measured);
     qp_release(a);
@@ -168,30 +171,18 @@ static int attach_slot(attachment *a, PyWrapperDescrObject *wrapper, const qp_pr
     return 1;
 }
 
-/* A probe object for what is not exchanged in place: a function, or a class method around one (a
- * new reference); NULL with an exception. */
-static PyObject *stand_in_for(PyObject *found, const qp_probe *probe, const qp_module_state *types)
+/* A class method's function, or what was found itself (a new reference); NULL with an exception. */
+static PyObject *function_of(PyObject *found)
 {
-    if (!Py_IS_TYPE(found, &PyClassMethod_Type)) {
-        return qp_probe_call(types->wrapper_type, probe, found, types->coroutine_proxy_type);
-    }
-    PyObject *function = PyObject_GetAttrString(found, "__func__");
-    PyObject *inner =
-        function ? qp_probe_call(types->wrapper_type, probe, function, types->coroutine_proxy_type)
-                 : NULL;
-    PyObject *outer = inner ? PyClassMethod_New(inner) : NULL;
-    Py_XDECREF(inner);
-    Py_XDECREF(function);
-    return outer;
+    return Py_IS_TYPE(found, &PyClassMethod_Type) ? PyObject_GetAttrString(found, "__func__")
+                                                  : Py_NewRef(found);
 }
 
 /* Whether calling it returns a coroutine; also for a class method around a function that does, and
  * for what functools.wraps has put around one. */
 static bool is_coroutine_function(PyObject *found)
 {
-    PyObject *inner =
-        Py_IS_TYPE(found, &PyClassMethod_Type) ? PyObject_GetAttrString(found, "__func__") : NULL;
-    PyObject *function = inner ? inner : Py_NewRef(found);
+    PyObject *function = function_of(found);
     bool is = false;
     for (int depth = 0; function && depth < DEEPEST_DECORATION && !is; depth++) {
         is = PyFunction_Check(function) &&
@@ -216,8 +207,29 @@ static int attach_object(attachment *a, PyObject *found, const qp_probe *probe,
     stands_in.stands_in = true;
     stands_in.has_receiver = PyType_Check(a->owner);
     stands_in.is_awaited = is_coroutine_function(found);
+    PyObject *function = function_of(found);
+    PyObject *called =
+        function && PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function;
+    PyObject *known = called ? qp_in_place_wrapper(called) : NULL;
+    if (known && qp_probe_call_is(known)) { /* by another one of its names */
+        Py_DECREF(function);
+        return 0;
+    }
+    PyObject *wrapper = function ? qp_probe_call(types->wrapper_type, &stands_in, function,
+                                                 types->coroutine_proxy_type)
+                                 : NULL;
+    Py_XDECREF(function);
+    if (!wrapper) {
+        return -1;
+    }
+    if (qp_in_place_begin(wrapper, a->name)) {
+        a->in_place = wrapper;
+        return 0;
+    }
+    bool is_class_method = Py_IS_TYPE(found, &PyClassMethod_Type);
     a->replaced = Py_NewRef(found);
-    a->measured = stand_in_for(found, &stands_in, types);
+    a->measured = is_class_method ? PyClassMethod_New(wrapper) : Py_NewRef(wrapper);
+    Py_DECREF(wrapper);
     return a->measured ? set_attribute(a->owner, a->name, a->measured) : -1;
 }
 
@@ -293,6 +305,11 @@ int qp_detach(PyObject *capsule)
     attachment *a = PyCapsule_GetPointer(capsule, CAPSULE_NAME);
     if (!a) {
         return -1;
+    }
+    if (a->in_place) {
+        qp_in_place_end(a->in_place);
+        Py_CLEAR(a->in_place);
+        return 0;
     }
     if (a->measured) {
         return detach_object(a);

@@ -1,9 +1,10 @@
 /* Attaching probes to a driver's own functions, in place, and taking them off again.
  *
- * Three ways, behind one function: for a C method the function pointer in its PyMethodDef is
+ * Four ways, behind one function: for a C method the function pointer in its PyMethodDef is
  * exchanged, so that the method object stays the same; for a type's slot (iteration, creation) the
- * pointer is exchanged in the type, in its subclasses and in the slot's wrapper; any other function
- * of a type or module is replaced by a wrapper (probe_call.h).
+ * pointer is exchanged in the type, in its subclasses and in the slot's wrapper; a Python function
+ * stays where it is and calls its wrapper (in_place.h); any other function of a type or module is
+ * replaced by a wrapper (probe_call.h).
  */
 #pragma once
 
@@ -13,9 +14,9 @@
 #include "wrappers/module_state.h"
 
 /* Attaches a probe to the function `name` of a type or module, `owner`. `given` holds its
- * operation, and the C type of the driver's cursors, or NULL. `types` make the objects of the third
- * way. References are taken as needed. Returns a new capsule for the attachment, or NULL with an
- * exception (nothing is changed then). */
+ * operation, and the C type of the driver's cursors, or NULL. `types` make the wrappers. References
+ * are taken as needed. Returns a new capsule for the attachment, or NULL with an exception (nothing
+ * is changed then). */
 PyObject *qp_attach(PyObject *owner, PyObject *name, const qp_probe *given,
                     const qp_module_state *types);
 

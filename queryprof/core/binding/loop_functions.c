@@ -105,8 +105,8 @@ static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flag
                           PyObject *names)
 {
     qp_wrapper *self = (qp_wrapper *)callable;
-    PyObject *wrapped = Py_NewRef(self->wrapped);
-    PyObject *extra = Py_NewRef(self->extra);
+    Py_INCREF(callable); /* the loop may run until after we are detached */
+    PyObject *extra = self->extra;
     qp_running_loop *running_loop = NULL;
     if (PyVectorcall_NARGS(flagged) > 0 && !qp_here.muted) {
         running_loop =
@@ -116,7 +116,7 @@ static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flag
         start_beats(running_loop, args[0], extra);
     }
     bool is_interrupted = PyErr_Occurred() != NULL;
-    PyObject *result = is_interrupted ? NULL : PyObject_Vectorcall(wrapped, args, flagged, names);
+    PyObject *result = is_interrupted ? NULL : qp_wrapper_call(self, args, flagged, names);
     if (running_loop) {
         PyObject *on_end = running_loop->end_beats;
         running_loop->end_beats = NULL;
@@ -126,8 +126,7 @@ static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flag
         }
     }
     qp_running_loop_leave(running_loop);
-    Py_DECREF(extra);
-    Py_DECREF(wrapped);
+    Py_DECREF(callable);
     return result;
 }
 
@@ -251,14 +250,12 @@ static PyObject *step_begin(PyObject *Py_UNUSED(module), PyObject *code)
 static PyObject *run_step(PyObject *callable, PyObject *const *args, size_t flagged,
                           PyObject *names)
 {
-    qp_wrapper *self = (qp_wrapper *)callable;
-    PyObject *wrapped = Py_NewRef(self->wrapped);
+    const qp_wrapper *self = (qp_wrapper *)callable;
     qp_step *step = begin_step_of(qp_running_loop_here(), self->extra);
-    PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
+    PyObject *result = qp_wrapper_call(self, args, flagged, names);
     if (step) {
         qp_step_end(step);
     }
-    Py_DECREF(wrapped);
     return result;
 }
 

@@ -14,6 +14,7 @@
 #include "sums/operators.h"
 #include "threads/thread_usage.h"
 #include "threads/threads.h"
+#include "wrappers/in_place.h"
 #include "wrappers/module_state.h"
 #include "wrappers/watched_call.h"
 
@@ -159,6 +160,28 @@ static PyObject *watched_call(PyObject *module, PyObject *args)
     return qp_watched_call(state->wrapper_type, original, watch);
 }
 
+static PyObject *measure_in_place(PyObject *module, PyObject *args)
+{
+    PyObject *wrapper, *name;
+    if (!PyArg_ParseTuple(args, "OU:measure_in_place", &wrapper, &name)) {
+        return NULL;
+    }
+    const qp_module_state *state = PyModule_GetState(module);
+    bool done = Py_IS_TYPE(wrapper, state->wrapper_type) && qp_in_place_begin(wrapper, name);
+    return PyBool_FromLong(done);
+}
+
+static PyObject *is_in_place(PyObject *Py_UNUSED(module), PyObject *function)
+{
+    return PyBool_FromLong(qp_in_place_wrapper(function) != NULL);
+}
+
+static PyObject *end_in_place(PyObject *Py_UNUSED(module), PyObject *wrapper)
+{
+    qp_in_place_end(wrapper);
+    Py_RETURN_NONE;
+}
+
 /* Says that the object at an address is gone. */
 static PyObject *leave_cursor(PyObject *Py_UNUSED(module), PyObject *address)
 {
@@ -228,6 +251,9 @@ PyMethodDef qp_work_functions[] = {
     {"span_watch", span_watch, METH_VARARGS, NULL},
     {"handover_runner", handover_runner, METH_VARARGS, NULL},
     {"label_runner", label_runner, METH_VARARGS, NULL},
+    {"measure_in_place", measure_in_place, METH_VARARGS, NULL},
+    {"is_in_place", is_in_place, METH_O, NULL},
+    {"end_in_place", end_in_place, METH_O, NULL},
     {"leave_cursor", leave_cursor, METH_O, NULL},
     {"watched_call", watched_call, METH_VARARGS, NULL},
     {"count_operators", count_operators, METH_VARARGS, NULL},

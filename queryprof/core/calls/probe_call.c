@@ -71,23 +71,23 @@ static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t fl
     Py_ssize_t positional = PyVectorcall_NARGS(flagged);
     Py_ssize_t first = probe->has_receiver;
     PyObject *receiver = first && positional ? args[0] : NULL;
-    PyObject *wrapped = Py_NewRef(self->wrapped); /* the call may detach us */
+    Py_INCREF(callable); /* the call may detach us */
     measured is = measured_of(probe, receiver, args, first, positional, names);
     PyObject *result;
     if (probe->is_awaited) {
-        PyObject *coroutine = PyObject_Vectorcall(wrapped, args, flagged, names);
+        PyObject *coroutine = qp_wrapper_call(self, args, flagged, names);
         result =
             coroutine ? qp_coroutine_call(self, coroutine, receiver, is.text, is.parameters) : NULL;
     } else {
         qp_call *call = qp_call_begin(probe, receiver, is.text, is.parameters);
-        result = PyObject_Vectorcall(wrapped, args, flagged, names);
+        result = qp_wrapper_call(self, args, flagged, names);
         if (call) {
             qp_call_end(call, result);
         }
     }
     Py_XDECREF(is.parameters);
     Py_XDECREF(is.text);
-    Py_DECREF(wrapped);
+    Py_DECREF(callable);
     return result;
 }
 
@@ -105,4 +105,9 @@ PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wra
     *held = *probe;
     held->function = wrapped; /* the wrapper has it as long as its data */
     return self;
+}
+
+bool qp_probe_call_is(const PyObject *wrapper)
+{
+    return ((const qp_wrapper *)wrapper)->vectorcall == call_probe;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <Python.h>
+#include <stdbool.h>
 
 #include "calls/probe.h"
 
@@ -11,3 +12,6 @@
  * makes the proxies of its coroutines. NULL with an exception. */
 PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped,
                         PyTypeObject *coroutine_proxy_type);
+
+/* Whether a wrapper is one of these. */
+bool qp_probe_call_is(const PyObject *wrapper);

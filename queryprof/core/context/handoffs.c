@@ -274,7 +274,7 @@ static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t fla
     qp_wrapper *self = (qp_wrapper *)callable;
     handover where;
     memcpy(&where, PyBytes_AS_STRING(self->extra), sizeof where);
-    PyObject *original = Py_NewRef(self->wrapped);
+    Py_INCREF(callable); /* the call may detach us */
     PyObject *own_args[ROOM];
     Py_ssize_t positional = PyVectorcall_NARGS(flagged);
     Py_ssize_t all = positional + (names ? PyTuple_GET_SIZE(names) : 0);
@@ -286,7 +286,7 @@ static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t fla
     if (handed) {
         memcpy(own_args, args, (size_t)all * sizeof *args);
         own_args[where.position] = (PyObject *)handed;
-        result = PyObject_Vectorcall(original, own_args, (size_t)positional, names);
+        result = qp_wrapper_call(self, own_args, (size_t)positional, names);
         if (result && where.is_awaited) {
             result = watch(&where, result, handed);
         } else if (!result) {
@@ -294,9 +294,9 @@ static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t fla
         }
         Py_DECREF((PyObject *)handed);
     } else {
-        result = PyObject_Vectorcall(original, args, flagged, names);
+        result = qp_wrapper_call(self, args, flagged, names);
     }
-    Py_DECREF(original);
+    Py_DECREF(callable);
     return result;
 }
 

@@ -16,11 +16,11 @@ PyObject *qp_label_variable;
 static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, PyObject *names)
 {
     qp_wrapper *self = (qp_wrapper *)callable;
-    PyObject *original = Py_NewRef(self->wrapped);
+    Py_INCREF(callable); /* `describe` may detach us */
     PyObject *note = PyObject_Vectorcall(self->extra, args, flagged, names);
     PyObject *token = note && note != Py_None ? PyContextVar_Set(qp_label_variable, note) : NULL;
     PyErr_Clear(); /* then there is no label */
-    PyObject *result = PyObject_Vectorcall(original, args, flagged, names);
+    PyObject *result = qp_wrapper_call(self, args, flagged, names);
     if (token) {
         qp_exception exception = qp_exception_take();
         if (PyContextVar_Reset(qp_label_variable, token) < 0) {
@@ -30,7 +30,7 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     }
     Py_XDECREF(token);
     Py_XDECREF(note);
-    Py_DECREF(original);
+    Py_DECREF(callable);
     return result;
 }
 

@@ -32,9 +32,9 @@ static PyObject *note_maker(void)
 static PyObject *make_task(PyObject *callable, PyObject *const *args, size_t flagged,
                            PyObject *names)
 {
-    PyObject *original = Py_NewRef(((qp_wrapper *)callable)->wrapped);
+    Py_INCREF(callable); /* a collection may detach us */
     PyObject *token = note_maker();
-    PyObject *result = PyObject_Vectorcall(original, args, flagged, names);
+    PyObject *result = qp_wrapper_call((qp_wrapper *)callable, args, flagged, names);
     if (token) {
         qp_exception exception = qp_exception_take();
         if (!qp_task_variable || PyContextVar_Reset(qp_task_variable, token) < 0) {
@@ -43,7 +43,7 @@ static PyObject *make_task(PyObject *callable, PyObject *const *args, size_t fla
         qp_exception_put_back(&exception);
         Py_DECREF(token);
     }
-    Py_DECREF(original);
+    Py_DECREF(callable);
     return result;
 }
 

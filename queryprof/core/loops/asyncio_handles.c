@@ -224,7 +224,7 @@ static PyType_Spec raiser_spec = {
 static PyTypeObject *raiser_type; /* owned; made with the first runner */
 
 /* Passes the exception that is set to asyncio's own function, which handles it. */
-static QP_COLD PyObject *fail(PyObject *original, PyObject *handle)
+static QP_COLD PyObject *fail(const qp_wrapper *runner, PyObject *handle)
 {
     qp_exception exception = qp_exception_take();
     raiser *stand_in = (raiser *)raiser_type->tp_alloc(raiser_type, 0);
@@ -245,7 +245,7 @@ static QP_COLD PyObject *fail(PyObject *original, PyObject *handle)
     stand_in->args = *slot(handle, known.args);
     *slot(handle, known.context) = Py_NewRef((PyObject *)stand_in);
     *slot(handle, known.args) = args;
-    PyObject *result = PyObject_CallOneArg(original, handle);
+    PyObject *result = qp_wrapper_call(runner, &handle, 1, NULL);
     put_back(stand_in);
     Py_DECREF((PyObject *)stand_in);
     return result;
@@ -254,16 +254,16 @@ static QP_COLD PyObject *fail(PyObject *original, PyObject *handle)
 static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t flagged,
                             PyObject *names)
 {
-    PyObject *original = ((qp_wrapper *)callable)->wrapped;
+    const qp_wrapper *self = (qp_wrapper *)callable;
     PyObject *handle = PyVectorcall_NARGS(flagged) == 1 && !names ? args[0] : NULL;
     PyObject *context = handle && known.handle_type && PyObject_TypeCheck(handle, known.handle_type)
                             ? *slot(handle, known.context)
                             : NULL;
     if (!context || !PyContext_CheckExact(context) || !*slot(handle, known.callback) ||
         !*slot(handle, known.args) || !PyTuple_CheckExact(*slot(handle, known.args))) {
-        return PyObject_Vectorcall(original, args, flagged, names);
+        return qp_wrapper_call(self, args, flagged, names);
     }
-    Py_INCREF(original); /* what runs may detach us, or cancel the handle */
+    Py_INCREF(callable); /* what runs may detach us, or cancel the handle */
     Py_INCREF(context);
     PyObject *callback = Py_NewRef(*slot(handle, known.callback));
     PyObject *arguments = Py_NewRef(*slot(handle, known.args));
@@ -289,7 +289,7 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
         qp_step_release(step);
     }
     if (!result) {
-        result = fail(original, handle);
+        result = fail(self, handle);
     } else if (result != Py_None) {
         Py_SETREF(result, Py_NewRef(Py_None));
     }
@@ -300,7 +300,7 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
     Py_DECREF(arguments);
     Py_DECREF(callback);
     Py_DECREF(context);
-    Py_DECREF(original);
+    Py_DECREF(callable);
     return result;
 }
 

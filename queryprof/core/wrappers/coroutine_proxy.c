@@ -129,6 +129,9 @@ static PyObject *await_itself(PyObject *self)
 
 static PyObject *get_attribute(PyObject *self, PyObject *name)
 {
+    if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) {
+        return PyObject_GetAttr(((awaited *)self)->coroutine, name);
+    }
     PyObject *found = PyObject_GenericGetAttr(self, name);
     if (!found && PyErr_ExceptionMatches(PyExc_AttributeError)) {
         PyErr_Clear();

@@ -43,12 +43,12 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
 {
     const qp_wrapper *self = (qp_wrapper *)callable;
     const arguments given = {args, PyVectorcall_NARGS(flagged), names};
-    PyObject *original = Py_NewRef(self->wrapped); /* the call may end the recording */
-    PyObject *watch = Py_NewRef(self->extra);
+    Py_INCREF(callable); /* the call may end the recording */
+    PyObject *watch = self->extra;
     PyObject *result = NULL;
     PyObject *token = look(watch, false, &given, NULL);
     if (token) {
-        result = PyObject_Vectorcall(original, args, flagged, names);
+        result = qp_wrapper_call(self, args, flagged, names);
         qp_exception exception = qp_exception_take();
         Py_DECREF(token);
         PyObject *done = look(watch, true, &given, result);
@@ -60,8 +60,7 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
             Py_CLEAR(result);
         }
     }
-    Py_DECREF(watch);
-    Py_DECREF(original);
+    Py_DECREF(callable);
     return result;
 }
 

@@ -1,4 +1,6 @@
-/* A callable that replaces another one: it is called in the same way, and has the same attributes.
+/* A callable around another one: it is called in the same way. Where it takes the place of a
+ * function (in_place.h says when it need not), it also looks like that function: class, attributes,
+ * hash, equality, weak references.
  */
 #pragma once
 
@@ -6,18 +8,32 @@
 
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
-    PyObject
-        *wrapped; /* owned, as what follows; the last three may be NULL, and are for `vectorcall` */
-    PyObject *extra;
+    PyObject *wrapped; /* owned, as the next three */
+    PyObject *extra;   /* may be NULL, as the next two: for `vectorcall` */
     PyObject *referred;
     void *data;
+    vectorcallfunc original; /* of a function that stays in its place; else NULL */
+    PyObject *weak_references;
 } qp_wrapper;
 
-/* Makes the heap type; a new reference, or NULL with an exception. */
+/* Calls what the wrapper wraps, and not the wrapper again. A new reference; NULL with the
+ * exception. The call may end the wrapper's own attachment. */
+static inline PyObject *qp_wrapper_call(const qp_wrapper *self, PyObject *const *args,
+                                        size_t flagged, PyObject *names)
+{
+    PyObject *wrapped = Py_NewRef(self->wrapped);
+    PyObject *result = self->original ? self->original(wrapped, args, flagged, names)
+                                      : PyObject_Vectorcall(wrapped, args, flagged, names);
+    Py_DECREF(wrapped);
+    return result;
+}
+
+/* Makes the heap type; a new reference, or NULL with an exception. Its base is the type of the
+ * wrappers of what does not bind to an instance. */
 PyTypeObject *qp_wrapper_type(PyObject *module);
 
-/* A new wrapper of that type: calling it calls `call`, everything else is `wrapped`'s. A reference
- * is taken to `wrapped` and to `extra`, which may be NULL. NULL with an exception. */
+/* A new wrapper of that type, or its base: calling it calls `call`, everything else is `wrapped`'s.
+ * A reference is taken to `wrapped` and to `extra`, which may be NULL. NULL with an exception. */
 PyObject *qp_wrapper_new(PyTypeObject *type, vectorcallfunc call, PyObject *wrapped,
                          PyObject *extra);
 
