@@ -77,9 +77,8 @@ class Recording:
                 raise SessionError(
                     "what was recorded before cannot be put aside: no file can be made"
                 )
-            self._part_before = session.parts.last()
             self._recorded = session.parts.identity
-            session.begin_reading_parts()
+            self._part_before = session.parts.begin_reading()
             self._is_open = self._is_recording = True
             self._since_unix_ns = time_ns()
         return self
@@ -117,7 +116,7 @@ class Recording:
             except (SessionError, TraceError) as error:
                 self._lost = error
             finally:
-                session.end_reading_parts()
+                session.end_reading_parts(self._part_before)
                 session.release(self)
 
     @property

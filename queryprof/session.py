@@ -341,15 +341,12 @@ class Session:
             self.settle()
             return self.is_on and _core.end_part()
 
-    def begin_reading_parts(self) -> None:
-        """Keeps parts for a reader, until `end_reading_parts`."""
-        self.parts.begin_reading()
-
-    def end_reading_parts(self) -> None:
+    def end_reading_parts(self, number: int) -> None:
+        """Lets go of the parts after this one, for which `parts.begin_reading` was called."""
         with self.exclusive:
-            self.parts.end_reading()
-            if not (self.is_on and self._target):
-                self.parts.remove()
+            self.parts.end_reading(number)
+            if not (self.is_on and self._target) and not self.parts.are_windows:
+                self.parts.remove_unread()
 
     def end_of_process(self) -> None:
         """Ends the recording, if it is this process's; never raises an Exception."""

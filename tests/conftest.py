@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from invariants import impossible
 from queryprof.analysis.report import Report
@@ -37,6 +38,10 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(
             _number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL
         )
+
+# How long an example takes is the machine's.
+settings.register_profile("anywhere", deadline=None, print_blob=True)
+settings.load_profile("anywhere")
 
 EXAMPLES = int(os.environ.get("QUERYPROF_EXAMPLES", "100"))
 """How many random programs a test of them makes."""

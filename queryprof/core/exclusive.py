@@ -36,12 +36,12 @@ class Exclusive:
         if not self._depth or not self.is_mine:
             return  # it began before a fork, in whose child the lock is another, or never
         self._depth -= 1
-        is_due = not self._depth and self._is_postponed
-        if is_due:
-            self._is_postponed = False
-        self._lock.release()
-        if is_due:
-            self._later()
+        try:
+            if not self._depth and self._is_postponed:
+                self._is_postponed = False
+                self._later()  # before another thread can begin something
+        finally:
+            self._lock.release()
 
     @property
     def is_mine(self) -> bool:

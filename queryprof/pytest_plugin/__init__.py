@@ -12,6 +12,7 @@ import pytest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from typing import Any
 
     from queryprof.pytest_plugin.queries import Queries
@@ -23,6 +24,11 @@ ABSENCE = pytest.StashKey[str]()
 
 OPTIONS = ("queryprof", "queryprof_save", "queryprof_save_to", "queryprof_check")
 """Those with which something is recorded."""
+
+TOO_LATE = (
+    "queryprof: the marker was added while the test ran, so its queries were not counted; add it"
+    " before (in a fixture, or in pytest_runtest_setup)"
+)
 
 MARKER = (
     "queryprof(max_queries, max_repeats, max_rows, max_vm_steps, plans, no_full_scans,"
@@ -89,6 +95,23 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if any(item.get_closest_marker("queryprof") for item in items):
         _recorder(config)
+
+
+@pytest.hookimpl(hookwrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
+    """Measures a test that got its marker after the collection: from a fixture, or a hook of
+    another plugin.
+    """
+    is_marked = item.get_closest_marker("queryprof") is not None
+    known = item.config.pluginmanager.get_plugin(NAME)  # which measures all tests, if it is there
+    recorder = _recorder(item.config) if is_marked and known is None else None
+    if recorder is not None:
+        yield from recorder.measured_call(item)
+        return
+    outcome = yield
+    came_late = not is_marked and item.get_closest_marker("queryprof") is not None
+    if came_late and known is None and outcome.excinfo is None:
+        outcome.force_exception(pytest.fail.Exception(TOO_LATE, pytrace=False))
 
 
 def _recorder(config: pytest.Config) -> TestRecorder | None:

@@ -163,6 +163,10 @@ class TestRecorder:
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
+        yield from self.measured_call(item)
+
+    def measured_call(self, item: pytest.Item) -> Generator[None, Any, None]:
+        """The body of a wrapper of pytest_runtest_call: fails a test that exceeds its limits."""
         self._begin_phase(is_call=True)
         outcome = yield
         report = self._end_phase()

@@ -35,8 +35,12 @@ def facts_of(region: Region) -> dict[str, Any]:
         TraceError: the region has none, or they are damaged.
     """
     try:
-        facts = literal_eval(region.text(region["facts"]))
+        number = region["facts"]
+        if region.facts is not None and region.facts[0] == number:
+            return region.facts[1]
+        facts = literal_eval(region.text(number))
         if isinstance(facts, dict):
+            region.facts = number, facts
             return facts
     except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
         pass  # as below

@@ -32,6 +32,11 @@ def parts_of(path: str, pid: int) -> list[str]:
     return parts_with(f"{nearby(path)}.{pid}")
 
 
+def part_path(prefix: str, number: int) -> str:
+    """The path of a part."""
+    return f"{prefix}-{number}{PART_SUFFIX}"
+
+
 def part_number(path: str) -> int:
     """The number of a part, from 1 on; 0: it has none."""
     number = path.removesuffix(PART_SUFFIX).rpartition("-")[2]

@@ -121,6 +121,23 @@ class Table:
         return map(itemgetter(*[in_order.index(name) for name in names]), found)
 
 
+MOST_DESCRIPTIONS = 16
+"""Kept: all regions of one queryprof on one machine have the same description."""
+
+_descriptions: dict[bytes, tuple[Table, ...]] = {}
+
+
+def described(description: bytes) -> tuple[Table, ...]:
+    """The tables of a description, the head first. Raises ValueError."""
+    known = _descriptions.get(description)
+    if known is None:
+        known = tuple(map(Table, description.decode("ascii").splitlines()))
+        if len(_descriptions) >= MOST_DESCRIPTIONS:
+            _descriptions.clear()
+        _descriptions[description] = known
+    return known
+
+
 class Region:
     """The tables of one region.
 
@@ -168,6 +185,7 @@ class Region:
             self.close()
             raise
         self.goes_on = self.state == PART
+        self.facts: tuple[int, dict[str, Any]] | None = None  # by the number of their text
         self._texts = b""
         self._known: dict[int, str] = {NONE: ""}
 
@@ -187,8 +205,7 @@ class Region:
             raise ValueError("no region")
         if self._bytes > LARGEST_FILE:
             raise ValueError("too large")
-        lines = self._read(at, length).decode("ascii").splitlines()
-        self._head, *tables = [Table(line) for line in lines]
+        self._head, *tables = described(self._read(at, length))
         self.tables = {table.name: table for table in tables}
         if self._head.at + self._head.row_bytes > min(self._bytes, LONGEST_DESCRIPTION):
             raise ValueError("its header is too long")

@@ -185,13 +185,14 @@ def test_the_time_of_a_block_is_its_own(
         monkeypatch.setattr(queryprof.Recording, name, noted)
 
     noting("_load", is_before=True)
-    begin = session.begin_reading_parts
+    begin = session.parts.begin_reading
 
-    def begun() -> None:
-        begin()
+    def begun() -> int:
+        number = begin()
         borders_unix_ns.append(time.time_ns())
+        return number
 
-    monkeypatch.setattr(session, "begin_reading_parts", begun)
+    monkeypatch.setattr(session.parts, "begin_reading", begun)
     if is_recorded:
         queryprof.install("a.qprof")
     with queryprof.profile(path) as recording:

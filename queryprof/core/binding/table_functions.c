@@ -103,6 +103,11 @@ static PyObject *make_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(un
     Py_RETURN_NONE;
 }
 
+static PyObject *last_part(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return PyLong_FromUnsignedLong(qp_parts_next() - 1);
+}
+
 static PyObject *end_part(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     return qp_require_recording() ? PyBool_FromLong(qp_recorder_end_part()) : NULL;
@@ -205,6 +210,7 @@ PyMethodDef qp_table_functions[] = {
     {"checkpoint_to", checkpoint_to, METH_VARARGS, NULL},
     {"workload_to", workload_to, METH_VARARGS, NULL},
     {"make_region", make_region, METH_NOARGS, NULL},
+    {"last_part", last_part, METH_NOARGS, NULL},
     {"end_part", end_part, METH_NOARGS, NULL},
     {"windows", windows, METH_VARARGS, NULL},
     {"hold_windows", hold_windows, METH_O, NULL},
