@@ -33,6 +33,7 @@ GRACE_S = 2.0
 """How long `wait` waits for processes that outlive the command (helpers of multiprocessing)."""
 
 LOOK_INTERVAL_S = 1.0
+FIRST_DELAY_S = 0.2
 
 REGIONS_LEFT = 64
 """With more regions, those of ended processes are taken while the command runs."""
@@ -133,12 +134,12 @@ class Parts:
         that have ended when there are many.
 
         Args:
-            first: called once at the beginning, in the same thread.
+            first: called once in the same thread, if the block runs for FIRST_DELAY_S.
         """
         is_over = threading.Event()
 
         def look() -> None:
-            if first:
+            if first and not is_over.wait(FIRST_DELAY_S):
                 first()
             while not is_over.wait(LOOK_INTERVAL_S):
                 self._look()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import click
 
 from queryprof.errors import QueryprofError
+from queryprof.operations import NO_CALLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,15 +214,22 @@ def _made(parts: Parts, functions: str | None) -> Made | None:
 
 
 def _print_report(parts: Parts) -> None:
-    """Prints the report to stderr, and where the trace is."""
-    from queryprof.analysis.report import TOP_SHOWN, Report
-    from queryprof.collect.reader import read_profile
-    from queryprof.findings import findings_of
+    """Prints the report to stderr, and where the trace is. Imports little if there is nothing to
+    report.
+    """
     from queryprof.report.inert import visible
-    from queryprof.report.terminal.report import print_report
+    from queryprof.trace.processes import has_recorded
 
-    report = Report(read_profile(parts.output), top=TOP_SHOWN)
-    print_report(report, file=sys.stderr, findings=findings_of(report))
+    if has_recorded(parts.output):
+        from queryprof.analysis.report import TOP_SHOWN, Report
+        from queryprof.collect.reader import read_profile
+        from queryprof.findings import findings_of
+        from queryprof.report.terminal.report import print_report
+
+        report = Report(read_profile(parts.output), top=TOP_SHOWN)
+        print_report(report, file=sys.stderr, findings=findings_of(report))
+    else:
+        click.echo(NO_CALLS, err=True)
     if parts.keeps_output:
         click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
 

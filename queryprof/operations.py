@@ -5,3 +5,5 @@ FETCH_OPERATIONS = frozenset({"fetchone", "fetchmany", "fetchall", "next"})
 
 STATEMENT_OPERATIONS = frozenset({"execute", "executemany", "executescript", "commit", "rollback"})
 """Operations that run a statement: each of their calls is an execution."""
+
+NO_CALLS = "No database calls were recorded."

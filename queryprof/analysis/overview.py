@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from queryprof.analysis.totals import self_ns_of
 from queryprof.analysis.units import counted
 from queryprof.model import OTHER_LINE, Process, Profile
-from queryprof.operations import STATEMENT_OPERATIONS
+from queryprof.operations import NO_CALLS, STATEMENT_OPERATIONS
 
 
 def complete(processes: int) -> str:
@@ -20,8 +20,6 @@ def complete(processes: int) -> str:
 
 
 UNKNOWN_STATEMENT = "(unknown)"
-
-NO_CALLS = "No database calls were recorded."
 
 COARSE_TICK_NS = 10
 """From here on a tick is no longer short beside the fetch of a row, about 100 ns."""

@@ -48,5 +48,24 @@ def identities_in(path: str) -> list[Identity]:
     ]
 
 
+def has_recorded(path: str) -> bool:
+    """Whether a trace that this process wrote has more in it than one process that ended well and
+    did nothing.
+    """
+    tables = ("aggregate", "error", "span", "loop", "handoff", "file_work")
+    has_rows = " OR ".join(f"EXISTS (SELECT 1 FROM {table})" for table in tables)
+    unseen = (
+        "NOT clean_end OR unseen_files OR counters_off IS NOT NULL"
+        " OR coalesce(unmeasured, '[]') != '[]'"
+    )
+    connection = sqlite3.connect(address(path, mode_without_changes(path)), uri=True)
+    try:
+        odd = f"(SELECT count(*) != 1 OR total({unseen}) FROM process)"
+        query = f"SELECT {has_rows} OR {odd}"
+        return bool(connection.execute(query).fetchone()[0])
+    finally:
+        connection.close()
+
+
 def _are_sound(*numbers: object) -> bool:
     return all(isinstance(number, int) for number in numbers)

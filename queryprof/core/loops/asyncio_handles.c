@@ -61,10 +61,11 @@ static bool is_due(PyObject *timer, double *due_s)
 }
 
 /* A new reference to the code of a task's coroutine; NULL, without an exception: it has none. */
-static PyObject *code_of_task(PyObject *task)
+static PyObject *code_of_task(PyObject *task, qp_running_task *runs)
 {
     PyObject *coroutine = known.get_coroutine(task, NULL);
     PyObject *code = NULL;
+    *runs = (qp_running_task){task, coroutine};
     if (coroutine && PyCoro_CheckExact(coroutine)) {
 #if PY_VERSION_HEX >= 0x030C0000
         code = (PyObject *)PyGen_GetCode((PyGenObject *)coroutine);
@@ -115,8 +116,8 @@ static QP_INLINE PyObject *task_of(PyObject *callback)
 }
 
 /* What identifies a callback: a new reference to a code object, or to the callable itself or its
- * type where there is no code. */
-static QP_INLINE PyObject *what_runs(PyObject *callback)
+ * type where there is no code. Sets the running task, if there is one. */
+static QP_INLINE PyObject *what_runs(PyObject *callback, qp_running_task *runs)
 {
     for (int depth = 0; depth < WRAPPERS; depth++) {
         if (PyMethod_Check(callback)) {
@@ -129,14 +130,14 @@ static QP_INLINE PyObject *what_runs(PyObject *callback)
         return Py_NewRef(PyFunction_GET_CODE(callback));
     }
     PyObject *task = task_of(callback);
-    PyObject *code = task ? code_of_task(task) : NULL;
+    PyObject *code = task ? code_of_task(task, runs) : NULL;
     return code ? code : Py_NewRef(callback);
 }
 
 static void begin(qp_step *step, qp_running_loop *running_loop, PyObject *handle,
-                  PyObject *callback)
+                  PyObject *callback, qp_running_task *runs)
 {
-    PyObject *what = what_runs(callback);
+    PyObject *what = what_runs(callback, runs);
     double due_s;
     if (PyCode_Check(what)) {
         qp_step_begin(step, running_loop, what, what, what);
@@ -271,8 +272,14 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
     bool measured = running_loop && running_loop->object == *slot(handle, known.loop) &&
                     Py_TYPE(callback) != known.heartbeat_type;
     qp_step *step = measured ? qp_step_reserve() : NULL;
+    qp_thread *thread = step ? qp_thread_here() : NULL;
+    qp_running_task outer = {0}, runs = {0};
     if (step) {
-        begin(step, running_loop, handle, callback);
+        begin(step, running_loop, handle, callback, &runs);
+    }
+    if (thread) {
+        outer = thread->task;
+        thread->task = runs;
     }
     PyObject *result = NULL;
     if (PyContext_Enter(context) == 0) {
@@ -283,6 +290,9 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
         }
     }
     uint64_t step_started_ticks = 0;
+    if (thread) {
+        thread->task = outer;
+    }
     if (step) {
         step_started_ticks = step->start_ticks;
         qp_step_end(step);

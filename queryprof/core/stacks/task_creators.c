@@ -1,11 +1,28 @@
 #include "stacks/task_creators.h"
 
+#include "runtime/allocation.h"
 #include "runtime/compiler.h"
+#include "runtime/index.h"
 #include "runtime/recording.h"
 #include "stacks/stacks.h"
 #include "stacks/submitter.h"
+#include "threads/threads.h"
 
-PyObject *qp_task_variable;
+enum { FIRST_SLOTS = 1024, MOST_SLOTS = 1 << 18 /* 6 MB, for 131,072 living tasks */ };
+
+typedef struct {
+    const void *task; /* NULL: free */
+    const void *coroutine;
+    uint32_t path;
+} creator;
+
+static struct {
+    creator *slots; /* open addressing, linear probing */
+    uint32_t mask;
+    uint32_t used;
+} table;
+
+bool qp_task_creators_known;
 
 static PyCodeObject *boundary_code; /* owned */
 
@@ -19,23 +36,78 @@ void qp_task_boundary_is(PyCodeObject *code)
     Py_XSETREF(boundary_code, (PyCodeObject *)Py_NewRef((PyObject *)code));
 }
 
+static void forget_all(void)
+{
+    qp_release(table.slots);
+    table.slots = NULL;
+    table.used = 0;
+    qp_task_creators_known = false;
+}
+
 void qp_task_creators_stop(void)
 {
-    Py_CLEAR(qp_task_variable);
+    forget_all();
     Py_CLEAR(boundary_code);
+}
+
+/* The slot of a task: its own, or the free one for it. */
+static creator *slot_of(const void *task)
+{
+    uint32_t slot = (uint32_t)qp_hash_mix(0, (uintptr_t)task) & table.mask;
+    while (table.slots[slot].task && table.slots[slot].task != task) {
+        slot = (slot + 1) & table.mask;
+    }
+    return &table.slots[slot];
+}
+
+/* Doubles the table, or begins again where it is as large as it may be; false without memory. */
+static QP_COLD bool make_room(void)
+{
+    uint32_t before = table.slots ? table.mask + 1 : 0;
+    creator *old = table.slots;
+    uint32_t slots = before ? 2 * before : FIRST_SLOTS;
+    if (slots > MOST_SLOTS) {
+        forget_all();
+        old = NULL;
+        before = 0;
+        slots = FIRST_SLOTS;
+    }
+    creator *made = qp_allocate(slots, sizeof *made);
+    if (!made) {
+        return false;
+    }
+    table.slots = made;
+    table.mask = slots - 1;
+    for (uint32_t i = 0; i < before; i++) {
+        if (old[i].task) {
+            *slot_of(old[i].task) = old[i];
+        }
+    }
+    qp_release(old);
+    return true;
+}
+
+void qp_task_creator_note(const void *task, const void *coroutine, uint32_t path)
+{
+    if ((!table.slots || table.used > table.mask / 2) && !make_room()) {
+        return;
+    }
+    creator *slot = slot_of(task);
+    table.used += !slot->task;
+    *slot = (creator){task, coroutine, path};
+    qp_task_creators_known = true;
 }
 
 /* The call path of the running task's creator, or QP_PATH_NONE. */
 static uint32_t task_path(void)
 {
-    PyObject *value = NULL;
-    if (PyContextVar_Get(qp_task_variable, NULL, &value) < 0) {
-        PyErr_Clear(); /* no context: no task */
+    const qp_thread *thread = qp_thread_here();
+    if (!thread || !thread->task.task) {
         return QP_PATH_NONE;
     }
-    uint64_t number = value && PyLong_CheckExact(value) ? PyLong_AsUnsignedLongLong(value) : 0;
-    Py_XDECREF(value);
-    return number >> QP_TASK_PATH_BITS == qp_recording ? (uint32_t)number : QP_PATH_NONE;
+    const creator *found = slot_of(thread->task.task);
+    bool is_same = found->task && found->coroutine == thread->task.coroutine;
+    return is_same ? found->path : QP_PATH_NONE;
 }
 
 /* Of the running work's submitter, or the running task's creator: its path, or its stack. */
@@ -46,7 +118,7 @@ static uint32_t behind(bool is_stack)
         uint32_t found = is_stack ? submitter->stack : submitter->path;
         return submitter->recording == qp_recording ? found : QP_PATH_NONE;
     }
-    return qp_task_variable ? task_path() : QP_PATH_NONE;
+    return qp_task_creators_known ? task_path() : QP_PATH_NONE;
 }
 
 QP_COLD uint32_t qp_path_behind_find(void)

@@ -1,0 +1,90 @@
+"""The layout of a region: its tables and their columns, as the region describes them itself."""
+
+from __future__ import annotations
+
+import struct
+from operator import itemgetter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+SIZES = {"H": 2, "I": 4, "i": 4, "q": 8, "Q": 8, "d": 8, "t": 4, "B": 1, "s": 1}
+"""Bytes of a value, by its code."""
+
+
+class Column:
+    """A column of a table: its code in `struct`, its offset in a row, its size in bytes."""
+
+    __slots__ = ("at", "bytes", "code", "name")
+
+    def __init__(self, text: str) -> None:
+        name, code, at, size = text.split(":")
+        self.name, self.code, self.at, self.bytes = name, code, int(at), int(size)
+        if code not in SIZES or self.bytes % SIZES[code] or not self.bytes:
+            raise ValueError(f"column {text!r}")
+
+
+class Table:
+    """A table: where it is, and the columns of its rows."""
+
+    __slots__ = ("_decoders", "at", "capacity", "columns", "name", "row_bytes")
+
+    def __init__(self, line: str) -> None:
+        self.name, at, row_bytes, capacity, *columns = line.split(" ")
+        self.at, self.row_bytes, self.capacity = int(at), int(row_bytes), int(capacity)
+        self._decoders: dict[tuple[str, ...], struct.Struct] = {}
+        self.columns = {column.name: column for column in map(Column, columns)}
+        if (
+            self.at < 0
+            or self.row_bytes < 1
+            or self.capacity < 0
+            or any(
+                column.at < 0 or column.at + column.bytes > self.row_bytes
+                for column in self.columns.values()
+            )
+        ):
+            raise ValueError(f"table {self.name}")
+
+    def decoder(self, names: Sequence[str]) -> struct.Struct:
+        """Unpacks these columns of a row, which are in the row's order; several values are
+        bytes.
+        """
+        known = self._decoders.get(tuple(names))
+        if known is not None:
+            return known
+        at, code = 0, "<"
+        for name in names:
+            column = self.columns[name]
+            code += f"{column.at - at}x"
+            many = column.bytes != SIZES[column.code]
+            code += f"{column.bytes}s" if many else column.code.replace("t", "I")
+            at = column.at + column.bytes
+        decoder = self._decoders[tuple(names)] = struct.Struct(code + f"{self.row_bytes - at}x")
+        return decoder
+
+    def unpacked(self, rows: bytes, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """These columns of rows."""
+        in_order = sorted(set(names), key=lambda name: self.columns[name].at)
+        found = self.decoder(in_order).iter_unpack(rows)
+        if in_order == list(names):
+            return found
+        return map(itemgetter(*[in_order.index(name) for name in names]), found)
+
+
+MOST_DESCRIPTIONS = 16
+"""Kept: all regions of one queryprof on one machine have the same description."""
+
+_descriptions: dict[bytes, tuple[Table, ...]] = {}
+
+
+def described(description: bytes) -> tuple[Table, ...]:
+    """The tables of a description, the head first. Raises ValueError."""
+    known = _descriptions.get(description)
+    if known is None:
+        known = tuple(map(Table, description.decode("ascii").splitlines()))
+        if len(_descriptions) >= MOST_DESCRIPTIONS:
+            _descriptions.clear()
+        _descriptions[description] = known
+    return known
