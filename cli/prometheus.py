@@ -5,14 +5,19 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from queryprof.cli.output import print_message
 from queryprof.errors import QueryprofError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from queryprof.region.live import Watch
     from queryprof.telemetry.counters import Counters
 
@@ -20,6 +25,8 @@ LOOK_S = 5.0
 """From look to look, whatever is scraped."""
 
 LONGEST_REQUEST_S = 10.0
+MOST_CONNECTIONS = 64
+"""At once; a scraper needs one."""
 PATHS = ("/", "/metrics")
 MOST_KNOWN = 16
 """Formats that are asked for, of which the content is kept."""
@@ -40,7 +47,6 @@ def prometheus(listen: str, target: str | None) -> None:
     TARGET is the id of a process, a trace that is being recorded, or a directory of such; without,
     all programs of this user. It looks every 5 seconds, as `top` does: the programs take no notice.
     """
-    from queryprof.cli.output import print_message
     from queryprof.cli.top import chosen
     from queryprof.region.live import Watch
 
@@ -54,7 +60,9 @@ def prometheus(listen: str, target: str | None) -> None:
         raise QueryprofError(f"--listen {listen}: {reason}") from error
     if not endpoint.look() and target:
         print_message(f"{target}: nothing that runs is recorded there yet")
-    threading.Thread(target=endpoint.look_again, name="looks", daemon=True).start()
+    threading.Thread(
+        target=endpoint.look_again, args=(server.shutdown,), name="looks", daemon=True
+    ).start()
     host, port = server.server_address[:2]
     shown = f"[{host!s}]" if ":" in str(host) else str(host)
     print_message(f"http://{shown}:{port}/metrics")
@@ -64,6 +72,8 @@ def prometheus(listen: str, target: str | None) -> None:
         pass
     finally:
         server.server_close()
+    if endpoint.failure:
+        raise QueryprofError(f"prometheus ended: {endpoint.failure}")
 
 
 def _address(listen: str) -> tuple[str, int]:
@@ -74,7 +84,11 @@ def _address(listen: str) -> tuple[str, int]:
 
 
 class Endpoint:
-    """What is served: the counters, as they were at the last look."""
+    """What is served: the counters, as they were at the last look.
+
+    Attributes:
+        failure: why there are no more looks; "": there are.
+    """
 
     def __init__(self, watch: Watch) -> None:
         from queryprof.cli.fleet_extra import extra
@@ -88,6 +102,7 @@ class Endpoint:
         self._counters: Counters = Counters()
         self._lock = threading.Lock()
         self._known: dict[str, tuple[str, bytes]] = {}
+        self.failure = ""
 
     def look(self) -> int:
         """Looks at the processes; returns how many there are."""
@@ -95,15 +110,25 @@ class Endpoint:
             found = self._watch.look()
             self._counters.add(found)
             self._known.clear()
-            return len(found)
+            left_out, self._watch.left_out[:] = self._watch.left_out[:], []
+        for reason in left_out:
+            print_message(f"left out: {reason}")
+        return len(found)
 
-    def look_again(self) -> None:
-        """Looks for ever."""
+    def look_again(self, end: Callable[[], None]) -> None:
+        """Looks again and again. Calls `end` if a look fails: old figures would look like new
+        ones.
+        """
         due = time.monotonic()
         while True:
             due += LOOK_S
             time.sleep(max(0.0, due - time.monotonic()))
-            self.look()
+            try:
+                self.look()
+            except Exception as error:
+                self.failure = f"{type(error).__name__}: {error}"
+                end()
+                return
 
     def content(self, accept: str) -> tuple[str, bytes]:
         """The content's type and the content: made once for each look and format."""
@@ -124,9 +149,45 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], endpoint: Endpoint) -> None:
         self.endpoint = endpoint
+        self.names = {address[0].lower(), "localhost"}
+        self._open: dict[socket.socket, None] = {}  # the oldest first
+        self._lock = threading.Lock()
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
         self.address_family = found[0][0]
         super().__init__(address, _Handler)
+
+    def accepts(self, host: str) -> bool:
+        """Whether a request may name this host. A page of another site can resolve its own name to
+        this machine (DNS rebinding), and would read the counters under that name.
+        """
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        name = name.strip("[]").lower()
+        try:
+            ip_address(name)
+        except ValueError:
+            is_local = ip_address(self.server_address[0].split("%")[0]).is_loopback
+            return not is_local or name in self.names
+        return True
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answers in a thread. Beyond the most at once, the oldest connection is closed: clients
+        that send nothing keep no scraper away.
+        """
+        with self._lock:
+            oldest = next(iter(self._open)) if len(self._open) >= MOST_CONNECTIONS else None
+            if oldest is not None:
+                del self._open[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._open[request] = None
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self._lock:
+                self._open.pop(request, None)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A scraper that has gone is no error."""
@@ -141,7 +202,17 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """The counters, or 404."""
+        """The counters, or 404; 403 for the name of another host."""
+        self._answer(with_content=True)
+
+    def do_HEAD(self) -> None:
+        """The same without the content."""
+        self._answer(with_content=False)
+
+    def _answer(self, with_content: bool) -> None:
+        if not self.server.accepts(self.headers.get("Host", "localhost")):
+            self.send_error(403, "Forbidden", "This is not the name of this endpoint.")
+            return
         if self.path.partition("?")[0] not in PATHS:
             self.send_error(404)
             return
@@ -150,7 +221,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
+        if with_content:
+            self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 http.server's name
         """Nothing: a scrape every few seconds is no news."""

@@ -6,6 +6,7 @@ import os
 from ast import literal_eval
 
 from queryprof.errors import TraceError
+from queryprof.region.checked_facts import checked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,40 +17,40 @@ if TYPE_CHECKING:
 
 
 def identity_of(region: Region) -> Identity:
-    """The identity of a region's process.
-
-    Raises:
-        TraceError: the region has none.
-    """
+    """The identity of a region's process. Raises TraceError as facts_of does."""
     facts = facts_of(region)
-    try:
-        return int(facts["pid"]), int(facts["start_unix_ns"]), str(facts["host"])
-    except (KeyError, TypeError, ValueError):
-        raise TraceError(f"{region.path}: has no data of its process") from None
+    return int(facts["pid"]), int(facts["start_unix_ns"]), str(facts["host"])
 
 
 def facts_of(region: Region) -> dict[str, Any]:
-    """The facts of a region's process.
+    """The facts of a region's process, each of its kind.
 
     Raises:
-        TraceError: the region has none, or they are damaged.
+        TraceError: the region has none, or one of them is damaged.
     """
+    number = region["facts"]
+    if region.facts is not None and region.facts[0] == number:
+        return region.facts[1]
     try:
-        number = region["facts"]
-        if region.facts is not None and region.facts[0] == number:
-            return region.facts[1]
         facts = literal_eval(region.text(number))
-        if isinstance(facts, dict):
-            region.facts = number, facts
-            return facts
     except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
-        pass  # as below
-    raise TraceError(f"{region.path}: has no data of its process")
+        facts = None
+    if not isinstance(facts, dict):
+        raise TraceError(f"{region.path}: has no data of its process")
+    try:
+        region.facts = number, checked(facts)
+    except ValueError as error:
+        raise TraceError(f"{region.path}: damaged: the process's {error}") from None
+    return region.facts[1]
 
 
 def trace_of(region: Region) -> str:
-    """Where the process of a region would have written its trace. Raises ValueError."""
+    """Where the process of a region would have written its trace.
+
+    Raises:
+        TraceError: it writes none, or its facts are damaged.
+    """
     trace = facts_of(region).get("trace")
     if not isinstance(trace, str) or not os.path.isabs(trace):
-        raise ValueError("no path")
+        raise TraceError(f"{region.path}: records for no trace")
     return trace

@@ -10,6 +10,7 @@ a part beside the trace; if that has gone already, it is missing.
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -32,6 +33,9 @@ KEY = ("statement", "path", "operation")
 FIGURES = ("count", "total_ns", "self_ns", "counted", "vm_steps", "full_scan_steps")
 DEEPEST = 1000
 """Frames of a call path that are followed."""
+
+DAMAGED = (TraceError, LookupError, TypeError, ValueError, ArithmeticError, OSError, struct.error)
+"""What reading a file of a stranger may raise."""
 
 Chosen = Callable[[Region], bool]
 
@@ -61,6 +65,9 @@ class Watch:
     Args:
         chosen: which of them; all without.
         pids: of processes with these ids alone; no file of others is opened.
+
+    Attributes:
+        left_out: why files are not looked at any more: they are damaged.
     """
 
     def __init__(self, chosen: Chosen | None = None, pids: Container[int] | None = None) -> None:
@@ -68,6 +75,7 @@ class Watch:
         self._pids = pids
         self._known: dict[str, _Process] = {}
         self._left_alone: set[str] = set()
+        self.left_out: list[str] = []
         self._is_first = True
 
     def look(self) -> list[ProcessActivity]:
@@ -76,8 +84,13 @@ class Watch:
             if path not in self._known and path not in self._left_alone:
                 self._open(path)
         self._is_first = False
-        found = [process.look() for process in self._known.values()]
+        found = []
         for path, process in list(self._known.items()):
+            try:
+                found.append(process.look())
+            except DAMAGED as error:
+                process.has_ended = True
+                self.left_out.append(f"{path}: damaged: {error}")
             if process.has_ended:
                 process.close()
                 del self._known[path]
@@ -110,7 +123,7 @@ class Watch:
                 is_over = True
             if is_over:
                 self._left_alone.add(path)  # else it is opened again at each look
-        except (TraceError, ValueError):
+        except DAMAGED:
             pass  # it has not written its facts yet
         region.close()
 

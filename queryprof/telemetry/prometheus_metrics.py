@@ -55,7 +55,7 @@ def exposed(counters: Counters, accept: str) -> tuple[str, bytes]:
     registry.register(_Collector(counters))
     try:
         encode, content_type = choose_encoder(accept)
-    except ValueError:  # a version that is none
+    except (ValueError, TypeError):  # the version is not a number
         encode, content_type = choose_encoder("")
     content: bytes = encode(registry)
     return content_type, content

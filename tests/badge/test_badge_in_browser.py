@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from badge.conftest import Serving
-from say.browser import BROWSER
+from say.browser import BROWSER, printed_by
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 pytestmark = BROWSER
@@ -19,9 +19,7 @@ WAITS = "() => document.querySelector('body > div')?.dataset.requests >= %d"
 def page(chromium: Any) -> Any:
     context = chromium.new_context(color_scheme="light")
     page = context.new_page()
-    page.said = []
-    page.on("console", lambda message: page.said.append(message.text))
-    page.on("pageerror", lambda error: page.said.append(str(error)))
+    page.said = printed_by(page)
     yield page
     context.close()
 

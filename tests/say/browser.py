@@ -19,17 +19,36 @@ BROWSER = [
 ]
 
 
+ICON = "/favicon.ico"
+"""Some browsers request it, whatever the page is, and print that it is not there."""
+
+
+def printed_by(page: Any) -> list[str]:
+    """What the page prints on the console from now on, and its errors."""
+    printed: list[str] = []
+
+    def note(message: Any) -> None:
+        if not message.location["url"].endswith(ICON):
+            printed.append(message.text)
+
+    page.on("console", note)
+    page.on("pageerror", lambda error: printed.append(str(error)))
+    return printed
+
+
 class Page:
     """A page that is open, with all that it printed and requested."""
 
     def __init__(self, page: Any) -> None:
         self.page = page
-        self.said: list[str] = []
+        self.said = printed_by(page)
         self.requested: list[str] = []
-        page.on("console", lambda message: self.said.append(message.text))
-        page.on("pageerror", lambda error: self.said.append(str(error)))
-        page.on("request", lambda request: self.requested.append(request.url))
+        page.on("request", lambda request: self._note(request.url))
         page.on("dialog", lambda dialog: self.said.append(dialog.message))
+
+    def _note(self, url: str) -> None:
+        if not url.endswith(ICON):
+            self.requested.append(url)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.page, name)
