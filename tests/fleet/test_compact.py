@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -380,3 +381,13 @@ def died(number: int) -> int:
     """The exit status of a run that dies at a file operation."""
     command = [sys.executable, FAULTS, "store", str(number)]
     return subprocess.run(command, check=False).returncode
+
+
+@pytest.mark.parametrize("rows", [2**62, 2**36, -1])
+def test_what_a_file_says_of_its_rows_does_not_decide_the_work(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: int
+) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"x" * 50_000)
+    monkeypatch.setattr(compaction.pq, "read_metadata", lambda _: SimpleNamespace(num_rows=rows))
+    assert 0 <= compaction._most_rows(str(path)) <= 50_000

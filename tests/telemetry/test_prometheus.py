@@ -318,3 +318,75 @@ def answer_of(port: int, query: str) -> list[dict[str, dict[str, str]]]:
             return found
     except (OSError, urllib.error.URLError):
         return []
+
+
+def asked(port: int, request: str, *headers: str) -> str:
+    """The answer to a request, as text."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        lines = [f"{request} HTTP/1.1", *headers, "Connection: close", "", ""]
+        connection.sendall("\r\n".join(lines).encode())
+        answer = b""
+        while some := connection.recv(65536):
+            answer += some
+    return answer.decode()
+
+
+@pytest.fixture
+def served() -> Iterator[int]:
+    """The port of an endpoint on this machine's own address."""
+    command = [QUERYPROF, "prometheus", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        yield int(process.stderr.readline().rpartition(":")[2].partition("/")[0])
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("localhost:9464", 200),
+        ("127.0.0.1:1", 200),
+        ("[::1]:9464", 200),
+        ("evil.example:9464", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("localhost.evil.example:80", 403),
+        ("", 403),
+    ],
+)
+def test_only_a_name_of_this_machine_is_answered(served: int, host: str, status: int) -> None:
+    """A page of another site can resolve its own name to this machine (DNS rebinding)."""
+    answer = asked(served, "GET /metrics", f"Host: {host}")
+    assert int(answer.split()[1]) == status
+    assert ("queryprof_calls" in answer) == (status == 200)
+
+
+def test_head_and_versions_that_are_no_numbers_are_answered(served: int) -> None:
+    head = asked(served, "HEAD /metrics", "Host: localhost")
+    assert head.startswith("HTTP/1.0 200")
+    assert head.partition("\r\n\r\n")[2] == ""
+    for accept in ("application/openmetrics-text; version=x", "text/plain; version=", "*/*;q=z"):
+        answer = asked(served, "GET /metrics", "Host: localhost", f"Accept: {accept}")
+        assert answer.startswith("HTTP/1.0 200")
+
+
+def test_clients_that_send_nothing_keep_no_scraper_away(served: int) -> None:
+    idle = [socket.create_connection(("127.0.0.1", served), timeout=20) for _ in range(200)]
+    assert asked(served, "GET /metrics", "Host: localhost").startswith("HTTP/1.0 200")
+    for connection in idle:
+        connection.close()
+
+
+def test_an_endpoint_whose_looks_fail_ends() -> None:
+    endpoint = Endpoint(Watch(pids={0}))
+    ended: list[str] = []
+
+    def fail() -> int:
+        raise RuntimeError("no more")
+
+    endpoint.look = fail  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("queryprof.cli.prometheus.LOOK_S", 0.0)
+        endpoint.look_again(lambda: ended.append("ended"))
+    assert ended == ["ended"]
+    assert endpoint.failure == "RuntimeError: no more"
