@@ -8,7 +8,7 @@ import io
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,8 +25,21 @@ from queryprof.report.terminal.locks import print_locks
 pytestmark = pytest.mark.once
 
 
+connections: list[sqlite3.Connection] = []
+
+
+@pytest.fixture(autouse=True)
+def _connections_are_closed() -> Iterator[None]:
+    yield
+    while connections:
+        connections.pop().close()
+
+
 def connection(path: Path, timeout: float = 60) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None, timeout=timeout, check_same_thread=False)
+    """A connection, which is closed at the end of the test."""
+    made = sqlite3.connect(path, isolation_level=None, timeout=timeout, check_same_thread=False)
+    connections.append(made)
+    return made
 
 
 def waits_of(profile: Profile) -> list[tuple[str, list[str]]]:
@@ -306,7 +319,7 @@ def test_a_transaction_that_is_open_at_the_end_held_the_lock(tmp_path: Path) -> 
         holder = connection(path)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
-            sqlite3.connect(path, timeout=0.01).execute("UPDATE t SET a = 2")
+            connection(path, timeout=0.01).execute("UPDATE t SET a = 2")
     (hold,) = recording.profile.lock_holds
     assert (hold.kind, hold.statement, hold.count) == ("write", "BEGIN IMMEDIATE", 1)
     (wait,) = (one for one in recording.profile.lock_events if one.kind == "wait")
@@ -345,6 +358,18 @@ def test_a_cursor_that_is_open_after_a_commit_reads_on(tmp_path: Path, mode: str
     assert hold.count == 1
     assert hold.max_ns >= least_ns
     assert hold.total_ns == hold.max_ns
+
+
+def test_nobody_waits_for_a_lock_of_its_own_connection() -> None:
+    """Neither a writer for its own reads, nor for the write lock that it got at the end."""
+    wait = event("wait", "UPDATE", 0, 100, connection=1)
+    own = [event("write", "BEGIN", 50, 200, 1), event("read", "SELECT", 0, 200, 1)]
+    other = [event("write", "INSERT", 0, 90, 2), event("read", "SELECT other", 0, 90, 2)]
+    for writes in (False, True):
+        asked = replace(wait, writes=writes)
+        found = Holders([asked, *own, *other]).of(asked)
+        assert [hold.connection for hold, _ in found] == [2]
+        assert Holders([asked, *own]).of(asked) == []
 
 
 @pytest.mark.parametrize("is_running", [True, False])

@@ -151,6 +151,33 @@ def test_a_text_of_a_stranger_is_no_more_than_planned(dsn: str) -> None:
         assert connection.execute("SELECT count(*) FROM small").fetchone() == (0,)
 
 
+FUNCTIONS = """
+CREATE FUNCTION counts() RETURNS bigint IMMUTABLE LANGUAGE sql
+    AS 'SELECT nextval(''app_order_id_seq'')';
+CREATE FUNCTION writes() RETURNS int IMMUTABLE LANGUAGE plpgsql
+    AS $$ BEGIN INSERT INTO small VALUES (7, 'x'); RETURN 1; END $$;
+CREATE FUNCTION tells() RETURNS int IMMUTABLE LANGUAGE plpgsql
+    AS $$ BEGIN RAISE EXCEPTION 'secret %', (SELECT max(total) FROM app_order); END $$;
+"""
+
+
+def test_a_function_that_the_planner_calls_changes_and_tells_nothing(dsn: str) -> None:
+    """The planner evaluates a function that is called immutable. What a sequence has given out is
+    not taken back with the transaction.
+    """
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(FUNCTIONS)
+        last = connection.execute("SELECT last_value FROM app_order_id_seq").fetchone()
+        facts = facts_of(dsn, "SELECT counts()", "SELECT writes()", "SELECT tells()")
+        assert connection.execute("SELECT last_value FROM app_order_id_seq").fetchone() == last
+        assert connection.execute("SELECT count(*) FROM small").fetchone() == (0,)
+        for name in ("counts", "writes", "tells"):
+            connection.execute(f"DROP FUNCTION {name}()")
+    assert set(facts.refused) == {"SELECT counts()", "SELECT writes()", "SELECT tells()"}
+    assert "secret" not in str(facts)
+    assert "20000" not in facts.refused["SELECT tells()"]
+
+
 def test_what_locks_a_table_is_waited_for_a_while(dsn: str, monkeypatch: Any) -> None:
     monkeypatch.setattr("queryprof.postgresql.server.MOST_MS", 1500)
     with psycopg.connect(dsn) as connection:
