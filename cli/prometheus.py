@@ -165,7 +165,7 @@ class _Server(ThreadingHTTPServer):
         try:
             ip_address(name)
         except ValueError:
-            is_local = ip_address(self.server_address[0].split("%")[0]).is_loopback
+            is_local = ip_address(str(self.server_address[0]).partition("%")[0]).is_loopback
             return not is_local or name in self.names
         return True
 

@@ -112,5 +112,7 @@ class ExecutorHook:
             handover.is_timed,
             handover.is_database,
         )
-        wrapper = classmethod(runner) if is_class_method else runner
+        wrapper: object = runner
+        if is_class_method:
+            wrapper = classmethod(runner)  # type: ignore[arg-type]
         self._replaced.measure(owner, handover.method, wrapper)

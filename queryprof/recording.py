@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 ENDED_INSIDE = (
     "the recording was ended inside the block (queryprof.uninstall, or another block's end): calls"
-    " after that are missing"
+    " before or after that are missing"
+)
+IN_THE_MIDST = (
+    "the block began in a signal handler or a finalizer, while this thread was starting, reading or"
+    " ending a recording"
 )
 
 COLUMNS, TOP_SHOWN = 78, 10
@@ -50,7 +54,8 @@ class Recording:
         self._is_open = False  # the block
         self._is_recording = False  # which may end before it
         self._lost: SessionError | TraceError | None = None
-        self._part_before = 0  # its number
+        self._part_before = (0, 0)  # its place
+        self._refusal = ""  # why nothing is recorded
         self._since_unix_ns = self._until_unix_ns = 0  # the block: what is before and after is ours
         self._recorded: object = None  # which recording of the process it is a part of
         self._at_end: list[Callable[[], None]] = []
@@ -63,7 +68,9 @@ class Recording:
     def __enter__(self) -> Self:
         if self._is_recording or self._profile is not None:
             raise SessionError("a recording is used once; make another with queryprof.profile()")
-        if is_absent():
+        self._refusal = IN_THE_MIDST if session.exclusive.is_mine else absence()
+        if self._refusal:
+            is_absent()  # says so, once
             self._is_open = self._is_recording = True
             return self
         with session.exclusive, own_imports():
@@ -107,7 +114,7 @@ class Recording:
             return
         self._until_unix_ns = max(time_ns(), self._since_unix_ns + 1)
         self._is_recording = False
-        if absence():
+        if self._refusal:
             self._keep_nothing()
             return
         with session.exclusive:
@@ -145,7 +152,7 @@ class Recording:
         from queryprof.model import Profile
 
         self.path = None
-        self._profile = Profile((), (), left_out=(f"nothing is recorded here: {absence()}",))
+        self._profile = Profile((), (), left_out=(f"nothing is recorded here: {self._refusal}",))
 
     def _keep(self, found: Profile, is_whole: bool) -> None:
         """Keeps what was read, with the text of the notebook's cells that it is about."""

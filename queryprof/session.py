@@ -140,6 +140,7 @@ class Session:
             chosen.take(settings)
             _core.watchdog_start(self._stall_s)
             self.libraries.attach()
+            self.parts.renew()
             self._begin_process()
             self._share("", "", f"{temporary_directory()}/queryprof-{time_ns()}")
         except BaseException as error:  # nor does an interrupt leave half a start behind
@@ -341,10 +342,10 @@ class Session:
             self.settle()
             return self.is_on and _core.end_part()
 
-    def end_reading_parts(self, number: int) -> None:
-        """Lets go of the parts after this one, for which `parts.begin_reading` was called."""
+    def end_reading_parts(self, place: tuple[int, int]) -> None:
+        """Lets go of the parts after a place that `parts.begin_reading` returned."""
         with self.exclusive:
-            self.parts.end_reading(number)
+            self.parts.end_reading(place)
             if not (self.is_on and self._target) and not self.parts.are_windows:
                 self.parts.remove_unread()
 

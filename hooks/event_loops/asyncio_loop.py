@@ -69,7 +69,7 @@ class AsyncioLoop:
         )
         self._replaced.measure(loop, "run_forever", run_forever)
         boundary = loop.__dict__["_run_once"].__code__
-        create_task = _core.task_runner(loop.__dict__["create_task"], boundary)
+        create_task = _core.task_runner(loop.__dict__["create_task"], boundary, Task)
         self._replaced.measure(loop, "create_task", create_task)
         gc.callbacks.append(_core.on_gc)
         self._time = loop.time

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from queryprof.core import _core
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain
@@ -13,9 +15,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queryprof.trace.processes import Identity
 
+    Place = tuple[int, int]
+    """Of a part: how many places were before, and its number there."""
+
 
 class OwnParts:
     """The parts of this process.
+
+    Their place changes when a recording that blocks began goes on to a trace: those at the places
+    before are kept until nobody needs them.
 
     Attributes:
         path: that their names begin with; prefix: that and this process's token.
@@ -26,20 +34,37 @@ class OwnParts:
     def __init__(self) -> None:
         self.path = self.prefix = ""
         self.are_windows = False
-        self._readers: list[int] = []  # for each, the number of the last part before its first
-        self._removed = 0  # the number up to which all are removed
+        self._before: list[tuple[str, int]] = []  # places before: the prefix, the last number there
+        self._readers: list[Place] = []  # for each, the last part before its first
+        self._removed: Place = (0, 0)  # up to which all are removed
         self.identity: Identity | None = None
         self._reported: set[str] = set()  # why some are left out
 
     def begin(self, path: str) -> None:
         """From now on they are beside this path."""
+        if self.prefix:
+            self._before.append((self.prefix, _core.last_part()))
         self.path, self.prefix = path, parts_prefix(path)
         self.are_windows = False
-        self._removed = 0
+
+    def renew(self) -> None:
+        """Another recording, or a forked child, begins: it has no parts yet."""
+        self.path = self.prefix = ""
+        self._before.clear()
+        self._removed = (0, 0)
 
     def files(self) -> list[str]:
         """Their paths, the oldest first. Lists the directory and opens each of them."""
-        return self._sound(parts_with(self.prefix) if self.prefix else [])
+        now = parts_with(self.prefix) if self.prefix else []
+        return self._sound([*self._earlier(), *now])
+
+    def _earlier(self) -> list[str]:
+        return [
+            part_path(prefix, number)
+            for prefix, last in self._before
+            for number in range(1, last + 1)
+            if os.path.lexists(part_path(prefix, number))
+        ]
 
     def _sound(self, paths: list[str]) -> list[str]:
         if not paths or self.identity is None:
@@ -59,27 +84,42 @@ class OwnParts:
         return bool(self._readers)
 
     def forget_readers(self) -> None:
-        """In a forked child."""
+        """In a forked child, whose parts are other ones."""
         self._readers.clear()
+        self.renew()
 
-    def begin_reading(self) -> int:
-        """Keeps those that are written from now on, until `end_reading` is called with the number
+    def begin_reading(self) -> Place:
+        """Keeps those that are written from now on, until `end_reading` is called with the place
         that this returns: that of the last part.
         """
-        number = _core.last_part()
-        self._readers.append(number)
+        place = self._last()
+        self._readers.append(place)
         _core.hold_windows(True)
-        return number
+        return place
 
-    def end_reading(self, number: int) -> None:
+    def end_reading(self, place: Place) -> None:
         """Ends that."""
-        if number in self._readers:  # else this process was forked since
-            self._readers.remove(number)
+        if place in self._readers:  # else this process was forked since
+            self._readers.remove(place)
         _core.hold_windows(self.is_read)
 
-    def after(self, number: int) -> list[str]:
+    def _last(self) -> Place:
+        return len(self._before), _core.last_part()
+
+    def _between(self, first: Place, last: Place) -> list[str]:
+        """The paths of those after a place, up to another one."""
+        prefixes = [*self._before, (self.prefix, _core.last_part())]
+        found = []
+        for at in range(first[0], last[0] + 1):
+            prefix, count = prefixes[at]
+            begin = first[1] + 1 if at == first[0] else 1
+            end = last[1] if at == last[0] else count
+            found += [part_path(prefix, number) for number in range(begin, end + 1)]
+        return found
+
+    def after(self, place: Place) -> list[str]:
         """Those after this one. Raises SessionError: one of them is gone."""
-        wanted = [part_path(self.prefix, n) for n in range(number + 1, _core.last_part() + 1)]
+        wanted = self._between(place, self._last())
         found = self._sound(wanted)
         if len(found) < len(wanted):
             raise SessionError("parts of it were taken away in the meantime")
@@ -87,11 +127,11 @@ class OwnParts:
 
     def remove_unread(self) -> None:
         """Removes those that no reader needs, in the time that the removed ones take."""
-        last = min(self._readers, default=_core.last_part())
-        remove([part_path(self.prefix, n) for n in range(self._removed + 1, last + 1)])
+        last = min(self._readers, default=self._last())
+        remove(self._between(self._removed, last))
         self._removed = max(self._removed, last)
 
     def remove(self) -> None:
-        """Removes them, unless they are being read, or are the trace itself."""
-        if not self.is_read and not self.are_windows:
-            remove(self.files())
+        """Removes them, unless they are being read. Those that are the trace itself stay."""
+        if not self.is_read:
+            remove(self._earlier() if self.are_windows else self.files())

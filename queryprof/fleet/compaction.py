@@ -273,7 +273,7 @@ def _most_rows(path: str) -> int:
     """How many rows a file may have: what it says of itself, but no more than one for each byte.
     Rows of ours take tens of bytes.
     """
-    return max(0, min(pq.read_metadata(path).num_rows, os.path.getsize(path)))
+    return max(0, min(int(pq.read_metadata(path).num_rows), os.path.getsize(path)))
 
 
 def _slices(table: FleetTable, rows: int) -> list[tuple[str, str]]:

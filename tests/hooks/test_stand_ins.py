@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-REFUSED = {"uvloop.Loop", "'libsql"} | (
-    {"'duckdb'", "DuckDBPy"} if sys.version_info < (3, 12) else set()
-)
+import queryprof
+
+REFUSED = {"uvloop.Loop", "'libsql", "'duckdb'", "DuckDBPy"}
 """Functions that pickle finds by a name under which the original stays."""
 
 
@@ -112,3 +112,52 @@ def test_a_program_that_replaces_and_mocks_functions_does_the_same(tmp_path: Pat
         for more in ([], ["recorded"])
     )
     assert recorded == bare
+
+
+NAMES = """
+class Cursor:
+    @staticmethod
+    def execute(sql, parameters=()): return sql, parameters
+    def fetchone(self): return (1,)
+
+class Connection:
+    def _nothing(self): return self
+    commit = rollback = close = _nothing
+    def ping(self): return self._nothing()
+    @classmethod
+    def executemany(cls, sql, rows): return cls, sql
+
+def connect(): return Connection()
+"""
+
+
+def test_functions_of_several_names_and_static_methods_are_measured_by_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "named_driver.py").write_text(NAMES)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    queryprof.instrument("named_driver")
+    with queryprof.profile() as recording:
+        import named_driver
+
+        connection = named_driver.connect()
+        connection.commit()
+        connection.rollback()
+        connection.rollback()
+        connection.close()
+        connection.ping()
+        assert named_driver.Cursor().execute("SELECT 1", (2,)) == ("SELECT 1", (2,))
+        assert named_driver.Cursor.execute("SELECT 2") == ("SELECT 2", ())
+        assert connection.executemany("SELECT 3", []) == (named_driver.Connection, "SELECT 3")
+    counts = {one.operation: 0 for one in recording.profile.aggregates}
+    for one in recording.profile.aggregates:
+        counts[one.operation] += one.count
+    assert counts == {
+        "connect": 1,
+        "commit": 1,
+        "rollback": 2,
+        "close": 1,
+        "execute": 2,
+        "executemany": 1,
+    }
+    del sys.modules["named_driver"]

@@ -212,3 +212,41 @@ def test_what_new_statements_cost_is_counted() -> None:
 
     different, equal = "SELECT {0} AS c{0}", "SELECT {0}"
     assert min(cost_ns(different) for _ in range(4)) > min(cost_ns(equal) for _ in range(4))
+
+
+MAKERS = """
+import asyncio, gc, sqlite3
+connection = sqlite3.connect(":memory:")
+async def work():
+    await asyncio.sleep(0)
+    connection.execute("SELECT 7").fetchall()
+async def noted():
+    for _ in range(50):
+        await asyncio.create_task(work())
+async def unnoted():
+    for _ in range(50):
+        await asyncio.Task(work())
+async def many():
+    await asyncio.gather(*[asyncio.create_task(work()) for _ in range(3000)])
+async def main():
+    await noted()
+    await unnoted()
+    await many()
+asyncio.run(main())
+"""
+
+
+def test_a_task_has_the_line_that_made_it_and_no_other(tmp_path: Path) -> None:
+    """Tasks come and go at the same addresses; one that nobody noted has no line of another."""
+    (tmp_path / "p.py").write_text(MAKERS)
+    queryprof_ = [sys.executable, "-m", "queryprof", "run", "--no-report", "-o", "x.qprof"]
+    subprocess.run([*queryprof_, "p.py"], cwd=tmp_path, check=True)
+    counts: dict[str, int] = {}
+    for one in read_profile(str(tmp_path / "x.qprof")).aggregates:
+        if one.operation == "execute":
+            maker = one.path[1].function if len(one.path) > 1 else ""
+            counts[maker] = counts.get(maker, 0) + one.count
+    assert counts.pop("noted") == 50
+    assert sum(count for maker, count in counts.items() if maker.startswith("many")) == 3000
+    assert "unnoted" not in counts
+    assert sum(counts.values()) == 3050

@@ -263,6 +263,65 @@ def test_blocks_of_tasks_overlap() -> None:
     assert found == {1: 4, 2: 2}
 
 
+@pytest.mark.parametrize("window", [None, "5m"])
+def test_blocks_around_install_have_what_was_before_it(window: str | None) -> None:
+    """The recording goes on to a trace, with other places of its parts."""
+    connection = sqlite3.connect(":memory:")
+    outer, inner = queryprof.profile(), queryprof.profile()
+    outer.__enter__()
+    connection.execute(QUERY).fetchall()
+    inner.__enter__()
+    connection.execute(QUERY).fetchall()
+    queryprof.install("x.qprof", window=window)
+    connection.execute(QUERY).fetchall()
+    inner.__exit__(None, None, None)
+    connection.execute(QUERY).fetchall()
+    outer.__exit__(None, None, None)
+    connection.execute(QUERY).fetchall()
+    queryprof.uninstall()
+    connection.close()
+    assert (executions(outer), executions(inner)) == (4, 2)
+    assert not outer.profile.left_out
+    if window is None:
+        whole = read_profile("x.qprof").aggregates
+        assert sum(one.count for one in whole if one.operation == "execute") == 5
+
+
+def test_no_part_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    for again in range(2):
+        with queryprof.profile(), queryprof.profile():
+            queryprof.install(f"x{again}.qprof")
+            with queryprof.profile():
+                pass
+        queryprof.uninstall()
+    assert not list(tmp_path.glob("*.live"))
+
+
+def test_a_block_in_the_midst_of_another_ones_end_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a signal handler or a finalizer: the block that ends loses nothing."""
+    connection = sqlite3.connect(":memory:")
+    inner = queryprof.profile()
+    load = Recording._load
+
+    def interrupted(self: Recording) -> None:
+        if self is outer:
+            with inner:
+                connection.execute(QUERY).fetchall()
+        load(self)
+
+    monkeypatch.setattr(Recording, "_load", interrupted)
+    with queryprof.profile() as outer:
+        connection.execute(QUERY).fetchall()
+    connection.close()
+    assert executions(outer) == 2
+    assert executions(inner) == 0
+    assert "signal handler or a finalizer" in inner.profile.left_out[0]
+    assert not session.is_on
+
+
 def test_a_block_in_a_forked_child_has_the_childs_executions() -> None:
     with queryprof.profile() as outer:
         pid = os.fork()

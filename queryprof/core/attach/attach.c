@@ -171,11 +171,40 @@ static int attach_slot(attachment *a, PyWrapperDescrObject *wrapper, const qp_pr
     return 1;
 }
 
-/* A class method's function, or what was found itself (a new reference); NULL with an exception. */
+/* The function of a class method or static method, or what was found itself (a new reference); NULL
+ * with an exception. */
 static PyObject *function_of(PyObject *found)
 {
-    return Py_IS_TYPE(found, &PyClassMethod_Type) ? PyObject_GetAttrString(found, "__func__")
-                                                  : Py_NewRef(found);
+    bool is_method =
+        Py_IS_TYPE(found, &PyClassMethod_Type) || Py_IS_TYPE(found, &PyStaticMethod_Type);
+    return is_method ? PyObject_GetAttrString(found, "__func__") : Py_NewRef(found);
+}
+
+/* The wrapper in the form of what it replaces (a new reference); NULL with an exception. */
+static PyObject *in_form_of(PyObject *found, PyObject *wrapper)
+{
+    if (Py_IS_TYPE(found, &PyClassMethod_Type)) {
+        return PyClassMethod_New(wrapper);
+    }
+    return Py_IS_TYPE(found, &PyStaticMethod_Type) ? PyStaticMethod_New(wrapper)
+                                                   : Py_NewRef(wrapper);
+}
+
+/* Whether the owner has the function under several names: its calls do not tell by which one, so
+ * that it cannot be measured in its place. */
+static bool has_other_names(PyObject *owner, PyObject *found)
+{
+    PyObject *dict = PyObject_GetAttrString(owner, "__dict__");
+    PyObject *values = dict ? PyMapping_Values(dict) : NULL;
+    int names = 0;
+    for (Py_ssize_t i = 0; values && i < PyList_GET_SIZE(values); i++) {
+        PyObject *value = PyList_GET_ITEM(values, i);
+        names += value == found || qp_probe_call_wraps(value, found);
+    }
+    PyErr_Clear(); /* no such dict: it has one name */
+    Py_XDECREF(values);
+    Py_XDECREF(dict);
+    return names > 1;
 }
 
 /* Whether calling it returns a coroutine; also for a class method around a function that does, and
@@ -205,13 +234,13 @@ static int attach_object(attachment *a, PyObject *found, const qp_probe *probe,
     }
     qp_probe stands_in = *probe;
     stands_in.stands_in = true;
-    stands_in.has_receiver = PyType_Check(a->owner);
+    stands_in.has_receiver = PyType_Check(a->owner) && !Py_IS_TYPE(found, &PyStaticMethod_Type);
     stands_in.is_awaited = is_coroutine_function(found);
     PyObject *function = function_of(found);
     PyObject *called =
         function && PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function;
     PyObject *known = called ? qp_in_place_wrapper(called) : NULL;
-    if (known && qp_probe_call_is(known)) { /* by another one of its names */
+    if (known && qp_probe_call_is(known)) { /* in another class, or bound in a module */
         Py_DECREF(function);
         return 0;
     }
@@ -222,13 +251,12 @@ static int attach_object(attachment *a, PyObject *found, const qp_probe *probe,
     if (!wrapper) {
         return -1;
     }
-    if (qp_in_place_begin(wrapper, a->name)) {
+    if (!has_other_names(a->owner, found) && qp_in_place_begin(wrapper, a->name)) {
         a->in_place = wrapper;
         return 0;
     }
-    bool is_class_method = Py_IS_TYPE(found, &PyClassMethod_Type);
     a->replaced = Py_NewRef(found);
-    a->measured = is_class_method ? PyClassMethod_New(wrapper) : Py_NewRef(wrapper);
+    a->measured = in_form_of(found, wrapper);
     Py_DECREF(wrapper);
     return a->measured ? set_attribute(a->owner, a->name, a->measured) : -1;
 }

@@ -133,10 +133,12 @@ static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flag
 static PyObject *task_runner(PyObject *module, PyObject *args)
 {
     PyObject *original, *boundary;
-    if (!PyArg_ParseTuple(args, "OO!:task_runner", &original, &PyCode_Type, &boundary)) {
+    PyTypeObject *task_type;
+    if (!PyArg_ParseTuple(args, "OO!O!:task_runner", &original, &PyCode_Type, &boundary,
+                          &PyType_Type, &task_type)) {
         return NULL;
     }
-    return qp_task_runner(module, original, (PyCodeObject *)boundary);
+    return qp_task_runner(module, original, (PyCodeObject *)boundary, task_type);
 }
 
 static PyObject *loop_runner(PyObject *module, PyObject *args)

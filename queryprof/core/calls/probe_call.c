@@ -111,3 +111,9 @@ bool qp_probe_call_is(const PyObject *wrapper)
 {
     return ((const qp_wrapper *)wrapper)->vectorcall == call_probe;
 }
+
+bool qp_probe_call_wraps(PyObject *object, PyObject *wrapped)
+{
+    return qp_is_wrapper(object) && qp_probe_call_is(object) &&
+           ((const qp_wrapper *)object)->wrapped == wrapped;
+}

@@ -15,3 +15,6 @@ PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wra
 
 /* Whether a wrapper is one of these. */
 bool qp_probe_call_is(const PyObject *wrapper);
+
+/* Whether an object of any type is one of these, around `wrapped`. */
+bool qp_probe_call_wraps(PyObject *object, PyObject *wrapped);

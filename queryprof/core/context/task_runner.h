@@ -8,4 +8,5 @@
 /* A new wrapper of `original`, which makes a task of its second argument. `boundary` is the code of
  * the function that runs a loop's callbacks: a task's own frames are inside it. NULL with an
  * exception. */
-PyObject *qp_task_runner(PyObject *module, PyObject *original, PyCodeObject *boundary);
+PyObject *qp_task_runner(PyObject *module, PyObject *original, PyCodeObject *boundary,
+                         PyTypeObject *task_type);

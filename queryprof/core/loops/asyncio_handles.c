@@ -61,11 +61,10 @@ static bool is_due(PyObject *timer, double *due_s)
 }
 
 /* A new reference to the code of a task's coroutine; NULL, without an exception: it has none. */
-static PyObject *code_of_task(PyObject *task, qp_running_task *runs)
+static PyObject *code_of_task(PyObject *task)
 {
     PyObject *coroutine = known.get_coroutine(task, NULL);
     PyObject *code = NULL;
-    *runs = (qp_running_task){task, coroutine};
     if (coroutine && PyCoro_CheckExact(coroutine)) {
 #if PY_VERSION_HEX >= 0x030C0000
         code = (PyObject *)PyGen_GetCode((PyGenObject *)coroutine);
@@ -117,7 +116,7 @@ static QP_INLINE PyObject *task_of(PyObject *callback)
 
 /* What identifies a callback: a new reference to a code object, or to the callable itself or its
  * type where there is no code. Sets the running task, if there is one. */
-static QP_INLINE PyObject *what_runs(PyObject *callback, qp_running_task *runs)
+static QP_INLINE PyObject *what_runs(PyObject *callback, const void **runs)
 {
     for (int depth = 0; depth < WRAPPERS; depth++) {
         if (PyMethod_Check(callback)) {
@@ -130,12 +129,13 @@ static QP_INLINE PyObject *what_runs(PyObject *callback, qp_running_task *runs)
         return Py_NewRef(PyFunction_GET_CODE(callback));
     }
     PyObject *task = task_of(callback);
-    PyObject *code = task ? code_of_task(task, runs) : NULL;
+    PyObject *code = task ? code_of_task(task) : NULL;
+    *runs = task;
     return code ? code : Py_NewRef(callback);
 }
 
 static void begin(qp_step *step, qp_running_loop *running_loop, PyObject *handle,
-                  PyObject *callback, qp_running_task *runs)
+                  PyObject *callback, const void **runs)
 {
     PyObject *what = what_runs(callback, runs);
     double due_s;
@@ -273,7 +273,7 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
                     Py_TYPE(callback) != known.heartbeat_type;
     qp_step *step = measured ? qp_step_reserve() : NULL;
     qp_thread *thread = step ? qp_thread_here() : NULL;
-    qp_running_task outer = {0}, runs = {0};
+    const void *outer = NULL, *runs = NULL;
     if (step) {
         begin(step, running_loop, handle, callback, &runs);
     }

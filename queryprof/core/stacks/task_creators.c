@@ -8,13 +8,17 @@
 #include "stacks/submitter.h"
 #include "threads/threads.h"
 
-enum { FIRST_SLOTS = 1024, MOST_SLOTS = 1 << 18 /* 6 MB, for 131,072 living tasks */ };
+enum { FIRST_SLOTS = 1024, MOST_SLOTS = 1 << 20 /* 16 MB, for 524,288 living tasks */ };
 
 typedef struct {
     const void *task; /* NULL: free */
-    const void *coroutine;
     uint32_t path;
 } creator;
+
+static struct {
+    PyTypeObject *type; /* owned; NULL: not watched */
+    destructor deallocate;
+} watched;
 
 static struct {
     creator *slots; /* open addressing, linear probing */
@@ -44,12 +48,6 @@ static void forget_all(void)
     qp_task_creators_known = false;
 }
 
-void qp_task_creators_stop(void)
-{
-    forget_all();
-    Py_CLEAR(boundary_code);
-}
-
 /* The slot of a task: its own, or the free one for it. */
 static creator *slot_of(const void *task)
 {
@@ -58,6 +56,59 @@ static creator *slot_of(const void *task)
         slot = (slot + 1) & table.mask;
     }
     return &table.slots[slot];
+}
+
+static uint32_t place_of(const creator *slot)
+{
+    return (uint32_t)(slot - table.slots);
+}
+
+/* Frees a task's slot, and moves up what was put behind it for want of that slot (Knuth, TAOCP 6.4,
+ * algorithm R). */
+static void forget(const void *task)
+{
+    creator *slot = slot_of(task);
+    if (!slot->task) {
+        return;
+    }
+    table.used--;
+    uint32_t gap = place_of(slot);
+    for (uint32_t at = (gap + 1) & table.mask; table.slots[at].task; at = (at + 1) & table.mask) {
+        uint32_t home = (uint32_t)qp_hash_mix(0, (uintptr_t)table.slots[at].task) & table.mask;
+        if (((at - home) & table.mask) >= ((at - gap) & table.mask)) {
+            table.slots[gap] = table.slots[at];
+            gap = at;
+        }
+    }
+    table.slots[gap].task = NULL;
+}
+
+static void on_deallocate(PyObject *task)
+{
+    destructor deallocate = watched.deallocate;
+    if (table.slots) {
+        forget(task);
+    }
+    deallocate(task);
+}
+
+void qp_task_creators_watch(PyTypeObject *type)
+{
+    if (!watched.type && type->tp_dealloc != on_deallocate) {
+        watched.type = (PyTypeObject *)Py_NewRef((PyObject *)type);
+        watched.deallocate = type->tp_dealloc;
+        type->tp_dealloc = on_deallocate;
+    }
+}
+
+void qp_task_creators_stop(void)
+{
+    forget_all();
+    Py_CLEAR(boundary_code);
+    if (watched.type && watched.type->tp_dealloc == on_deallocate) {
+        watched.type->tp_dealloc = watched.deallocate;
+        Py_CLEAR(watched.type);
+    }
 }
 
 /* Doubles the table, or begins again where it is as large as it may be; false without memory. */
@@ -87,14 +138,17 @@ static QP_COLD bool make_room(void)
     return true;
 }
 
-void qp_task_creator_note(const void *task, const void *coroutine, uint32_t path)
+void qp_task_creator_note(PyObject *task, uint32_t path)
 {
+    if (!watched.type || !PyObject_TypeCheck(task, watched.type)) {
+        return;
+    }
     if ((!table.slots || table.used > table.mask / 2) && !make_room()) {
         return;
     }
     creator *slot = slot_of(task);
     table.used += !slot->task;
-    *slot = (creator){task, coroutine, path};
+    *slot = (creator){task, path};
     qp_task_creators_known = true;
 }
 
@@ -102,12 +156,11 @@ void qp_task_creator_note(const void *task, const void *coroutine, uint32_t path
 static uint32_t task_path(void)
 {
     const qp_thread *thread = qp_thread_here();
-    if (!thread || !thread->task.task) {
+    if (!thread || !thread->task) {
         return QP_PATH_NONE;
     }
-    const creator *found = slot_of(thread->task.task);
-    bool is_same = found->task && found->coroutine == thread->task.coroutine;
-    return is_same ? found->path : QP_PATH_NONE;
+    const creator *found = slot_of(thread->task);
+    return found->task ? found->path : QP_PATH_NONE;
 }
 
 /* Of the running work's submitter, or the running task's creator: its path, or its stack. */

@@ -2,8 +2,8 @@
  * the program that wants the work is where the task was made
  * (`asyncio.gather(*[books_of(author) for author in ...])`).
  *
- * A table has the call path of that line for each task, by the addresses of the task and of its
- * coroutine. A new task at the same address replaces the entry of the task before it.
+ * A table has the call path of that line for each living task, by its address. asyncio's type of
+ * tasks tells when one is freed (its tp_dealloc is exchanged), and the entry is removed.
  */
 #pragma once
 
@@ -23,9 +23,12 @@ bool qp_task_is_boundary(const PyCodeObject *code);
 /* Sets that code object; a reference is taken. */
 void qp_task_boundary_is(PyCodeObject *code);
 
-/* Notes the call path that made a task. The addresses only identify it. Does nothing without
- * memory. */
-void qp_task_creator_note(const void *task, const void *coroutine, uint32_t path);
+/* Watches when tasks of that type are freed, up to qp_task_creators_stop. */
+void qp_task_creators_watch(PyTypeObject *type);
+
+/* Notes the call path that made a task. Does nothing without memory, or for a task of a type that
+ * is not watched. */
+void qp_task_creator_note(PyObject *task, uint32_t path);
 
 /* The call path of the running work's submitter, or of the running task's creator; QP_PATH_NONE:
  * unknown, or none. Never raises. */

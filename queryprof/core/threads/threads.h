@@ -13,12 +13,6 @@ struct qp_call;
 struct qp_execution;
 struct qp_running_loop;
 
-/* The task that an event loop runs: identities only. */
-typedef struct {
-    const void *task; /* NULL: none, or unknown */
-    const void *coroutine;
-} qp_running_task;
-
 typedef struct qp_thread {
     PyThreadState *tstate;                /* of the thread */
     uint16_t number;                      /* of its name */
@@ -31,7 +25,7 @@ typedef struct qp_thread {
     int64_t database_ticks;               /* spent in outermost calls that have ended */
     int64_t changed_rows;                 /* by executions that have ended */
     struct qp_running_loop *running_loop; /* of the event loop that runs in it, or NULL */
-    qp_running_task task;                 /* that this loop runs now */
+    const void *task;                     /* that this loop runs now, an identity; or NULL */
     volatile bool ended;                  /* its operating-system thread has ended: reuse it */
     struct qp_thread *next;               /* in the list of all records */
 } qp_thread;

@@ -18,6 +18,9 @@ static PyObject *bind(PyObject *self, PyObject *instance, PyObject *type)
             return NULL;
         }
         Py_DECREF(bound);
+        if (bound == wrapped) {
+            return Py_NewRef(self); /* it does not bind */
+        }
     }
     return PyMethod_New(self, instance);
 }
@@ -157,6 +160,11 @@ static PyType_Spec binding_spec = {
              Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,
 };
+
+bool qp_is_wrapper(const PyObject *object)
+{
+    return Py_TYPE(object)->tp_dealloc == dealloc;
+}
 
 PyTypeObject *qp_wrapper_type(PyObject *module)
 {

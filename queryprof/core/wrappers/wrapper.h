@@ -5,6 +5,7 @@
 #pragma once
 
 #include <Python.h>
+#include <stdbool.h>
 
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
@@ -31,6 +32,9 @@ static inline PyObject *qp_wrapper_call(const qp_wrapper *self, PyObject *const 
 /* Makes the heap type; a new reference, or NULL with an exception. Its base is the type of the
  * wrappers of what does not bind to an instance. */
 PyTypeObject *qp_wrapper_type(PyObject *module);
+
+/* Whether an object is a wrapper. */
+bool qp_is_wrapper(const PyObject *object);
 
 /* A new wrapper of that type, or its base: calling it calls `call`, everything else is `wrapped`'s.
  * A reference is taken to `wrapped` and to `extra`, which may be NULL. NULL with an exception. */
