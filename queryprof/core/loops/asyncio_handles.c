@@ -6,6 +6,7 @@
 #include "loops/steps.h"
 #include "runtime/clock.h"
 #include "runtime/exception.h"
+#include "stacks/task_creators.h"
 #include "wrappers/wrapper.h"
 
 enum { WRAPPERS = 4 /* nested bound methods and partial functions that are unwrapped */ };
@@ -115,8 +116,8 @@ static QP_INLINE PyObject *task_of(PyObject *callback)
 }
 
 /* What identifies a callback: a new reference to a code object, or to the callable itself or its
- * type where there is no code. Sets the running task, if there is one. */
-static QP_INLINE PyObject *what_runs(PyObject *callback, const void **runs)
+ * type where there is no code. */
+static QP_INLINE PyObject *what_runs(PyObject *callback)
 {
     for (int depth = 0; depth < WRAPPERS; depth++) {
         if (PyMethod_Check(callback)) {
@@ -130,14 +131,14 @@ static QP_INLINE PyObject *what_runs(PyObject *callback, const void **runs)
     }
     PyObject *task = task_of(callback);
     PyObject *code = task ? code_of_task(task) : NULL;
-    *runs = task;
     return code ? code : Py_NewRef(callback);
 }
 
 static void begin(qp_step *step, qp_running_loop *running_loop, PyObject *handle,
-                  PyObject *callback, const void **runs)
+                  PyObject *callback)
 {
-    PyObject *what = what_runs(callback, runs);
+    PyObject *what = what_runs(callback);
+    step->callback = callback;
     double due_s;
     if (PyCode_Check(what)) {
         qp_step_begin(step, running_loop, what, what, what);
@@ -152,6 +153,14 @@ static void begin(qp_step *step, qp_running_loop *running_loop, PyObject *handle
         int64_t lag_ns = qp_clock_monotonic_of(step->start_ticks) - (int64_t)(due_s * 1e9);
         qp_loop_timer(running_loop->loop, lag_ns > 0 ? lag_ns : 0);
     }
+}
+
+/* The task that the running thread's loop runs (an identity), or NULL. */
+static const void *running_task(void)
+{
+    const qp_running_loop *running_loop = qp_running_loop_here();
+    const qp_step *step = running_loop ? running_loop->step : NULL;
+    return step && step->callback && known.handle_type ? task_of(step->callback) : NULL;
 }
 
 /* Replaces a handle's context when its callback has raised: its `run` restores the handle and
@@ -272,14 +281,8 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
     bool measured = running_loop && running_loop->object == *slot(handle, known.loop) &&
                     Py_TYPE(callback) != known.heartbeat_type;
     qp_step *step = measured ? qp_step_reserve() : NULL;
-    qp_thread *thread = step ? qp_thread_here() : NULL;
-    const void *outer = NULL, *runs = NULL;
     if (step) {
-        begin(step, running_loop, handle, callback, &runs);
-    }
-    if (thread) {
-        outer = thread->task;
-        thread->task = runs;
+        begin(step, running_loop, handle, callback);
     }
     PyObject *result = NULL;
     if (PyContext_Enter(context) == 0) {
@@ -290,9 +293,6 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
         }
     }
     uint64_t step_started_ticks = 0;
-    if (thread) {
-        thread->task = outer;
-    }
     if (step) {
         step_started_ticks = step->start_ticks;
         qp_step_end(step);
@@ -375,5 +375,6 @@ PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
     Py_INCREF((PyObject *)handle_type);
     known.handle_type = handle_type;
     qp_stalls_use_timers(is_due);
+    qp_task_creators_find_by(running_task);
     return qp_wrapper_new(stand_in_type, run_handle, original, NULL);
 }

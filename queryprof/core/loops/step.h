@@ -21,6 +21,7 @@ typedef struct qp_step {
     qp_running_loop *running_loop;
     qp_step_row *sums; /* NULL: what runs cannot be seen, only that the loop is late */
     uint64_t number;
+    PyObject *callback; /* of asyncio, that it runs; owned by its caller; or NULL */
     uint64_t start_ticks;
     Py_ssize_t waiting; /* callbacks that were ready when it began */
     int64_t gc_ticks_before;

@@ -6,7 +6,6 @@
 #include "runtime/recording.h"
 #include "stacks/stacks.h"
 #include "stacks/submitter.h"
-#include "threads/threads.h"
 
 enum { FIRST_SLOTS = 1024, MOST_SLOTS = 1 << 20 /* 16 MB, for 524,288 living tasks */ };
 
@@ -27,6 +26,13 @@ static struct {
 } table;
 
 bool qp_task_creators_known;
+
+static const void *(*find_running_task)(void);
+
+void qp_task_creators_find_by(const void *(*running_task)(void))
+{
+    find_running_task = running_task;
+}
 
 static PyCodeObject *boundary_code; /* owned */
 
@@ -155,11 +161,11 @@ void qp_task_creator_note(PyObject *task, uint32_t path)
 /* The call path of the running task's creator, or QP_PATH_NONE. */
 static uint32_t task_path(void)
 {
-    const qp_thread *thread = qp_thread_here();
-    if (!thread || !thread->task) {
+    const void *task = find_running_task ? find_running_task() : NULL;
+    if (!task || !qp_task_creators_known) { /* a property of a step's callback may run code */
         return QP_PATH_NONE;
     }
-    const creator *found = slot_of(thread->task);
+    const creator *found = slot_of(task);
     return found->task ? found->path : QP_PATH_NONE;
 }
 

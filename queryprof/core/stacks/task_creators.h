@@ -23,6 +23,10 @@ bool qp_task_is_boundary(const PyCodeObject *code);
 /* Sets that code object; a reference is taken. */
 void qp_task_boundary_is(PyCodeObject *code);
 
+/* Sets the function that finds the task that the running thread's loop runs (an identity), or NULL.
+ */
+void qp_task_creators_find_by(const void *(*running_task)(void));
+
 /* Watches when tasks of that type are freed, up to qp_task_creators_stop. */
 void qp_task_creators_watch(PyTypeObject *type);
 

@@ -25,7 +25,6 @@ typedef struct qp_thread {
     int64_t database_ticks;               /* spent in outermost calls that have ended */
     int64_t changed_rows;                 /* by executions that have ended */
     struct qp_running_loop *running_loop; /* of the event loop that runs in it, or NULL */
-    const void *task;                     /* that this loop runs now, an identity; or NULL */
     volatile bool ended;                  /* its operating-system thread has ended: reuse it */
     struct qp_thread *next;               /* in the list of all records */
 } qp_thread;
