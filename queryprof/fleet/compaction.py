@@ -34,7 +34,7 @@ from queryprof.fleet.parquet_files import (
     arrow_schema,
 )
 from queryprof.fleet.schema import FLEET_TABLES, HISTOGRAM, INTEGER, OWNER
-from queryprof.fleet.store import footer_in_schema, overlapping
+from queryprof.fleet.store import footer_in_schema, overlapping, refuse_more_rows_than_bytes
 from queryprof.trace.declaration import FIRST, KEY, LEAST, MOST, SUM
 
 TYPE_CHECKING = False
@@ -203,6 +203,7 @@ def sound_footer(path: str, table: FleetTable) -> Footer:
     """
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            refuse_more_rows_than_bytes(path, file.metadata)
             footer = footer_in_schema(path, file.schema_arrow, table)
             more = sorted(set(file.schema_arrow.names) - set(table.names))
             if more:

@@ -191,11 +191,23 @@ def footer_of(path: str, table: FleetTable) -> Footer:
     if PATTERN & set(path):
         raise TraceError(f"{path}: has one of * ? [ ] in its name, which stand for patterns")
     try:
-        found = pq.read_schema(path)
+        metadata = pq.read_metadata(path)
+        found = metadata.schema.to_arrow_schema()
     except (OSError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0]
         raise TraceError(f"{path}: is no whole Parquet file: {reason}") from error
+    refuse_more_rows_than_bytes(path, metadata)
     return footer_in_schema(path, found, table)
+
+
+def refuse_more_rows_than_bytes(path: str, metadata: pq.FileMetaData) -> None:
+    """Refuses a file that would take far more memory than its size: rows of ours take tens of
+    bytes, compressed. Raises TraceError.
+    """
+    groups = (metadata.row_group(at).num_rows for at in range(metadata.num_row_groups))
+    rows = max(metadata.num_rows, sum(groups))
+    if rows > os.path.getsize(path):
+        raise TraceError(f"{path}: has {rows:,} rows, more than it has bytes")
 
 
 def footer_in_schema(path: str, found: pa.Schema, table: FleetTable) -> Footer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -18,6 +19,10 @@ from conftest import Run
 pytestmark = pytest.mark.once
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
+
+from queryprof.errors import TraceError  # noqa: E402
+from queryprof.fleet.schema import FLEET_TABLES  # noqa: E402
+from queryprof.fleet.store import footer_of  # noqa: E402
 
 
 def export(queryprof: Run, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -135,3 +140,12 @@ def test_options_that_do_not_go_together(queryprof: Run, arguments: tuple[str, .
     assert (result.returncode, result.stdout) == (2, "")
     assert "Traceback" not in result.stderr
     assert not Path("out").exists()
+
+
+def test_a_file_with_more_rows_than_bytes_is_refused(tmp_path: Path) -> None:
+    """It takes all memory when it is read: a compressed file can have any number of equal rows."""
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": pa.array([1] * 1_000_000)}), path)
+    assert os.path.getsize(path) < 1_000_000
+    with pytest.raises(TraceError, match="more than it has bytes"):
+        footer_of(str(path), FLEET_TABLES[0])
