@@ -13,9 +13,7 @@
  * attribute that holds the function. References to function and wrapper are taken until
  * qp_in_place_end. A function that has a wrapper already gets this one in front of it. False, and
  * nothing has changed, if this cannot be done: the wrapped object is not a Python function, or is
- * an
- * `__init__`, whose calls CPython inlines without a look at the function's vectorcall. Never
- * raises. */
+ * an `__init__`: CPython inlines its calls and ignores its vectorcall. Never raises. */
 bool qp_in_place_begin(PyObject *wrapper, PyObject *name);
 
 /* The wrapper through which the calls of a function go (borrowed); NULL: there is none. */
