@@ -155,12 +155,19 @@ static void begin(qp_step *step, qp_running_loop *running_loop, PyObject *handle
     }
 }
 
-/* The task that the running thread's loop runs (an identity), or NULL. */
+/* The task that the running thread's loop runs (an identity), or NULL. Keeps the exception that is
+ * set: a query may just have raised it. */
 static const void *running_task(void)
 {
     const qp_running_loop *running_loop = qp_running_loop_here();
     const qp_step *step = running_loop ? running_loop->step : NULL;
-    return step && step->callback && known.handle_type ? task_of(step->callback) : NULL;
+    if (!step || !step->callback || !known.handle_type) {
+        return NULL;
+    }
+    qp_exception exception = qp_exception_take();
+    const void *task = task_of(step->callback);
+    qp_exception_put_back(&exception);
+    return task;
 }
 
 /* Replaces a handle's context when its callback has raised: its `run` restores the handle and
