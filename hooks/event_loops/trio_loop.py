@@ -13,6 +13,7 @@ from __future__ import annotations
 from time import monotonic
 
 from queryprof.core import _core
+from queryprof.core.recorder import complain
 from queryprof.hooks.event_loops.heartbeat import Beats
 from queryprof.hooks.replacing import Replacements
 
@@ -69,8 +70,11 @@ class TrioLoop:
         """Adds an instrument to each run that is set up."""
         self._instruments: dict[int, StepInstrument] = {}
         watches = ((run, "setup_runner", self._set_up), (run.Runner, "close", self._close))
-        for owner, name, watch in watches:
-            wrapper = _core.watched_call(vars(owner)[name], watch)
+        wrappers = [
+            (owner, name, _core.watched_call(vars(owner)[name], watch))
+            for owner, name, watch in watches
+        ]
+        for owner, name, wrapper in wrappers:  # all of them, or none
             self._replaced.measure(owner, name, wrapper)
 
     def detach(self) -> None:
@@ -80,10 +84,14 @@ class TrioLoop:
 
     def _set_up(self, is_over: bool, *call: Any) -> None:
         runner = call[-1]
-        if is_over and runner is not None:
+        if not is_over or runner is None:
+            return
+        try:
             instrument = StepInstrument()
             self._instruments[id(runner)] = instrument
             runner.instruments.add_instrument(instrument)
+        except Exception as error:  # what a watch raises would reach the program
+            complain(f"a run of trio is not measured: {error}")
 
     def _close(self, is_over: bool, *call: Any) -> None:
         if is_over:

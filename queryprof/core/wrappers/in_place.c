@@ -40,11 +40,6 @@ static PyObject *call_wrapper(PyObject *function, PyObject *const *args, size_t 
     return result;
 }
 
-static bool is_wrapper(const PyObject *object, const PyObject *example)
-{
-    return Py_IS_TYPE(object, Py_TYPE(example));
-}
-
 PyObject *qp_in_place_wrapper(PyObject *function)
 {
     const route *known = route_of(function);
@@ -82,7 +77,7 @@ bool qp_in_place_begin(PyObject *wrapper, PyObject *name)
 static void skip(PyObject *first, PyObject *wrapper)
 {
     qp_wrapper *before = (qp_wrapper *)first;
-    while (before->wrapped != wrapper && is_wrapper(before->wrapped, wrapper)) {
+    while (before->wrapped != wrapper && qp_is_wrapper(before->wrapped)) {
         before = (qp_wrapper *)before->wrapped;
     }
     if (before->wrapped == wrapper) {
@@ -96,7 +91,7 @@ void qp_in_place_end(PyObject *wrapper)
 {
     qp_wrapper *self = (qp_wrapper *)wrapper;
     PyObject *function = self->wrapped;
-    while (is_wrapper(function, wrapper)) {
+    while (qp_is_wrapper(function)) {
         function = ((qp_wrapper *)function)->wrapped;
     }
     route **at = bucket_of(function);
