@@ -3,7 +3,7 @@
     python stand_ins.py
 
 prints a JSON object: how many functions are measured in place and how many by a stand-in, the
-differences by what was looked at, and what was not restored.
+Python functions among the latter, the differences by what was looked at, and what was not restored.
 """
 
 from __future__ import annotations
@@ -197,6 +197,12 @@ def main() -> None:
     queryprof.install("second.qprof")
     differences: dict[str, list[str]] = {}
     in_place = sum(_core.is_in_place(function_in(vars(o)[n])) for o, n in measured)
+    replaced_functions = [
+        f"{owner} {name}"
+        for owner, name in measured
+        if isinstance(function_in(before.get((owner, name))), types.FunctionType)
+        and not _core.is_in_place(function_in(vars(owner)[name]))
+    ]
     for place in measured:
         for what, answer in answers(place).items():
             if answer != bare[place][what]:
@@ -208,12 +214,14 @@ def main() -> None:
     left += [str(f) for f in after.values() if _core.is_in_place(function_in(f))]
     for place in measured:
         left += [f"{place} {what}" for what, a in answers(place).items() if a != bare[place][what]]
-    replaced = len(measured) - in_place
-    print(
-        json.dumps(
-            {"in_place": in_place, "replaced": replaced, "differences": differences, "left": left}
-        )
-    )
+    found = {
+        "in_place": in_place,
+        "replaced": len(measured) - in_place,
+        "replaced_functions": replaced_functions,
+        "differences": differences,
+        "left": left,
+    }
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -46,8 +46,11 @@ def test_python_functions_stay_in_their_place(looked: dict) -> None:
     assert looked["in_place"] + looked["replaced"] >= 100
     if sys.version_info < (3, 12):
         assert not looked["in_place"]
-    else:
-        assert looked["in_place"] >= 100
+        return
+    # CPython calls __init__ without a look at the function. DuckDB has one function by three names.
+    exceptions = (" __init__", " sql", " query", " from_query")
+    assert all(name.endswith(exceptions) for name in looked["replaced_functions"])
+    assert looked["in_place"] >= 50
 
 
 def test_everything_is_restored(looked: dict) -> None:
