@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import gc
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from forked import Forked
 from hypothesis import settings
 
+import queryprof as package
 from invariants import impossible
 from queryprof.analysis.report import Report
 from queryprof.collect.reader import read_profile
@@ -125,19 +129,54 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+IN_PROCESSES_OF_THEIR_OWN = {"run", "attach", "mcp"}
+"""Commands whose process is the point."""
+
+USED_BY_COMMANDS = {
+    *("analysis", "cli", "collect", "confined", "fleet", "proof", "report", "sql", "trace"),
+    "tuning",
+}
+
+
+@pytest.fixture(scope="session")
+def _commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Forked]]:
+    """The server that forks for a command; the first use starts it."""
+    servers = []
+
+    def server() -> Forked:
+        if not servers:
+            own = pkgutil.walk_packages(package.__path__, "queryprof.")
+            names = [m.name for m in own if m.name.split(".")[1] in USED_BY_COMMANDS]
+            others = ("duckdb", "numpy", "rich.console", "rich.progress", "rich.table")
+            names += [name for name in others if find_spec(name.partition(".")[0])]
+            servers.append(Forked(tmp_path_factory.mktemp("commands"), *names))
+        return servers[0]
+
+    yield server
+    for one in servers:
+        one.end()
+
+
 @pytest.fixture
-def queryprof() -> Run:
+def queryprof(_commands: Callable[[], Forked]) -> Run:
     """Runs the command line: queryprof("report", "x.qprof", env={...})."""
 
     def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
         extra = options.pop("env", {})
         environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80", **extra}  # type: ignore[dict-item]
+        command = [str(QUERYPROF), *map(str, arguments)]
+        options.setdefault("timeout", 120)
+        is_simple = options.keys() <= {"cwd", "input", "timeout"}
+        if is_simple and not IN_PROCESSES_OF_THEIR_OWN & set(command[1:2]):
+            server = _commands()
+            if server.can_run(environment):
+                entry = "queryprof.cli.main:main"
+                return server.run(entry, command, environment, **options)  # type: ignore[arg-type]
         return subprocess.run(
-            [QUERYPROF, *map(str, arguments)],
+            command,
             capture_output=True,
             text=True,
             env=environment,
-            timeout=options.pop("timeout", 120),  # type: ignore[arg-type]
             check=False,
             **options,  # type: ignore[call-overload]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,10 +37,16 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports(path: Path, for_types: bool = True) -> set[str]:
-    """What a module imports, anywhere in it; `for_types`: also what its types alone need."""
-    names = set()
-    nodes: list[ast.AST] = [ast.parse(path.read_text())]
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def imports(path: Path, for_types: bool = True) -> frozenset[str]:
+    """Return the names a module imports anywhere; with `for_types`, those of types as well."""
+    names: set[str] = set()
+    nodes: list[ast.AST] = [tree(path)]
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not for_types:
@@ -54,7 +61,7 @@ def imports(path: Path, for_types: bool = True) -> set[str]:
                 f"{module}.{alias.name}" if f"{module}.{alias.name}" in MODULES else module
                 for alias in node.names
             }
-    return names
+    return frozenset(names)
 
 
 MODULES = modules()
@@ -79,16 +86,16 @@ IMPORTED_BY_NAME = {
 """What is imported by a name that is computed: nothing else, or no rule would see it."""
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
-def test_no_import_is_hidden_in_a_name(name: str) -> None:
-    """import_module("queryprof...") is an import like any other, and would be none for these rules."""
-    found = {
-        ast.unparse(argument)
-        for node in ast.walk(ast.parse(MODULES[name].read_text()))
-        if called(node) in ("import_module", "__import__")
-        for argument in node.args[:1]  # type: ignore[attr-defined]
-    }
-    assert found == IMPORTED_BY_NAME.get(name, set())
+def test_no_import_is_hidden_in_a_name() -> None:
+    """The other rules cannot see import_module(f"queryprof.{name}")."""
+    for name, path in MODULES.items():
+        found = {
+            ast.unparse(argument)
+            for node in ast.walk(tree(path))
+            if called(node) in ("import_module", "__import__")
+            for argument in node.args[:1]  # type: ignore[attr-defined]
+        }
+        assert found == IMPORTED_BY_NAME.get(name, set()), name
 
 
 ABOVE = (
@@ -110,11 +117,11 @@ ABOVE = (
 """What no profiled process imports, but for pytest's."""
 
 
-@pytest.mark.parametrize("name", sorted(set(MODULES)))
-def test_no_library_enters_the_profiled_process(name: str) -> None:
-    if not inside(name, set(ABOVE)):
-        tops = {one.partition(".")[0] for one in imports(MODULES[name], for_types=False)}
-        assert tops <= {"queryprof", *sys.stdlib_module_names}
+def test_no_library_enters_the_profiled_process() -> None:
+    for name, path in MODULES.items():
+        if not inside(name, set(ABOVE)):
+            tops = {one.partition(".")[0] for one in imports(path, for_types=False)}
+            assert tops <= {"queryprof", *sys.stdlib_module_names}, name
 
 
 def inside(name: str, packages: set[str]) -> bool:
@@ -125,18 +132,16 @@ def inside_any(names: set[str], packages: set[str]) -> bool:
     return any(inside(name, packages) for name in names)
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
-def test_imports_follow_the_data_backwards(name: str) -> None:
+def test_imports_follow_the_data_backwards() -> None:
     """A stage imports the stages before it, itself and the model; none imports cli."""
-    own = {n for n in imports(MODULES[name]) if inside(n, {"queryprof"})}
-    if name == "queryprof":
-        assert not {n for n in own if inside(n, {"queryprof.cli"})}
-        return
-    assert "queryprof" not in own or inside(name, {"queryprof.cli"}), "imports the package itself"
-    if inside(name, {"queryprof.cli"}):
-        return
-    stage = max((s for s in MAY_IMPORT if inside(name, {s})), key=len)
-    assert not {n for n in own if not inside(n, MAY_IMPORT[stage] | {stage})}
+    for name, path in MODULES.items():
+        own = {n for n in imports(path) if inside(n, {"queryprof"})}
+        if name == "queryprof":
+            assert not {n for n in own if inside(n, {"queryprof.cli"})}
+        elif not inside(name, {"queryprof.cli"}):
+            assert "queryprof" not in own, f"{name} imports the package itself"
+            stage = max((s for s in MAY_IMPORT if inside(name, {s})), key=len)
+            assert not {n for n in own if not inside(n, MAY_IMPORT[stage] | {stage})}, name
 
 
 def test_imports_have_no_cycle() -> None:
@@ -252,12 +257,12 @@ OUTSIDE = sorted(
 )
 
 
-@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_examples_and_benchmarks_import_is_there(path: Path) -> None:
-    """Nothing else would notice: they are run by hand."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("queryprof"):
-            module = import_module(node.module or "")
-            for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                assert hasattr(module, alias.name) or name in MODULES, name
+def test_what_examples_and_benchmarks_import_is_there() -> None:
+    """Nothing else would notice: people run them by hand."""
+    for path in OUTSIDE:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("queryprof"):
+                module = import_module(node.module or "")
+                for alias in node.names:
+                    name = f"{node.module}.{alias.name}"
+                    assert hasattr(module, alias.name) or name in MODULES, name
