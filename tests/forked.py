@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import json
 import os
 import runpy
@@ -19,6 +20,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from contextlib import suppress
 from importlib import import_module
@@ -27,8 +29,6 @@ from pathlib import Path
 AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "MALLOC")
 """Variables that an interpreter reads when it starts begin with one of these."""
 
-LARGEST_REQUEST_BYTES = 1 << 20
-
 
 class Forked:
     """Commands of one kind: the functions `main` of a module, or modules as `python -m` runs them.
@@ -36,15 +36,18 @@ class Forked:
     Raises subprocess.TimeoutExpired, as subprocess.run does.
     """
 
-    def __init__(self, directory: Path, *modules: str) -> None:
+    def __init__(
+        self, directory: Path, *modules: str, environment: dict[str, str] | None = None
+    ) -> None:
         self._address = str(directory / "s")
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(self._address)
         listening.listen()
-        self._environment = dict(os.environ)
+        self._environment = environment or dict(os.environ)
         self._server = subprocess.Popen(
             [sys.executable, __file__, str(listening.fileno()), *modules],
             pass_fds=[listening.fileno()],
+            env=self._environment,
             stdin=subprocess.DEVNULL,
         )
         listening.close()
@@ -76,33 +79,46 @@ class Forked:
             "environment": environment,
             "cwd": os.fspath(cwd or os.getcwd()),  # type: ignore[call-overload]
         }
-        streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
-        try:
-            os.write(streams[0], (input or "").encode())
-            os.lseek(streams[0], 0, os.SEEK_SET)
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.connect(self._address)
-                data = json.dumps(request).encode()
-                assert len(data) < LARGEST_REQUEST_BYTES
-                socket.send_fds(connection, [len(data).to_bytes(4, "big")], streams)
-                connection.sendall(data)
-                answers = connection.makefile()
-                pid = int(answers.readline())
-                connection.settimeout(timeout)
-                try:
-                    status = os.waitstatus_to_exitcode(int(answers.readline()))
-                except TimeoutError:
-                    os.kill(pid, signal.SIGKILL)
-                    raise subprocess.TimeoutExpired(arguments, timeout or 0) from None
-            printed = []
-            for stream in streams[1:]:
-                os.lseek(stream, 0, os.SEEK_SET)
-                with open(stream, encoding=None, closefd=False) as file:
-                    printed.append(file.read())
-            return subprocess.CompletedProcess(arguments, status, *printed)
-        finally:
+        stdin, to_stdin = os.pipe()
+        os.write(to_stdin, (input or "").encode())  # less than a pipe holds
+        os.close(to_stdin)
+        outputs = [os.pipe(), os.pipe()]
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(self._address)
+            data = json.dumps(request).encode()
+            streams = [stdin, *(written for _, written in outputs)]
+            socket.send_fds(connection, [len(data).to_bytes(4, "big")], streams)
+            connection.sendall(data)
             for stream in streams:
                 os.close(stream)
+            answers = connection.makefile()
+            pid = int(answers.readline())
+            printed = _read_all([read for read, _ in outputs], timeout)
+            if printed is None:
+                os.kill(pid, signal.SIGKILL)
+                raise subprocess.TimeoutExpired(arguments, timeout or 0)
+            status = os.waitstatus_to_exitcode(int(answers.readline()))
+            return subprocess.CompletedProcess(arguments, status, *printed)
+
+
+def _read_all(pipes: list[int], timeout_s: float | None) -> list[str] | None:
+    """Return what comes through the pipes, or None if they do not end in time. Close them."""
+    ends_s = time.monotonic() + (timeout_s or 3600)
+    read = dict.fromkeys(pipes, b"")
+    with selectors.DefaultSelector() as selector:
+        for pipe in pipes:
+            selector.register(pipe, selectors.EVENT_READ)
+        while selector.get_map() and time.monotonic() < ends_s:
+            for key, _ in selector.select(max(0, ends_s - time.monotonic())):
+                data = os.read(key.fd, 1 << 16)
+                read[key.fd] += data
+                if not data:
+                    selector.unregister(key.fd)
+        is_whole = not selector.get_map()
+    for pipe in pipes:
+        os.close(pipe)
+    texts = [io.TextIOWrapper(io.BytesIO(data)).read() for data in read.values()]
+    return texts if is_whole else None
 
 
 def serve(listening: socket.socket) -> tuple[str, list[str]]:
@@ -136,9 +152,14 @@ def serve(listening: socket.socket) -> tuple[str, list[str]]:
 
 def _become(request: dict, streams: list[int]) -> None:
     """Gives this process the streams, environment and directory of the command."""
-    for number, stream in enumerate(streams):
+    names = ("stdin", "stdout", "stderr")
+    for number, (name, stream) in enumerate(zip(names, streams, strict=True)):
         os.dup2(stream, number)
         os.close(stream)
+        was = getattr(sys, name)  # it knows what kind of file the server's stream is
+        file = open(number, was.mode, encoding=was.encoding, errors=was.errors, closefd=False)
+        setattr(sys, name, file)
+        setattr(sys, f"__{name}__", file)
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["cwd"])

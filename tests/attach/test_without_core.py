@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import Forked
 
 import queryprof
 import queryprof.cli
@@ -149,6 +150,27 @@ def run(without_core):
     return python
 
 
+@pytest.fixture(scope="module")
+def forked(without_core, tmp_path_factory):
+    environment = {**os.environ, **without_core}
+    server = Forked(tmp_path_factory.mktemp("f"), "queryprof.cli.main", environment=environment)
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def queryprof_in(run, forked, script, without_core):
+    """Runs a command with POSIX, or without it in a process of its own."""
+
+    def command(is_posix, *arguments):
+        if not is_posix:
+            return run(script(NOT_POSIX, "not_posix.py"), *arguments)
+        entry = "queryprof.cli.main:main"
+        return forked.run(entry, ["queryprof", *arguments], {**os.environ, **without_core})
+
+    return command
+
+
 def test_a_program_runs_as_without_it_and_says_once_why(run, script):
     done = run(script(PROGRAM))
     assert (done.returncode, done.stdout) == (0, "done\n")
@@ -163,9 +185,14 @@ def test_warnings_stay_what_they_are(run, script):
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("--queryprof",), ("--queryprof-check",), ("--queryprof-save",)]
+    ("options", "workers"),
+    [
+        ((), ()),
+        (("--queryprof-check",), ("-n", "2")),
+        (("--queryprof-save",), ()),
+        pytest.param(("--queryprof",), ("-n", "2"), marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
 def test_tests_pass_and_what_needs_figures_is_skipped(run, script, options, workers):
     tests = script(TESTS, "test_suite.py")
     plugins = {
@@ -210,14 +237,20 @@ def trace():
         (("--help",), "Not here: nothing can be recorded."),
     ],
 )
-@pytest.mark.parametrize("is_posix", [True, False])
-def test_what_reads_reads(run, script, trace, command, found, is_posix):
-    before = (["-m", "queryprof"], [script(NOT_POSIX, "not_posix.py")])[not is_posix]
-    done = run(*before, *command)
+@pytest.mark.parametrize("is_posix", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_what_reads_reads(queryprof_in, trace, command, found, is_posix):
+    done = queryprof_in(is_posix, *command)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     assert found in done.stdout
     if command[0] == "html":
         assert "t.qprof" in done.stdout
+    del trace
+
+
+@pytest.mark.parametrize("command", ["report", "analyze"])
+def test_what_reads_reads_without_posix(queryprof_in, trace, command):
+    done = queryprof_in(False, command, trace)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_where_a_process_can_be_bounded_the_planner_is_asked(run, trace):
@@ -227,14 +260,20 @@ def test_where_a_process_can_be_bounded_the_planner_is_asked(run, trace):
     )
 
 
-@pytest.mark.parametrize("command", sorted(RECORDING))
-@pytest.mark.parametrize("is_posix", [True, False])
-def test_what_records_says_why_not(run, script, command, is_posix):
-    before = (["-m", "queryprof"], [script(NOT_POSIX, "not_posix.py")])[not is_posix]
-    done = run(*before, command, "--unknown", "x")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"queryprof: {command}: {REASON}")
-    assert len(done.stderr.splitlines()) == 1
+@pytest.mark.parametrize(
+    ("is_posix", "commands"),
+    [
+        (True, sorted(RECORDING)),
+        (False, ["run"]),
+        pytest.param(False, sorted(RECORDING), marks=pytest.mark.slow),
+    ],
+)
+def test_what_records_says_why_not(queryprof_in, is_posix, commands):
+    for command in commands:
+        done = queryprof_in(is_posix, command, "--unknown", "x")
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"queryprof: {command}: {REASON}")
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_the_environment_starts_nothing(run):

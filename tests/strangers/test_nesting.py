@@ -5,15 +5,17 @@ stack.
 from __future__ import annotations
 
 import resource
+import shutil
 import sqlite3
 import struct
+import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from conftest import Run
+from conftest import QUERYPROF, Run
 from queryprof.replay.workload import FIXED, MAGIC
 from queryprof.sql.tokens import MOST_CHARACTERS
 
@@ -76,25 +78,46 @@ def limit() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        " AND " + "=(" * 4850,
-        " " * 100_000,
-        " RETURNING " * 3000 + " ON",
-        " INDEXED" * 3000,
-        "(" * 9000,
-    ],
-    ids=["comparisons", "spaces", "RETURNING", "INDEXED", "parentheses"],
-)
-@pytest.mark.parametrize("options", [[], ["--prove", "--budget", "2"]], ids=" ".join)
-def test_statements_of_a_stranger_s_trace(
-    queryprof: Run, script: Callable[[str], Path], more: str, options: list[str]
-) -> None:
-    with closing(sqlite3.connect("t.db")) as db:
+@pytest.fixture(scope="module")
+def queried(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a database and the trace of its queries."""
+    place = tmp_path_factory.mktemp("queried")
+    with closing(sqlite3.connect(place / "t.db")) as db:
         db.executescript(LONGER)
-    done = queryprof("run", "--parameters", "--no-report", "-o", "x.qprof", script(QUERIES))
-    assert done.returncode == 0, done.stderr
+    (place / "program.py").write_text(QUERIES)
+    command = [QUERYPROF, "run", "--parameters", "--no-report", "-o", "x.qprof", "program.py"]
+    subprocess.run(command, cwd=place, check=True)
+    return place
+
+
+MORE = {
+    "comparisons": " AND " + "=(" * 4850,
+    "parentheses": "(" * 9000,
+    "spaces": " " * 100_000,
+    "RETURNING": " RETURNING " * 3000 + " ON",
+    "INDEXED": " INDEXED" * 3000,
+}
+
+
+@pytest.mark.strange_traces
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("comparisons", []),
+        ("RETURNING", ["--prove", "--budget", "2"]),
+        *(
+            pytest.param(kind, options, marks=pytest.mark.slow)
+            for kind in MORE
+            for options in ([], ["--prove", "--budget", "2"])
+        ),
+    ],
+)
+def test_statements_of_a_stranger_s_trace(
+    queryprof: Run, queried: Path, kind: str, options: list[str]
+) -> None:
+    more = MORE[kind]
+    for name in ("t.db", "x.qprof"):
+        shutil.copy(queried / name, name)
     with closing(sqlite3.connect("x.qprof")) as db:
         db.execute(
             "UPDATE statement SET text = text || ? WHERE text LIKE '%lower%'",

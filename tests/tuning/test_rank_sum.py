@@ -35,8 +35,9 @@ def test_both_ways_agree_where_they_meet() -> None:
     ("before", "after", "slow_share", "times"),
     [(8, 200, 0.2, 2), (8, 200, 0.1, 3), (200, 8, 0.8, 2), (8, 8, 0.5, 2), (100, 100, 0.2, 2)],
 )
+@pytest.mark.parametrize("rounds", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_equal_versions_on_hosts_of_two_kinds(
-    before: int, after: int, slow_share: float, times: float
+    before: int, after: int, slow_share: float, times: float, rounds: int
 ) -> None:
     """In 19 of 20 comparisons of equal versions none of 30 statements is named."""
     pytest.importorskip("duckdb")
@@ -44,7 +45,7 @@ def test_equal_versions_on_hosts_of_two_kinds(
     from queryprof.fleet.comparison import SLOWER, interval, is_sure
 
     chosen = Random(0)
-    statements, rounds, wrong = 30, 200, 0
+    statements, wrong = 30, 0
     for _ in range(rounds):
         speeds = [
             [times if chosen.random() < slow_share else 1.0 for _ in range(count)]
