@@ -139,7 +139,7 @@ USED_BY_COMMANDS = {
 
 
 @pytest.fixture(scope="session")
-def _commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Forked]]:
+def _commands() -> Iterator[Callable[[], Forked]]:
     """The server that forks for a command; the first use starts it."""
     servers = []
 
@@ -149,7 +149,7 @@ def _commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[],
             names = [m.name for m in own if m.name.split(".")[1] in USED_BY_COMMANDS]
             others = ("duckdb", "numpy", "rich.console", "rich.progress", "rich.table")
             names += [name for name in others if find_spec(name.partition(".")[0])]
-            servers.append(Forked(tmp_path_factory.mktemp("commands"), *names))
+            servers.append(Forked(*names))
         return servers[0]
 
     yield server

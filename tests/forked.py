@@ -13,7 +13,6 @@ import gc
 import io
 import json
 import os
-import runpy
 import selectors
 import signal
 import socket
@@ -24,25 +23,22 @@ import time
 import traceback
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 
 AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "MALLOC")
 """Variables that an interpreter reads when it starts begin with one of these."""
 
 
 class Forked:
-    """Commands of one kind: the functions `main` of a module, or modules as `python -m` runs them.
+    """Starts processes that have the modules already.
 
     Raises subprocess.TimeoutExpired, as subprocess.run does.
     """
 
-    def __init__(
-        self, directory: Path, *modules: str, environment: dict[str, str] | None = None
-    ) -> None:
-        self._address = str(directory / "s")
+    def __init__(self, *modules: str, environment: dict[str, str] | None = None) -> None:
         listening = socket.socket(socket.AF_UNIX)
-        listening.bind(self._address)
+        listening.bind("")  # to a name that the kernel chooses
         listening.listen()
+        self._address = listening.getsockname()
         self._environment = environment or dict(os.environ)
         self._server = subprocess.Popen(
             [sys.executable, __file__, str(listening.fileno()), *modules],
@@ -72,7 +68,7 @@ class Forked:
         input: str | None = None,  # noqa: A002  (as subprocess.run calls it)
         timeout: float | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Runs `module:function`, or a module, with arguments; the first is the program's name."""
+        """Run `module:function`; the first argument is the program's name."""
         request = {
             "entry": entry,
             "arguments": arguments,
@@ -184,13 +180,11 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     entry, sys.argv = serve(listening)
+    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     status = 0
     try:
         module, _, function = entry.partition(":")
-        if function:
-            getattr(import_module(module), function)()
-        else:
-            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        getattr(import_module(module), function)()
     except SystemExit as end:
         if end.code and not isinstance(end.code, int):
             print(end.code, file=sys.stderr)

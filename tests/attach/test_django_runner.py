@@ -52,12 +52,28 @@ def run_pytest(*arguments):
     return run("-m", "pytest", "-q", *arguments, **plugins)
 
 
+@pytest.fixture(scope="module")
+def first_baseline(tmp_path_factory):
+    """The baseline of the project, as the first run saves it."""
+    place = tmp_path_factory.mktemp("project")
+    for name, text in FILES.items():
+        place.joinpath(name).parent.mkdir(exist_ok=True)
+        place.joinpath(name).write_text(text.lstrip())
+    command = [sys.executable, "manage.py", "test", RUNNER, "--queryprof-save"]
+    subprocess.run(command, cwd=place, check=True, capture_output=True)
+    return place.joinpath(BASELINE).read_bytes()
+
+
+@pytest.fixture
+def baseline(_project, first_baseline):
+    BASELINE.write_bytes(first_baseline)
+
+
 def saved():
     return json.loads(BASELINE.read_text())["tests"]
 
 
-def test_one_baseline_serves_both_runners():
-    assert manage("--queryprof-save").returncode == 0
+def test_one_baseline_serves_both_runners(baseline):
     by_django = BASELINE.read_bytes()
     assert set(saved()) == {
         "shop/tests.py::Books::test_list",
@@ -76,8 +92,7 @@ def test_one_baseline_serves_both_runners():
 
 
 @pytest.mark.parametrize("parallel", [(), ("--parallel", "2")])
-def test_a_query_in_a_loop_fails_the_check(parallel):
-    assert manage("--queryprof-save", *parallel).returncode == 0
+def test_a_query_in_a_loop_fails_the_check(parallel, baseline):
     done = manage("--queryprof-check", *parallel, SLOW="1", FREE="1")
     assert done.returncode == 1
     assert "FAIL: test_list (shop.tests.Books.test_list)" in done.stderr
@@ -103,8 +118,7 @@ def test_a_baseline_without_its_use_is_an_error():
     assert "goes with --queryprof-save or --queryprof-check" in done.stderr
 
 
-def test_a_parallel_run_saves_the_same():
-    manage("--queryprof-save")
+def test_a_parallel_run_saves_the_same(baseline):
     alone = BASELINE.read_bytes()
     manage("--queryprof-save", "--parallel", "2")
     assert BASELINE.read_bytes() == alone
@@ -118,8 +132,7 @@ def test_limits_hold_in_every_run():
     assert "queryprof" not in done.stdout
 
 
-def test_a_failed_test_keeps_its_figures_and_a_part_keeps_the_rest():
-    manage("--queryprof-save")
+def test_a_failed_test_keeps_its_figures_and_a_part_keeps_the_rest(baseline):
     before = saved()
     done = manage("--queryprof-save", BREAK="1")
     assert (done.returncode, saved()) == (1, before)
@@ -134,9 +147,8 @@ def test_a_failed_test_keeps_its_figures_and_a_part_keeps_the_rest():
     }
 
 
-def test_a_pattern_of_files_is_a_part():
+def test_a_pattern_of_files_is_a_part(baseline):
     """A baseline that cannot be read is not written again for a part."""
-    manage("--queryprof-save")
     broken = "<<<<<<< HEAD\n" + BASELINE.read_text()
     BASELINE.write_text(broken)
     assert manage("--queryprof-save", "-p", "tests.py").returncode == 1
@@ -145,8 +157,7 @@ def test_a_pattern_of_files_is_a_part():
     assert saved()
 
 
-def test_a_test_that_ends_the_recording_is_not_compared():
-    manage("--queryprof-save")
+def test_a_test_that_ends_the_recording_is_not_compared(baseline):
     tests = Path("shop/tests.py")
     ends = "Author.objects.count(); queryprof.uninstall()\n        if os"
     tests.write_text(tests.read_text().replace("Author.objects.count()\n        if os", ends))
@@ -155,16 +166,14 @@ def test_a_test_that_ends_the_recording_is_not_compared():
     assert "the recording ended inside" in done.stderr + done.stdout
 
 
-def test_a_check_that_sees_nothing_fails():
-    manage("--queryprof-save")
+def test_a_check_that_sees_nothing_fails(baseline):
     empty = "from django.test import SimpleTestCase\n\nclass Books(SimpleTestCase):\n    def test_list(self): pass\n"
     Path("shop/tests.py").write_text(empty)
     done = manage("--queryprof-check")
     assert (done.returncode, "this check checked nothing" in done.stdout) == (1, True)
 
 
-def test_a_check_of_skipped_tests_or_of_none_fails():
-    manage("--queryprof-save")
+def test_a_check_of_skipped_tests_or_of_none_fails(baseline):
     none = manage("--queryprof-check", "-k", "zzz")
     assert "no test was found: this check checked nothing" in none.stdout
     assert none.returncode

@@ -151,9 +151,9 @@ def run(without_core):
 
 
 @pytest.fixture(scope="module")
-def forked(without_core, tmp_path_factory):
+def forked(without_core):
     environment = {**os.environ, **without_core}
-    server = Forked(tmp_path_factory.mktemp("f"), "queryprof.cli.main", environment=environment)
+    server = Forked("queryprof.cli.main", environment=environment)
     yield server
     server.end()
 
