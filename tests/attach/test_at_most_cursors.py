@@ -8,6 +8,8 @@ import pytest
 
 import queryprof
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def con():

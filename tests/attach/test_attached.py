@@ -215,6 +215,7 @@ def test_top_attaches(queryprof: Run) -> None:
     assert queryprof("top", "--attach").returncode == 2
 
 
+@pytest.mark.slow
 def test_many_threads_and_attachments() -> None:
     """No call fails, and each is counted in one trace or none."""
     total = 0

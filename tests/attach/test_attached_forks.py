@@ -38,7 +38,7 @@ YIELDS = IMPORTS.replace(
 """With hooks of its own, in which other threads run."""
 
 
-@pytest.mark.parametrize("text", [IMPORTS, YIELDS], ids=["imports", "hooks"])
+@pytest.mark.parametrize("text", [IMPORTS, pytest.param(YIELDS, marks=pytest.mark.slow)])
 def test_forks_while_a_recording_begins_and_ends(text: str) -> None:
     """No child waits for a lock of a thread that it has not, and none is recorded."""
     with running(text, "-W", "error::DeprecationWarning", **STANDBY) as program:

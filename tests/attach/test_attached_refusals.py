@@ -22,6 +22,8 @@ from queryprof.autoload import Runner
 from queryprof.collect.reader import read_profile
 from queryprof.region.region_files import regions_of
 
+pytestmark = pytest.mark.once
+
 SELECT = ("SELECT ?", "execute")
 BY_DEBUGGER = hasattr(sys, "remote_exec")
 

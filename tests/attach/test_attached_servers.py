@@ -135,7 +135,10 @@ class Load:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize(
+    "name",
+    ["uvicorn", *(pytest.param(n, marks=pytest.mark.slow) for n in SERVERS if n != "uvicorn")],
+)
 def test_attachments_to_a_loaded_server(name: str) -> None:
     text, command, ready = SERVERS[name]
     if not find_spec(name):

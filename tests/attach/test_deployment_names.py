@@ -12,6 +12,8 @@ from queryprof.collect.reader import read_profile
 from queryprof.core.deployment import LONGEST, MOST_ATTRIBUTES, deployment_names
 from queryprof.core.settings import read_settings
 
+pytestmark = pytest.mark.once
+
 Script = object
 PROGRAM = "import sqlite3\nsqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
 OTEL = "OTEL_RESOURCE_ATTRIBUTES"

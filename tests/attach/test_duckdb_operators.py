@@ -30,9 +30,12 @@ duckdb: Any = pytest.importorskip("duckdb")
 
 __all__ = ["connection"]
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(duckdb.DuckDBPyConnection, "get_profiling_information"), reason="older than 1.5"
-)
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(
+        not hasattr(duckdb.DuckDBPyConnection, "get_profiling_information"), reason="older than 1.5"
+    ),
+]
 
 
 def test_rows_are_those_of_all_executions(connection: Any) -> None:

@@ -25,9 +25,12 @@ duckdb: Any = pytest.importorskip("duckdb")
 
 __all__ = ["connection"]
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(duckdb.DuckDBPyConnection, "get_profiling_information"), reason="older than 1.5"
-)
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(
+        not hasattr(duckdb.DuckDBPyConnection, "get_profiling_information"), reason="older than 1.5"
+    ),
+]
 
 
 def test_it_is_off_unless_it_is_wanted(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:

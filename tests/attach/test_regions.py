@@ -22,6 +22,7 @@ from queryprof.model import Profile
 from queryprof.region.region_files import SHARED_MEMORY, checkpoints_of, regions_of
 
 pytestmark = [
+    pytest.mark.once,
     pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory"),
 ]
 

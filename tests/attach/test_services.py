@@ -18,6 +18,8 @@ from queryprof.collect.given_traces import traces_of
 from queryprof.collect.leftovers import Leftovers
 from queryprof.collect.reader import read_profile
 
+pytestmark = pytest.mark.once
+
 SERVICE = """
 import os, sqlite3, sys
 def work(times):

@@ -113,8 +113,15 @@ def recorded(queryprof: Run, program: str) -> Profile:
     return read_profile("x.qprof")
 
 
+DOCTORS: dict[str, str] = {}
+"""What the command prints, by PYTHONPATH."""
+
+
 def doctor_on(queryprof: Run, driver: str) -> str:
-    lines = queryprof("doctor").stdout.splitlines()
+    folder = os.environ.get("PYTHONPATH", "")
+    if folder not in DOCTORS:
+        DOCTORS[folder] = queryprof("doctor").stdout
+    lines = DOCTORS[folder].splitlines()
     return next(line for line in lines if line.startswith(f"{driver:<11} "))
 
 

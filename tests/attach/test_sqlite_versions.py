@@ -11,6 +11,8 @@ import pytest
 from conftest import Run
 from queryprof.collect.reader import read_profile
 
+pytestmark = pytest.mark.once
+
 apsw = pytest.importorskip("apsw")
 APSW, SQLITE3 = apsw.sqlite_lib_version(), sqlite3.sqlite_version
 PROGRAMS = {

@@ -6,6 +6,8 @@ import pytest
 
 from queryprof.collect.closed_windows import _closed, _Recording
 
+pytestmark = pytest.mark.once
+
 PARTS = [f"/x/t.qprof.7-a-{number}.live" for number in (1, 2, 3)]
 
 

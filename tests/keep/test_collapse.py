@@ -205,7 +205,11 @@ def processes(path: str, number: int, first: int = 0, **further: object) -> None
 
 @pytest.mark.parametrize(
     ("number", "more", "window"),
-    [(MOST_LISTED, 0, None), (MOST_LISTED + 5, 5, None), (MOST_LISTED + 5, 5, 10**18 - 10**9)],
+    [
+        pytest.param(MOST_LISTED, 0, None, marks=pytest.mark.slow),
+        pytest.param(MOST_LISTED + 5, 5, None, marks=pytest.mark.slow),
+        (MOST_LISTED + 5, 5, 10**18 - 10**9),
+    ],
 )
 def test_processes_beyond_the_listed_ones_are_in_all_figures(
     queryprof: Run, number: int, more: int, window: int | None

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import queryprof
 from queryprof.collect.reader import read_profile
 
@@ -80,6 +82,7 @@ def test_each_line_of_long_functions(tmp_path: Path) -> None:
     assert found == Counter(lines[call] for call in calls)
 
 
+@pytest.mark.slow
 def test_20_000_lines_and_10_000_statements_are_kept_apart(tmp_path: Path) -> None:
     """None of them is under (other)."""
     import sqlite3

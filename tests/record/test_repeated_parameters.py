@@ -11,6 +11,8 @@ import pytest
 import queryprof
 from queryprof.model import ParameterSample
 
+pytestmark = pytest.mark.once
+
 EXECUTIONS = 4000
 """So many that a hundred and more are sampled."""
 

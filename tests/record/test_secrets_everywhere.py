@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from record.test_secrets import ATTEMPTS, BARE, LITERALS, SETUP, STATEMENTS, secret_of
 
-from conftest import QUERYPROF
+from conftest import QUERYPROF, Run
 
 pytestmark = pytest.mark.once
 
@@ -83,7 +83,7 @@ SAYS = (
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs shared memory")
-def test_no_secret_is_in_anything_that_is_written(tmp_path: Path) -> None:
+def test_no_secret_is_in_anything_that_is_written(tmp_path: Path, queryprof: Run) -> None:
     """Nor in the memory that others of this user can read while the program runs: its file is what
     a checkpoint holds, and what a killed process leaves.
     """
@@ -100,8 +100,9 @@ def test_no_secret_is_in_anything_that_is_written(tmp_path: Path) -> None:
     said = {}
     for command in SAYS:
         words = [*command.split(), "c.qprof"]
-        result = subprocess.run([QUERYPROF, *words], cwd=written, capture_output=True, check=True)
-        said[command] = result.stdout + result.stderr
+        result = queryprof(*words, cwd=written)
+        assert result.returncode == 0
+        said[command] = (result.stdout + result.stderr).encode()
     files = {path.name: path.read_bytes() for path in written.rglob("*") if path.is_file()}
     assert b"SELECT" in files["region"]
     assert {"region", "c.qprof", "page.html", "merged.qprof", "a.prof"} <= files.keys()

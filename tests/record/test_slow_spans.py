@@ -23,6 +23,8 @@ from queryprof.collect.merge import merge_traces
 from queryprof.collect.reader import read_profile
 from queryprof.model import Profile, SlowSpan
 
+pytestmark = pytest.mark.once
+
 MOST_RUNS = 64
 KEPT, KEPT_OF_MERGED = 3, 5
 

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queryprof
+from conftest import EXAMPLES
 from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.region.checked_facts import KINDS, REQUIRED, checked
@@ -24,6 +25,8 @@ from queryprof.region.live import Watch
 from queryprof.region.region import Region, opened_region
 from queryprof.region.region_files import regions
 from queryprof.session import session
+
+pytestmark = pytest.mark.once
 
 FACTS: dict[str, object] = {
     "pid": 7,
@@ -75,6 +78,7 @@ ANYTHING = st.recursive(
 )
 
 
+@settings(max_examples=EXAMPLES)
 @given(st.dictionaries(st.sampled_from(sorted(KINDS)) | st.text(), ANYTHING))
 def test_any_facts_are_checked_or_refused(changes: dict[str, object]) -> None:
     try:

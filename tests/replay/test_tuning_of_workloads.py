@@ -15,7 +15,7 @@ from queryprof.replay.workload import prefix_of
 pytestmark = pytest.mark.once
 
 
-@pytest.mark.parametrize("processes", [(), ("--processes",)], ids=["threads", "processes"])
+@pytest.mark.parametrize("processes", [(), pytest.param(("--processes",), marks=pytest.mark.slow)])
 def test_workers_play_all_transactions(
     queryprof: Run, before: Path, processes: tuple[str, ...]
 ) -> None:

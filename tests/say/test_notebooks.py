@@ -268,7 +268,9 @@ def libraries(tmp_path_factory):
 @pytest.mark.parametrize(
     ("cell", "place", "statement"),
     [
-        ("pandas", "<module> In [2], line 2", "SELECT * FROM sale"),
+        pytest.param(
+            *("pandas", "<module> In [2], line 2", "SELECT * FROM sale"), marks=pytest.mark.slow
+        ),
         ("engine", "<module> In [3], line 2", "SELECT * FROM sale"),
         ("sqlalchemy", "<module> In [4], line 3", "SELECT id FROM sale"),
         ("sql", "<module> In [6], line 2", "SELECT count(*) FROM sale"),

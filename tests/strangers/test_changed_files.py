@@ -26,7 +26,7 @@ from queryprof.region.region_files import regions_of
 
 pytestmark = pytest.mark.once
 
-CHANGES = int(os.environ.get("QUERYPROF_EXAMPLES", "60"))
+CHANGES = int(os.environ.get("QUERYPROF_EXAMPLES", "60")) // 4
 SEED = int(os.environ.get("QUERYPROF_SEED", "1"))
 COMMANDS_OF_ONE = 2
 AT_ONCE = 2
