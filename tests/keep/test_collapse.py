@@ -203,6 +203,16 @@ def processes(path: str, number: int, first: int = 0, **further: object) -> None
     store.close()
 
 
+def test_the_most_threads_of_a_process_are_no_sum() -> None:
+    for name, number in (("a", 3), ("b", 2)):
+        processes(f"{name}.qprof", number)
+        merge_traces(f"{name}-all.qprof", [f"{name}.qprof"], collapses=True)
+    merge_traces("all.qprof", ["a-all.qprof", "b-all.qprof"], collapses=True)
+    collapsed = read_profile("all.qprof").collapsed
+    assert collapsed
+    assert collapsed.most_threads == 2
+
+
 @pytest.mark.parametrize(
     ("number", "more", "window"),
     [

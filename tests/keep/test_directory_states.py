@@ -91,30 +91,31 @@ def end(pid: int) -> None:
         pass
 
 
-def counted(*given: str, limit: bool = False) -> tuple[int, str]:
+Counted = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def counted(queryprof: Run) -> Counted:
     """How often the statement was executed, and what is said."""
 
     def nothing_can_be_written() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
-    done = subprocess.run(
-        [QUERYPROF, "report", *given, "--format", "json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-        preexec_fn=nothing_can_be_written if limit else None,
-    )
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)["views"]["statement"]
-    found = sum(row["totals"]["executions"] for row in rows if row["name"] == "SELECT ?")
-    return found, done.stderr
+    def count(*given: str, limit: bool = False) -> tuple[int, str]:
+        options = {"preexec_fn": nothing_can_be_written} if limit else {}
+        done = queryprof("report", *given, "--format", "json", **options)
+        assert done.returncode == 0, done.stderr
+        rows = json.loads(done.stdout)["views"]["statement"]
+        found = sum(row["totals"]["executions"] for row in rows if row["name"] == "SELECT ?")
+        return found, done.stderr
+
+    return count
 
 
 @pytest.mark.parametrize("killed", [(), (1,), (0, 1)], ids=["run", "child", "both"])
 @pytest.mark.parametrize("windows", [False, True], ids=["whole", "windows"])
 @pytest.mark.parametrize("value", [f"{DIRECTORY}/", f"{DIRECTORY}/x.qprof"], ids=["dir", "file"])
-def test_every_state(value: str, windows: bool, killed: tuple[int, ...]) -> None:
+def test_every_state(value: str, windows: bool, killed: tuple[int, ...], counted: Counted) -> None:
     os.mkdir(DIRECTORY)
     with family(value, windows) as pids:
         for one in killed:
@@ -134,7 +135,9 @@ def test_every_state(value: str, windows: bool, killed: tuple[int, ...]) -> None
 
 
 @pytest.mark.parametrize("windows", [False, True])
-def test_memory_that_is_gone_and_a_directory_that_was_moved(windows: bool) -> None:
+def test_memory_that_is_gone_and_a_directory_that_was_moved(
+    windows: bool, counted: Counted
+) -> None:
     """After a restart of the machine the copies on the disk are all there is."""
     os.mkdir(DIRECTORY)
     with family(f"{DIRECTORY}/", windows) as pids:
@@ -154,7 +157,7 @@ def test_memory_that_is_gone_and_a_directory_that_was_moved(windows: bool) -> No
         assert "2 processes: 2 killed" in said
 
 
-def test_a_command_that_runs_and_one_that_was_killed() -> None:
+def test_a_command_that_runs_and_one_that_was_killed(counted: Counted) -> None:
     os.mkdir(DIRECTORY)
     Path("family.py").write_text(FAMILY)
     command = [QUERYPROF, "run", "--no-report", "-o", f"{DIRECTORY}/one.qprof", "family.py"]
@@ -201,7 +204,7 @@ def test_a_pipe_beside_a_trace_is_named(queryprof: Run, name: str) -> None:
     made(f"{DIRECTORY}/y.qprof")
 
 
-def test_a_damaged_window_is_named() -> None:
+def test_a_damaged_window_is_named(counted: Counted) -> None:
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/y.qprof")
     Path(f"{DIRECTORY}/x.qprof.12-abc-1.live").write_text("garbage" * 1000)
@@ -241,7 +244,9 @@ def test_what_is_no_trace_stays_as_it_is(queryprof: Run, ours: bool) -> None:
         ("x.qprof.999999-0123456789ab.new", b"SQLite format 3\0", False),
     ],
 )
-def test_what_is_no_unfinished_trace_stays(name: str, content: bytes, stays: bool) -> None:
+def test_what_is_no_unfinished_trace_stays(
+    name: str, content: bytes, stays: bool, counted: Counted
+) -> None:
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/x.qprof")
     other = Path(f"{DIRECTORY}/{name}")
@@ -251,7 +256,7 @@ def test_what_is_no_unfinished_trace_stays(name: str, content: bytes, stays: boo
     assert other.exists() == stays
 
 
-def test_links_of_a_file_are_one_trace() -> None:
+def test_links_of_a_file_are_one_trace(counted: Counted) -> None:
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/x.qprof")
     os.link(f"{DIRECTORY}/x.qprof", f"{DIRECTORY}/y.qprof")
@@ -259,7 +264,7 @@ def test_links_of_a_file_are_one_trace() -> None:
     assert "1 trace of 1 process: 1 ended" in counted(DIRECTORY)[1]
 
 
-def test_another_process_with_the_id_of_one_that_runs(queryprof: Run) -> None:
+def test_another_process_with_the_id_of_one_that_runs(queryprof: Run, counted: Counted) -> None:
     os.mkdir(DIRECTORY)
     with family(f"{DIRECTORY}/", windows=False) as pids:
         made("x.qprof")
@@ -271,7 +276,7 @@ def test_another_process_with_the_id_of_one_that_runs(queryprof: Run) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs two users")
-def test_what_root_brings_in_is_its_users(tmp_path: Path) -> None:
+def test_what_root_brings_in_is_its_users(tmp_path: Path, counted: Counted) -> None:
     os.mkdir(DIRECTORY)
     with family(f"{DIRECTORY}/", windows=False) as pids:
         for region in regions(pids=pids):

@@ -42,7 +42,7 @@ def test_a_child_of_a_fork_in_the_midst_of_a_start_goes_on() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-STEP = 6
+STEP = 24
 """Of the calls, so many are left out for one that is made, in each state others."""
 
 
