@@ -50,6 +50,16 @@ def test_rows_are_those_of_all_executions(connection: Any) -> None:
     assert any("TABLE_SCAN" in one.name and one.name.endswith(".t") for one in found)
 
 
+def test_operators_take_the_time_of_the_query(connection: Any) -> None:
+    with queryprof.profile() as recording:
+        connection.execute("SET threads = 1")
+        connection.execute("SELECT sum(sqrt(range)) FROM range(3000000)").fetchall()
+    (query,) = {one.statement for one in recording.profile.operators}
+    called_ns = sum(a.total_ns for a in recording.profile.aggregates if a.statement == query)
+    operators_ns = sum(one.ns for one in recording.profile.operators)
+    assert called_ns / 20 < operators_ns <= called_ns * 1.01
+
+
 def test_each_way_to_an_execution_is_measured(connection: Any) -> None:
     with queryprof.profile() as recording:
         connection.execute("SELECT 1 FROM t").fetchall()

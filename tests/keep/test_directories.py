@@ -145,3 +145,12 @@ def test_directories_without_traces(queryprof: Run) -> None:
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith(f"queryprof: {SERVICE}/b.qprof: ")
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("service")
+def test_a_directory_is_merged_into_itself_as_often_as_one_likes(queryprof: Run) -> None:
+    """The trace of all is no trace of a process."""
+    for _ in range(3):
+        merged = queryprof("merge", f"{SERVICE}/all.qprof", SERVICE)
+        assert merged.returncode == 0, merged.stderr
+        assert executions(queryprof, f"{SERVICE}/all.qprof")[0] == 432

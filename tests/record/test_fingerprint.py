@@ -75,6 +75,8 @@ pytestmark = pytest.mark.once
         ('CREATE INDEX "i" ON "t"("a")', 'create index "i" on "t" ("a")'),
         ("SELECT a -> ? FROM t", 'select a->"x" from t'),
         ("PRAGMA key = ?", "pragma key = secret"),
+        ("PRAGMA key = ?", 'pragma key = "a;b"'),
+        ("PRAGMA key = ?", "pragma key = `a;b`"),
         ("PRAGMA main.rekey = ?", "pragma main.rekey='a;b'"),
         ("PRAGMA table_info(t)", "pragma table_info(t)"),
         ("PRAGMA hexkey(?)", "pragma hexkey(abc)"),

@@ -41,19 +41,67 @@ def test_a_statement_is_asked_about_once_for_each_schema() -> None:
         connection.close()
 
 
+EQUAL = """
+import sys
+sys.path.insert(0, {tests!r})
+from record.plan_recordings import SELECT, draining, trees, with_table
+from queryprof.core import _core
+
+with draining() as met:
+    for number in range(20):
+        for path in (":memory:", f"{{number}}.db"):
+            connection = with_table(path)
+            connection.executescript("CREATE INDEX i ON t (a); CREATE TABLE u (x)")
+            connection.execute("INSERT INTO t VALUES (1, 2)")
+            connection.execute(SELECT, (1,)).fetchall()
+            connection.commit()
+            connection.close()
+        assert trees(met()) == {{"SEARCH t USING INDEX i (a=?)\\n"}}, "met in every interval"
+    print(_core.plans_requested())
+"""
+
+
 def test_equal_databases_are_asked_once() -> None:
-    """What tests do: a new database for each, made by the same statements; files too."""
+    """What tests do: a new database for each, made by the same statements; files too.
+
+    In a process of its own: the lineages of 128 files are kept apart.
+    """
+    program = EQUAL.format(tests=str(Path(__file__).parents[1]))
+    requested = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    ).stdout
+    assert int(requested) <= 4  # the two statements, in memory and in a file
+
+
+def test_an_index_that_is_made_again_is_in_the_plan() -> None:
+    """IF NOT EXISTS changes nothing only while the index exists."""
+    make = "CREATE INDEX IF NOT EXISTS i ON t (a)"
     with draining() as met:
-        for number in range(20):
-            for path in (":memory:", f"{number}.db"):
-                connection = with_table(path)
-                connection.executescript("CREATE INDEX i ON t (a); CREATE TABLE u (x)")
-                connection.execute("INSERT INTO t VALUES (1, 2)")
-                connection.execute(SELECT, (1,)).fetchall()
-                connection.commit()
-                connection.close()
-            assert trees(met()) == {"SEARCH t USING INDEX i (a=?)\n"}, "met in every interval"
-        assert _core.plans_requested() <= 4  # the two statements, in memory and in a file
+        connection = with_table()
+        for sql, tree in (
+            (make, "SEARCH t USING INDEX i (a=?)\n"),
+            ("DROP INDEX i", "SCAN t\n"),
+            (make, "SEARCH t USING INDEX i (a=?)\n"),
+        ):
+            connection.execute(sql)
+            connection.execute(SELECT, (1,)).fetchall()  # it may be prepared again meanwhile
+            connection.execute(SELECT, (1,)).fetchall()
+            assert trees(met()) == {tree}
+        connection.close()
+
+
+@pytest.mark.parametrize("length", range(70, 90))
+def test_a_step_is_cut_between_characters(length: int) -> None:
+    name = "é" * length
+    with draining() as met:
+        connection = sqlite3.connect(":memory:")
+        connection.execute(f"CREATE TABLE {name} (a)")
+        connection.execute(f"CREATE INDEX x{name} ON {name} (a)")
+        connection.execute(f"SELECT a FROM {name} WHERE a = 1").fetchall()
+        found = [plan.tree for plan in met() if plan.tree]
+        connection.close()
+    assert found
+    assert not any("\ufffd" in tree or "\udcc3" in tree for tree in found)
 
 
 def test_connections_to_one_file_are_asked_once() -> None:

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.once
 
 HOUR_NS, YEARS_NS = 3600 * 10**9, 10**18
 ONE = ("SELECT ?", "execute")
-SAMPLED = {"stack_sample", "parameter_sample"}
-"""Tables with figures of chance alone."""
+OF_TIME = {"stack_sample", "parameter_sample", "stall", "lag", "lag_histogram"}
+"""Tables whose rows depend on how long something took."""
 OF_CHANCE = ("_ns", "_ns2", "ns", "page_fetches", "page_fetch_samples", "_switches", "read_bytes")
 
 
@@ -39,7 +39,7 @@ def counts(path: Path) -> dict[tuple[str, str], int]:
     found = {}
     with opened(str(path)) as trace:
         for table in TABLES:
-            if table.name in {"setting", "process", *SAMPLED}:
+            if table.name in {"setting", "process", *OF_TIME}:
                 continue
             rows = list(trace.rows(table.name, table.names))
             if table.name == "lock_hold":  # for reading: those that took long, by the clock

@@ -55,6 +55,16 @@ def rows_of(path: Path) -> list[object]:
         return db.execute("SELECT * FROM t ORDER BY a").fetchall()
 
 
+def test_a_name_that_is_used_again_has_the_last_workload(
+    queryprof: Run, script: Callable[[str], Path]
+) -> None:
+    for number in (1, 2):
+        program = script(f"import sqlite3\nsqlite3.connect('t.db').execute('SELECT {number}')")
+        recorded(queryprof, program)
+    (path,) = Path().glob("x.qprof-workload-*")
+    assert b"SELECT 2" in path.read_bytes()
+
+
 def test_all_values_are_kept(queryprof: Run, script: Callable[[str], Path], tmp_path: Path) -> None:
     recorded(queryprof, script(textwrap.dedent(VALUES)), tmp_path / "t.db")
     (path,) = tmp_path.glob("x.qprof-workload-*")
