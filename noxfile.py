@@ -29,7 +29,7 @@ TESTS, ONCE = (
 OTHER_DRIVERS = Path("requirements-drivers.txt").read_text().splitlines()
 """Drivers under the name of one that is among those packages: each in a folder of its own."""
 
-PYTEST = ("pytest", "-q", "-n", "3", "--dist", "worksteal")
+PYTEST = ("pytest", "-q", "-n", "4", "--dist", "worksteal")
 QUICK = "not compat and not slow"
 SAME_EXAMPLES = "--hypothesis-seed=0"
 """What passed passes again: random examples are looked for by the session `slow`."""
