@@ -30,7 +30,7 @@ from telemetry.receiver import Receiver, receiving, sender, values  # noqa: E402
 from queryprof.analysis.histogram import bucket_bounds, percentile  # noqa: E402
 from queryprof.collect.reader import read_profile  # noqa: E402
 from queryprof.core import _core  # noqa: E402
-from queryprof.telemetry import otlp_metrics  # noqa: E402
+from queryprof.telemetry import otlp_export, otlp_metrics  # noqa: E402
 from queryprof.telemetry.otlp_export import OtlpExport  # noqa: E402
 from queryprof.telemetry.otlp_metrics import index_of  # noqa: E402
 from queryprof.telemetry.otlp_names import summary  # noqa: E402
@@ -357,3 +357,12 @@ def test_a_real_collector_counts_the_same(
     counts = [int(found) for found in re.findall(r"^Count: (\d+)", histograms, re.MULTILINE)]
     executions = sum(n for one in profile.aggregates for n in one.histogram.values())
     assert sum(counts) == executions
+
+
+def test_a_cumulative_value_begins_where_the_first_one_began() -> None:
+    """A later begin is a reset for a receiver."""
+    early = otlp_metrics.Point("queryprof.rows", 0, (), 10, 20, 3)
+    late = otlp_metrics.Point("queryprof.rows", 0, (), 20, 30, 4)
+    for one, other in ((early, late), (late, early)):
+        joined = otlp_export._joined(one, other)
+        assert (joined.start_unix_ns, joined.end_unix_ns, joined.value) == (10, 30, 7)

@@ -1,0 +1,25 @@
+"""A trace after a transaction that failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from queryprof.trace.store import TraceStore
+
+pytestmark = pytest.mark.once
+
+
+def test_rows_that_were_rolled_back_have_no_number() -> None:
+    store = TraceStore("x.qprof")
+    with store.transaction():
+        first = store.id("statement", "SELECT 1", None, "sqlite")
+    with pytest.raises(ZeroDivisionError), store.transaction():
+        store.id("statement", "SELECT 2", None, "sqlite")
+        store.id("stack", "never")
+        raise ZeroDivisionError
+    with store.transaction():
+        third = store.id("statement", "SELECT 2", None, "sqlite")
+        assert store.id("statement", "SELECT 1", None, "sqlite") == first
+    rows = dict(store.connection.execute("SELECT id, text FROM statement"))
+    assert rows == {first: "SELECT 1", third: "SELECT 2"}
+    store.close()
