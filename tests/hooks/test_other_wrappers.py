@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 
 import queryprof
+from queryprof.collect.reader import read_profile
 
 pytestmark = pytest.mark.once
 
 DRIVER = """
-import functools
+class Cursor:
+    def execute(self, sql): return self
+    def fetchone(self): return None
 
 class Connection:
     def __init__(self): self.calls = []
-    execute = functools.partialmethod(lambda self, sql: self.calls.append(sql) or self)
+    def execute(self, sql): self.calls.append(sql)
     def commit(self): self.calls.append("commit")
 
 def connect(): return Connection()
@@ -56,4 +59,6 @@ def test_what_was_put_around_a_measured_function_stays(
         for name, wrapper in wrappers.items():
             assert vars(wrapped_driver.Connection)[name] is wrapper
     assert seen == ["execute", "commit"] * 2
+    counts = [one.count for one in read_profile("x.qprof").aggregates]
+    assert counts == [1] * 3
     del sys.modules["wrapped_driver"]
