@@ -114,7 +114,7 @@ test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian's sid in a 
 	tests/in-debian.sh amd64 "$(NEW_PYTHONS)" pytest $(TEST_OPTIONS) tests
 
 test-arm64: ## the core's tests on arm64, emulated, from Debian's sid in a folder of its own (as root, an hour)
-	tests/in-debian.sh arm64 3.14 env QUERYPROF_EXAMPLES=10 pytest $(TEST_OPTIONS) tests/record
+	tests/in-debian.sh arm64 3.14 env QUERYPROF_EXAMPLES=10 pytest $(TEST_OPTIONS) tests/core
 
 bench-gains: $(BIN)/queryprof ## what findings say that a fix wins, beside what it wins (five minutes)
 	$(BIN)/python benchmarks/gains.py

@@ -35,14 +35,14 @@ SAME_EXAMPLES = "--hypothesis-seed=0"
 """What passed passes again: random examples are looked for by the session `slow`."""
 
 RANDOM = (
-    "tests/record/test_ground_truth.py",
-    "tests/record/test_lives.py",
-    "tests/record/test_secrets.py",
-    "tests/record/test_secrets_everywhere.py",
-    "tests/keep/test_damaged_traces.py",
-    "tests/keep/test_older_traces.py",
-    "tests/say/test_hostile_names.py",
-    "tests/say/test_hostile_names_in_files.py",
+    "tests/core/test_ground_truth.py",
+    "tests/core/test_lives.py",
+    "tests/core/test_secrets.py",
+    "tests/core/test_secrets_everywhere.py",
+    "tests/collect/test_damaged_traces.py",
+    "tests/collect/test_older_traces.py",
+    "tests/report/test_hostile_names.py",
+    "tests/report/test_hostile_names_in_files.py",
     "tests/tuning",
     "tests/states/test_sequences.py",
     "tests/vfs/test_random_files.py",
@@ -228,11 +228,11 @@ def sanitize(session: nox.Session) -> None:
     # Instructions of the sanitizers are not the core's, and nothing of musl's loads them. DuckDB's
     # C++ exceptions abort where libasan is loaded before libstdc++.
     left_out = (
-        "--ignore=tests/attach/test_kills_at_any_moment.py",
-        "--ignore=tests/record/test_musl.py",
-        "--deselect=tests/attach/test_drivers.py::test_duckdb",
+        "--ignore=tests/region/test_kills_at_any_moment.py",
+        "--ignore=tests/core/test_musl.py",
+        "--deselect=tests/hooks/test_drivers.py::test_duckdb",
     )
-    folders = ("tests/attach", "tests/record", "tests/replay")
+    folders = [f"tests/{room}" for room in ("core", "hooks", "region", "startup", "replay")]
     command = (*PYTEST, "-p", "no:cacheprovider", "-m", "not compat", *left_out, *folders)
     session.run(
         *command,

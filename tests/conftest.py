@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import operator
 import os
 import pkgutil
 import signal
 import subprocess
 import sys
+import types
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -24,6 +26,7 @@ from queryprof.analysis.report import Report
 from queryprof.collect.reader import read_profile
 from queryprof.core import _core
 from queryprof.errors import QueryprofError
+from queryprof.hooks.drivers.driver import Driver
 from queryprof.model import Aggregate, Profile
 from queryprof.region.identity import trace_of
 from queryprof.region.region import opened_region
@@ -31,7 +34,7 @@ from queryprof.region.region_files import directories, is_living
 from queryprof.session import session
 
 pytest_plugins = "pytester"
-pytest.register_assert_rewrite("say.by_hand")
+pytest.register_assert_rewrite("analysis.by_hand")
 NOWHERE = ("/proc/nowhere/", "/proc/no/")
 """Where tests write traces to that cannot be written: they stay in memory."""
 collect_ignore = ["programs/shop"]  # run by pytest inside of a test
@@ -200,6 +203,19 @@ def look(found: object) -> tuple[int, bool]:
     """Which object it is, and whether it is measured in its place."""
     function = found.__func__ if isinstance(found, classmethod) else found
     return id(found), _core.is_in_place(function)
+
+
+def owned(module: types.ModuleType, driver: Driver) -> dict[tuple[str, str], tuple[int, bool]]:
+    """What a driver's types and the module itself have under the names that are measured."""
+    found = {}
+    for name, methods in driver.types.items():
+        owner = operator.attrgetter(name)(module)
+        found |= {(name, method): look(vars(owner).get(method)) for method in methods}
+    for name in driver.functions:
+        home, _, function = name.rpartition(".")
+        owner = operator.attrgetter(home)(module) if home else module
+        found["", name] = look(vars(owner).get(function))
+    return found
 
 
 def by_operation(profile: Profile, figure: str = "count") -> Counter[tuple[str, str]]:

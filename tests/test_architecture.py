@@ -253,6 +253,15 @@ def test_all_packages_are_installed() -> None:
     assert all(find_spec(name) for name in packages)
 
 
+OF_SEVERAL_ROOMS = {"golden", "programs", "states", "strangers", "vfs"}
+
+
+def test_tests_are_in_the_room_of_what_they_test() -> None:
+    rooms = {path.name for path in (ROOT / "queryprof").iterdir() if path.is_dir()}
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/*.py")}
+    assert folders <= rooms | OF_SEVERAL_ROOMS | {"cli", "hooks"}
+
+
 OUTSIDE = sorted(
     path for folder in ("examples", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from badge.applications import APPLICATIONS
-from say.conftest import chromium
+from report.conftest import chromium
 
 from queryprof.badge import requests
 from queryprof.testing.meter import meter

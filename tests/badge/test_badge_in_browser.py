@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from badge.conftest import Serving
-from say.browser import BROWSER, printed_by
+from report.browser import BROWSER, printed_by
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 pytestmark = BROWSER

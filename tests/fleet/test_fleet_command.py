@@ -206,7 +206,7 @@ def test_figures_that_are_none(queryprof: Run) -> None:
 
 
 def test_a_merged_trace_says_what_it_has_not(queryprof: Run) -> None:
-    from keep.test_collapse import processes
+    from collect.test_collapse import processes
 
     processes("a.qprof", 1, host="a", version="1")
     processes("b.qprof", 1, host="b", version="2")

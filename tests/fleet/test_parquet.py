@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collect.test_collapse import write_random
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from keep.test_collapse import write_random
 
 import queryprof as package
 from conftest import EXAMPLES, Run

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from keep.test_older_traces import to_version
+from collect.test_older_traces import to_version
 
 from conftest import Run
 from queryprof.collect.reader import read_profile

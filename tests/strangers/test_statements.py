@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from say.by_hand import aggregate, profile_of
+from analysis.by_hand import aggregate, profile_of
 
 from queryprof.analysis.report import Report
 from queryprof.findings import findings_of

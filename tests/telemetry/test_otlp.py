@@ -289,7 +289,7 @@ HOSTILE = ("SELECT \udcff", "x" * 10**6, "\0", "'; DROP TABLE t; --", "SELECT \u
 
 
 def test_hostile_texts_are_sent(receiver: Receiver) -> None:
-    from say.by_hand import aggregate, profile_of
+    from analysis.by_hand import aggregate, profile_of
 
     profile = profile_of(*(aggregate(text) for text in HOSTILE))
     one, _, _ = sender(receiver.url)
@@ -298,7 +298,7 @@ def test_hostile_texts_are_sent(receiver: Receiver) -> None:
 
 
 def test_many_statements_are_few_points(receiver: Receiver) -> None:
-    from say.by_hand import aggregate, profile_of
+    from analysis.by_hand import aggregate, profile_of
 
     profile = profile_of(*(aggregate(f"S{n}", ns=1000 + n) for n in range(300)))
     one, _, _ = sender(receiver.url)

@@ -1,0 +1,127 @@
+"""What shares are of, and what is said of statements that a library executes for itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import MAIN, aggregate, process, profile_of
+from analysis.test_causes import Knows
+
+from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.libraries import OWN_NOTE
+from queryprof.analysis.findings.planning import Served
+from queryprof.analysis.findings.whole import BUSY, PROCESSES, whole_of
+from queryprof.analysis.overview import complete
+from queryprof.analysis.report import Report
+from queryprof.model import Frame, Plan, Profile, StackSample, Thread, ThreadUsage
+from queryprof.report.findings.text import hint
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+SECOND = 1000 * MS
+READ = "SELECT a FROM t WHERE b = ?"
+VIEW = Frame("orders", "/app/views.py", 9)
+HANDLER = Frame("get_response", "/venv/site-packages/django/core/handlers/base.py", 1, "library")
+QUOTES = Frame(
+    "DatabaseOperations._quote_params_for_last_executed_query",
+    "/venv/site-packages/django/db/backends/sqlite3/operations.py",
+    1,
+    "library",
+)
+
+
+def usage(thread: Thread, ms: int) -> ThreadUsage:
+    return ThreadUsage(thread, ms * MS // 2, ms * MS // 2, 0, 0, None, None, None, None, SECOND, ())
+
+
+def server(*cpu_ms: int, stack: tuple[Frame, ...] = (VIEW, HANDLER)) -> Profile:
+    """A second of a thread each, which have the database for 200 ms each."""
+    threads = [Thread(1, f"T{number}") for number in range(len(cpu_ms))]
+    one = aggregate(READ, (MAIN,), ns=200 * MS, count=100)
+    return replace(
+        profile_of(*(one._replace(thread=thread) for thread in threads)),
+        thread_usage=tuple(usage(thread, ms) for thread, ms in zip(threads, cpu_ms, strict=True)),
+        stack_samples=(StackSample(READ, stack, 1, 1),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("profile", "whole"),
+    [
+        (server(300), (300 * MS, BUSY)),
+        (server(100), (200 * MS, BUSY)),
+        (server(300, 100), (500 * MS, BUSY)),
+        (server(1000), (SECOND, "run")),
+        (server(300, stack=(VIEW,)), (SECOND, "run")),
+        (server(300, stack=(VIEW, HANDLER, MAIN)), (SECOND, "run")),
+        (replace(server(300), thread_usage=()), (SECOND, "run")),
+    ],
+    ids=[
+        "waits",
+        "waits in the database",
+        "two threads",
+        "is busy",
+        "no server",
+        "a test's client",
+        "not known",
+    ],
+)
+def test_a_server_s_shares_are_of_the_time_that_it_was_busy(
+    profile: Profile, whole: tuple[int, str]
+) -> None:
+    """It waits for requests, unless these are marked as spans."""
+    assert whole_of(profile, 0) == whole
+    assert whole_of(profile, 50 * MS)[0] == 50 * MS
+    found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
+    assert {one.whole for one in found} <= {whole[1]}
+    assert ("WsgiMiddleware" in hint(found)) == (whole[1] == BUSY)  # of which there are findings
+
+
+def test_processes_without_queries_are_not_counted() -> None:
+    several = replace(server(1000), processes=(process(1), process(2), process(3)))
+    other = aggregate(READ, (MAIN,), ns=MS)._replace(thread=Thread(2, "T"))
+    both = replace(several, aggregates=(*several.aggregates, other), stack_samples=())
+    assert whole_of(several, 0) == (SECOND, "run")
+    assert whole_of(both, 0) == (2 * SECOND, PROCESSES)
+
+
+def test_what_a_library_executes_for_itself_is_no_loop() -> None:
+    one = aggregate("SELECT QUOTE(?)", (MAIN,), ns=300 * MS, count=100)
+    profile = replace(
+        profile_of(one), stack_samples=(StackSample("SELECT QUOTE(?)", (QUOTES, MAIN), 1, 1),)
+    )
+    report = Report(profile)
+    assert report.notes == {"SELECT QUOTE(?)": OWN_NOTE}
+    assert find(report, lambda frame, _: replace(frame, line=1), {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("processes", "said"),
+    [(1, "the one process that was recorded"), (3, "the 3 processes that were recorded")],
+)
+def test_what_is_complete_is_of_the_recorded_processes(processes: int, said: str) -> None:
+    """A child with an environment of its own is not seen."""
+    assert (
+        complete(processes)
+        == f"Complete: every call of {said} is here, with its statement and line."
+    )
+
+
+def test_findings_that_are_one_have_one_share() -> None:
+    """Of one whole: another one's share may be of the spans."""
+    first, other = (
+        aggregate(READ, (MAIN,), ns=200 * MS, count=100),
+        Frame("other", "/app/main.py", 99),
+    )
+    second = aggregate("SELECT c FROM t WHERE b = ?", (other,), ns=100 * MS, count=100)
+    served = Served(("SCAN t",), "CREATE INDEX t_b ON t (b);", ("b",))
+    scans = [
+        one._replace(full_scan_steps=10**6, rows=100, vm_steps=3 * 10**6) for one in (first, second)
+    ]
+    profile = replace(
+        profile_of(*scans), plans=tuple(Plan(one.statement, "app.db", "SCAN t") for one in scans)
+    )
+    (found,) = find(Report(profile), lambda *_: None, {}, Knows(served))
+    assert found.share == pytest.approx(found.gain_ns / SECOND)

@@ -1,0 +1,172 @@
+"""Which loops of a program's source a call is in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from analysis.by_hand import aggregate, profile_of
+
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.report import Report
+from queryprof.model import ENDLESS, Frame, StackSample
+from queryprof.program.sources import Sources
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+READ = "SELECT a FROM t WHERE b = ?"
+
+LOOPS = """
+def f(db, names):
+    rows = [row[0] for row in db.execute("SELECT 1")]
+    sums = [row[0] + len(db.read(row)) for row in db.execute("SELECT 2")]
+    names = [row.name for row in db.rows]
+    authors = [row.author.name for row in db.rows]
+    numbers = sum(row.number() for row in db.rows)
+    values = [row.upper() for row in db.execute("SELECT 3")]
+    return [db.execute("SELECT 4", row) for row in db.execute("SELECT 5")]
+    return all(map(read, [draw() for _ in range(5)]))
+"""
+
+
+def test_what_a_comprehension_goes_over_is_in_no_loop(tmp_path: Path) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(LOOPS)
+    sources = Sources({str(file): [sha256(LOOPS.encode()).hexdigest()]})
+    found = [sources.loop_at(Frame("f", str(file), line)) for line in range(3, 10)]
+    assert [one.line if one else None for one in found] == [None, None, None, 6, None, None, 9]
+    read = {
+        called: sources.loop_at(Frame("f", str(file), 4), called) for called in ("read", "execute")
+    }
+    assert [one.line if one else None for one in read.values()] == [4, None]
+    mapped = {
+        called: sources.loop_at(Frame("f", str(file), 10), called) for called in ("read", "draw")
+    }
+    assert [one.line if one else None for one in mapped.values()] == [None, 10]
+    inside = sources.loop_at(Frame("f.<locals>.<genexpr>", str(file), 7))
+    assert inside
+    assert inside.line == 7
+
+
+WORKERS = """async def worker(queue):
+    while True:
+        item = await queue.get()
+        if item is None:
+            break
+        handle(item)
+
+def serve():
+    while True:
+        handle(next_one())
+
+def pages():
+    while True:
+        if not page():
+            return
+
+def start(queue):
+    for _ in range(4):
+        create_task(worker(queue))
+
+def again():
+    while True:
+        try:
+            with open() as db:
+                return db.read()
+        except Locked:
+            if late():
+                break
+            log()
+
+def tries():
+    for _ in range(3):
+        if is_first():
+            log()
+            continue
+        else:
+            write()
+        break
+
+def jobs(queue):
+    while True:
+        job = queue.get()
+        if job is None:
+            break
+        handle(job, names.get("a"))
+
+def named():
+    while True:
+        if not page(names.get("a")):
+            break
+"""
+
+
+LOOP_LINES = {6: ENDLESS, 10: ENDLESS, 14: 13, 19: 18, 25: None, 37: None, 44: ENDLESS, 49: 48}
+
+
+def test_what_is_around_a_worker_is_no_loop_of_its_queries(tmp_path: Path) -> None:
+    file = tmp_path / "w.py"
+    file.write_text(WORKERS)
+    sources = Sources({str(file): frozenset({sha256(file.read_bytes()).hexdigest()})})
+    found = {line: sources.loop_at(Frame("f", str(file), line)) for line in LOOP_LINES}
+    lines = {line: one and (one.line or ENDLESS) for line, one in found.items()}
+    assert lines == LOOP_LINES
+    worker, start = Frame("worker", str(file), 6), Frame("start", str(file), 19)
+    profile = profile_of(aggregate(READ, (worker, start), ns=200 * MS, count=500))
+    program = Program(Report(profile), sources.loop_at, {})
+    assert program.loop_of(program.all_groups[0]) is None
+
+
+TASKS = """async def f(names):
+    rows = await read(names)
+    rows = await asyncio.gather(
+        *(read(name) for name in names)
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(read(names))
+"""
+
+
+def test_lines_that_make_tasks(tmp_path: Path) -> None:
+    file = tmp_path / "t.py"
+    file.write_text(TASKS)
+    sources = Sources({str(file): frozenset({sha256(file.read_bytes()).hexdigest()})})
+    found = [sources.makes_tasks(Frame("f", str(file), line)) for line in (2, 3, 4, 6, 7)]
+    assert found == [False, True, False, False, True]
+    assert sources.makes_tasks(Frame("f", "other.py", 1)) is None
+
+
+VIEW = "return render(request, [total(o) for o in orders])"
+
+
+@pytest.mark.parametrize(
+    ("called", "is_loop"), [("render", False), ("total", True), ("_get", True)]
+)
+def test_a_comprehension_beside_what_is_called_is_no_loop_of_it(
+    tmp_path: Path, called: str, is_loop: bool
+) -> None:
+    """A template's loop is in no line of the program."""
+    file = tmp_path / "v.py"
+    file.write_text(f"def view(request, orders):\n    {VIEW}\n")
+    sources = Sources({str(file): frozenset({sha256(file.read_bytes()).hexdigest()})})
+    view = Frame("view", str(file), 2)
+    inside = Frame(f"Library.{called}", "/venv/site-packages/library.py", 9, "library")
+    sample = StackSample(READ, (inside, view), 64, 1)
+    profile = replace(profile_of(aggregate(READ, (view,), count=50)), stack_samples=(sample,))
+    program = Program(Report(profile), sources.loop_at, {})
+    assert bool(program.loop_of(program.all_groups[0])) == is_loop
+
+
+@pytest.mark.parametrize(("places", "is_said"), [(1, True), (2, False)])
+def test_what_reads_an_attribute_is_said_where_it_is_read_at_one_place(
+    places: int, is_said: bool
+) -> None:
+    sites = [(Frame(f"view_{number}", "/app/v.py", number + 1),) for number in range(places)]
+    profile = profile_of(*(aggregate(READ, site, count=50) for site in sites))
+    profile = replace(profile, notes={READ: "lazy load of Book.publisher in template books.html:3"})
+    program = Program(Report(profile), lambda *_: None, {})
+    notes = {program.note_of(group) for group in program.all_groups}
+    assert notes == {"lazy load of Book.publisher" + " in template books.html:3" * is_said}

@@ -1,0 +1,290 @@
+"""`queryprof attach`: what it refuses, and which commands a program hears."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from attachment.running_programs import OBEYS, POLLS, STANDBY, attached, running
+
+from conftest import QUERYPROF, Run, by_operation
+from queryprof.attachment import attaching, messages
+from queryprof.attachment.attaching import AttachError, attach
+from queryprof.attachment.standby import SIGNAL
+from queryprof.autoload import Runner
+from queryprof.collect.reader import read_profile
+from queryprof.region.region_files import regions_of
+
+pytestmark = pytest.mark.once
+
+SELECT = ("SELECT ?", "execute")
+BY_DEBUGGER = hasattr(sys, "remote_exec")
+
+
+def refusal(pid: int) -> str:
+    with pytest.raises(AttachError) as error:
+        attach(pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)
+    return str(error.value)
+
+
+def test_what_is_not_there_or_not_in_standby(queryprof: Run) -> None:
+    with running() as program:
+        if not BY_DEBUGGER:
+            result = queryprof("attach", program.pid)
+            assert result.returncode == 2
+            assert result.stderr.startswith(f"queryprof: process {program.pid} is not in standby")
+            assert len(result.stderr.splitlines()) == 1
+        assert program.end() == ""
+    assert refusal(program.pid) == f"no process {program.pid} runs"
+    assert refusal(2**40) == f"no process {2**40} runs"
+    assert not list(Path().glob("*.qprof*"))
+
+
+@pytest.mark.skipif(not BY_DEBUGGER, reason="Python 3.14 and newer have sys.remote_exec")
+def test_a_program_without_standby() -> None:
+    with running(POLLS) as program:
+        for number in (3, 4):
+            program("work(1)")
+            with attached(program, "--no-report"):
+                program(f"work({number})")
+            assert by_operation(read_profile("x.qprof"))[SELECT] == number
+        assert program.end() == ""
+
+
+@pytest.mark.skipif(not BY_DEBUGGER, reason="Python 3.14 and newer have sys.remote_exec")
+def test_a_program_without_standby_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
+    with running(POLLS) as program:
+        os.kill(program.pid, signal.SIGSTOP)
+        assert "has not answered" in refusal(program.pid)
+        os.kill(program.pid, signal.SIGCONT)
+        program("work(3)")
+        assert program("is_on()") == "False"
+        assert program.end() == ""
+
+
+@pytest.mark.skipif(not BY_DEBUGGER, reason="Python 3.14 and newer have sys.remote_exec")
+def test_a_program_that_cannot_be_debugged() -> None:
+    with running(POLLS, "-X", "disable-remote-debug") as program:
+        assert "is no Python" in refusal(program.pid)
+        assert program.end() == ""
+    with running(POLLS, PYTHON_DISABLE_REMOTE_DEBUG="1") as program:
+        assert "PYTHON_DISABLE_REMOTE_DEBUG" in refusal(program.pid)
+        assert program.end() == ""
+
+
+def test_a_variable_alone_is_no_standby() -> None:
+    """A process that was started so and has no handler would die of the signal."""
+    process = subprocess.Popen(["sleep", "60"], env={**os.environ, **STANDBY})
+    try:
+        assert ("is no Python" if BY_DEBUGGER else "is not in standby") in refusal(process.pid)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_program_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It begins nothing later."""
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
+    with running(**STANDBY) as program:
+        os.kill(program.pid, signal.SIGSTOP)
+        assert "has not answered within" in refusal(program.pid)
+        os.kill(program.pid, signal.SIGCONT)
+        program("work(3)")
+        assert program("is_on()") == "False"
+        assert program.end() == ""
+
+
+def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attaching, "__version__", "0.0.1")
+    with running(**STANDBY) as program:
+        assert "this command is another one: use that" in refusal(program.pid)
+        assert program("is_on()") == "False"
+        assert program.end() == ""
+
+
+def test_a_program_that_cannot_be_recorded() -> None:
+    """The reason is the program's own."""
+    with running(**STANDBY) as program:
+        Path("setup.cfg").write_text("[queryprof]\ncall_path_frames = 99\n")
+        assert "call_path_frames" in refusal(program.pid)
+        Path("setup.cfg").unlink()
+        with attached(program, "--no-report"):
+            program("work(1)")
+        assert program.end() == ""
+    assert by_operation(read_profile("x.qprof"))[SELECT] == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
+def test_another_user() -> None:
+    with running(**STANDBY) as program:
+        code = (
+            "import os\n"
+            "from queryprof.attachment.attaching import attach\n"
+            "os.setuid(65534)\n"
+            f"attach({program.pid}, '1::/tmp/')"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
+        assert f"process {program.pid} is of user 0: run this command as that user" in done.stderr
+        assert program("is_on()") == "False"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a namespace of its own")
+def test_a_container() -> None:
+    with running(**STANDBY) as program:
+        done = subprocess.run(
+            ["unshare", "--net", QUERYPROF, "attach", str(program.pid)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if "unshare" in done.stderr:
+            pytest.skip("no namespace can be made here")
+        assert "is in a container of its own: run this command in it" in done.stderr
+        assert program("is_on()") == "False"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
+def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who listens at the name of a process has no say unless it is its user."""
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
+    with running(**STANDBY) as program:
+        code = (
+            "import os, socket; os.setuid(65534)\n"
+            "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1].encode('latin-1')); s.listen()\n"
+            "print('listens', flush=True); c, _ = s.accept()\n"
+            'c.sendall(b\'{"version": "0.1.0", "runner": "1::/tmp/"}\\n\')\n'
+            "print(c.recv(100), flush=True)"
+        )
+        name = messages.name_of(program.pid).decode("latin-1")
+        code = code.replace("sys.argv[1]", repr(name))
+        stranger = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert stranger.stdout is not None
+        assert stranger.stdout.readline() == "listens\n"
+        assert "another command is about to attach" in refusal(program.pid)
+        os.kill(program.pid, SIGNAL)
+        assert stranger.communicate(timeout=60)[0] in ("b''\n", "")  # closed, unheard
+        assert program("is_on()") == "False"
+        assert program.end() == ""
+
+
+def test_a_command_waits_for_another_ones_answer() -> None:
+    """To begin, and to end: a recording is not left on because another command wants one."""
+    with running(**STANDBY) as program:
+        other = socket.socket(socket.AF_UNIX)
+        other.bind(messages.name_of(program.pid))
+        before, tried = attaching._waiting_for, threading.Event()
+
+        class Waiting:
+            """Notes that the name was not to be had, and has the other command leave it."""
+
+            def __init__(self, *files: int | None) -> None:
+                self._waiting = before(*files)
+
+            def poll(self, timeout_ms: float) -> object:
+                if timeout_ms == attaching.NAME_WAIT_MS:
+                    tried.set()
+                    other.close()
+                return self._waiting.poll(timeout_ms)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(attaching, "_waiting_for", Waiting)
+            attachment = attach(program.pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)
+            assert tried.is_set()
+            assert program("is_on()") == "True"
+            tried.clear()
+            other = socket.socket(socket.AF_UNIX)
+            other.bind(messages.name_of(program.pid))
+            assert attachment.end() == ""
+            assert tried.is_set()
+        assert program("is_on()") == "False"
+        program.end()
+    for path in regions_of(f"{os.getcwd()}/"):
+        os.unlink(path)
+
+
+def test_a_stranger_at_the_commands_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process than the one that was meant is not taken for it."""
+    with running(**STANDBY) as program:
+        name = messages.name_of(program.pid)
+        looked = threading.Event()
+        before = attaching._looking
+
+        def look(pid: int, process: int) -> AbstractContextManager[None]:
+            with socket.socket(socket.AF_UNIX) as stranger:
+                stranger.connect(name)
+                messages.send(stranger, began=True)
+            looked.set()
+            return before(pid, process)
+
+        monkeypatch.setattr(attaching, "_looking", look)
+        attachment = attach(program.pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)
+        assert looked.is_set()
+        assert program("is_on()") == "True"
+        attachment.end()
+        assert program("is_on()") == "False"
+        program.end()
+    for path in regions_of(f"{os.getcwd()}/"):
+        os.unlink(path)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ('b"[" * 60000 + b"\\n"', "its answer is none"),
+        ('b"{}\\n"', "its answer is none"),
+        ('b"[1]\\n"', "its answer is none"),
+        ('b"\\xff\\n"', "its answer is none"),
+        ('b"x" * 70000', "its answer is none"),
+        ("b'{\"refused\": \"' + b'no\\\\u001b[31m' * 9999 + b'\"}\\n'", "no"),
+    ],
+)
+def test_a_hostile_program(queryprof: Run, answer: str, said: str) -> None:
+    """What it answers is a line at the most."""
+    text = OBEYS.replace(
+        "print(os.getpid()",
+        f"""
+import signal, socket, threading
+def lie(*_):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(b"\\0queryprof-attach-%d" % os.getpid())
+    s.recv(4096)
+    s.sendall({answer})
+signal.signal({SIGNAL}, lambda *_: threading.Thread(target=lie).start())
+print(os.getpid()""",
+    )
+    with running(text, **STANDBY) as program:
+        result = queryprof("attach", program.pid)
+        program.end()
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert len(result.stderr) < 1000
+    assert "\x1b" not in result.stderr
+    assert said in result.stderr
+    assert not list(Path().glob("*.qprof*"))
+
+
+def test_a_command_that_sends_nothing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The time is over: nothing is begun, and no error is printed."""
+    from queryprof.attachment import answer
+
+    monkeypatch.setattr(answer, "REQUEST_TIMEOUT_S", 0.01)
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(messages.name_of(os.getpid()))
+        silent.listen()
+        answer.answer(lambda _runner, _owner: pytest.fail("it began"))
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,322 @@
+"""Programs in states that a command does not expect: titles, handlers and descriptors of their own,
+commands that are killed with all that would end what they began.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from attachment.running_programs import ATTACH, OBEYS, STANDBY, Command, attached, running
+
+from conftest import by_operation
+from queryprof.attachment import answer, attaching, forks, messages
+from queryprof.attachment.attaching import Attachment, attach
+from queryprof.attachment.standby import SIGNAL
+from queryprof.autoload import Runner
+from queryprof.collect.reader import read_profile
+from queryprof.region.region_files import regions_of
+
+SELECT = ("SELECT ?", "execute")
+BY_DEBUGGER = hasattr(sys, "remote_exec")
+
+TITLED = OBEYS.replace(
+    "print(os.getpid()",
+    """
+import ctypes
+def set_title(title):
+    fields = open("/proc/self/stat").read().rpartition(")")[2].split()
+    first, last = int(fields[47]), int(fields[48])
+    ctypes.memset(first, 0, last - first)
+    ctypes.memmove(first, title, min(len(title), last - first))
+print(os.getpid()""",
+)
+"""Its title can be where its environment was (proc_pid_stat(5)), as setproctitle writes it."""
+
+
+@pytest.fixture(autouse=True)
+def _on_a_machine_of_any_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 600.0)
+    monkeypatch.setattr(attaching, "ENDS_MS", 600_000.0)
+
+
+def begun(pid: int) -> Attachment:
+    return attach(pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)
+
+
+def forget() -> None:
+    for path in regions_of(f"{os.getcwd()}/"):
+        os.unlink(path)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_title_where_the_environment_was(when: str) -> None:
+    with running(TITLED, **STANDBY) as program:
+        if when == "before":
+            program("set_title(b'gunicorn: worker')")
+        with attached(program, "--no-report"):
+            program("work(3)")
+            if when == "meanwhile":
+                program("set_title(b'gunicorn: worker')")
+        assert program("is_on()") == "False"
+        assert program.end() == ""
+    assert by_operation(read_profile("x.qprof"))[SELECT] == 3
+
+
+@pytest.mark.skipif(BY_DEBUGGER, reason="Python 3.14 and newer have sys.remote_exec")
+def test_a_title_is_no_standby() -> None:
+    with running(TITLED) as program:
+        program("set_title(b'gunicorn: worker')")
+        command = Command(program.pid)
+        assert f"process {program.pid} is not in standby" in command.said
+        command.result(2)
+        assert program.end() == ""
+
+
+@pytest.mark.skipif(BY_DEBUGGER, reason="Python 3.14 and newer have another way to it")
+def test_a_handler_that_the_program_takes_away() -> None:
+    with running("import signal\n" + OBEYS, **STANDBY) as program:
+        command = Command(program.pid, "-o", "x.qprof", "--no-report")
+        program("work(1)")
+        program(f"signal.signal({SIGNAL}, signal.SIG_DFL)")
+        said = command.end()
+        assert "its recording ends with it" in said
+        program("work(2)")
+        assert program("is_on()") == "True"
+
+
+def test_the_signal_harms_no_program_without_a_handler() -> None:
+    """One that has just become another program, by exec."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.send_signal(SIGNAL)
+        assert process.communicate(b"alive", timeout=60)[0] == b"alive"
+    assert process.returncode == 0
+
+
+def test_a_command_that_is_killed_with_what_would_end_its_recording() -> None:
+    """The next command ends it, and begins its own."""
+    with running(**STANDBY) as program:
+        command = subprocess.Popen(
+            [*ATTACH, str(program.pid), "-o", "x.qprof"],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert command.stderr is not None
+        assert "is recorded" in command.stderr.readline()
+        program("work(2)")
+        for child in Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+        command.kill()
+        command.communicate()
+        assert program("is_on()") == "True"
+        with attached(program, "--no-report", output="y.qprof"):
+            program("work(5)")
+        assert program("is_on()") == "False"
+        assert program.end() == ""
+    assert by_operation(read_profile("y.qprof"))[SELECT] == 5
+    assert by_operation(read_profile("x.qprof"))[SELECT] == 2
+
+
+def test_a_living_commands_recording_is_not_taken() -> None:
+    with running(**STANDBY) as program, attached(program, "--no-report") as command:
+        program("work(2)")
+        other = Command(program.pid, "-o", "y.qprof")
+        assert "another command is attached to it" in other.said
+        other.result(2)
+        command.end()
+    assert by_operation(read_profile("x.qprof"))[SELECT] == 2
+
+
+FULL = """
+import resource
+before = resource.getrlimit(resource.RLIMIT_NOFILE)
+def fill():
+    while len(os.listdir("/proc/self/task")) > 1:  # what has begun the recording has gone
+        pass
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1, before[1]))
+def empty():
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+"""
+
+
+def test_a_program_without_a_descriptor_is_ended_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal comes again, and nothing is printed."""
+    monkeypatch.setattr(attaching, "AGAIN_S", 0.01)
+    text = OBEYS.replace("print(os.getpid()", FULL + "print(os.getpid()")
+    with running(text, **STANDBY) as program:
+        attachment = begun(program.pid)
+        program("fill()")
+        said: list[str] = []
+        ending = threading.Thread(target=lambda: said.append(attachment.end(600.0)))
+        ending.start()
+        for _ in range(5):
+            program("work(1)")
+        assert program("is_on()") == "True"
+        program("empty()")
+        ending.join()
+        assert said == [""]
+        assert program("is_on()") == "False"
+        assert program.end() == ""
+    forget()
+
+
+def test_a_program_without_a_descriptor_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it is attached to for the first time, it has none for a file to import."""
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
+    text = OBEYS.replace("print(os.getpid()", FULL + "print(os.getpid()")
+    with running(text, **STANDBY) as program:
+        program("fill()")
+        with pytest.raises(attaching.AttachError, match="no descriptor left"):
+            begun(program.pid)
+        program("work(1)")
+        program("empty()")
+        assert program.end() == ""
+
+
+OWN_HANDLER = "import signal\nseen = []\n" + OBEYS
+
+
+def test_a_handler_of_the_programs_own_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(attaching, "AGAIN_S", 0.001)
+    with running(OWN_HANDLER, **STANDBY) as program:
+        program(f"signal.signal({SIGNAL}, lambda *_: seen.append(1))")
+        with pytest.raises(attaching.AttachError, match="or handles or blocks SIGURG itself"):
+            begun(program.pid)
+        assert program("seen") == "[1]"
+        assert program.end() == ""
+
+
+def test_a_program_that_ends_before_it_answers() -> None:
+    text = OBEYS.replace(
+        "print(os.getpid()",
+        f"""
+import signal, socket, threading
+def leave():
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(b"\\0queryprof-attach-%d" % os.getpid())
+    s.recv(4096)
+    os._exit(0)
+signal.signal({SIGNAL}, lambda *_: threading.Thread(target=leave).start())
+print(os.getpid()""",
+    )
+    with running(text, **STANDBY) as program:
+        with pytest.raises(attaching.AttachError, match=f"process {program.pid} has ended"):
+            begun(program.pid)
+        program.process.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("is_reaped", [False, True])
+def test_a_command_that_is_no_more(is_reaped: bool) -> None:
+    """Also one that its parent has not waited for yet."""
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        if is_reaped:
+            process.wait()
+        assert not answer._lives(f"{process.pid}::/tmp/")
+    assert answer._lives(f"{os.getpid()}::/tmp/")
+
+
+def test_a_guardian_ends_all_that_it_can() -> None:
+    """Also where the first of them is stopped; and the name of a socket is free meanwhile."""
+    with running(**STANDBY) as one, running(**STANDBY) as other:
+        command = Command(one.pid, other.pid, "-o", "x.qprof", "--no-report")
+        os.kill(one.pid, signal.SIGSTOP)
+        command.process.kill()
+        command.process.communicate()
+        while other("is_on()") == "True":
+            pass
+        os.kill(one.pid, signal.SIGCONT)
+        while one("is_on()") == "True":
+            pass
+        assert one.end() == ""
+        assert other.end() == ""
+
+
+@pytest.mark.parametrize("reused", [False, True])
+def test_a_descriptor_that_the_program_closes(
+    reused: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As one that becomes a daemon does with all: what has its number next stays open."""
+    ours, theirs = socket.socketpair()
+    messages.send(theirs, end="")
+    number = ours.fileno()
+    monkeypatch.setattr(answer, "_connected", lambda: ours)
+
+    def close_all(_connection: object, **_message: object) -> None:
+        if reused:
+            with Path("own").open("w") as own:
+                os.dup2(own.fileno(), number)
+        else:
+            os.close(number)
+
+    monkeypatch.setattr(answer, "send", close_all)
+    answer.answer(lambda _runner, _owner: pytest.fail("it began"))
+    if reused:
+        assert os.write(number, b"mine") == 4
+        os.close(number)
+        assert Path("own").read_text() == "mine"
+    theirs.close()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_fork_waits_for_a_thread_that_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "THREAD_ENDS", 10**9)
+    own = forks.Forks()
+    steps: list[str] = []
+    waits = threading.Event()
+
+    def come() -> None:
+        waits.wait()
+        with own:
+            steps.append("thread")
+
+    own.expect()
+    thread = threading.Thread(target=come)
+    thread.start()
+    monkeypatch.setattr("time.sleep", lambda _: waits.set())
+    own._before()
+    steps.append("fork")
+    assert steps == ["thread", "fork"]
+    assert thread.native_id is not None
+    assert not os.path.exists(f"/proc/self/task/{thread.native_id}")
+    own._after_in_parent()
+    own._before()  # none is expected any more
+    own._after_in_parent()
+
+
+REFUSES = OBEYS.replace(
+    "print(os.getpid()",
+    """
+def hook(event, args):
+    if event == "_thread.start_new_thread":
+        raise PermissionError(event)
+sys.addaudithook(hook)
+def is_refused():
+    import _thread
+    try:
+        _thread.start_new_thread(int, ())
+    except PermissionError:
+        return True
+    return False
+print(os.getpid()""",
+)
+
+
+def test_a_program_that_allows_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
+    with running(REFUSES, **STANDBY) as program:
+        if program("is_refused()") == "False":
+            pytest.skip("this Python audits no threads")
+        with pytest.raises(attaching.AttachError, match="has not answered"):
+            begun(program.pid)
+        program("work(1)")
+        assert program("forks()") == "20"
+        assert program.end() == ""

@@ -1,0 +1,115 @@
+"""Names of anybody in the files that a test run writes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.dom import minidom
+
+import pytest
+from hypothesis import given
+from report.test_hostile_names import CONTROL, FUZZED, NAMES, comparisons, profile_of
+
+from queryprof.analysis.baseline_deviations import Deviation
+from queryprof.analysis.baseline_figures import Figures, Site
+from queryprof.analysis.comparison import compare, regressions
+from queryprof.cli.compare import GATES
+from queryprof.errors import QueryprofError
+from queryprof.model import (
+    Cause,
+    Distribution,
+    Frame,
+    Step,
+)
+from queryprof.report import inert
+from queryprof.report.comparison.github import comparison_github
+from queryprof.report.comparison.junit import comparison_junit
+from queryprof.report.places import Places
+from queryprof.report.text.failures import (
+    Excess,
+    budget_message,
+    regression_message,
+    stall_message,
+)
+from queryprof.testing.baseline_file import Baseline, read_baseline, write_baseline
+
+pytestmark = pytest.mark.once
+
+
+def unescaped(text: str) -> str:
+    """What a runner makes of a part of a workflow command."""
+    for escape, character in (("%3A", ":"), ("%2C", ","), ("%0A", "\n"), ("%25", "%")):
+        text = text.replace(escape, character)
+    return text
+
+
+@FUZZED
+@given(NAMES)
+def test_annotations_are_one_command_each(name: str) -> None:
+    """A statement or file cannot give the runner a command of its own."""
+    for comparison in comparisons(name):
+        failed = regressions(comparison, GATES)
+        text = comparison_github(failed, Places())
+        assert not CONTROL.search(text)
+        assert len(text.splitlines()) == len(failed)
+        for line in text.splitlines():
+            command = re.match(r"::error (file=([^,:]*),line=\d+,)?title=queryprof::(.*)", line)
+            assert command, line
+            assert command[2] is None or unescaped(command[2]) == inert.visible(name)
+            assert not CONTROL.search(unescaped(command[3]))
+            assert "\n" not in unescaped(command[3])
+
+
+@FUZZED
+@given(NAMES)
+def test_junit_is_xml(name: str) -> None:
+    """Whatever a statement has in it; the parser gives its visible form back."""
+    comparison = compare([profile_of("plain", 2)], [profile_of(name)])
+    failed = regressions(comparison, GATES)
+    document = minidom.parseString(comparison_junit(comparison, failed, Places()).encode())
+    names = [case.getAttribute("name") for case in document.getElementsByTagName("testcase")]
+    assert inert.visible(name) in names or name.startswith("(")
+
+
+@FUZZED
+@given(NAMES)
+def test_failures_of_tests_are_lines_of_their_own(name: str) -> None:
+    """What pytest prints has no control character, and a name is part of one line."""
+    frame = Frame(name, name, 3)
+    figures = Figures(3, 4, 5, 6, sites=(Site(frame, frame, 3),))
+    before = Figures(1, 4, 5, 6)
+    cause = Cause(name, (frame,), 1, 9)
+    step = Step(frame, Distribution(1, 10, 10), 9, 0, (cause,))
+    messages = [
+        regression_message([Deviation(name, before, figures, (name,))]),
+        budget_message([Excess(name, {name: figures})]),
+        stall_message("max_stall_ms=1", [step]),
+    ]
+    plain = [
+        regression_message([Deviation("SELECT", before, figures, ("x",))]),
+        budget_message([Excess("x", {"SELECT": figures}, "plans")]),
+        stall_message("max_stall_ms=1", [step]),
+    ]
+    for message, other in zip(messages, plain, strict=True):
+        assert not CONTROL.search(message)
+        assert len(message.split("\n")) == len(other.split("\n"))
+    was, now = replace(before, plans=((f"SEARCH {name}",),)), replace(figures, plans=((name,),))
+    assert not CONTROL.search(regression_message([Deviation(name, was, now, (name,))]))
+
+
+@FUZZED
+@given(NAMES)
+def test_a_baseline_keeps_any_name(name: str) -> None:
+    """Also half a character, which UTF-8 has not."""
+    tests = {name: {name: {"executions": 1, "plans": [[name]]}}}
+    write_baseline("b.json", Baseline("3", tests))
+    assert read_baseline("b.json").tests == tests
+
+
+def test_a_damaged_baseline_is_one_line() -> None:
+    """JSON that Python does not take is no traceback."""
+    for text in ("[" * 100_000, '{"format_version": ' + "9" * 5000 + "}"):
+        Path("b.json").write_text(text)
+        with pytest.raises(QueryprofError, match=r"^b\.json"):
+            read_baseline("b.json")

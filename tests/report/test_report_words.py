@@ -1,0 +1,75 @@
+"""Figures and words of the report in a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from analysis.by_hand import aggregate, profile_of
+from report.test_reports import LOOP
+
+from queryprof.analysis.report import Report
+from queryprof.analysis.units import average, duration
+from queryprof.model import (
+    Frame,
+)
+from queryprof.report.places import Places
+from queryprof.report.terminal.report import print_report
+
+pytestmark = pytest.mark.once
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("0 ns", 0),
+        ("999 ns", 999),
+        ("1.00 µs", 1000),
+        ("12.3 µs", 12_345),
+        ("100 µs", 99_960),
+        ("1.00 ms", 999_999),
+        ("1.00 s", 999_999_999),
+        ("1,234 s", 1.234e12),
+        ("?", None),
+    ],
+)
+def test_durations_have_three_digits(text: str, ns: float | None) -> None:
+    """And a unit that makes them short; unknown is a question mark."""
+    assert duration(ns) == text
+
+
+def test_an_unknown_line_is_shown_as_unknown() -> None:
+    """In compiled code; what is built in has no file."""
+    places = Places()
+    assert places.frame(Frame("price", "/srv/shop/fast.so", 0)) == "price() /srv/shop/fast.so:?"
+    assert places.frame(Frame("(unknown)", "", 0)) == "(unknown)"
+
+
+def test_averages() -> None:
+    """Whole where they are whole; unknown is unknown."""
+    assert [average(x) for x in (None, 0.0, 1.5, 12.0, 1234.5)] == ["?", "0", "1.5", "12", "1,234"]
+
+
+def test_beyond_the_vital_few() -> None:
+    """What --top asks for: as many statements, the vital few first."""
+    most = aggregate("SELECT 1", ns=97)
+    others = [aggregate(f"SELECT {number} AS a", ns=1) for number in (2, 3, 4)]
+    text = io.StringIO()
+    report = Report(profile_of(most, *others), top=3)
+    print_report(report, file=text, width=100, beyond=True)
+    few, _, after = text.getvalue().partition("After the vital few")
+    assert ("SELECT 1" in few, "SELECT 2 AS a" in few) == (True, False)
+    assert ("SELECT 2 AS a" in after, "SELECT 4 AS a" in after) == (True, False)
+    assert "--top 4 (all statements and call sites)" in after
+    text = io.StringIO()
+    print_report(report, file=text, width=100)
+    assert "After the vital few" not in text.getvalue()
+
+
+@pytest.mark.parametrize(("ms", "is_said"), [(1000, False), (1001, True)])
+def test_more_than_the_run_is_said_to_be_of_threads(ms: int, is_said: bool) -> None:
+    """The run is a second."""
+    profile = profile_of(aggregate("SELECT a FROM t", (LOOP,), ns=ms * 1_000_000))
+    text = io.StringIO()
+    print_report(Report(profile), file=text, width=200)
+    assert ("threads run side by side" in text.getvalue()) == is_said

@@ -1,0 +1,86 @@
+"""Processes that live in another namespace of process ids."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from collect import killed_programs
+from collect.killed_programs import (
+    DIES,
+    INSTALLS,
+    Script,
+    asked,
+)
+
+from conftest import QUERYPROF, Run
+from queryprof.region.region_files import SHARED_MEMORY, regions_of
+
+script = killed_programs.script
+
+pytestmark = [
+    pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory"),
+    pytest.mark.once,
+]
+
+NAMESPACE = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c"]
+
+
+def may_unshare() -> bool:
+    try:
+        return (
+            subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
+        )
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
+def test_processes_of_another_namespace(queryprof: Run, script: Script) -> None:
+    """Whether they live cannot be told: they are taken when the command has ended, and not
+    before.
+    """
+    path = script(
+        "for number in range(70):\n"
+        "    if not os.fork():\n"
+        "        for turn in range(20): work(1); time.sleep(0.1)\n"
+        "        os._exit(0)\n"
+        "for number in range(70): os.wait()\n"
+    )
+    queryprof("run", "--no-report", "-o", "x.qprof", *NAMESPACE, f"exec {sys.executable} {path}")
+    assert asked() == 70 * 20
+
+
+@pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
+def test_the_first_process_of_a_container_has_the_program_s_status(tmp_path: Path) -> None:
+    """A signal of its own does not end it: the status is a shell's of a command that the signal
+    ended.
+    """
+    killed = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
+    command = [QUERYPROF, "run", "--no-report", "-o", tmp_path / "t.qprof", "-c", killed]
+    done = subprocess.run(
+        ["unshare", "--pid", "--fork", *command], capture_output=True, check=False
+    )
+    assert done.returncode == 128 + signal.SIGTERM
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
+def test_a_container_that_is_gone(queryprof: Run, script: Script) -> None:
+    """Its memory went with it, and its copy on the disk is read."""
+    path = script(
+        f"{INSTALLS}began = time.monotonic()\n"
+        "while time.monotonic() - began < 4: work(1); time.sleep(0.01)\n" + DIES
+    )
+    subprocess.run(
+        [*NAMESPACE, f"mount -t tmpfs none {SHARED_MEMORY} && exec {sys.executable} {path}"],
+        capture_output=True,
+        check=False,
+    )
+    assert not regions_of("x.qprof")
+    assert asked() > 50
+    assert queryprof("report", "x.qprof").returncode == 0
