@@ -87,13 +87,13 @@ class Forked:
             connection.sendall(data)
             for stream in streams:
                 os.close(stream)
-            answers = connection.makefile()
-            pid = int(answers.readline())
-            printed = _read_all([read for read, _ in outputs], timeout)
-            if printed is None:
-                os.kill(pid, signal.SIGKILL)
-                raise subprocess.TimeoutExpired(arguments, timeout or 0)
-            status = os.waitstatus_to_exitcode(int(answers.readline()))
+            with connection.makefile() as answers:
+                pid = int(answers.readline())
+                printed = _read_all([read for read, _ in outputs], timeout)
+                if printed is None:
+                    os.kill(pid, signal.SIGKILL)
+                    raise subprocess.TimeoutExpired(arguments, timeout or 0)
+                status = os.waitstatus_to_exitcode(int(answers.readline()))
             return subprocess.CompletedProcess(arguments, status, *printed)
 
 
@@ -176,7 +176,8 @@ def _close(running: selectors.BaseSelector, connection: socket.socket) -> None:
 def main() -> None:
     listening = socket.socket(fileno=int(sys.argv[1]))
     for name in sys.argv[2:]:
-        import_module(name)
+        with suppress(ImportError):  # of a library that is not installed for this Python
+            import_module(name)
     gc.collect()
     gc.freeze()
     entry, sys.argv = serve(listening)

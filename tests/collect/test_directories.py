@@ -15,6 +15,8 @@ import pytest
 
 from conftest import Run
 
+pytestmark = pytest.mark.once
+
 SERVICE = "traces"
 
 WORKER = """

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from pathlib import Path
 
+import pytest
 from core.loop_programs import LONGEST_S, until_seen
 
 import queryprof
@@ -14,6 +15,8 @@ from queryprof.collect.merge import merge_traces
 from queryprof.collect.reader import read_profile
 from queryprof.model import Loop, Profile
 from queryprof.trace.tables import TABLES
+
+pytestmark = pytest.mark.once
 
 
 def record(path: str) -> Profile:

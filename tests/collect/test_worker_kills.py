@@ -15,6 +15,8 @@ import pytest
 from conftest import Run
 from queryprof.collect.reader import read_profile
 
+pytestmark = pytest.mark.once
+
 ROUNDS, WORKERS = 50, 4
 LONGEST_S = 2.2
 """A worker's life: it looks after its copy once a second."""

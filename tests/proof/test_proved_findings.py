@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.proved import NO_INDEX, with_proofs
 from queryprof.model import Frame
 from queryprof.model.advice import Advice, Change, Cost, Outweighed, Proof
 
+pytestmark = pytest.mark.once
 SQL = "SELECT id FROM item WHERE price > ?"
 INDEX = "CREATE INDEX item_price ON item (price);"
 FRAME = Frame("prices", "shop.py", 7)

@@ -6,10 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from queryprof.report.json.writing import document_pieces, kept, text_of
+
+pytestmark = pytest.mark.once
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from queryprof.analysis.operators import operators_by_statement
 from queryprof.model import Operator
 from queryprof.report.text.operators import operator_lines
 
+pytestmark = pytest.mark.once
+
 STATEMENT = "SELECT a FROM t"
 NOT_READ = (
     "operators, by DuckDB, each of 5 executions, 2 of them not read to the end: time, rows,"

@@ -10,6 +10,8 @@ from queryprof.model.live import Activity, LoopActivity, ProcessActivity
 from queryprof.telemetry import counters as module
 from queryprof.telemetry.counters import LAG_BOUNDS_S, OTHER, Counters, Key, Program
 
+pytestmark = pytest.mark.once
+
 SHOP = Program("shop", "1")
 
 

@@ -7,6 +7,8 @@ import pytest
 from queryprof.trace.declaration import LEAST, MOST
 from queryprof.trace.tables import TABLES
 
+pytestmark = pytest.mark.once
+
 COLUMNS = [(table, column) for table in TABLES for column in table.columns]
 
 
