@@ -65,6 +65,37 @@ def test_what_threads_use() -> None:
 
 
 @pytest.mark.once
+def test_what_a_living_thread_has_used_is_counted_once() -> None:
+    """However often the figures are read before it ends."""
+    if not os.path.exists("/proc/self/task"):
+        pytest.skip("needs Linux")
+    has_read, go = threading.Event(), threading.Event()
+
+    def reads() -> None:
+        ask()
+        with open(__file__, "rb", buffering=0) as file:
+            for number in range(1500):
+                file.seek(0)
+                file.read(1000)
+                if number == 999:
+                    has_read.set()
+                    go.wait()
+
+    with queryprof.profile() as recording:
+        thread = threading.Thread(target=reads, name="reads")
+        thread.start()
+        has_read.wait()
+        for _ in range(3):
+            with queryprof.profile() as inner:
+                ask()
+            assert inner.profile.aggregates
+        go.set()
+        until_ended(thread)
+    usage = {u.thread.name: u for u in recording.profile.thread_usage}
+    assert (usage["reads"].read_calls, usage["reads"].read_bytes) == (1500, 1_500_000)
+
+
+@pytest.mark.once
 def test_the_profilers_own_work_is_no_threads() -> None:
     """What it takes to write the trace is not the program's."""
     if not os.path.exists("/proc/self/task"):
