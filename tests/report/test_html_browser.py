@@ -179,6 +179,23 @@ def test_it_searches(opened: Opening, text: str) -> None:
             assert said == f"{none}{found} of 301 statements", words
 
 
+def test_rows_have_their_numbers_wherever_the_table_is(opened: Opening, text: str) -> None:
+    """The table holds the rows near the window alone; j moves the mark among all of them."""
+    with opened(text) as page:
+        page.ready()
+        for _ in range(200):
+            page.keyboard.press("j")
+        marked = page.locator("tr.on")
+        assert marked.get_attribute("aria-rowindex") == "201"
+        assert page.evaluate("scrollY") > 1000
+        numbers = page.locator("tr[aria-rowindex]").evaluate_all(
+            "rows => rows.map(row => Number(row.getAttribute('aria-rowindex')))"
+        )
+        body = [number for number in numbers if number > 1]
+        assert body == list(range(body[0], body[0] + len(body)))
+        assert body[0] > 2
+
+
 def test_the_keyboard_is_enough(opened: Opening, text: str) -> None:
     """The third row is opened, and Escape comes back to the same place."""
     with opened(text) as page:
