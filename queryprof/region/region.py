@@ -130,7 +130,9 @@ class Region:
             raise ValueError("too large")
         self._head, *tables = described(self._read(at, length))
         self.tables = {table.name: table for table in tables}
-        if self._head.at + self._head.row_bytes > min(self._bytes, LONGEST_DESCRIPTION):
+        if self._head.at:  # it begins with the magic number
+            raise ValueError("its header is elsewhere")
+        if self._head.row_bytes > min(self._bytes, LONGEST_DESCRIPTION):
             raise ValueError("its header is too long")
         self._order = [table.name for table in tables]
         for table in tables:
