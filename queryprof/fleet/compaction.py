@@ -1,8 +1,9 @@
 """Makes one file of a day's files: windows of a host and version become one of the day.
 
-A day's file is named for its sources, names them in its footer, and never changes. What it has the
-rows of stays for a day, for those who have listed it, and goes with a later run: killed at any
-moment, or beside another one, nothing is lost or counted twice (queryprof.fleet.days).
+A day's file has a name made from its sources, lists them in its footer and never changes. The
+sources stay for another day, because a reader may have listed them already. A later run removes
+them. A run may be killed at any moment or run beside another one: no row is lost or counted twice
+(queryprof.fleet.days).
 """
 
 from __future__ import annotations

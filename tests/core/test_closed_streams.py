@@ -33,8 +33,8 @@ with open("found", "w") as file:
 
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
-def test_no_file_of_ours_takes_a_stream_s_number(closed: tuple[int, ...]) -> None:
-    """What the program prints there would be written over the recording."""
+def test_it_is_recorded_and_its_writes_fail_as_without(closed: tuple[int, ...]) -> None:
+    """No file of the recording stays open under the number of a closed stream."""
 
     def close() -> None:
         for number in closed:

@@ -2,8 +2,9 @@
 
     python stand_ins.py
 
-prints a JSON object: how many functions are measured in place and how many by a stand-in, the
-Python functions among the latter, the differences by what was looked at, and what was not restored.
+Prints a JSON object: the number of functions measured in place, the number of stand-ins, the Python
+functions that have a stand-in, the differences for each kind of look, and the functions that were not
+restored.
 """
 
 from __future__ import annotations

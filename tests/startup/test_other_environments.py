@@ -28,7 +28,7 @@ try:
     import click
 except ImportError:
     click = None
-print(json.dumps([sys.path, sorted(sys.meta_path, key=str) == [], click is None]))
+print(json.dumps([sys.path, click is None]))
 """
 
 
@@ -45,6 +45,6 @@ def test_its_path_is_its_own(tmp_path: Path) -> None:
         for before in ([], [QUERYPROF, "run", "--no-report", "-o", "x.qprof"])
     )
     assert json.loads(recorded) == json.loads(bare)
-    assert json.loads(bare)[2]
+    assert json.loads(bare)[1]
     statements = {one.statement for one in read_profile("x.qprof").aggregates}
     assert "SELECT ?" in statements
