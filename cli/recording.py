@@ -24,6 +24,7 @@ from queryprof.core.settings import (
     STALL_VARIABLE,
 )
 from queryprof.core.user_code import ROOTS_VARIABLE
+from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.region.region import RECORDS, opened_region
 from queryprof.region.region_files import is_living, nearby, regions_of, remove
@@ -150,7 +151,7 @@ class Parts:
         try:
             yield
         finally:
-            self._ended_ns = time.time_ns()
+            self._ended_ns = unix_ns()
             is_over.set()
             thread.join()
 
@@ -161,9 +162,9 @@ class Parts:
                 with opened_region(path) as region:
                     lives = is_living(region)
                     if lives:
-                        self._seen_ns[int(region["pid"])] = time.time_ns()
+                        self._seen_ns[int(region["pid"])] = unix_ns()
                     if lives and len(paths) <= REGIONS_LEFT:
-                        self._times.look(region, time.time_ns())
+                        self._times.look(region, unix_ns())
                 if lives is False and len(paths) > REGIONS_LEFT:
                     self._collection.take(path)
             except (QueryprofError, OSError, sqlite3.Error):

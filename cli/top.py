@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext, suppress
 import click
 
 from queryprof.cli.seconds import Seconds
+from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import QueryprofError
 
 TYPE_CHECKING = False
@@ -102,7 +103,7 @@ def _print_json(watch: Watch, every: float, sort: str, once: bool) -> None:
     while True:
         time.sleep(every)
         activity = text_of(_look(watch, sort))
-        click.echo(f'{{"at_unix_ns": {time.time_ns()}, {activity.removeprefix("{")}')
+        click.echo(f'{{"at_unix_ns": {unix_ns()}, {activity.removeprefix("{")}')
         sys.stdout.flush()
         if once:
             return

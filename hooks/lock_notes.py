@@ -9,6 +9,7 @@ import os
 import time
 
 from queryprof.core.own_imports import own_imports
+from queryprof.core.wall_clock import unix_ns
 
 MOST_NAMED = 3
 LONGEST_COMMAND, LONGEST_STATEMENT = 100, 80
@@ -130,7 +131,7 @@ def _lines(owners: list[LockOwner], held: list[HeldLock]) -> Iterator[str]:
             if one.pid == owner.pid:
                 frames = [f"{at.function}() {at.file}:{at.line}" for at in one.path[:FRAMES]]
                 at = f" by {' <- '.join(frames)}" if frames else ""
-                seconds = max(0.0, (time.time_ns() - one.start_unix_ns) / 1e9)
+                seconds = max(0.0, (unix_ns() - one.start_unix_ns) / 1e9)
                 yield _line(
                     f"    for {seconds:.2f} s{at}, since {_cut(one.statement, LONGEST_STATEMENT)},"
                     f" thread {one.thread}"

@@ -18,7 +18,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from time import time_ns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -277,9 +276,10 @@ def _path(value: str, replaces: bool = True) -> str:
         name = f"queryprof-{running_program()}-{pid}.qprof"
         return os.path.abspath(os.path.join(directory, name))
     from queryprof.collect.output_path import beside, make_room, with_process
+    from queryprof.core.wall_clock import unix_ns
 
     path = os.path.abspath(value)
-    first, _, since_ns = os.environ.setdefault(FIRST_VARIABLE, f"{pid}.{time_ns()}").partition(".")
+    first, _, since_ns = os.environ.setdefault(FIRST_VARIABLE, f"{pid}.{unix_ns()}").partition(".")
     if first != str(pid):
         others, path = path, with_process(path)
         if _changed_ns(path) >= int(since_ns or 0):

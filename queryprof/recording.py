@@ -6,13 +6,13 @@ Nothing that shows it is imported before it is used.
 from __future__ import annotations
 
 import os
-from time import time_ns
 
 from queryprof.collect.output_path import is_null, make_room, refuse_no_directory
 from queryprof.core.absence import absence, is_absent
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain, muted
 from queryprof.core.settings import read_settings
+from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import SessionError, TraceError
 from queryprof.hooks.notebook_cells import cell_texts
 from queryprof.session import session
@@ -87,7 +87,7 @@ class Recording:
             self._recorded = session.parts.identity
             self._part_before = session.parts.begin_reading()
             self._is_open = self._is_recording = True
-            self._since_unix_ns = time_ns()
+            self._since_unix_ns = unix_ns()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -112,7 +112,7 @@ class Recording:
         """Ends what is recorded, where the block goes on: the end of that raises what was lost."""
         if not self._is_recording:
             return
-        self._until_unix_ns = max(time_ns(), self._since_unix_ns + 1)
+        self._until_unix_ns = max(unix_ns(), self._since_unix_ns + 1)
         self._is_recording = False
         if self._refusal:
             self._keep_nothing()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import os
-from time import time_ns
 
 from queryprof.collect.own_parts import OwnParts
 from queryprof.collect.target import Target
@@ -21,6 +20,7 @@ from queryprof.core.recorder import complain, muted, start_core
 from queryprof.core.settings import Settings, read_settings
 from queryprof.core.thread_usage import ThreadMeter
 from queryprof.core.undisturbed import undisturbed
+from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import SessionError
 from queryprof.hooks.chosen import chosen
 from queryprof.hooks.drivers.sqlite3_driver import Sqlite3Driver
@@ -142,7 +142,7 @@ class Session:
             self.libraries.attach()
             self.parts.renew()
             self._begin_process()
-            self._share("", "", f"{temporary_directory()}/queryprof-{time_ns()}")
+            self._share("", "", f"{temporary_directory()}/queryprof-{unix_ns()}")
         except BaseException as error:  # nor does an interrupt leave half a start behind
             self.libraries.detach()
             _core.explain_refusals(None)
@@ -388,7 +388,7 @@ class Session:
                 self._share_target()
             else:
                 self._target = None
-                self._share("", "", f"{temporary_directory()}/queryprof-{time_ns()}")
+                self._share("", "", f"{temporary_directory()}/queryprof-{unix_ns()}")
             _core.watchdog_start(self._stall_s)
         except Exception as error:
             complain(f"a forked child is not recorded: {error}")

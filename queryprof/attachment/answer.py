@@ -36,8 +36,9 @@ def answer(begin: Begin) -> None:
     identity = _identity(connection)
     request: dict[str, Any] = {}
     try:
-        request = receive(connection)
+        request = receive(connection, REQUEST_TIMEOUT_S)
         if request:
+            connection.settimeout(REQUEST_TIMEOUT_S)
             send(connection, **attachment.answer(request, begin))
     except OSError:
         attachment.end_unheard(request)

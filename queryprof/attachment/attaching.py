@@ -155,8 +155,9 @@ def answer_to(
         connection = _answer_of(pid, process, listening, timeout_s, stop, repeats)
     with connection:
         try:
+            connection.settimeout(ANSWER_TIMEOUT_S)
             send(connection, **request)
-            return receive(connection)
+            return receive(connection, BEGIN_TIMEOUT_S)
         except OSError as error:
             raise AttachError(f"process {pid} has not answered: {error}") from error
 
@@ -290,11 +291,23 @@ def _listening(
                 if error.errno != errno.EADDRINUSE:
                     raise
                 if time.monotonic() > deadline_s or waiting.poll(NAME_WAIT_MS):
-                    raise AttachError(
-                        f"another command is about to attach to process {pid}"
-                    ) from error
+                    raise AttachError(_name_is_taken(pid)) from error
         listening.listen()
         yield listening
+
+
+def _name_is_taken(pid: int) -> str:
+    """Return why this command cannot listen for a process's answer: who listens there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.setblocking(False)  # a full queue of connections must not hold this command
+        try:
+            asking.connect(name_of(pid))
+            holder, user = peer_of(asking)
+        except OSError:
+            return f"another command is about to attach to process {pid}"
+    if user == os.geteuid():
+        return f"process {holder} is about to attach to process {pid}: try again"
+    return f"process {holder} of user {user} listens for the answer of process {pid}: end it first"
 
 
 def _waiting_for(*files: int | None) -> select.poll:
@@ -327,7 +340,6 @@ def _answer_of(
             raise AttachError(f"process {pid} has not answered yet")
         if listening.fileno() in ready:
             connection, _ = listening.accept()
-            connection.settimeout(BEGIN_TIMEOUT_S)
             if peer_of(connection)[0] == pid:
                 return connection
             connection.close()

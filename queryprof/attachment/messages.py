@@ -11,6 +11,7 @@ from __future__ import annotations
 import _socket
 import json
 import struct
+from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def name_of(pid: int) -> bytes:
 
 
 def peer_of(connection: Any) -> tuple[int, int]:
-    """The process id and the user of the other side."""
+    """Return the process id and the user id of the other side."""
     level, option = _socket.SOL_SOCKET, _socket.SO_PEERCRED
     pid, uid, _ = CREDENTIALS.unpack(connection.getsockopt(level, option, CREDENTIALS.size))
     return pid, uid
@@ -39,14 +40,22 @@ def send(connection: Any, **message: object) -> None:
     connection.sendall(json.dumps(message).encode() + b"\n")
 
 
-def receive(connection: Any) -> dict[str, Any]:
-    """The next message; {}: the other side is gone, or what it has sent is none.
+def receive(connection: Any, timeout_s: float) -> dict[str, Any]:
+    """Return the next message; {} if the other side is gone or sent something else.
+
+    Args:
+        timeout_s: for the whole message, however slowly its bytes come.
 
     Raises:
-        OSError: the connection failed, or its time is over.
+        OSError: the connection failed, or the time is over.
     """
+    deadline_s = monotonic() + timeout_s
     line = b""
     while not line.endswith(b"\n"):
+        left_s = deadline_s - monotonic()
+        if left_s <= 0:
+            raise TimeoutError(f"no complete message within {timeout_s:g} s")
+        connection.settimeout(left_s)
         some = connection.recv(4096)
         line += some
         if not some or len(line) > LONGEST_LINE:

@@ -11,13 +11,13 @@ from collections import deque
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
-from time import time_ns
 
 from queryprof.analysis.baseline_figures import OTHER
 from queryprof.analysis.baseline_rules import REPEATS
 from queryprof.analysis.call_sites import Function, call_site, find_helpers
 from queryprof.analysis.totals import self_ns_of
 from queryprof.core.span import nesting, outer_span, span
+from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import QueryprofError
 from queryprof.model import Aggregate, Frame, Plan
 from queryprof.operations import STATEMENT_OPERATIONS
@@ -139,7 +139,7 @@ class Requests:
             route: the span's name in a recording of others.
         """
         with self._lock:
-            request = Request(next(self._numbers), name, time_ns(), is_alone=not self._running)
+            request = Request(next(self._numbers), name, unix_ns(), is_alone=not self._running)
             for other in self._running.values():
                 other.request.is_alone = False
             block = self._open(request)
@@ -177,7 +177,7 @@ class Requests:
                 request.queries, request.database_ns = figures
             for other in self._running.values():
                 self._stands_beside(other)
-            request.end_unix_ns = time_ns()
+            request.end_unix_ns = unix_ns()
             request.ended = next(self._ends)
             self._kept.append(request)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import struct
-from time import time_ns
 
 from queryprof.collect.region_addition import RegionAddition
+from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import TraceError
 from queryprof.program.source_facts import SourceFacts, is_of_this_machine
 from queryprof.region.identity import facts_of, identity_of
@@ -146,6 +146,6 @@ def _last_sign_unix_ns(region: Region, facts: Mapping[str, object]) -> int:
         region.unix_ns(last) for (last,) in region.rows("calls", ("pending_last_ticks",)) if last
     ]
     if region.path and region.state == RECORDS and is_living(region):
-        return time_ns()
+        return unix_ns()
     start = facts.get("start_unix_ns")  # it may have done nothing since
     return max([int(region["turn_unix_ns"]), *([start] if isinstance(start, int) else []), *ends])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from time import time_ns
-
 from queryprof.core.own_imports import own_imports
+from queryprof.core.wall_clock import unix_ns
 from queryprof.region.region_files import directories, regions_of
 
 TYPE_CHECKING = False
@@ -50,7 +49,7 @@ class Target:
     ) -> None:
         self.path, self.family, self.child_path = path, family or path, child_path
         self.even_if_empty, self.is_collected = even_if_empty, is_collected
-        self.since_unix_ns = time_ns()
+        self.since_unix_ns = unix_ns()
         self.checkpoint = ""
 
     def places(self) -> list[str]:

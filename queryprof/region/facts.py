@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import os
 import sys
-from time import time_ns
 
 from queryprof.core import _core
 from queryprof.core.process_io import PROCESS, read_io
 from queryprof.core.user_code import working_directory
+from queryprof.core.wall_clock import unix_ns
 from queryprof.region.command_line import without_values
 from queryprof.version import __version__
 
@@ -67,7 +67,7 @@ class Facts:
         self._known |= {
             "pid": os.getpid(),
             "parent_pid": os.getppid(),
-            "start_unix_ns": time_ns(),
+            "start_unix_ns": unix_ns(),
             "end_unix_ns": 0,
             "read_bytes": None,
             "written_bytes": None,
@@ -84,7 +84,7 @@ class Facts:
     def end(self, cells: Mapping[str, str]) -> None:
         """Writes the facts at the end of the process or of its recording; `cells` as in `begin`."""
         now = read_io(PROCESS)
-        self._known |= {"end_unix_ns": time_ns(), "cells": dict(cells)}
+        self._known |= {"end_unix_ns": unix_ns(), "cells": dict(cells)}
         if now and self._io:
             self._known["read_bytes"] = now[0] - self._io[0]
             self._known["written_bytes"] = now[1] - self._io[1]

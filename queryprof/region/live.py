@@ -14,9 +14,10 @@ import struct
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from time import monotonic_ns, time_ns
+from time import monotonic_ns
 
 from queryprof.core import _core
+from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import TraceError
 from queryprof.model.live import Activity, HeldLock, LoopActivity, ProcessActivity
 from queryprof.model.places import CallPath, Frame
@@ -143,7 +144,7 @@ class _Process:
         self._command = tuple(map(str, facts.get("arguments") or ()))
         self._directory = str(facts.get("directory") or "")
         self._operations: tuple[str, ...] = tuple(facts.get("operations") or _core.operations())
-        started_ns = time_ns() - int(facts.get("start_unix_ns") or time_ns())
+        started_ns = unix_ns() - int(facts.get("start_unix_ns") or unix_ns())
         self._looked_ns = monotonic_ns() - max(started_ns, 1)
         self._before = b""
         self._part = 0 if has_parts else int(region["part_ended"])

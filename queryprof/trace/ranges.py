@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from queryprof.core.wall_clock import LATEST_UNIX_NS
 from queryprof.trace.declaration import Column
 from queryprof.trace.tables import TABLES
 
@@ -46,8 +47,8 @@ LEAST_DIFFERENCE = -(1 << 40)
 """Of all other numbers: they are differences of two readings or corrections of an earlier flush,
 and may be a little below zero."""
 
-LATEST_NS = 1 << 62
-"""An instant in the year 2116."""
+LARGEST_VALUE = 1 << 62
+"""Of a distribution."""
 
 LARGEST_BUCKET = 1023
 """The core has 640 buckets; the bounds of this many still fit 64 bits."""
@@ -86,12 +87,12 @@ def _range_of(column: str) -> Check:
         "bucket": (0, LARGEST_BUCKET),
         "line": (0, LARGEST_LINE),
         "first_line": (0, LARGEST_LINE),
-        "value": (1, LATEST_NS),
+        "value": (1, LARGEST_VALUE),
     }
     if column in bounds:
         return _between(*bounds[column])
     if column.endswith("_unix_ns"):
-        return _between(0, LATEST_NS)
+        return _between(0, LATEST_UNIX_NS)
     if column in COUNTS:
         return _sums(0)
     return _sums(1 if column == "spans" else LEAST_DIFFERENCE)  # a repeat is of some spans

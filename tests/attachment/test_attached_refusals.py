@@ -173,10 +173,27 @@ def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> N
         )
         assert stranger.stdout is not None
         assert stranger.stdout.readline() == "listens\n"
-        assert "another command is about to attach" in refusal(program.pid)
+        assert refusal(program.pid) == (
+            f"process {stranger.pid} of user 65534 listens for the answer of process"
+            f" {program.pid}: end it first"
+        )
         os.kill(program.pid, SIGNAL)
         assert stranger.communicate(timeout=60)[0] in ("b''\n", "")  # closed, unheard
         assert program("is_on()") == "False"
+        assert program.end() == ""
+
+
+def test_a_command_that_waits_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
+    with running(**STANDBY) as program, socket.socket(socket.AF_UNIX) as other:
+        other.bind(messages.name_of(program.pid))
+        assert (
+            refusal(program.pid) == f"another command is about to attach to process {program.pid}"
+        )
+        other.listen()
+        assert refusal(program.pid) == (
+            f"process {os.getpid()} is about to attach to process {program.pid}: try again"
+        )
         assert program.end() == ""
 
 
@@ -274,6 +291,31 @@ print(os.getpid()""",
     assert "\x1b" not in result.stderr
     assert said in result.stderr
     assert not list(Path().glob("*.qprof*"))
+
+
+def test_a_message_has_one_time_limit_however_often_a_byte_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clock goes on by 4 s with each byte; a limit for each wait would never be over."""
+    now_s = 0.0
+    monkeypatch.setattr(messages, "monotonic", lambda: now_s)
+
+    class Dripping:
+        def __init__(self) -> None:
+            self.limits_s: list[float] = []
+
+        def settimeout(self, limit_s: float) -> None:
+            self.limits_s.append(limit_s)
+
+        def recv(self, _bytes: int) -> bytes:
+            nonlocal now_s
+            now_s += 4
+            return b"{"
+
+    dripping = Dripping()
+    with pytest.raises(TimeoutError, match=r"no complete message within 10 s"):
+        messages.receive(dripping, 10)
+    assert dripping.limits_s == [10, 6, 2]
 
 
 def test_a_command_that_sends_nothing(

@@ -14,6 +14,8 @@
 #define LAST_CALIBRATION_NS 1000000000
 /* What a clock that is not set, but adjusted, is never off. */
 #define SET_FROM_NS 1000000000
+/* The latest instant that a trace can hold is 2^62 ns after 1970. */
+#define LATEST_UNIX_S (((int64_t)1 << 62) / 1000000000)
 /* A rate that moved more than this was disturbed (suspend, migration): start a new baseline. */
 #define CREDIBLE_RATE_CHANGE 0.001
 
@@ -43,6 +45,11 @@ static int64_t system_unix_ns(void)
 {
     struct timespec now;
     timespec_get(&now, TIME_UTC);
+    /* A clock before 1970 or after 2116 is wrong. The monotonic one keeps durations right. The same
+     * rule is in core/wall_clock.py. */
+    if (now.tv_sec < 0 || now.tv_sec >= LATEST_UNIX_S) {
+        return qp_clock_monotonic_ns();
+    }
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import time
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 
 from queryprof.analysis.activity import BusyStatement, Now
 from queryprof.analysis.units import average, count, counted, duration, percent, shortened
+from queryprof.core.wall_clock import unix_ns
 from queryprof.model import Profile
 from queryprof.model.live import HeldLock
 from queryprof.report.places import Places, numbered
@@ -70,7 +70,7 @@ def screen(
     held = [
         Text(f"{held_for(one, places)} ({one.pid})", "yellow", no_wrap=True, overflow="ellipsis")
         for one in now.held
-        if time.time_ns() - one.start_unix_ns >= LONG_NS
+        if unix_ns() - one.start_unix_ns >= LONG_NS
     ]
     if len(held) > MOST_HELD:
         held[MOST_HELD:] = [Text(f"{len(held) - MOST_HELD} more: queryprof locks FILE", "yellow")]
@@ -118,7 +118,7 @@ def _command(command: Sequence[str]) -> str:
 
 def held_for(one: HeldLock, places: Places) -> str:
     """Since when a write lock is held, and where it was taken."""
-    held_ns = max(0, time.time_ns() - one.start_unix_ns)
+    held_ns = max(0, unix_ns() - one.start_unix_ns)
     at = " <- ".join(places.frame(frame) for frame in one.path[:FRAMES]) or "(unknown)"
     return f"write lock held for {duration(held_ns)} by {at}, since {shortened(one.statement, 60)}"
 
