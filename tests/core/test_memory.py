@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -49,11 +48,8 @@ def test_memory_is_bounded_with_100_000_different_statements(tmp_path: Path) -> 
     folded = sum(p.folded_statements for p in profile.processes)
     folded_calls = sum(p.folded_calls for p in profile.processes)
     assert 80_000 < folded <= by_operation(profile)["(other)", "execute"] <= folded + folded_calls
-    started = time.perf_counter()
     result = subprocess.run([QUERYPROF, "report", "x.qprof"], capture_output=True, check=True)
-    elapsed_s = time.perf_counter() - started
     assert b"executions are under (other)" in result.stdout
-    assert elapsed_s < 60, "it ends; how soon, `make bench` measures"
 
 
 def test_inlined_literals_are_one_statement(tmp_path: Path) -> None:
