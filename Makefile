@@ -6,16 +6,17 @@ BIN := $(VENV)/bin
 
 TESTS := tests
 TIMES := 1
+SURROUNDINGS :=
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 NEW_PYTHONS := 3.14 3.15
 PAGE := queryprof/report/html/page
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
-NIGHTLY := lint package wheels demo test test-slow test-steady sanitize coverage compat site docs bench-check bench bench-gains bench-fleet \
+NIGHTLY := lint package wheels demo test test-slow test-anywhere sanitize coverage compat site docs bench-check bench bench-gains bench-fleet \
            responsiveness offloading searches
 NIGHTLY_LOGS := .nox/nightly
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
-.PHONY: help venv demo test test-slow test-steady package wheels picture bench bench-check bench-gains bench-fleet bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
+.PHONY: help venv demo test test-slow test-anywhere package wheels picture bench bench-check bench-gains bench-fleet bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
         test-new-pythons test-arm64 nightly clean
 
 help:
@@ -45,8 +46,9 @@ test-slow: $(BIN)/nox ## the tests that take long, and more random programs (ten
 	.ci/system-packages slow
 	$(BIN)/python -m nox --session slow
 
-test-steady: $(BIN)/nox ## the tests on a quiet, a busy and a slow machine, TIMES=1 each: no result may differ
-	$(BIN)/python -m nox --session steady -- $(TIMES)
+test-anywhere: $(BIN)/nox ## the tests in nine surroundings (as root, hours), TIMES=1, or some: SURROUNDINGS="busy sid"
+	.ci/system-packages
+	$(BIN)/python -m nox --session anywhere -- $(TIMES) $(SURROUNDINGS)
 
 package: $(BIN)/nox ## sdist, wheel, an installation without a compiler, and its end
 	$(BIN)/python -m nox --session package
@@ -111,10 +113,10 @@ sanitize: $(BIN)/nox ## the tests of the core under ASan and UBSan, and without 
 	$(BIN)/python -m nox --session sanitize
 
 test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian's sid in a folder of its own (as root)
-	tests/in-debian.sh amd64 "$(NEW_PYTHONS)" pytest $(TEST_OPTIONS) tests
+	tests/in-debian.sh sid amd64 "$(NEW_PYTHONS)" pytest $(TEST_OPTIONS) tests
 
 test-arm64: ## the core's tests on arm64, emulated, from Debian's sid in a folder of its own (as root, an hour)
-	tests/in-debian.sh arm64 3.14 env QUERYPROF_EXAMPLES=10 pytest $(TEST_OPTIONS) tests/core
+	tests/in-debian.sh sid arm64 3.14 env QUERYPROF_EXAMPLES=10 pytest $(TEST_OPTIONS) tests/core
 
 bench-gains: $(BIN)/queryprof ## what findings say that a fix wins, beside what it wins (five minutes)
 	$(BIN)/python benchmarks/gains.py
@@ -127,7 +129,7 @@ bench-fleet: $(BIN)/queryprof ## what windows, Parquet files and questions about
 
 bench-pythons: $(BIN)/queryprof ## what recording costs on each CPython from 3.11 to 3.15 (as root)
 	$(BIN)/python -m nox --session bench -- $(POINT_SELECT)
-	tests/in-debian.sh amd64 "$(NEW_PYTHONS)" python $(POINT_SELECT)
+	tests/in-debian.sh sid amd64 "$(NEW_PYTHONS)" python $(POINT_SELECT)
 
 nightly: ## every target that a machine runs alone, one after the other, and what failed (hours)
 	@mkdir -p $(NIGHTLY_LOGS); failed=; for target in $(NIGHTLY); do \

@@ -1,15 +1,17 @@
 #!/bin/sh
-# Runs a command for each of the CPythons that Debian's sid has, of an architecture that this machine
-# may not have: there, with the project and its tests' packages installed. The Debian is in a folder of
-# its own, and stays there for the next time. Needs root, debootstrap, and qemu for another architecture;
-# where apt can, it installs them.
+# Runs a command in a Debian of its own, once for each Python version. The project and the packages
+# that its tests need are installed there. The Debian stays in /var/tmp for the next time. This needs
+# root and debootstrap, and qemu for another architecture. Where apt works, the script installs them.
 #
-#     tests/in-debian.sh ARCHITECTURE "VERSION..." COMMAND [ARGUMENT...]
+#     tests/in-debian.sh SUITE ARCHITECTURE "VERSION..." COMMAND [ARGUMENT...]
+#
+# With QUERYPROF_TEST_USER=1 the command runs as a user without privileges.
 set -eu
-architecture=$1
-versions=$2
-shift 2
-root=${QUERYPROF_DEBIANS:-/var/tmp/queryprof}-$architecture
+suite=$1
+architecture=$2
+versions=$3
+shift 3
+root=${QUERYPROF_DEBIANS:-/var/tmp/queryprof}-$suite-$architecture
 here=$(cd "$(dirname "$0")/.." && pwd)
 binfmt=/proc/sys/fs/binfmt_misc
 case $architecture in
@@ -66,7 +68,7 @@ for version in $versions; do
 done
 if [ ! -e "$root/.complete" ]; then
     # shellcheck disable=SC2086 # an option, or none
-    debootstrap $foreign --arch="$architecture" --variant=minbase --include="$packages" sid "$root"
+    debootstrap $foreign --arch="$architecture" --variant=minbase --include="$packages" "$suite" "$root"
     if [ -n "$foreign" ]; then
         chroot "$root" /debootstrap/debootstrap --second-stage
     fi
@@ -102,18 +104,28 @@ for version in $versions; do
     (cd "$here" && git ls-files -z | xargs -0 cp --parents -t "$root/work")
     # shellcheck disable=SC2016 # the inner shell's variables
     # What would have to be compiled for a test takes too long where each instruction is emulated.
-    chroot "$root" env HOME=/root VERSION="$version" ${foreign:+PIP_ONLY_BINARY=:all:} sh -eu -c '
+    chroot "$root" env HOME=/root VERSION="$version" \
+        AS_USER="${QUERYPROF_TEST_USER:-}" SERVERS="${foreign:-yes}" ${foreign:+PIP_ONLY_BINARY=:all:} sh -eu -c '
         cd /work
         "python$VERSION" -m venv "/venv-$VERSION"
         pip="/venv-$VERSION/bin/pip install --quiet --disable-pip-version-check --no-compile"
         $pip "$(grep ^setuptools== requirements-dev.txt)" .
+        if [ "$SERVERS" = yes ]; then # they are too slow where each instruction is emulated
+            .ci/system-packages
+        fi
         # What has no package for this Python yet is left out, and its tests are skipped.
         for name in $(grep -v "^#" tests/packages.txt); do
             requirement=$(awk -F == -v name="$name" "\$1 == name" requirements-dev.txt)
             $pip "$requirement" > /tmp/pip.log 2>&1 ||
                 echo "Python $VERSION: without $requirement"
         done
-        PATH="/venv-$VERSION/bin:$PATH" exec "$@"
+        PATH="/venv-$VERSION/bin:$PATH"
+        if [ -z "$AS_USER" ]; then
+            exec "$@"
+        fi
+        id tester > /dev/null 2>&1 || useradd --create-home tester
+        chown -R tester /work
+        exec setpriv --reuid=tester --regid=tester --clear-groups env HOME=/home/tester "$@"
     ' sh "$@" || status=1
 done
 exit $status
