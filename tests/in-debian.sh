@@ -89,9 +89,10 @@ for certificates in ${PIP_CERT:-}; do
     cp "$certificates" "$root$certificates"
 done
 
+# A mirror may be behind. Its files are signed all the same.
+echo 'Acquire::Check-Valid-Until "false";' > "$root/etc/apt/apt.conf.d/99mirror"
 if [ "$(cat "$root/.complete")" != "$packages" ]; then # made for other tests
-    # A mirror may be behind: what it has is signed all the same.
-    chroot "$root" apt-get -o Acquire::Check-Valid-Until=false update -qq
+    chroot "$root" apt-get update -qq
     # shellcheck disable=SC2046 # a list of words
     DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq $(echo "$packages" | tr , ' ') > /dev/null
     echo "$packages" > "$root/.complete"

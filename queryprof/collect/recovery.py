@@ -8,7 +8,7 @@ import os
 import re
 import stat
 from contextlib import contextmanager
-from time import sleep, time_ns
+from time import sleep
 
 from queryprof.collect.collection import beside_trace, recover
 from queryprof.collect.keep import write_trace
@@ -20,6 +20,7 @@ from queryprof.collect.output_path import (
 )
 from queryprof.collect.part_files import files_of, of_process
 from queryprof.core.absence import absence
+from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import TraceError
 from queryprof.region.identity import identity_of, trace_of
 from queryprof.region.part_names import parts_of, trace_name
@@ -225,7 +226,7 @@ def _remove_unfinished(path: str) -> None:
         unfinished = os.path.join(directory, one)
         is_named = one == f"{name}.{rest}{UNFINISHED}" and TOKEN.fullmatch(its_token)
         is_one = is_named and pid.isdigit() and not started_at(int(pid))
-        if is_one and _is_begun(unfinished) and time_ns() - _changed_ns(unfinished) > UNFINISHED_NS:
+        if is_one and _is_begun(unfinished) and unix_ns() - _changed_ns(unfinished) > UNFINISHED_NS:
             remove([unfinished, unfinished + JOURNAL])
 
 
