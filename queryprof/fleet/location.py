@@ -28,27 +28,24 @@ UNFINISHED = ".new"
 def files_below(
     directory: str, cannot: Callable[[str], None] = lambda _: None
 ) -> Iterator[tuple[str, os.stat_result]]:
-    """The regular files below a directory with what is known of each, in the order of their paths,
-    and those of links' directories: each directory once, though links lead to it in a circle.
+    """Yield the regular files below a directory with their status, in the order of their paths.
+
+    Links to directories are not followed: in a stranger's store they may lead anywhere.
 
     Args:
-        cannot: called with why something cannot be looked at, a line each.
+        cannot: called with one line for each directory or file that cannot be read.
     """
-    known: set[tuple[int, int]] = set()
 
     def refused(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
             cannot(f"{error.filename}: cannot be read: {error.strerror}")
 
-    for above, folders, names in os.walk(directory, followlinks=True, onerror=refused):
+    for above, folders, names in os.walk(directory, onerror=refused):
         folders.sort()
-        for name in list(folders):
-            with suppress(OSError):
-                found = os.stat(os.path.join(above, name))
-                place = found.st_dev, found.st_ino
-                if place in known:
-                    folders.remove(name)
-                known.add(place)
+        for name in folders:
+            path = os.path.join(above, name)
+            if os.path.islink(path):
+                cannot(f"{path}: is a link to a directory; move the files here")
         for name in sorted(names):
             path = os.path.join(above, name)
             try:

@@ -126,16 +126,23 @@ def test_a_reader_that_ends_early_is_no_regression() -> None:
             assert process.wait() == 0
 
 
-def test_links_in_a_circle(queryprof: Run) -> None:
+def test_links_are_not_followed(queryprof: Run) -> None:
+    """Links to directories may lead in a circle, to all of /proc, or to files of others."""
+    add_host(Path("elsewhere"), "other", {READ: Work(5, 10)})
     add_host(Path("out"), "h", {READ: Work(10, 10)})
     service = Path("out/aggregate/service=shop")
     (service / "up").symlink_to("..")
     (service / "date=2026-11-02").symlink_to("date=2026-11-01")
+    (service / "date=2026-11-03").symlink_to("/proc")
+    Path("out/aggregate/service=other").symlink_to("../../elsewhere/aggregate/service=shop")
     (service / "date=2026-11-01" / "none.parquet").symlink_to("nowhere")
     result = ranking(queryprof, "out")
     assert [one["calls"] for one in json.loads(result.stdout)] == [10]
     assert result.returncode == 1
     assert "none.parquet: cannot be read: No such file" in result.stderr
+    for name in ("up", "date=2026-11-02", "date=2026-11-03"):
+        assert f"service=shop/{name}: is a link to a directory" in result.stderr
+    assert "service=other: is a link to a directory" in result.stderr
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads all directories")
