@@ -109,6 +109,13 @@ def installed_plugins(_own_directory: None, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("PYTEST_PLUGINS")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Collections during the tests pass over the objects of the modules that are imported by now."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Iterator[None]:
     """Newer Pythons warn of what was left open, when it is collected: in the test that left it."""
