@@ -215,6 +215,7 @@ def test_top_attaches(queryprof: Run) -> None:
     assert queryprof("top", "--attach").returncode == 2
 
 
+@pytest.mark.once
 @pytest.mark.slow
 def test_many_threads_and_attachments() -> None:
     """No call fails, and each is counted in one trace or none."""
@@ -234,6 +235,7 @@ def test_many_threads_and_attachments() -> None:
         assert program.end() == ""
 
 
+@pytest.mark.once
 def test_the_commands_of_the_documentation() -> None:
     page = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
     shown = [line for line in page.splitlines() if line.startswith("queryprof ") and "PID" in line]

@@ -224,6 +224,7 @@ def test_a_command_that_is_no_more(is_reaped: bool) -> None:
     assert answer._lives(f"{os.getpid()}::/tmp/")
 
 
+@pytest.mark.once
 def test_a_guardian_ends_all_that_it_can() -> None:
     """Also where the first of them is stopped; and the name of a socket is free meanwhile."""
     with running(**STANDBY) as one, running(**STANDBY) as other:

@@ -70,6 +70,7 @@ def test_each_signal_arrives_once(tmp_path: Path) -> None:
         assert process.wait() == 7
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("send", [os.kill, os.killpg])
 @pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
 def test_it_stops_and_goes_on_with_the_command(

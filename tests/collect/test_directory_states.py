@@ -112,6 +112,7 @@ def counted(queryprof: Run) -> Counted:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [(), (1,), (0, 1)], ids=["run", "child", "both"])
 @pytest.mark.parametrize("windows", [False, True], ids=["whole", "windows"])
 @pytest.mark.parametrize("value", [f"{DIRECTORY}/", f"{DIRECTORY}/x.qprof"], ids=["dir", "file"])

@@ -233,6 +233,7 @@ def calls_of_a_block() -> int:
     return calls
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("is_recorded", [False, True])
 def test_a_block_costs_the_same_after_many_blocks(is_recorded: bool) -> None:
     if is_recorded:

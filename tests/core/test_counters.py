@@ -214,6 +214,7 @@ def test_page_fetches_are_sampled() -> None:
     assert 1 <= counters.page_fetches / counters.page_fetch_samples <= 4
 
 
+@pytest.mark.once
 def test_the_first_execution_has_its_page_fetches_counted() -> None:
     """Whatever chance says of the others: of few executions none might be."""
     for number in range(20):

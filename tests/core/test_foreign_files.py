@@ -34,6 +34,7 @@ print(found, sum(one.stall.samples for one in __import__("queryprof.analysis.rep
 """
 
 
+@pytest.mark.once
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it opens none")
 def test_a_program_s_next_file_has_the_number_that_it_would_have() -> None:
     """Opened and closed while the watchdog looks: a number that it took would be closed under the

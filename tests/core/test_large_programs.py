@@ -82,6 +82,7 @@ def test_each_line_of_long_functions(tmp_path: Path) -> None:
     assert found == Counter(lines[call] for call in calls)
 
 
+@pytest.mark.once
 @pytest.mark.slow
 def test_20_000_lines_and_10_000_statements_are_kept_apart(tmp_path: Path) -> None:
     """None of them is under (other)."""
@@ -109,6 +110,7 @@ def test_20_000_lines_and_10_000_statements_are_kept_apart(tmp_path: Path) -> No
     assert len({a.statement for a in executes}) > 10_000
 
 
+@pytest.mark.once
 def test_a_plan_is_requested_once_for_each_of_thousands_of_statements() -> None:
     """And no more, however often they are executed by turns."""
     import sqlite3
@@ -147,6 +149,7 @@ def test_statements_of_thousands_of_connections_are_counted() -> None:
     assert (executed.count, executed.counted) == (5000, 5000)
 
 
+@pytest.mark.once
 def test_connections_one_after_the_other_are_counted() -> None:
     """More than are kept apart at once: each takes the place of one that was closed."""
     import sqlite3
@@ -226,6 +229,7 @@ def test_more_functions_than_are_kept_at_once() -> None:
     assert found == {("query", "rule", "<module>")}
 
 
+@pytest.mark.once
 def test_open_cursors_outlive_those_that_have_served_all_rows(tmp_path: Path) -> None:
     """A recursion holds a cursor a level open while thousands come and go below, at new addresses.
 

@@ -142,6 +142,7 @@ for stall in Report(recording.profile).loops[0].stalls:
 """
 
 
+@pytest.mark.once
 def test_who_waits_for_a_cpu_waits_for_no_lock() -> None:
     """Others have it most of the time: Python code is no C code therefore. It lets go of the lock
     within some switch intervals of 5 ms, of its own time.

@@ -195,6 +195,7 @@ print("done")
 """
 
 
+@pytest.mark.once
 def test_a_shared_cache_is_not_waited_for_with_the_gil(tmp_path: Path) -> None:
     """Its mutex is held by a thread that waits for the GIL to run a function of the program."""
     program = tmp_path / "program.py"

@@ -15,6 +15,7 @@ pytest.importorskip("duckdb")
 CANARY = Path(__file__).parents[2] / "examples" / "fleet" / "canary.py"
 
 
+@pytest.mark.slow
 def test_both_faults_are_found() -> None:
     result = subprocess.run(
         [sys.executable, CANARY], capture_output=True, text=True, check=False, timeout=300

@@ -297,6 +297,7 @@ CONTENT = ANY | st.fixed_dictionaries(
 )
 
 
+@pytest.mark.once
 @given(content=CONTENT)
 def test_any_text_is_a_profile_or_none(content: object) -> None:
     """The core takes all of its figures."""

@@ -64,6 +64,7 @@ assert sys.getrecursionlimit() == 60
 """
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "end",
     [COLLECTIONS, NO_COLLECTIONS, FEW_CALLS, DEEP, NO_LIMIT],

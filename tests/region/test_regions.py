@@ -308,6 +308,7 @@ def test_a_full_table_is_written_out(queryprof: Run, script: Script) -> None:
 MOUNTS = {"no room": "size=300k", "hardly any": "size=8k"}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("room", MOUNTS)
 def test_shared_memory_without_room(script: Script, room: str) -> None:
     """Nothing happens to the program; what finds no room is counted together."""

@@ -365,6 +365,7 @@ def test_functions_as_a_tree() -> None:
     assert sum(one.self_ns for one in leaves) == 10**9
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "content", [b"", b"no", marshal.dumps({1: 2}), marshal.dumps({("f", 1, "n"): (1, 2)}), b"{"]
 )

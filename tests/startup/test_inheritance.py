@@ -84,6 +84,7 @@ STARTS: dict[str, Callable[[], None]] = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("start", STARTS)
 def test_a_recorded_command_inherits_what_a_bare_one_does(start: str, tmp_path: Path) -> None:
     found = []
@@ -113,6 +114,7 @@ def test_a_recorded_command_inherits_what_a_bare_one_does(start: str, tmp_path: 
     assert recorded == bare
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("start", STARTS)
 def test_a_command_of_another_language_does_so_too(start: str, tmp_path: Path) -> None:
     if start == "closed streams":

@@ -60,6 +60,7 @@ def calls_that_break(state: str, *selection: int) -> list[str]:
     return bad if is_clean else [*bad, done.stderr[-3000:]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", STATES)
 def test_a_public_function_breaks_nothing(state: str) -> None:
     assert [] == calls_that_break(state, STATES.index(state), STEP)

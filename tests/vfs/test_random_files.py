@@ -41,6 +41,7 @@ def run(
     return done.returncode, done.stdout + done.stderr, files
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("seed", range(max(1, EXAMPLES // 4)))
 def test_a_program_sees_the_same_of_its_files(seed: int, tools: str, tmp_path: Path) -> None:
     bare = run(tmp_path / "bare", seed, tools, is_recorded=False)

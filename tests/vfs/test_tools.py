@@ -55,6 +55,7 @@ def run(folder: Path, program: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("moment", ["before", "after", "as default", "across", "twice"])
 @pytest.mark.parametrize("name", TOOLS)
 def test_a_tool_works(name: str, moment: str, tools: str, tmp_path: Path) -> None:
