@@ -20,7 +20,9 @@ from queryprof.attachment.attaching import AttachError, attach
 from queryprof.attachment.standby import SIGNAL
 from queryprof.autoload import Runner
 from queryprof.collect.reader import read_profile
+from queryprof.collect.target import Target
 from queryprof.region.region_files import regions_of
+from queryprof.version import __version__
 
 pytestmark = pytest.mark.once
 
@@ -162,7 +164,7 @@ def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> N
         code = (
             "import os, socket; os.setuid(65534)\n"
             "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1].encode('latin-1')); s.listen()\n"
-            "print('listens', flush=True); c, _ = s.accept()\n"
+            "print('listens', flush=True); command, _ = s.accept(); c, _ = s.accept()\n"
             'c.sendall(b\'{"version": "0.1.0", "runner": "1::/tmp/"}\\n\')\n'
             "print(c.recv(100), flush=True)"
         )
@@ -178,7 +180,8 @@ def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> N
             f" {program.pid}: end it first"
         )
         os.kill(program.pid, SIGNAL)
-        assert stranger.communicate(timeout=60)[0] in ("b''\n", "")  # closed, unheard
+        heard, _ = stranger.communicate(timeout=60)
+        assert heard in ("b''\n", "")  # closed; with what it had sent, that is an error there
         assert program("is_on()") == "False"
         assert program.end() == ""
 
@@ -330,3 +333,38 @@ def test_a_command_that_sends_nothing(
         silent.listen()
         answer.answer(lambda _runner, _owner: pytest.fail("it began"))
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_command_that_leaves_before_the_answer(leaves: bool) -> None:
+    """The recording that it wanted ends: nobody would end it."""
+    from queryprof.attachment import answer
+    from queryprof.session import session
+
+    request = {"version": __version__, "runner": f"{os.getpid()}::/nowhere/"}
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(messages.name_of(os.getpid()))
+        listening.listen()
+
+        def command() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                messages.send(connection, **request)
+                if not leaves:
+                    assert messages.receive(connection, 60) == {"began": True}
+
+        def begin(_runner: str, owner: object) -> bool:
+            if leaves:
+                thread.join()
+            began.append(owner)
+            return session.start(target=lambda: Target("x.qprof", "", ""), owner=owner)
+
+        began: list[object] = []
+        thread = threading.Thread(target=command)
+        thread.start()
+        answer.answer(begin)
+        thread.join()
+    assert began == [answer.attachment]
+    assert bool(answer.attachment.runner) is session.is_on is not leaves
+    answer.attachment.answer({"end": request["runner"]}, begin)
+    assert not session.is_on
