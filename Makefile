@@ -10,7 +10,7 @@ SURROUNDINGS :=
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 NEW_PYTHONS := 3.14 3.15
 PAGE := queryprof/report/html/page
-TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
+TEST_OPTIONS := -q -rs -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
 NIGHTLY := lint package wheels demo test test-slow test-anywhere sanitize coverage compat site docs bench-check bench bench-gains bench-fleet \
            responsiveness offloading searches
 NIGHTLY_LOGS := .nox/nightly

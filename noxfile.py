@@ -31,7 +31,7 @@ TESTS, ONCE = (
 OTHER_DRIVERS = Path("requirements-drivers.txt").read_text().splitlines()
 """Drivers under the name of one that is among those packages: each in a folder of its own."""
 
-PYTEST = ("pytest", "-q", "-n", "4", "--dist", "worksteal")
+PYTEST = ("pytest", "-q", "-rs", "-n", "4", "--dist", "worksteal")
 QUICK = "not compat and not slow"
 SAME_EXAMPLES = "--hypothesis-seed=0"
 """What passed passes again: random examples are looked for by the session `slow`."""
@@ -222,7 +222,7 @@ def anywhere(session: nox.Session) -> None:
                 extra = {**place.environment, **own, **(preload if place.is_slow else {})}
                 path = {"PATH": f"{session.bin}:{os.environ['PATH']}"}
                 command = [*place.command, *(PYTEST if not place.debian else place.debian)]
-                command += [SAME_EXAMPLES, "-rs", "-m", QUICK, "-p", "no:cacheprovider"]
+                command += [SAME_EXAMPLES, "-m", QUICK, "-p", "no:cacheprovider"]
                 env = {**os.environ, **environment, **path, **CHECKED, **extra}
                 done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
             lines = done.stdout.splitlines() or [f"status {done.returncode}"]
