@@ -166,7 +166,7 @@ def _schema_of(path: str) -> int | None:
     try:
         found = pq.read_schema(path).metadata or {}
         return int(found.get(SCHEMA_KEY, 0))
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException, UnicodeError):
         return None
     except ValueError:
         return 0

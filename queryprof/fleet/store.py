@@ -86,9 +86,8 @@ class Store:
 
 
 def directory_place(directory: str) -> Place:
-    """A directory's files. Raises TraceError: its name stands for a pattern."""
-    if PATTERN & set(directory):
-        raise TraceError(f"{directory}: has one of * ? [ ] in its name, which stand for patterns")
+    """A directory's files. Raises TraceError: engines cannot open them by its name."""
+    refuse_strange_name(directory)
     left_out: list[str] = []
     files = {
         table.name: [
@@ -182,14 +181,21 @@ def overlapping(windows: Iterable[tuple[str, str]]) -> int:
     return count
 
 
+def refuse_strange_name(path: str) -> None:
+    """Refuses a path that engines cannot open, or take for a pattern. Raises TraceError."""
+    if PATTERN & set(path):
+        raise TraceError(f"{path}: has one of * ? [ ] in its name, which stand for patterns")
+    if not path.isascii() and path.encode("utf-8", "replace").decode() != path:
+        raise TraceError(f"{path}: its name is no UTF-8, and engines cannot open it")
+
+
 def footer_of(path: str, table: FleetTable) -> Footer:
     """What a file's footer says.
 
     Raises:
         TraceError: it is no whole file of this version.
     """
-    if PATTERN & set(path):
-        raise TraceError(f"{path}: has one of * ? [ ] in its name, which stand for patterns")
+    refuse_strange_name(path)
     try:
         metadata = pq.read_metadata(path)
         found = metadata.schema.to_arrow_schema()
