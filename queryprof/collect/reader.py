@@ -31,6 +31,7 @@ from queryprof.trace.opening import (
 )
 from queryprof.trace.processes import Identity
 from queryprof.trace.store import TraceStore
+from queryprof.trace.tables import TABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,8 +175,11 @@ def _sum_of_sound(
         MovedError: a recording has gone on in between.
         TraceError: nothing can be added.
     """
+    connection: sqlite3.Connection | None = None
     try:
-        return _sum_of(recordings, taken), ()
+        connection = _sum_of(recordings, taken)
+        _refuse_impossible(connection)
+        return connection, ()
     except MovedError:
         raise
     except TraceError:
@@ -186,8 +190,20 @@ def _sum_of_sound(
         }
         damaged = {path: fault for path, fault in faults.items() if fault}
         if not damaged or (len(damaged) == len(faults) and not taken):
+            if connection:  # who reads it finds the same, and knows what it is of
+                return connection, ()
             raise
+    if connection:
+        connection.close()
     return _sum_of(recordings, taken, damaged), tuple(damaged.values())
+
+
+def _refuse_impossible(connection: sqlite3.Connection) -> None:
+    """Raises TraceError: a trace in memory has values that no recording leaves."""
+    trace = CheckedTrace(connection, ":memory:")
+    for table in TABLES:
+        for _ in trace.rows(table.name, table.names):
+            pass
 
 
 def _fault_of(region: Region) -> str:

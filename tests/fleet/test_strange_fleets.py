@@ -83,14 +83,14 @@ def test_a_clock_that_is_set_back(queryprof: Run) -> None:
     assert executions(ranking(queryprof, "x.qprof")) == 1016
 
 
-@pytest.mark.parametrize("how", ["cut", "gone", "damaged"])
+@pytest.mark.parametrize("how", ["cut", "gone", "damaged", "impossible"])
 def test_a_window_that_is_missing_is_named(queryprof: Run, how: str) -> None:
     record("x.qprof", "5@0 50@3600 500@7200")
     (part,) = Path().glob("x.qprof.*-2.live")
     if how == "cut":
         os.truncate(part, 1000)
-    elif how == "damaged":
-        give_head(part, "timeline_first", 2**53)
+    elif how in ("damaged", "impossible"):
+        give_head(part, *(("timeline_first", 2**53) if how == "damaged" else ("own_ns", 2**61)))
     else:
         part.unlink()
     result = export(queryprof, "x.qprof")
