@@ -49,6 +49,7 @@ RANDOM = (
     "tests/states/test_sequences.py",
     "tests/vfs/test_random_files.py",
     "tests/strangers/test_changed_files.py",
+    "tests/strangers/test_changed_stores.py",
 )
 """Tests of random programs, texts, files and figures."""
 

@@ -171,12 +171,14 @@ def _fetch(output: str, places: tuple[str, ...], selection: Selection, cache: st
 
     traces, left_out = chosen_traces(whole_traces(places, selection, cache), selection)
     with progress("merging", len(traces)) as step:
-        repeated = fetch(output, traces, step)
+        repeated, damaged = fetch(output, traces, step)
     if repeated:
         print_message(f"{counted(repeated, 'window')} in more than one trace: counted with each")
+    left_out += damaged
     for reason in left_out:
         print_message(f"left out: {reason}")
-    print_message(f"{output}: {counted(len(traces), 'trace')} of the fleet, added up")
+    fetched = len(traces) - len(damaged)
+    print_message(f"{output}: {counted(fetched, 'trace')} of the fleet, added up")
     return EXIT_LEFT_OUT if left_out else 0
 
 

@@ -50,7 +50,7 @@ def _attached(target: str | None) -> Iterator[None]:
     from queryprof.cli.attach import attached
     from queryprof.cli.recording import Parts
 
-    if not (target or "").isdigit():
+    if not (target or "").isdecimal():
         raise click.UsageError("--attach needs the id of a process")
     parts = Parts(os.devnull)
     try:
@@ -83,7 +83,7 @@ def chosen(target: str | None, command: str) -> Chosen | None:
 
     if target is None:
         return None
-    if target.isdigit() and not os.path.exists(target):
+    if target.isdecimal() and not os.path.exists(target):
         if not os.path.exists(f"/proc/{target}"):
             raise QueryprofError(f"{command}: no process {target} runs")
         return of_pid(int(target))

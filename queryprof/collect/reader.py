@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
@@ -31,6 +31,7 @@ from queryprof.trace.opening import (
 )
 from queryprof.trace.processes import Identity
 from queryprof.trace.store import TraceStore
+from queryprof.trace.tables import TABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,7 +146,8 @@ def _read_once(path: str, recorded: RecordedFiles) -> Found | None:
             return None
         running = frozenset(one.identity for one in recordings if one.is_running)
         left_out = (*unread, *(reason for one in recordings for reason in one.left_out))
-        return _sum_of(recordings, taken), running, left_out
+        connection, damaged = _sum_of_sound(recordings, taken)
+        return connection, running, (*left_out, *damaged)
 
 
 def _has_content(path: str) -> bool:
@@ -164,8 +166,63 @@ def _sum_of_part(path: str) -> sqlite3.Connection:
     return store.connection
 
 
-def _sum_of(recordings: Iterable[ProcessRecording], taken: Iterable[str]) -> sqlite3.Connection:
+def _sum_of_sound(
+    recordings: list[ProcessRecording], taken: list[str]
+) -> tuple[sqlite3.Connection, tuple[str, ...]]:
+    """The trace of all that can be added, and why some files cannot.
+
+    Raises:
+        MovedError: a recording has gone on in between.
+        TraceError: nothing can be added.
+    """
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = _sum_of(recordings, taken)
+        _refuse_impossible(connection)
+        return connection, ()
+    except MovedError:
+        raise
+    except TraceError:
+        faults = {
+            region.path: _fault_of(region)
+            for one in recordings
+            for region in one.regions(passes_moved=True)
+        }
+        damaged = {path: fault for path, fault in faults.items() if fault}
+        if not damaged or (len(damaged) == len(faults) and not taken):
+            if connection:  # who reads it finds the same, and knows what it is of
+                return connection, ()
+            raise
+    if connection:
+        connection.close()
+    return _sum_of(recordings, taken, damaged), tuple(damaged.values())
+
+
+def _refuse_impossible(connection: sqlite3.Connection) -> None:
+    """Raises TraceError: a trace in memory has values that no recording leaves."""
+    trace = CheckedTrace(connection, ":memory:")
+    for table in TABLES:
+        for _ in trace.rows(table.name, table.names):
+            pass
+
+
+def _fault_of(region: Region) -> str:
+    """Why a region's rows cannot be read; "": they can."""
+    try:
+        _profile_of_window(region)
+    except TraceError as error:
+        reason = str(error).removeprefix(IN_MEMORY)
+        return reason if reason.startswith(region.path) else f"{region.path}: {reason}"
+    return ""
+
+
+def _sum_of(
+    recordings: Iterable[ProcessRecording], taken: Iterable[str], but: Container[str] = ()
+) -> sqlite3.Connection:
     """A trace in memory, with each process once.
+
+    Args:
+        but: paths of files that are left out.
 
     Raises:
         MovedError: a recording has gone on in between.
@@ -179,7 +236,8 @@ def _sum_of(recordings: Iterable[ProcessRecording], taken: Iterable[str]) -> sql
         for one in recordings:
             conversion = Conversion(store)
             for region in one.regions() if one.identity not in known else ():
-                conversion.add(region)
+                if region.path not in but:
+                    conversion.add(region)
             one.refuse_changes()
     except BaseException:
         store.abandon()

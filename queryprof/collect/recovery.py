@@ -225,7 +225,7 @@ def _remove_unfinished(path: str) -> None:
         pid, _, its_token = rest.partition("-")
         unfinished = os.path.join(directory, one)
         is_named = one == f"{name}.{rest}{UNFINISHED}" and TOKEN.fullmatch(its_token)
-        is_one = is_named and pid.isdigit() and not started_at(int(pid))
+        is_one = is_named and pid.isdecimal() and not started_at(int(pid))
         if is_one and _is_begun(unfinished) and unix_ns() - _changed_ns(unfinished) > UNFINISHED_NS:
             remove([unfinished, unfinished + JOURNAL])
 
@@ -262,7 +262,7 @@ def others_of(path: str, since_unix_ns: int) -> list[str]:
     for one in names_in(directory):
         pid = one.removeprefix(f"{stem}-").removesuffix(extension).partition("-")[0]
         trace = os.path.join(directory, one)
-        if one.startswith(f"{stem}-") and one.endswith(extension) and pid.isdigit():
+        if one.startswith(f"{stem}-") and one.endswith(extension) and pid.isdecimal():
             found += [
                 trace
                 for of, start, _ in identities_in(trace)
@@ -271,7 +271,7 @@ def others_of(path: str, since_unix_ns: int) -> list[str]:
     windows = {trace_name(one): one for one in names_in(directory)}
     for trace, part in windows.items():
         pid = trace.removeprefix(f"{stem}-").removesuffix(extension).partition("-")[0]
-        if trace.startswith(f"{stem}-") and trace.endswith(extension) and pid.isdigit():
+        if trace.startswith(f"{stem}-") and trace.endswith(extension) and pid.isdecimal():
             try:
                 with opened_region(os.path.join(directory, part)) as region:
                     began_then = identity_of(region)[1] >= since_unix_ns

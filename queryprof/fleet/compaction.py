@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from queryprof.errors import TraceError
 from queryprof.fleet.copies import TRACES, is_plain
 from queryprof.fleet.days import DAY, day_of
-from queryprof.fleet.duck import closed_engine
+from queryprof.fleet.duck import closed_engine, unread_files
 from queryprof.fleet.footer import Footer, joined_lost
 from queryprof.fleet.location import Directory
 from queryprof.fleet.names import identifier
@@ -32,10 +32,16 @@ from queryprof.fleet.parquet_files import (
     COMPRESSION_LEVEL,
     ENDING,
     ROWS_IN_A_GROUP,
+    UNREADABLE,
     arrow_schema,
 )
 from queryprof.fleet.schema import FLEET_TABLES, HISTOGRAM, INTEGER, OWNER
-from queryprof.fleet.store import footer_in_schema, overlapping, refuse_more_rows_than_bytes
+from queryprof.fleet.store import (
+    footer_in_schema,
+    overlapping,
+    refuse_more_rows_than_bytes,
+    refuse_strange_name,
+)
 from queryprof.trace.declaration import FIRST, KEY, LEAST, MOST, SUM
 
 TYPE_CHECKING = False
@@ -142,9 +148,9 @@ class Compaction:
             day = day_of({name: footer.sources for name, footer in footers.items()})
             count = 0
             if [name for name in day.counted if not name.startswith(DAY)] or len(day.counted) > 1:
+                counted = {name: paths[name] for name in day.counted}
                 try:
-                    self._fold(table, folder, {name: paths[name] for name in day.counted}, footers)
-                    count = len(day.counted)
+                    count = self._fold_sound(table, folder, counted, footers)
                 except TraceError as error:
                     self._note(f"left as it is: {folder}: {error}")
         ages = {os.path.basename(one.name): self._now_ns - one.modified_ns for one in entries}
@@ -165,6 +171,29 @@ class Compaction:
                 if os.path.lexists(path):
                     self._note(f"left out: {error}")
         return found
+
+    def _fold_sound(
+        self,
+        table: FleetTable,
+        folder: str,
+        paths: Mapping[str, str],
+        footers: Mapping[str, Footer],
+    ) -> int:
+        """Writes a day's file of those that DuckDB can read, too; returns how many. Raises
+        TraceError.
+        """
+        try:
+            self._fold(table, folder, paths, footers)
+        except TraceError:
+            damaged = unread_files(list(paths.values()))
+            sound = {name: path for name, path in paths.items() if path not in damaged}
+            if not damaged or not sound:
+                raise
+            for reason in damaged.values():
+                self._note(f"left out: {reason}")
+            self._fold(table, folder, sound, footers)
+            return len(sound)
+        return len(paths)
 
     def _fold(
         self,
@@ -200,8 +229,9 @@ def sound_footer(path: str, table: FleetTable) -> Footer:
 
     Raises:
         TraceError: a page of the file is not as it was written, or it has columns that would be
-            lost.
+            lost, or a name by which it cannot be opened.
     """
+    refuse_strange_name(path)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             refuse_more_rows_than_bytes(path, file.metadata)
@@ -211,7 +241,7 @@ def sound_footer(path: str, table: FleetTable) -> Footer:
                 raise TraceError(f"{path}: has the column {more[0]!r} of a newer queryprof")
             for at in range(file.num_row_groups):
                 file.read_row_group(at, use_threads=False)
-    except (OSError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         reason = str(error).partition("\n")[0]
         raise TraceError(f"{path}: is damaged: {reason}") from error
     return footer

@@ -71,6 +71,8 @@ POSSIBLE = """window_start BETWEEN '1970-01-01' AND '9999-01-01'
         AND window_end BETWEEN '1970-01-01' AND '9999-01-01'"""
 """A window at another time is no recording's."""
 
+EACH_COLUMN = "SELECT count(COLUMNS(*)) FROM read_parquet($files, hive_partitioning = false)"
+
 DURATION = """SELECT service, version, host, window_start, statement_id, site, span, operation,
         unnest(buckets) AS bucket, unnest(executions) AS executions FROM aggregate"""
 
@@ -117,6 +119,23 @@ def closed_engine(paths: list[str]) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:  # the working directory was removed
         raise TraceError(f"DuckDB cannot start: {str(error).partition(chr(10))[0]}") from error
     return connection
+
+
+def unread_files(paths: list[str]) -> dict[str, str]:
+    """Why DuckDB cannot read files, by their paths: it takes some footers for damaged that pyarrow
+    reads. Raises TraceError.
+    """
+    found: dict[str, str] = {}
+    engine = closed_engine(paths)
+    for path in paths:
+        try:
+            engine.execute(EACH_COLUMN, {"files": [path]}).fetchall()
+        except duckdb.Error as error:
+            found[path] = f"{path}: is damaged: {str(error).partition(chr(10))[0]}"
+            engine.close()
+            engine = closed_engine(paths)  # some errors end all that an engine can do
+    engine.close()
+    return found
 
 
 class Engine:
@@ -217,9 +236,11 @@ class Engine:
             columns = tuple(one[0] for one in found.description or ())
             return Answer(columns, tuple(tuple(map(_finite, row)) for row in found.fetchall()))
         except (duckdb.Error, ValueError, OverflowError, UnicodeError) as error:
-            damaged = damaged_files(self.store)
+            damaged = damaged_files(self.store) or unread_files(self.store.paths)
             if damaged:
                 self.store = self.store.without(damaged)
+                self._connection.close()
+                self._connection = closed_engine(self.store.paths)
                 return self.answer(name, selection, **values)
             raise TraceError(
                 f"the files cannot be read: {str(error).partition(chr(10))[0]}"

@@ -43,8 +43,9 @@ def _is_chosen(path: str, selection: Selection) -> bool:
     return False
 
 
-def fetch(output: str, paths: list[str], step: Callable[[], None]) -> int:
-    """Merges traces into one; returns how many windows of processes are in more than one of them.
+def fetch(output: str, paths: list[str], step: Callable[[], None]) -> tuple[int, list[str]]:
+    """Merges traces into one; returns how many windows of processes are in more than one of them,
+    and why some are left out: their rows are damaged.
 
     Raises:
         QueryprofError: there are none, or it cannot be written.
@@ -55,4 +56,20 @@ def fetch(output: str, paths: list[str], step: Callable[[], None]) -> int:
         )
     if any(os.path.exists(output) and os.path.samefile(output, path) for path in paths):
         raise QueryprofError(f"{output}: is one of the fleet's traces; choose another name")
-    return merge_traces(output, paths, step, collapses=True)
+    try:
+        return merge_traces(output, paths, step, collapses=True), []
+    except TraceError:
+        damaged = {path: why for path in paths if (why := _fault_of(path))}
+        sound = [path for path in paths if path not in damaged]
+        if not damaged or not sound:
+            raise
+    return merge_traces(output, sound, collapses=True), [*damaged.values()]
+
+
+def _fault_of(path: str) -> str:
+    """Why a trace's rows cannot be read; "": they can."""
+    try:
+        merge_traces(os.devnull, [path], collapses=True)
+    except TraceError as error:
+        return str(error)
+    return ""

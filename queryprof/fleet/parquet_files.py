@@ -64,6 +64,10 @@ TYPES = {
 }
 
 
+UNREADABLE = (OSError, pa.ArrowException, UnicodeError)
+"""What pyarrow raises for a file that is damaged: UnicodeError for names of columns."""
+
+
 def arrow_schema(table: FleetTable) -> pa.Schema:
     """A table's columns with their types."""
     return pa.schema([(column.name, TYPES[column.kind]) for column in table.columns])
@@ -166,7 +170,7 @@ def _schema_of(path: str) -> int | None:
     try:
         found = pq.read_schema(path).metadata or {}
         return int(found.get(SCHEMA_KEY, 0))
-    except (OSError, pa.ArrowException):
+    except UNREADABLE:
         return None
     except ValueError:
         return 0

@@ -22,7 +22,7 @@ from queryprof.fleet.copies import Wanted, is_plain
 from queryprof.fleet.days import DAY, counted_files
 from queryprof.fleet.footer import SCHEMA_KEY, Footer, footer_in
 from queryprof.fleet.location import Directory, Location, location_of
-from queryprof.fleet.parquet_files import ENDING
+from queryprof.fleet.parquet_files import ENDING, UNREADABLE
 from queryprof.fleet.question_texts import DEFAULTS, PARAMETER, question
 from queryprof.fleet.schema import (
     BUCKETS,
@@ -150,7 +150,7 @@ def _footer(location: Location, name: str) -> Footer:
     """A file's footer. Raises TraceError."""
     try:
         facts = pq.read_schema(pa.BufferReader(location.get(name))).metadata or {}
-    except pa.ArrowException as error:
+    except UNREADABLE as error:
         raise TraceError(f"{name}: is no whole Parquet file: {error}") from error
     version = facts.get(SCHEMA_KEY, b"").decode("ascii", "replace")
     if version != str(SCHEMA):

@@ -17,7 +17,7 @@ from queryprof.errors import TraceError
 from queryprof.fleet.days import counted_files
 from queryprof.fleet.footer import SCHEMA_KEY, footer_in, joined_lost
 from queryprof.fleet.location import files_below
-from queryprof.fleet.parquet_files import ENDING, arrow_schema
+from queryprof.fleet.parquet_files import ENDING, UNREADABLE, arrow_schema
 from queryprof.fleet.schema import FLEET_TABLES, SCHEMA
 
 TYPE_CHECKING = False
@@ -86,9 +86,8 @@ class Store:
 
 
 def directory_place(directory: str) -> Place:
-    """A directory's files. Raises TraceError: its name stands for a pattern."""
-    if PATTERN & set(directory):
-        raise TraceError(f"{directory}: has one of * ? [ ] in its name, which stand for patterns")
+    """A directory's files. Raises TraceError: engines cannot open them by its name."""
+    refuse_strange_name(directory)
     left_out: list[str] = []
     files = {
         table.name: [
@@ -182,18 +181,25 @@ def overlapping(windows: Iterable[tuple[str, str]]) -> int:
     return count
 
 
+def refuse_strange_name(path: str) -> None:
+    """Refuses a path that engines cannot open, or take for a pattern. Raises TraceError."""
+    if PATTERN & set(path):
+        raise TraceError(f"{path}: has one of * ? [ ] in its name, which stand for patterns")
+    if not path.isascii() and path.encode("utf-8", "replace").decode() != path:
+        raise TraceError(f"{path}: its name is no UTF-8, and engines cannot open it")
+
+
 def footer_of(path: str, table: FleetTable) -> Footer:
     """What a file's footer says.
 
     Raises:
         TraceError: it is no whole file of this version.
     """
-    if PATTERN & set(path):
-        raise TraceError(f"{path}: has one of * ? [ ] in its name, which stand for patterns")
+    refuse_strange_name(path)
     try:
         metadata = pq.read_metadata(path)
         found = metadata.schema.to_arrow_schema()
-    except (OSError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         reason = str(error).partition("\n")[0]
         raise TraceError(f"{path}: is no whole Parquet file: {reason}") from error
     refuse_more_rows_than_bytes(path, metadata)
@@ -238,7 +244,7 @@ def damaged_files(store: Store) -> dict[str, str]:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
                 for _ in file.iter_batches():
                     pass
-        except (OSError, pa.ArrowException) as error:
+        except UNREADABLE as error:
             found[path] = f"{path}: is damaged: {str(error).partition(chr(10))[0]}"
     return found
 

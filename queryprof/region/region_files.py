@@ -122,7 +122,7 @@ def copies_in(directory: str) -> list[str]:
 
 def _is_checkpoint(middle: str) -> bool:
     pid, _, token = middle.partition(".")
-    return pid.isdigit() and bool(token) and all(digit in "0123456789abcdef" for digit in token)
+    return pid.isdecimal() and bool(token) and all(digit in "0123456789abcdef" for digit in token)
 
 
 def regions_of(path: str) -> list[str]:

@@ -257,6 +257,18 @@ def test_what_is_no_unfinished_trace_stays(
     assert other.exists() == stays
 
 
+@pytest.mark.parametrize(
+    "name", ["x.qprof.\u00b2-abc.new", "x-\u00b2-1.qprof", "x.qprof.\u00b2.abc.live"]
+)
+def test_a_digit_that_is_no_number_is_no_process(name: str, queryprof: Run) -> None:
+    """Superscripts are digits, and no decimals."""
+    os.mkdir(DIRECTORY)
+    made(f"{DIRECTORY}/x.qprof")
+    shutil.copy(f"{DIRECTORY}/x.qprof", f"{DIRECTORY}/{name}")
+    assert queryprof("report", f"{DIRECTORY}/x.qprof").returncode == 0
+    assert Path(f"{DIRECTORY}/{name}").exists()
+
+
 def test_links_of_a_file_are_one_trace(counted: Counted) -> None:
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/x.qprof")

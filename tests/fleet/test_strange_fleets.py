@@ -19,6 +19,7 @@ from fleet.fleets import READ, SLOW, Work, add_host
 
 from conftest import QUERYPROF, Run
 from queryprof.cli.fleet import fleet
+from queryprof.region.region import opened_region
 
 pytestmark = pytest.mark.once
 pa = pytest.importorskip("pyarrow")
@@ -45,6 +46,13 @@ for step in sys.argv[2].split():
 
 def record(path: str, steps: str) -> None:
     subprocess.run([sys.executable, "-c", RECORDS, path, steps], check=True)
+
+
+def give_head(part: Path, name: str, value: int) -> None:
+    """Gives a value of a whole part another one."""
+    with opened_region(str(part)) as region, part.open("r+b") as file:
+        file.seek(region._head.columns[name].at)
+        file.write(value.to_bytes(8, "little"))
 
 
 def executions(result: subprocess.CompletedProcess[str]) -> int:
@@ -75,12 +83,14 @@ def test_a_clock_that_is_set_back(queryprof: Run) -> None:
     assert executions(ranking(queryprof, "x.qprof")) == 1016
 
 
-@pytest.mark.parametrize("how", ["cut", "gone"])
+@pytest.mark.parametrize("how", ["cut", "gone", "damaged", "impossible"])
 def test_a_window_that_is_missing_is_named(queryprof: Run, how: str) -> None:
     record("x.qprof", "5@0 50@3600 500@7200")
     (part,) = Path().glob("x.qprof.*-2.live")
     if how == "cut":
         os.truncate(part, 1000)
+    elif how in ("damaged", "impossible"):
+        give_head(part, *(("timeline_first", 2**53) if how == "damaged" else ("own_ns", 2**61)))
     else:
         part.unlink()
     result = export(queryprof, "x.qprof")

@@ -50,8 +50,34 @@ def watch(event: str, arguments: tuple[Any, ...]) -> None:
             return
         written.append(os.path.abspath(os.fsdecode(path)))
     elif event in REMOVES:
-        paths = arguments[:2] if event in ("os.rename", "os.link", "os.symlink") else arguments[:1]
-        written.extend(os.path.abspath(os.fsdecode(p)) for p in paths if isinstance(p, str | bytes))
+        both = event in ("os.rename", "os.link")
+        paths = arguments[:2] if both else arguments[event == "os.symlink" :][:1]
+        handles = arguments[2:4] if both else [-1 if event == "os.truncate" else arguments[-1]]
+        for path, handle in zip(paths, handles, strict=False):
+            above = f"/proc/self/fd/{handle}" if isinstance(handle, int) and handle >= 0 else "."
+            if isinstance(path, str | bytes):
+                whole = os.path.join(os.path.realpath(above), os.fsdecode(path))
+                written.append(os.path.normpath(whole))
+
+
+def digest(path: Path) -> str:
+    """The hash of what is written in a file, and where: its holes are passed over."""
+    found = hashlib.md5()
+    if path.is_symlink() or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        handle, at = file.fileno(), 0
+        size = os.fstat(handle).st_size
+        while at < size:
+            try:
+                at = os.lseek(handle, at, os.SEEK_DATA)
+            except OSError:
+                break
+            end = os.lseek(handle, at, os.SEEK_HOLE)
+            found.update(f"{at} ".encode() + os.pread(handle, end - at, at))
+            at = end
+    found.update(str(size).encode())
+    return found.hexdigest()
 
 
 def state(directory: Path) -> dict[str, str]:
@@ -61,13 +87,19 @@ def state(directory: Path) -> dict[str, str]:
         for path in sorted(top.rglob("*")):
             if path.is_relative_to(directory / "out"):
                 continue
-            content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
             kind = os.readlink(path) if path.is_symlink() else str(path.lstat().st_mode)
-            found[os.path.relpath(path, directory)] = f"{kind} {hashlib.md5(content).hexdigest()}"
+            found[os.path.relpath(path, directory)] = f"{kind} {digest(path)}"
     return found
 
 
-def run(directory: Path, arguments: list[str], temporary: str) -> dict[str, Any]:
+def run(
+    directory: Path, arguments: list[str], temporary: str, may_change: tuple[str, ...] = ("k",)
+) -> dict[str, Any]:
+    """Runs a command.
+
+    Args:
+        may_change: how the names of what it may change begin, beside `out`.
+    """
     os.chdir(directory)
     before = state(directory)
     written.clear()
@@ -89,24 +121,26 @@ def run(directory: Path, arguments: list[str], temporary: str) -> dict[str, Any]
                 sys.stderr.flush()
             sys.stdout, sys.stderr = streams
         err.seek(0)
-        said = err.read()
+        out.buffer.seek(0)
+        said, shown = err.read(), out.buffer.read().decode("utf-8", "replace")
     faulthandler.cancel_dump_traceback_later()
     allowed = (
         str(directory / "out"),
         temporary,
         "/dev/null",
         "/dev/shm/queryprof",
-        str(directory / "k"),
+        *(str(directory / name) for name in may_change),
     )
     after = state(directory)
     return {
         "status": status,
         "said": said[-400:],
+        "shown": shown,
         "written": sorted({path for path in written if not path.startswith(allowed)}),
         "changed": sorted(
             path
             for path in before.keys() | after.keys()
-            if before.get(path) != after.get(path) and not path.startswith("k")
+            if before.get(path) != after.get(path) and not path.startswith(may_change)
         ),
         "left": os.listdir(temporary),
         "took_s": round(time.monotonic() - start_s, 1),
@@ -121,4 +155,6 @@ if __name__ == "__main__":
     os.dup2(2, 1)  # what processes of the commands print is no result
     for place, command in json.loads(Path(sys.argv[1]).read_text()):
         print(json.dumps({"of": [place, command]}), file=results, flush=True)
-        print(json.dumps(run(Path(place), command, kept)), file=results, flush=True)
+        result = run(Path(place), command, kept)
+        del result["shown"]
+        print(json.dumps(result), file=results, flush=True)

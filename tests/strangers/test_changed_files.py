@@ -130,7 +130,7 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
         return draw.sample(
             [
                 ["report", "k.qprof"],
-                ["top", "--once", "--every", "10ms"],
+                ["top", "--once", "--every", "50ms"],
                 ["analyze", "k.qprof"],
                 ["merge", "out/m.qprof", "k.qprof"],
                 ["html", "-o", "out/k.html", "k.qprof"],
@@ -178,7 +178,7 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
             analyze,
             html,
             ["merge", "out/m.qprof", "x.qprof", "../base/x.qprof"],
-            ["top", "x.qprof", "--once", "--every", "10ms"],
+            ["top", "x.qprof", "--once", "--every", "50ms"],
             ["snakeviz", "x.qprof", "--", "--version"],
         ],
         COMMANDS_OF_ONE,

@@ -1,0 +1,110 @@
+"""One file of a store that only one of its readers can read: the others' rows are all there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from fleet.fleets import READ, Work, add_host
+
+from conftest import Run
+
+pytestmark = pytest.mark.once
+pytest.importorskip("duckdb")
+pq = pytest.importorskip("pyarrow.parquet")
+
+ROOT_IS_REQUIRED, ROOT_IS_NOTHING = b"5\x00\x18\x06schema", b"5\xff\xff\xff\xff\x0f\x18\x06schema"
+"""The first of a footer's columns, and whether it is required, in Thrift's compact protocol."""
+
+
+def made(*hosts: str) -> list[Path]:
+    for host in hosts:
+        add_host(Path("out"), host, {READ: Work(10, 10)})
+    return sorted(Path("out/aggregate").rglob("*.parquet"))
+
+
+def calls(queryprof: Run) -> tuple[int, int, str]:
+    """Status, calls, and what was said."""
+    result = queryprof("fleet", "out", "--by", "statement", "--format", "json")
+    rows = json.loads(result.stdout or "[]")
+    return result.returncode, int(sum(row["calls"] for row in rows)), result.stderr
+
+
+def make_footer_lie(path: Path) -> None:
+    content = path.read_bytes()
+    first = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    footer = content[first:-8].replace(ROOT_IS_REQUIRED, ROOT_IS_NOTHING, 1)
+    path.write_bytes(content[:first] + footer + len(footer).to_bytes(4, "little") + content[-4:])
+    assert pq.ParquetFile(path).read().num_rows == 1
+
+
+def test_a_footer_that_duckdb_alone_refuses(queryprof: Run) -> None:
+    path = made("a", "b", "c")[0]
+    make_footer_lie(path)
+    status, count, said = calls(queryprof)
+    assert (status, count) == (1, 20)
+    assert f"left out: {path}: is damaged: " in said
+
+
+def test_a_day_is_made_of_what_duckdb_can_read(queryprof: Run) -> None:
+    path = made("a", "b", "c")[0]
+    make_footer_lie(path)
+    result = queryprof("fleet", "compact", "out", "--older", "1h")
+    assert result.returncode == 1
+    assert f"left out: {path}: is damaged: " in result.stderr
+    assert len([*path.parent.glob("day-*.parquet")]) == 1
+    assert path.exists()
+    assert calls(queryprof)[:2] == (1, 20)
+
+
+def test_a_name_that_is_no_unicode(queryprof: Run) -> None:
+    path = made("a", "b")[0]
+    os.rename(path, os.fsencode(path.with_name("\udcff.parquet")))
+    status, count, said = calls(queryprof)
+    assert (status, count) == (1, 10)
+    assert "its name is no UTF-8" in said
+    result = queryprof("fleet", "compact", "out", "--older", "1h")
+    assert result.returncode == 1
+    assert "its name is no UTF-8" in result.stderr
+
+
+def test_a_column_whose_name_is_no_unicode(queryprof: Run) -> None:
+    path = made("a", "b")[0]
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"statement_id", b"statement_i\xc3", 1))
+    status, count, said = calls(queryprof)
+    assert (status, count) == (1, 10)
+    assert f"left out: {path}: " in said
+    result = queryprof("fleet", "compact", "out", "--older", "1h")
+    assert result.returncode == 1
+    assert f"left out: {path}: " in result.stderr
+    assert path.exists()
+
+
+@pytest.mark.strange_traces
+def test_a_whole_trace_with_damaged_rows_is_left_out(queryprof: Run) -> None:
+    Path("program.py").write_text(
+        "import sqlite3\nsqlite3.connect(':memory:').execute('SELECT 1')\n"
+    )
+    assert queryprof("run", "--no-report", "-o", "x.qprof", "program.py").returncode == 0
+    folder = Path("out/trace/service=program/date=2026-11-01")
+    folder.mkdir(parents=True)
+    for name in ("0000-a-1.qprof", "0000-b-2.qprof"):
+        shutil.copy("x.qprof", folder / name)
+    damage(folder / "0000-b-2.qprof")
+    result = queryprof("fleet", "out", "--fetch", "all.qprof")
+    assert result.returncode == 1
+    assert f"left out: {folder}/0000-b-2.qprof: damaged: " in result.stderr
+    assert "all.qprof: 1 trace of the fleet" in result.stderr
+
+
+def damage(trace: Path) -> None:
+    import sqlite3
+
+    connection = sqlite3.connect(trace)
+    with connection:
+        connection.execute("UPDATE process SET read_bytes = x'ff'")
+    connection.close()
