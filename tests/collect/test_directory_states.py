@@ -14,6 +14,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product
@@ -255,6 +256,18 @@ def test_what_is_no_unfinished_trace_stays(
     os.utime(other, (0, 0))
     counted(DIRECTORY)
     assert other.exists() == stays
+
+
+def test_a_trace_that_is_being_written_stays(counted: Counted) -> None:
+    """By a process that cannot be seen, in a container: the file is too young to be left over."""
+    os.mkdir(DIRECTORY)
+    made(f"{DIRECTORY}/x.qprof")
+    other = Path(f"{DIRECTORY}/x.qprof.999999-0123456789ab.new")
+    other.write_bytes(b"SQLite format 3\0")
+    soon_s = time.time() + 3600
+    os.utime(other, (soon_s, soon_s))
+    counted(DIRECTORY)
+    assert other.exists()
 
 
 @pytest.mark.parametrize(
