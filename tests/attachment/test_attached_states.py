@@ -16,7 +16,7 @@ import pytest
 from attachment.running_programs import ATTACH, OBEYS, STANDBY, Command, attached, running
 
 from conftest import by_operation
-from queryprof.attachment import answer, attaching, forks, messages
+from queryprof.attachment import answer, attaching, forks, guardian, messages
 from queryprof.attachment.attaching import Attachment, attach
 from queryprof.attachment.standby import SIGNAL
 from queryprof.autoload import Runner
@@ -239,6 +239,16 @@ def test_a_guardian_ends_all_that_it_can() -> None:
             pass
         assert one.end() == ""
         assert other.end() == ""
+
+
+@pytest.mark.once
+def test_a_guardian_leaves_a_program_that_looks_for_no_command() -> None:
+    """One that became another program by exec, say: nothing in it is left to end."""
+    with running(PYTHON_DISABLE_REMOTE_DEBUG="1") as program:
+        process = attaching.opened(program.pid)
+        assert guardian._is_ended(program.pid, process, "1::/tmp/")
+        os.close(process)
+        assert program.end() == ""
 
 
 @pytest.mark.parametrize("reused", [False, True])
