@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
-import time
 import zipfile
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import nox
@@ -53,61 +48,11 @@ RANDOM = (
 )
 """Tests of random programs, texts, files and figures."""
 
-BUSY_PROCESSES, LARGEST_CORE_BYTES = 4, 400_000
+LARGEST_CORE_BYTES = 400_000
 
 CHECKED = {"QUERYPROF_CHECK_TRACES": "1"}
 """Every trace that a test leaves is read again, and its figures must be possible."""
 
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What the machine chooses for the tests.
-
-    Attributes:
-        command: what runs pytest.
-        debian: a command that runs pytest in a Debian of its own, in place of this one.
-        is_slow: delays calls of the C library at random (tests/slow_machine.c).
-    """
-
-    command: tuple[str, ...] = ()
-    environment: dict[str, str] = field(default_factory=dict)
-    debian: tuple[str, ...] = ()
-    is_busy: bool = False
-    is_slow: bool = False
-    has_own_home: bool = False
-
-
-SHELL = ("sh", "-c")
-OTHER_USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
-CONTAINER = ("unshare", "--net", "--ipc", "--mount", "--pid", "--fork")
-IN_CONTAINER = (
-    "mount -t tmpfs -o size=64m tmpfs /dev/shm && mount -t proc proc /proc && ip link set lo up"
-    ' && exec "$@"'
-)
-WITHOUT_SERVERS = (
-    "for one in /usr/lib/postgresql $(which -a initdb mariadbd chromium chromium-headless-shell);"
-    " do if [ -d $one ]; then mount -t tmpfs tmpfs $one; else mount --bind /dev/null $one; fi;"
-    ' done; exec "$@"'
-)
-SURROUNDINGS = {
-    "quiet": Surroundings(),
-    "busy": Surroundings(is_busy=True),
-    "slow": Surroundings(is_slow=True),
-    "one-core": Surroundings(("nice", "-n", "19", "taskset", "-c", "0"), is_busy=True),
-    "user": Surroundings(
-        (*OTHER_USER, *SHELL, 'umask 077; exec "$@"', "sh"),
-        {"LANG": "C", "LC_ALL": "C", "TZ": "Pacific/Apia"},
-        has_own_home=True,
-    ),
-    "container": Surroundings((*CONTAINER, *SHELL, IN_CONTAINER, "sh")),
-    "no-servers": Surroundings(("unshare", "--mount", *SHELL, WITHOUT_SERVERS, "sh")),
-    "bookworm": Surroundings(
-        environment={"QUERYPROF_TEST_USER": "1"},
-        debian=("tests/in-debian.sh", "bookworm", "amd64", "3.11", *PYTEST),
-    ),
-    "sid": Surroundings(debian=("tests/in-debian.sh", "sid", "amd64", "3.14", *PYTEST)),
-}
-"""By name. The last two make a Debian of their own, as root."""
 
 WHEELS = {
     "manylinux_2_17_x86_64": ("x86_64-linux-gnu.2.17", "x86_64-linux-gnu"),
@@ -198,44 +143,16 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0])
 def anywhere(session: nox.Session) -> None:
     """The tests in each of the surroundings: `nox -s anywhere -- [TIMES] [NAME...]`."""
-    environment = install_tests(session)
-    slow_machine = Path(session.create_tmp(), "slow_machine.so").resolve()
+    environment = install_tests(session) | CHECKED
+    slow_machine = str(Path(session.create_tmp(), "slow_machine.so").resolve())
     flags = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
-    slow = ("tests/slow_machine.c", "-o", str(slow_machine), "-ldl")
-    session.run("gcc", *flags, *slow, external=True)
-    times, *names = session.posargs or ("1",)
-    wrong = set(names) - set(SURROUNDINGS)
-    if wrong:
-        session.error(f"unknown: {', '.join(sorted(wrong))}; known: {', '.join(SURROUNDINGS)}")
-    failed = []
-    for number in range(int(times)):
-        for name in names or SURROUNDINGS:
-            place = SURROUNDINGS[name]
-            start_s = time.monotonic()
-            with contextlib.ExitStack() as stack:
-                for _ in range(BUSY_PROCESSES if place.is_busy else 0):
-                    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-                    stack.callback(busy.wait)
-                    stack.callback(busy.kill)
-                home = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
-                own = {"HOME": str(home)} if place.has_own_home else {}
-                preload = {"LD_PRELOAD": str(slow_machine), "SLOW_MACHINE_SEED": str(number)}
-                extra = {**place.environment, **own, **(preload if place.is_slow else {})}
-                path = {"PATH": f"{session.bin}:{os.environ['PATH']}"}
-                command = [*place.command, *(PYTEST if not place.debian else place.debian)]
-                command += [SAME_EXAMPLES, "-m", QUICK, "-p", "no:cacheprovider"]
-                env = {**os.environ, **environment, **path, **CHECKED, **extra}
-                done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-            lines = done.stdout.splitlines() or [f"status {done.returncode}"]
-            if done.returncode:
-                failed.append(name)
-                print(done.stdout, done.stderr, sep="\n")
-            else:
-                print(*(line for line in lines if line.startswith("SKIPPED")), sep="\n")
-            took_s = time.monotonic() - start_s
-            session.log(f"{name}, {number + 1} of {times}: {lines[-1]} ({took_s:.0f} s in all)")
-    if failed:
-        session.error(f"failed: {', '.join(failed)}")
+    source = ("tests/slow_machine.c", "-o", slow_machine, "-ldl")
+    session.run("gcc", *flags, *source, external=True)
+    arguments = session.posargs or ("1",)
+    pytest = (*PYTEST, SAME_EXAMPLES, "-m", QUICK, "-p", "no:cacheprovider")
+    session.run(
+        "python", "tests/anywhere.py", slow_machine, *arguments, "--", *pytest, env=environment
+    )
 
 
 @nox.session(python=PYTHONS[0])

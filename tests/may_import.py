@@ -58,6 +58,7 @@ MAY_IMPORT = {
     "queryprof.analysis": {"queryprof.model", "queryprof.operations", "queryprof.sql"},
     "queryprof.report": {
         "queryprof.analysis",
+        "queryprof.core.wall_clock",
         "queryprof.model",
         "queryprof.tuning",
         "queryprof.version",

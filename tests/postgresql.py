@@ -19,6 +19,9 @@ from pathlib import Path
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
 
 
+SAME_EVERYWHERE = ("--no-sync", "--encoding=UTF8", "--no-locale")
+
+
 def binaries() -> str | None:
     """Where the server's commands are, or None: it is not installed."""
     on_path = shutil.which("initdb")
@@ -66,7 +69,7 @@ def server(commands: str | None = None, settings: str = "") -> Iterator[str]:
             arguments, check=True, stdout=subprocess.DEVNULL, cwd="/", env=environment, **user
         )
 
-    run(f"{commands}/initdb", "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync")
+    run(f"{commands}/initdb", "-D", str(data), "-A", "trust", "-U", "postgres", *SAME_EVERYWHERE)
     # The path of a socket has little room.
     options = f"-c listen_addresses='' -c fsync=off -k {data} {settings}"
     run(f"{commands}/pg_ctl", "-D", str(data), "-o", options, "-l", f"{data}/log", "-w", "start")

@@ -134,6 +134,7 @@ def _connected(dsn: str, avoids_seq_scans: bool) -> Iterator[_Server]:
             "the PostgreSQL server cannot be used: its connection string has a mistake"
         ) from error
     given.setdefault("connect_timeout", CONNECT_S)
+    given["client_encoding"] = "utf8"  # psycopg returns bytes for text in an SQL_ASCII database
     try:
         with psycopg.connect(**given, prepare_threshold=None) as connection:
             yield _Server(connection, avoids_seq_scans)

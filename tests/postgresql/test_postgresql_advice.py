@@ -12,6 +12,7 @@ from postgresql import binaries, newest, server
 import queryprof
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.report import Report
+from queryprof.errors import QueryprofError
 from queryprof.findings import findings_of, sent_to
 from queryprof.postgresql.plans import conjuncts_of, nodes_of
 from queryprof.postgresql.server import server_facts
@@ -310,3 +311,30 @@ def test_requests_end_after_a_time_in_all(dsn: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("queryprof.postgresql.server.BUDGET_S", -1)
     facts = server_facts(dsn, ["SELECT 1", "SELECT 2"])
     assert (facts.plans, facts.left_out) == ({}, 2)
+
+
+@pytest.fixture
+def ascii_dsn(dsn: str) -> Iterator[str]:
+    """A database whose texts may be any bytes, as initdb makes it where LANG is C."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "CREATE DATABASE bytes TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
+        yield f"{dsn} dbname=bytes"
+        connection.execute("DROP DATABASE bytes")
+
+
+def test_a_database_without_an_encoding(ascii_dsn: str) -> None:
+    with psycopg.connect(ascii_dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE hit (k int, note text)")
+        connection.execute("INSERT INTO hit SELECT g % 5000, g FROM generate_series(1, 50000) AS g")
+        connection.execute("ANALYZE")
+    (scan,) = findings(ascii_dsn, "SELECT note FROM hit WHERE k = %s", (7,))
+    assert scan.code == "CREATE INDEX CONCURRENTLY ON public.hit (k);"
+
+
+def test_a_name_that_is_no_unicode(ascii_dsn: str) -> None:
+    with psycopg.connect(ascii_dsn, autocommit=True) as connection:
+        connection.execute(b'CREATE TABLE hit ("\xff" int, k int)')
+    with pytest.raises(QueryprofError, match=r'invalid byte sequence for encoding "UTF8": 0xff'):
+        server_facts(ascii_dsn, ["SELECT k FROM hit WHERE k = ?"])
