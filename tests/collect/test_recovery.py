@@ -30,9 +30,8 @@ from conftest import QUERYPROF, Run
 from queryprof import autoload
 from queryprof.collect.convert import Conversion
 from queryprof.collect.reader import read_profile
-from queryprof.collect.recovery import bring_in
 from queryprof.errors import TraceError
-from queryprof.region.region_files import PART_SUFFIX, SHARED_MEMORY, regions_of
+from queryprof.region.region_files import SHARED_MEMORY, regions_of
 from queryprof.trace.store import TraceStore
 
 script = killed_programs.script
@@ -196,34 +195,6 @@ def test_many_readers_at_once(script: Script) -> None:
         reader.wait()
     assert not regions_of("x.qprof")
     assert asked_in_all() == 61
-
-
-@pytest.mark.parametrize("names", ["ab", "ba"])
-def test_the_newest_copy_of_a_memory_is_brought_in(script: Script, names: str) -> None:
-    """A machine that lost its power has kept two copies of the memory of one process."""
-    path = script(
-        f"{INSTALLS}work(3)\nprint(flush=True)\ninput()\nwork(2)\nprint(flush=True)\ninput()"
-    )
-    with subprocess.Popen(
-        [sys.executable, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as program:
-        assert program.stdin
-        assert program.stdout
-        for number, name in enumerate(names):
-            program.stdout.readline()
-            (region,) = regions_of("x.qprof")
-            copy = f"x.qprof.{program.pid}.{name}{PART_SUFFIX}"
-            shutil.copy(region, copy)
-            os.utime(copy, ns=(number, number))
-            if number:
-                program.kill()
-            else:
-                program.stdin.write("\n")
-                program.stdin.flush()
-    os.unlink(region)
-    assert bring_in(os.path.abspath("x.qprof")) == [os.path.abspath("x.qprof")]
-    assert asked() == 5
-    assert not list(Path().glob(f"*{PART_SUFFIX}"))
 
 
 def test_what_cannot_be_removed_is_brought_in_once(script: Script) -> None:
