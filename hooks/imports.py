@@ -92,19 +92,13 @@ class ImportHooks:
             self._attach_or_wait(hook)
 
     def add(self, hook: Hook) -> None:
-        """Adds a hook, which takes the place of one for the same module.
-
-        Raises:
-            DriverError: the module is imported, and cannot be attached to.
-        """
+        """Add a hook, which takes the place of one for the same module."""
         for known in [known for known in self._hooks if known.module == hook.module]:
             self._hooks.remove(known)
             known.detach()
-        if self._is_attached and hook.module in sys.modules:
-            hook.attach(sys.modules[hook.module])
-        elif self._is_attached:
-            self._attach_or_wait(hook)
+        self.failures.pop(hook.module, None)
         self._hooks.append(hook)
+        self._attach_or_wait(hook)
 
     def detach(self) -> None:
         """Detaches from all modules, in the reverse order, and attaches to no further ones."""

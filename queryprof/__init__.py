@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from queryprof.badge.middleware import Badge
     from queryprof.core.span import span
     from queryprof.errors import (
-        DriverError,
         QueryprofError,
         SessionError,
         SettingsError,
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AsgiMiddleware",
     "Badge",
-    "DriverError",
     "QueryprofError",
     "Recording",
     "SessionError",
@@ -77,7 +75,6 @@ _HOMES = {
     "queryprof.hooks.web.asgi_middleware": ("AsgiMiddleware",),
     "queryprof.hooks.web.wsgi_middleware": ("WsgiMiddleware",),
     "queryprof.errors": (
-        "DriverError",
         "QueryprofError",
         "SessionError",
         "SettingsError",

@@ -85,8 +85,10 @@ def instrument(
     A driver that is measured without this call (APSW, psycopg, ...) need not be named, and naming
     it changes nothing, unless types of it are named, too.
 
+    If the module does not have these types, a recorded program prints one line on stderr, and goes
+    on.
+
     Raises:
-        DriverError: recording is on, the module is imported, and does not have these types.
         TypeError: the module itself is given, and not its name.
     """
     from queryprof.hooks.drivers.pep249 import named_driver

@@ -47,9 +47,6 @@ LONGEST_PID = 19
 OPTIONS_WITH_VALUES = ("-W", "-X", "--check-hash-based-pycs")
 """The options of Python that are two arguments."""
 
-SUBINTERPRETER = "queryprof.subinterpreter"
-"""The name in the ImportError of the core, in an interpreter that cannot be recorded."""
-
 _started = False
 
 
@@ -170,6 +167,8 @@ class Beginning:
         with own_imports():
             from queryprof.core import _core
 
+            if "IS_SUBINTERPRETER" in vars(_core):
+                return False  # the main interpreter records
             return bool(_core.untraced(self._start))
 
     def _start(self) -> bool:
@@ -224,8 +223,6 @@ def _or_complain(begin: Callable[[], object]) -> None:
     try:
         begin()
     except Exception as error:
-        if getattr(error, "name", None) == SUBINTERPRETER:
-            return  # the main interpreter records; this one runs on, which is no error
         held = sys.modules.get("queryprof.core.held_signals")
         if held is not None and held.is_of_handler(error):
             raise

@@ -223,7 +223,6 @@ def test_public_names() -> None:
     assert sorted(queryprof.__all__) == [
         "AsgiMiddleware",
         "Badge",
-        "DriverError",
         "QueryprofError",
         "Recording",
         "SessionError",

@@ -1,1 +1,38 @@
 """Record: the measuring core in C and the recorder that empties it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+SUBINTERPRETER = "queryprof.subinterpreter"
+"""The name in the ImportError that the core in C raises in a subinterpreter."""
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Return the core when it is first used. In a subinterpreter, return what stands in its place
+    where it cannot be had: the tables of the core in C belong to the process.
+    """
+    if name != "_core":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        import queryprof.core._core as core
+    except ImportError as error:
+        if error.name != SUBINTERPRETER:
+            raise
+    else:
+        return core
+    import os
+    import sys
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    path = os.path.join(os.path.dirname(__file__), "_core.py")
+    spec = spec_from_file_location("queryprof.core._core", path)
+    assert spec
+    assert spec.loader
+    found = module_from_spec(spec)
+    found.IS_SUBINTERPRETER = True  # type: ignore[attr-defined]
+    sys.modules[found.__name__] = globals()[name] = found
+    spec.loader.exec_module(found)
+    return found

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 def _absence() -> str:
     """Why the core is not there, in a sentence."""
+    if "IS_SUBINTERPRETER" in globals():
+        return "queryprof records in the main interpreter, and this is a subinterpreter"
     if sys.implementation.name != "cpython":
         return f"queryprof records in CPython, and this is {sys.implementation.name}"
     if sys.platform != "linux":

@@ -228,9 +228,25 @@ def test_any_driver_by_name(
         assert found[f"SELECT ? AS {name}", "execute"] == 2 + 2
         assert found[f"SELECT ? AS {name}", "fetchone"] == 1 + 1
     assert found["COMMIT", "commit"] == 2
-    with pytest.raises(queryprof.DriverError, match="no Cursor is found in it; name the types"):
-        with queryprof.profile():
-            queryprof.instrument("json")
+
+
+@pytest.mark.parametrize(
+    ("types", "said"),
+    [
+        ("", "json: no Cursor is found in it; name the types: "),
+        (", cursors=['JSONDecoder']", "JSONDecoder of json has none of execute"),
+    ],
+)
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_a_module_that_is_no_driver(types: str, said: str, is_recorded: bool) -> None:
+    """A recorded program names it on stderr and goes on; another one says nothing."""
+    code = f"import json, queryprof; queryprof.instrument('json'{types}); print('goes on')"
+    recording = ["-m", "queryprof", "run", "--no-report", "-o", "x.qprof"] if is_recorded else []
+    done = subprocess.run(
+        [sys.executable, *recording, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "goes on\n")
+    assert (f"queryprof: json is not measured: {said}" in done.stderr) is is_recorded
 
 
 BROKEN = {

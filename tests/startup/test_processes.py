@@ -366,23 +366,3 @@ def test_the_pth_file_starts_recording(script: Script) -> None:
     )
     assert isolated.returncode == 0
     assert by_operation(read_profile("i.qprof"))[SELECT] == 4
-
-
-def test_subinterpreters_run_on_unrecorded(queryprof: Run, script: Script) -> None:
-    """Another interpreter, perhaps with a GIL of its own, shares the driver's functions."""
-    path = script(
-        WORK + "import threading\n"
-        "try:\n    import _interpreters as interpreters\n"
-        "except ImportError:\n    import _xxsubinterpreters as interpreters\n"
-        "code = '''\n" + WORK + "work(300)\n'''\n"
-        "def run():\n    other = interpreters.create()\n"
-        "    interpreters.run_string(other, code)\n    interpreters.destroy(other)\n"
-        "threads = [threading.Thread(target=run) for _ in range(4)]\n"
-        "for thread in threads: thread.start()\n"
-        "work(300)\n"
-        "for thread in threads: thread.join()\n"
-        "run()\nwork(5)\n"
-    )
-    result, profile = recorded(queryprof, path)
-    assert (result.returncode, result.stderr) == (0, "")
-    assert by_operation(profile)[SELECT] == 305
