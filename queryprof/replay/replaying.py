@@ -17,7 +17,7 @@ from pathlib import Path
 from queryprof.collect.merge import merge_traces
 from queryprof.confined.folder import passing_folder
 from queryprof.errors import ProofError
-from queryprof.program.database_schema import unchanged_uri
+from queryprof.program.database_schema import unchanged_uri, why_unreadable
 from queryprof.replay.player import Order, Played
 from queryprof.replay.workload import Execution, Workload, read_workload
 
@@ -249,7 +249,7 @@ def _copy(database: str, copy: str, setting: Setting) -> None:
         source = sqlite3.connect(unchanged_uri(database), uri=True)
         target = sqlite3.connect(copy, isolation_level=None)
         try:
-            source.backup(target)
+            source.backup(target, progress=_refuse_locked)
             for name, value in setting.pragmas:
                 if name in OF_THE_FILE - {"journal_mode"}:
                     target.execute("PRAGMA journal_mode = delete").fetchall()
@@ -264,7 +264,13 @@ def _copy(database: str, copy: str, setting: Setting) -> None:
             target.close()
             source.close()
     except sqlite3.Error as error:
-        raise ProofError(f"{database}: the copy cannot be made: {error}") from error
+        raise ProofError(why_unreadable(database, str(error))) from error
+
+
+def _refuse_locked(status: int, _remaining: int, _pages: int) -> None:
+    """End a backup that would otherwise try a locked database again without end."""
+    if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        raise sqlite3.OperationalError("database is locked")
 
 
 def differing(runs: Sequence[Played]) -> list[str]:

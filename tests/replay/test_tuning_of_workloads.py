@@ -92,7 +92,11 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
     assert "no workload is beside it" in bad("replay", "y.qprof", "--db", before)
     noise = tmp_path / "noise.db"
     noise.write_bytes(os.urandom(5000))
-    assert "the copy cannot be made" in bad("replay", "x.qprof", "--db", noise)
+    assert "it is no SQLite database" in bad("replay", "x.qprof", "--db", noise)
+    with closing(sqlite3.connect(before, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        said = bad("replay", "x.qprof", "--db", before)
+        assert f"{before}: it cannot be read while a program holds its lock" in said
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE other (a)")
     assert "it has no table t" in bad("replay", "x.qprof", "--db", tmp_path / "other.db")
