@@ -142,7 +142,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0])
 def anywhere(session: nox.Session) -> None:
-    """The tests in each of the surroundings: `nox -s anywhere -- [TIMES] [NAME...]`."""
+    """The tests in each of the surroundings: `nox -s anywhere -- TIMES [NAME...]`."""
     environment = install_tests(session) | CHECKED
     slow_machine = str(Path(session.create_tmp(), "slow_machine.so").resolve())
     flags = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")

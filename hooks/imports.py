@@ -97,6 +97,7 @@ class ImportHooks:
             self._hooks.remove(known)
             known.detach()
         self.failures.pop(hook.module, None)
+        self.counters_off.pop(hook.module, None)
         self._hooks.append(hook)
         self._attach_or_wait(hook)
 

@@ -3,7 +3,7 @@
     python tests/anywhere.py SLOW_MACHINE.so TIMES [NAME...] -- PYTEST [ARGUMENT...]
 
 Prints one line for each run, the tests that were skipped with their reasons, and the whole output
-of a run that failed. Exit status 1: a run failed.
+of a run that failed. Exit status 1: a run failed; 2: a NAME is unknown.
 """
 
 from __future__ import annotations

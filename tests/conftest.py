@@ -128,7 +128,7 @@ def pytest_runtest_call() -> Iterator[None]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """What the tests' programs have left behind in shared memory goes."""
     base = str(session.config._tmp_path_factory.getbasetemp())  # type: ignore[attr-defined]
-    for directory in directories():
+    for directory in filter(os.path.isdir, directories()):
         for name in os.listdir(directory):
             path = os.path.join(directory, name)
             if name.startswith("queryprof-"):

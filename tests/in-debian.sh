@@ -105,7 +105,7 @@ for version in $versions; do
     (cd "$here" && git ls-files -z | xargs -0 cp --parents -t "$root/work")
     # shellcheck disable=SC2016 # the inner shell's variables
     # What would have to be compiled for a test takes too long where each instruction is emulated.
-    chroot "$root" env HOME=/root VERSION="$version" \
+    chroot "$root" env -u TMPDIR HOME=/root VERSION="$version" \
         AS_USER="${QUERYPROF_TEST_USER:-}" SERVERS="${foreign:-yes}" ${foreign:+PIP_ONLY_BINARY=:all:} sh -eu -c '
         cd /work
         "python$VERSION" -m venv "/venv-$VERSION"

@@ -305,9 +305,8 @@ def _name_is_taken(pid: int) -> str:
             holder, user = peer_of(asking)
         except OSError:
             return f"another command is about to attach to process {pid}"
-    if user == os.geteuid():
-        return f"process {holder} is about to attach to process {pid}: try again"
-    return f"process {holder} of user {user} listens for the answer of process {pid}: end it first"
+    whose = "" if user == os.geteuid() else f" of user {user}"
+    return f"process {holder}{whose} listens for the answer of process {pid}: try again, or end it"
 
 
 def _waiting_for(*files: int | None) -> select.poll:

@@ -52,11 +52,10 @@ def receive(connection: Any, timeout_s: float) -> dict[str, Any]:
     deadline_s = monotonic() + timeout_s
     line = b""
     while not line.endswith(b"\n"):
-        left_s = deadline_s - monotonic()
-        if left_s <= 0:
-            raise TimeoutError(f"no complete message within {timeout_s:g} s")
-        connection.settimeout(left_s)
-        some = connection.recv(4096)
+        try:
+            some = _received(connection, deadline_s - monotonic())
+        except TimeoutError:
+            raise TimeoutError(f"no complete message within {timeout_s:g} s") from None
         line += some
         if not some or len(line) > LONGEST_LINE:
             return {}
@@ -65,3 +64,12 @@ def receive(connection: Any, timeout_s: float) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return message if isinstance(message, dict) else {}
+
+
+def _received(connection: Any, timeout_s: float) -> bytes:
+    """Return the bytes that come next. Raises TimeoutError."""
+    if timeout_s <= 0:
+        raise TimeoutError
+    connection.settimeout(timeout_s)
+    some: bytes = connection.recv(4096)
+    return some

@@ -33,6 +33,6 @@ def __getattr__(name: str) -> ModuleType:
     assert spec.loader
     found = module_from_spec(spec)
     found.IS_SUBINTERPRETER = True  # type: ignore[attr-defined]
-    sys.modules[found.__name__] = globals()[name] = found
     spec.loader.exec_module(found)
+    globals()[name] = found = sys.modules.setdefault(found.__name__, found)  # another thread's
     return found

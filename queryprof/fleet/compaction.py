@@ -153,8 +153,15 @@ class Compaction:
                     count = self._fold_sound(table, folder, counted, footers)
                 except TraceError as error:
                     self._note(f"left as it is: {folder}: {error}")
+            damaged = {}
+            if day.superfluous or day.folded:  # whose rows are in a day's file, if that is sound
+                damaged = unread_files([paths[one] for one in day.counted if one.startswith(DAY)])
+            for reason in damaged.values():
+                self._note(f"left out: {reason}")
+            unread = {os.path.basename(path) for path in damaged}
         ages = {os.path.basename(one.name): self._now_ns - one.modified_ns for one in entries}
-        old = [name for name in day.counted if name.startswith(DAY) and ages[name] >= STAYS_NS]
+        sound = [name for name in day.counted if name.startswith(DAY) and name not in unread]
+        old = [name for name in sound if ages[name] >= STAYS_NS]
         settled = frozenset().union(*(footers[name].sources or () for name in old))
         gone = [name for name in day.superfluous if old and ages[name] >= STAYS_NS]
         gone += [name for name in day.folded if name in settled]

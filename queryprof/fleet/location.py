@@ -30,7 +30,7 @@ def files_below(
 ) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the regular files below a directory with their status, in the order of their paths.
 
-    Links to directories are not followed: in a stranger's store they may lead anywhere.
+    Links are not followed: in a stranger's store they may lead anywhere.
 
     Args:
         cannot: called with one line for each directory or file that cannot be read.
@@ -40,22 +40,27 @@ def files_below(
         if not isinstance(error, FileNotFoundError):
             cannot(f"{error.filename}: cannot be read: {error.strerror}")
 
+    if _is_link(directory, cannot):
+        return
     for above, folders, names in os.walk(directory, onerror=refused):
         folders.sort()
         for name in folders:
-            path = os.path.join(above, name)
-            if os.path.islink(path):
-                cannot(f"{path}: is a link to a directory; move the files here")
+            _is_link(os.path.join(above, name), cannot)
         for name in sorted(names):
             path = os.path.join(above, name)
-            try:
-                found = os.stat(path)
-            except OSError as error:
-                if os.path.islink(path):
-                    cannot(f"{path}: cannot be read: {error.strerror}")
+            if _is_link(path, cannot):
                 continue
-            if stat.S_ISREG(found.st_mode) and not name.startswith("."):
-                yield path, found
+            with suppress(OSError):  # it was deleted meanwhile
+                found = os.stat(path)
+                if stat.S_ISREG(found.st_mode) and not name.startswith("."):
+                    yield path, found
+
+
+def _is_link(path: str, cannot: Callable[[str], None]) -> bool:
+    if os.path.islink(path):
+        cannot(f"{path}: is a link; move the files here")
+        return True
+    return False
 
 
 class LocationError(QueryprofError):

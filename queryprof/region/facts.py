@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+from time import CLOCK_BOOTTIME, clock_gettime_ns
 
 from queryprof.core import _core
 from queryprof.core.process_io import PROCESS, read_io
@@ -73,6 +74,7 @@ class Facts:
             "written_bytes": None,
             "cells": dict(cells),
         }
+        self._began_ns = clock_gettime_ns(CLOCK_BOOTTIME)
         self._io = read_io(PROCESS)
         _core.set_facts(repr(self._known))
 
@@ -84,7 +86,9 @@ class Facts:
     def end(self, cells: Mapping[str, str]) -> None:
         """Writes the facts at the end of the process or of its recording; `cells` as in `begin`."""
         now = read_io(PROCESS)
-        self._known |= {"end_unix_ns": unix_ns(), "cells": dict(cells)}
+        ran_ns = clock_gettime_ns(CLOCK_BOOTTIME) - self._began_ns  # also if the clock was set
+        start_ns = int(str(self._known["start_unix_ns"]))
+        self._known |= {"end_unix_ns": start_ns + ran_ns, "cells": dict(cells)}
         if now and self._io:
             self._known["read_bytes"] = now[0] - self._io[0]
             self._known["written_bytes"] = now[1] - self._io[1]

@@ -249,7 +249,7 @@ def _copy(database: str, copy: str, setting: Setting) -> None:
         source = sqlite3.connect(unchanged_uri(database), uri=True)
         target = sqlite3.connect(copy, isolation_level=None)
         try:
-            source.backup(target, progress=_refuse_locked)
+            _back_up(database, source, target)
             for name, value in setting.pragmas:
                 if name in OF_THE_FILE - {"journal_mode"}:
                     target.execute("PRAGMA journal_mode = delete").fetchall()
@@ -263,6 +263,14 @@ def _copy(database: str, copy: str, setting: Setting) -> None:
         finally:
             target.close()
             source.close()
+    except sqlite3.Error as error:
+        raise ProofError(f"{database}: the copy cannot be made: {error}") from error
+
+
+def _back_up(database: str, source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """Copy a database. Raises ProofError if it cannot be read."""
+    try:
+        source.backup(target, progress=_refuse_locked)
     except sqlite3.Error as error:
         raise ProofError(why_unreadable(database, str(error))) from error
 

@@ -48,7 +48,7 @@ LEAST_DIFFERENCE = -(1 << 40)
 and may be a little below zero."""
 
 LARGEST_VALUE = 1 << 62
-"""Of a distribution."""
+"""The largest value that a distribution can hold."""
 
 LARGEST_BUCKET = 1023
 """The core has 640 buckets; the bounds of this many still fit 64 bits."""

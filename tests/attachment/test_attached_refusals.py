@@ -177,7 +177,7 @@ def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> N
         assert stranger.stdout.readline() == "listens\n"
         assert refusal(program.pid) == (
             f"process {stranger.pid} of user 65534 listens for the answer of process"
-            f" {program.pid}: end it first"
+            f" {program.pid}: try again, or end it"
         )
         os.kill(program.pid, SIGNAL)
         heard, _ = stranger.communicate(timeout=60)
@@ -195,7 +195,8 @@ def test_a_command_that_waits_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         other.listen()
         assert refusal(program.pid) == (
-            f"process {os.getpid()} is about to attach to process {program.pid}: try again"
+            f"process {os.getpid()} listens for the answer of process {program.pid}: try again, or"
+            " end it"
         )
         assert program.end() == ""
 
@@ -319,6 +320,12 @@ def test_a_message_has_one_time_limit_however_often_a_byte_comes(
     with pytest.raises(TimeoutError, match=r"no complete message within 10 s"):
         messages.receive(dripping, 10)
     assert dripping.limits_s == [10, 6, 2]
+
+
+def test_a_silent_command_has_the_same_limit() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(TimeoutError, match=r"no complete message within 0\.01 s"):
+        messages.receive(ours, 0.01)
 
 
 def test_a_command_that_sends_nothing(

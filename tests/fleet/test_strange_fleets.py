@@ -149,10 +149,20 @@ def test_links_are_not_followed(queryprof: Run) -> None:
     result = ranking(queryprof, "out")
     assert [one["calls"] for one in json.loads(result.stdout)] == [10]
     assert result.returncode == 1
-    assert "none.parquet: cannot be read: No such file" in result.stderr
-    for name in ("up", "date=2026-11-02", "date=2026-11-03"):
-        assert f"service=shop/{name}: is a link to a directory" in result.stderr
-    assert "service=other: is a link to a directory" in result.stderr
+    for name in ("date=2026-11-01/none.parquet", "up", "date=2026-11-02", "date=2026-11-03"):
+        assert f"service=shop/{name}: is a link; move" in result.stderr
+    assert "service=other: is a link; move" in result.stderr
+
+
+def test_a_table_that_is_a_link_keeps_its_files(queryprof: Run) -> None:
+    """What is outside of a store is neither read nor deleted."""
+    add_host(Path("elsewhere"), "h", {READ: Work(10, 10)})
+    Path("out").mkdir()
+    Path("out/aggregate").symlink_to("../elsewhere/aggregate")
+    before = sorted(Path("elsewhere").rglob("*"))
+    assert "out/aggregate: is a link; move" in ranking(queryprof, "out").stderr
+    assert queryprof("fleet", "compact", "out", "--keep", "10d").returncode == 0
+    assert sorted(Path("elsewhere").rglob("*")) == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads all directories")

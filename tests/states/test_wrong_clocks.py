@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -85,3 +86,21 @@ def test_the_time_since_the_start_is_used(
 def test_the_wall_clock_is_used(monkeypatch: pytest.MonkeyPatch, found: int) -> None:
     monkeypatch.setattr("queryprof.core.wall_clock.time_ns", lambda: found)
     assert unix_ns() == found
+
+
+@pytest.mark.parametrize("by_s", [-100 * YEAR_S, -3600, 3600, 56 * YEAR_S])
+def test_a_clock_that_is_set_meanwhile(by_s: int) -> None:
+    """How long a program ran does not depend on the wall clock."""
+    program = f"""
+import sqlite3, time
+import queryprof
+from queryprof.core import wall_clock
+queryprof.install("set.qprof")
+sqlite3.connect(":memory:").execute("SELECT 1").fetchall()
+wall_clock.time_ns = lambda: time.time_ns() + {by_s} * 10**9
+queryprof.uninstall()
+"""
+    before_ns = time.monotonic_ns()
+    subprocess.run([sys.executable, "-c", program], check=True)
+    process = read_profile("set.qprof").processes[0]
+    assert 0 < process.end_unix_ns - process.start_unix_ns <= time.monotonic_ns() - before_ns
