@@ -144,7 +144,7 @@ def tests(session: nox.Session) -> None:
 def anywhere(session: nox.Session) -> None:
     """The tests in each of the surroundings: `nox -s anywhere -- TIMES [NAME...]`."""
     environment = install_tests(session) | CHECKED
-    slow_machine = str(Path(session.create_tmp(), "slow_machine.so").resolve())
+    slow_machine = str(Path(session.virtualenv.location, "slow_machine.so").resolve())
     flags = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
     source = ("tests/slow_machine.c", "-o", slow_machine, "-ldl")
     session.run("gcc", *flags, *source, external=True)

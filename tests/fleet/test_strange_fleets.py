@@ -49,10 +49,11 @@ def record(path: str, steps: str) -> None:
 
 
 def give_head(part: Path, name: str, value: int) -> None:
-    """Gives a value of a whole part another one."""
+    """Gives a value of a whole part another one; all of its values, if it has several."""
     with opened_region(str(part)) as region, part.open("r+b") as file:
-        file.seek(region._head.columns[name].at)
-        file.write(value.to_bytes(8, "little"))
+        column = region._head.columns[name]
+        file.seek(column.at)
+        file.write(value.to_bytes(8, "little") * (column.bytes // 8))
 
 
 def executions(result: subprocess.CompletedProcess[str]) -> int:
