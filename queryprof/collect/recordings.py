@@ -122,8 +122,9 @@ def recordings_at(
     Args:
         files: keeps their regions open, for another process may remove them.
         recorded: what is looked up for many traces.
-        unread: gets why parts cannot be read where no other one says whose they are.
+        unread: gets why regions and parts cannot be read where no other one says whose they are.
     """
+    unread = [] if unread is None else unread
     found: dict[Identity, ProcessRecording] = {}
     for region in _regions(path, recorded or RecordedFiles()):
         files.callback(region.close)
@@ -132,8 +133,8 @@ def recordings_at(
             if identity not in found and _belongs(region, path, identity):
                 parts = parts_of(trace_of(region), identity[0])
                 found[identity] = _recording(identity, parts, region)
-        except (TraceError, ValueError):
-            continue
+        except (TraceError, ValueError) as error:
+            unread.append(_named(region.path, error))
     for collection in beside_trace(path):
         for one in collection.regions:
             try:
@@ -142,12 +143,17 @@ def recordings_at(
                 identity = identity_of(region)
                 if region.state != PART and identity not in found:
                     found[identity] = _recording(identity, collection.parts(region), region)
-            except (TraceError, ValueError):
-                continue
+            except (TraceError, ValueError) as error:
+                unread.append(_named(one, error))
     for parts in parts_in_reach(resolved(path)):
-        for ended in _in_windows(parts, [] if unread is None else unread):
+        for ended in _in_windows(parts, unread):
             found.setdefault(ended.identity, ended)
     return list(found.values())
+
+
+def _named(path: str, error: Exception) -> str:
+    reason = str(error)
+    return reason if reason.startswith(path) else f"{path}: {reason}"
 
 
 def _recording(identity: Identity, paths: list[str], region: Region) -> ProcessRecording:

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 from collect import killed_programs
-from collect.killed_programs import INSTALLS, Script, asked
+from collect.killed_programs import DIES, INSTALLS, Script, asked, killed
 
+from conftest import Run
 from queryprof.collect.recovery import bring_in
+from queryprof.region.region import opened_region
 from queryprof.region.region_files import PART_SUFFIX, SHARED_MEMORY, regions_of
 
 script = killed_programs.script
+HOUR_NS = 3600 * 10**9
 
 pytestmark = [
     pytest.mark.once,
@@ -49,3 +52,21 @@ def test_the_newest_copy_of_a_memory_is_brought_in(script: Script, names: str) -
     assert bring_in(os.path.abspath("x.qprof")) == [os.path.abspath("x.qprof")]
     assert asked() == 5
     assert not list(Path().glob(f"*{PART_SUFFIX}"))
+
+
+def test_damaged_memory_of_a_killed_process_is_named(queryprof: Run, script: Script) -> None:
+    """The windows that ended before are complete."""
+    path = script(
+        "import queryprof\nfrom queryprof.core import _core\n"
+        "queryprof.install('x.qprof', window='1h')\nwork(3)\n"
+        f"_core.end_window(time.time_ns() // {HOUR_NS} * {HOUR_NS} + {HOUR_NS} + 5)\nwork(2)\n{DIES}"
+    )
+    killed(path)
+    (memory,) = regions_of("x.qprof")
+    with opened_region(memory) as region, open(memory, "r+b") as file:
+        file.seek(region.tables["texts"].at + region["facts"] + 1)
+        file.write(b"\xff")
+    said = " ".join(queryprof("report", "x.qprof").stdout.split())
+    assert "3 executions of 1 statement" in said
+    assert "left out, and missing in all figures: x.qprof." in said
+    assert ".live: has no data of its process" in said
