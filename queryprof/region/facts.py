@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
-from time import CLOCK_BOOTTIME, clock_gettime_ns
+import time
 
 from queryprof.core import _core
 from queryprof.core.process_io import PROCESS, read_io
@@ -74,7 +74,7 @@ class Facts:
             "written_bytes": None,
             "cells": dict(cells),
         }
-        self._began_ns = clock_gettime_ns(CLOCK_BOOTTIME)
+        self._began_ns = _since_start_ns()
         self._io = read_io(PROCESS)
         _core.set_facts(repr(self._known))
 
@@ -86,10 +86,17 @@ class Facts:
     def end(self, cells: Mapping[str, str]) -> None:
         """Writes the facts at the end of the process or of its recording; `cells` as in `begin`."""
         now = read_io(PROCESS)
-        ran_ns = clock_gettime_ns(CLOCK_BOOTTIME) - self._began_ns  # also if the clock was set
         start_ns = int(str(self._known["start_unix_ns"]))
-        self._known |= {"end_unix_ns": start_ns + ran_ns, "cells": dict(cells)}
+        end_ns = start_ns + _since_start_ns() - self._began_ns  # the wall clock may have been set
+        self._known |= {"end_unix_ns": end_ns, "cells": dict(cells)}
         if now and self._io:
             self._known["read_bytes"] = now[0] - self._io[0]
             self._known["written_bytes"] = now[1] - self._io[1]
         _core.set_facts(repr(self._known))
+
+
+def _since_start_ns() -> int:
+    """Return the nanoseconds since the machine started, with the time that it slept. Only Linux has
+    this clock (clock_gettime(2)), and this module is imported elsewhere too.
+    """
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)

@@ -15,40 +15,42 @@ from queryprof.errors import QueryprofError
 pytestmark = pytest.mark.once
 
 
-def test_a_directory_that_becomes_a_link_to_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The path was checked, but what it leads to is another file when it is opened."""
-    Path("elsewhere").mkdir()
-    Path("elsewhere/x.qprof").write_bytes(b"secret")
-    Path("inside/traces").mkdir(parents=True)
-    Path("inside/traces/x.qprof").write_bytes(b"trace")
+def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, path: str, target: str) -> None:
+    """Puts a link in the place of a file or directory when the next file is opened."""
     before = os.open
 
-    def replaces(path: str, flags: int, *arguments: Any) -> int:
-        Path("inside/traces").rename("inside/older")
-        Path("inside/traces").symlink_to("../elsewhere")
-        return before(path, flags, *arguments)
+    def replaces(name: str, flags: int, *arguments: Any) -> int:
+        os.rename(path, "moved")
+        os.symlink(target, path)
+        return before(name, flags, *arguments)
 
-    found = Answers("inside")
     monkeypatch.setattr(os, "open", replaces)
+
+
+@pytest.fixture
+def answers_inside() -> Answers:
+    """What is asked about a directory; beside it is another one."""
+    for place in ("elsewhere", "inside/traces"):
+        Path(place).mkdir(parents=True)
+        Path(place, "x.qprof").write_bytes(b"secret")
+    return Answers("inside")
+
+
+def test_a_directory_that_becomes_a_link_to_elsewhere(
+    answers_inside: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path was checked, but it leads to another file when it is opened."""
+    before_it_is_opened(monkeypatch, "inside/traces", "../elsewhere")
     with pytest.raises(QueryprofError, match=r"traces/x\.qprof: is not in "):
-        found.findings("traces/x.qprof")
+        answers_inside.findings("traces/x.qprof")
 
 
-def test_a_file_that_becomes_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("elsewhere").write_bytes(b"secret")
-    Path("inside").mkdir()
-    Path("inside/x.qprof").write_bytes(b"trace")
-    before = os.open
-
-    def replaces(path: str, flags: int, *arguments: Any) -> int:
-        Path("inside/x.qprof").unlink()
-        Path("inside/x.qprof").symlink_to("../elsewhere")
-        return before(path, flags, *arguments)
-
-    found = Answers("inside")
-    monkeypatch.setattr(os, "open", replaces)
+def test_a_file_that_becomes_a_link(
+    answers_inside: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before_it_is_opened(monkeypatch, "inside/traces/x.qprof", "../../elsewhere/x.qprof")
     with pytest.raises(OSError, match=r"symbolic links"):
-        found.findings("x.qprof")
+        answers_inside.findings("traces/x.qprof")
 
 
 @pytest.mark.parametrize(("size", "said"), [(8, "is no queryprof trace"), (9, "has more than")])
