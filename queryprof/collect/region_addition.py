@@ -55,7 +55,7 @@ class RegionAddition(RegionRows):
         self._add_with_longest("file_work", "file_work", "max_lock")
         self._add_with_longest("locks", "lock_hold", "max", kind=LOCK_KINDS.__getitem__)
         self._add_all("parameters", "parameter_sample", "samples")
-        self._add_all("library_times", "library_time", "calls")
+        self._add_all("line_times", "line_time", "passes")
         self._add_all("operators", "operator", "executions")
         self._add_all("lock_events", "lock_event", "duration_ns", kind=LOCK_KINDS.__getitem__)
         self._add_all("stack_samples", "stack_sample", "executions")

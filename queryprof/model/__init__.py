@@ -27,7 +27,7 @@ from queryprof.model.places import OTHER_LINE as OTHER_LINE
 from queryprof.model.places import CallPath as CallPath
 from queryprof.model.places import Frame as Frame
 from queryprof.model.places import Thread as Thread
-from queryprof.model.sampled import LibraryTime as LibraryTime
+from queryprof.model.sampled import LineTime as LineTime
 from queryprof.model.sampled import Operator as Operator
 from queryprof.model.sampled import ParameterSample as ParameterSample
 from queryprof.model.schema import Index as Index
@@ -305,7 +305,7 @@ class Profile:
     texts: Mapping[str, int] = field(default_factory=dict, hash=False)
     """By statement: how many different texts it had, at the least; missing: one."""
     parameters: tuple[ParameterSample, ...] = ()
-    library_times: tuple[LibraryTime, ...] = ()
+    line_times: tuple[LineTime, ...] = ()
     operators: tuple[Operator, ...] = ()
     plans: tuple[Plan, ...] = ()
     timeline_width_ns: int = 0

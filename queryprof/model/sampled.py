@@ -1,5 +1,5 @@
-"""What is known of some executions of a statement: their parameters, the library around them, and
-what the database measured itself.
+"""What is known of some executions of a statement: their parameters, the program's line around
+them, and what the database measured itself.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ class ParameterSample:
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryTime:
-    """Some calls of the library's function through which the program executes a statement: it
-    builds the statement, calls the driver, and makes objects of the rows.
+class LineTime:
+    """Some passes of the program's line that executes a statement through a library. The library
+    builds the statement, calls the driver, makes objects of the rows and may commit.
 
     Attributes:
-        calls: that were timed.
-        executions: of the statement in them; others: of other statements.
-        ns: of these calls, less what the program's own code took in them.
+        passes: that were timed.
+        executions: of the statement in these passes; others: of other statements.
+        ns: of these passes.
     """
 
     statement: str
     path: CallPath
-    calls: int
+    passes: int
     executions: int
     others: int
     ns: int

@@ -300,14 +300,14 @@ TABLES = (
         since=6,
     ),
     Table(
-        "library_time",
-        "Some calls of the library's function through which the program executes a statement.",
+        "line_time",
+        "Some passes of the program's line that executes a statement through a library.",
         (
             *STATEMENT_KEY,
-            Column("calls"),
+            Column("passes"),
             Column("executions", "of the statement in them"),
             Column("others", "executions of other statements in them"),
-            Column("ns", "of these calls, less what the program's own code took in them"),
+            Column("ns", "of these passes"),
         ),
         since=9,
     ),

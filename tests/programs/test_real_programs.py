@@ -213,7 +213,8 @@ def test_datasette_answers_requests(airports: Path) -> None:
 @pytest.mark.parametrize("times", range(10))
 def test_the_standard_librarys_tests_again_and_again(queryprof: Run, times: int) -> None:
     """What fails once in ten times fails somebody's build."""
-    result = queryprof("run", "--no-report", "-m", "test", "-q", "test_sqlite3", "test_asyncio")
+    tests = ("-m", "test", "-q", "test_sqlite3", "test_asyncio")
+    result = queryprof("run", "--no-report", *tests, timeout=1800)
     assert result.returncode == 0, result.stdout[-2000:]
 
 

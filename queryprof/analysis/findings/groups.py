@@ -17,7 +17,7 @@ from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, self_ns_of
 from queryprof.analysis.units import counted, percent
-from queryprof.model import OF_ALL, Aggregate, CallPath, Collapsed, Frame, LibraryTime
+from queryprof.model import OF_ALL, Aggregate, CallPath, Collapsed, Frame, LineTime
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.sql.clauses import (
     READS,
@@ -61,7 +61,7 @@ class Group:
             the schema, as the driver does not show the program's.
         samples, repeats: executions whose parameters were looked at, and those that were a repeat.
         texts: different texts of the statement, at the least, from all call sites.
-        library_times: of its call paths; around_ns: what the library takes around each execution at
+        line_times: of its call paths; around_ns: what the library takes around each execution at
             other places, where none was timed here; None: it is not known, or not needed.
         handed_ns: what its executions took to be handed to a thread and back, all together: of its
             function's, in proportion.
@@ -76,7 +76,7 @@ class Group:
     samples: int = 0
     repeats: int = 0
     texts: int = 1
-    library_times: list[LibraryTime] = field(default_factory=list)
+    line_times: list[LineTime] = field(default_factory=list)
     planned_here: bool = False
     around_ns: float | None = None
     handed_ns: float = 0.0
@@ -130,22 +130,22 @@ class Group:
         """What the call of the library takes that an execution is in; None: it was not timed, or it
         executes the statement several times: such a loop is not the program's.
         """
-        calls = sum(one.calls for one in self.library_times)
-        executions = sum(one.executions for one in self.library_times)
+        calls = sum(one.passes for one in self.line_times)
+        executions = sum(one.executions for one in self.line_times)
         if calls <= 0 or not calls <= executions < LOOP_EXECUTIONS * calls:
             return None
-        return sum(one.ns for one in self.library_times) / executions
+        return sum(one.ns for one in self.line_times) / executions
 
     @property
     def shares_call(self) -> bool:
         """Whether such a call executes other statements, too."""
-        return any(one.others > 0 for one in self.library_times)
+        return any(one.others > 0 for one in self.line_times)
 
     @property
     def others_each(self) -> float:
         """How many others such a call executes."""
-        calls = sum(one.calls for one in self.library_times)
-        return sum(one.others for one in self.library_times) / calls if calls > 0 else 0.0
+        calls = sum(one.passes for one in self.line_times)
+        return sum(one.others for one in self.line_times) / calls if calls > 0 else 0.0
 
     @cached_property
     def cost_ns(self) -> float:
@@ -301,10 +301,10 @@ def groups_of(report: Report) -> tuple[Group, ...]:
         if group:
             group.samples += sample.samples
             group.repeats += sample.repeats
-    for one in profile.library_times:
+    for one in profile.line_times:
         group = groups.get((one.statement, sites.place(one.path)))
         if group:
-            group.library_times.append(one)
+            group.line_times.append(one)
     return tuple(groups.values())
 
 

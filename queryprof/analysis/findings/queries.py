@@ -189,7 +189,7 @@ def library_call(program: Program, group: Group) -> str:
         unknown = f"; what {library} takes around it is not known" * (library in ONE_QUERY)
         return f"; handing it to a thread and back takes {duration(handed_ns)}{unknown}"
     if group.library_call_ns is not None:
-        timed = sum(one.calls for one in group.library_times)
+        timed = sum(one.passes for one in group.line_times)
         return (
             f"; the call of {library or 'a library'} around it takes"
             f" {duration(group.library_call_ns)} (mean of {count(timed)})"

@@ -96,7 +96,7 @@ class Recorded:
             if group.library_call_ns is not None:
                 own_ns = group.steady_ns / max(1, group.totals.statement_executions)
                 around_ns[library].append(max(0.0, group.library_call_ns - own_ns))
-            elif not group.library_times:
+            elif not group.line_times:
                 untimed[library].append(group)
         for library, found in untimed.items():
             for group in found if around_ns[library] else ():

@@ -7,7 +7,7 @@
 #include "calls/execution_samples.h"
 #include "calls/file_work_end.h"
 #include "calls/first_run.h"
-#include "calls/library_watch.h"
+#include "calls/line_watch.h"
 #include "calls/refusal.h"
 #include "calls/workload.h"
 #include "context/spans.h"
@@ -98,22 +98,19 @@ static QP_COLD void note(const qp_call *call)
     if (qp_execution_notes & QP_NOTES_PARAMETERS) {
         qp_execution_note(call->execution, call->active.sql, call->parameters);
     }
-    if (qp_execution_notes & QP_NOTES_LIBRARY && !call->execution->ignored) {
-        qp_library_note(call);
+    if (qp_execution_notes & QP_NOTES_LINE && !call->execution->ignored) {
+        qp_line_note(call);
     }
 }
 
 /* Of some executions. */
-static QP_COLD void sample(const qp_call *call, PyObject *result)
+static QP_COLD void sample(const qp_call *call)
 {
     int64_t span = qp_span_outermost();
     uint64_t work = span ? (uint64_t)span : PyThreadState_GetID(call->thread->tstate);
     /* A portal has the parameters itself. */
     if (call->probe->returns != QP_RETURNS_PORTAL) {
         qp_parameters_sample(&call->execution->meter.key, call->active.sql, call->parameters, work);
-    }
-    if (result) {
-        qp_library_watch(call);
     }
 }
 
@@ -155,7 +152,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
         return 0;
     }
     if (e->meter.sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
-        sample(call, result);
+        sample(call);
     }
     e->in_use = false;
     e->cursor = NULL;
@@ -261,7 +258,11 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     if (!serves && qp_workload_on) {
         qp_workload_note(call, result, now);
     }
+    qp_meter meter = {.sampled = false};
     if (!serves) {
+        if (result && !call->execution->ignored) {
+            meter = call->execution->meter;
+        }
         changed_rows = end_execution(call, result, ticks);
         thread->changed_rows += changed_rows;
     } else if (call->execution) {
@@ -269,8 +270,12 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     } else {
         end_unknown_rows(call, result, ticks);
     }
+    uint64_t from_ticks = call->probe->is_awaited ? now : call->active.start_ticks;
     if (call->active.work.any) {
         end_file_work(call, changed_rows);
+    }
+    if (meter.sampled && call->recording == qp_recording) {
+        qp_line_watch(thread, &meter.key, from_ticks);
     }
 }
 

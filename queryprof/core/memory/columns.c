@@ -250,12 +250,12 @@ static const qp_column parameters[] = {
     COLUMN(qp_parameter_row, statement, 'I'), COLUMN(qp_parameter_row, path, 'I'),
     COLUMN(qp_parameter_row, samples, 'q'), COLUMN(qp_parameter_row, repeats, 'q'), END};
 
-static const qp_column library_times[] = {COLUMN(qp_library_row, statement, 'I'),
-                                          COLUMN(qp_library_row, path, 'I'),
-                                          COLUMN(qp_library_row, calls, 'q'),
-                                          COLUMN(qp_library_row, executions, 'q'),
-                                          COLUMN(qp_library_row, others, 'q'),
-                                          COLUMN(qp_library_row, ns, 'q'),
+static const qp_column line_times[] = {COLUMN(qp_line_time_row, statement, 'I'),
+                                          COLUMN(qp_line_time_row, path, 'I'),
+                                          COLUMN(qp_line_time_row, passes, 'q'),
+                                          COLUMN(qp_line_time_row, executions, 'q'),
+                                          COLUMN(qp_line_time_row, others, 'q'),
+                                          COLUMN(qp_line_time_row, ns, 'q'),
                                           END};
 
 static const qp_column operators[] = {AS(qp_operator_row, "statement", key.statement, 'I'),
@@ -338,7 +338,7 @@ const qp_table_facts qp_tables[QP_TABLES] = {
     TABLE(QP_LOCK_ROWS, qp_lock_row, QP_LOCKS, locks),
     TABLE(QP_LOCK_EVENT_ROWS, qp_lock_event_row, QP_LOCK_EVENTS, lock_events),
     TABLE(QP_PARAMETER_ROWS, qp_parameter_row, QP_PARAMETERS, parameters),
-    TABLE(QP_LIBRARY_ROWS, qp_library_row, QP_LIBRARIES, library_times),
+    TABLE(QP_LINE_TIME_ROWS, qp_line_time_row, QP_LINE_TIMES, line_times),
     TABLE(QP_OPERATOR_ROWS, qp_operator_row, QP_OPERATORS, operators),
     TABLE(QP_HELD_ROWS, qp_held_row, QP_HELD, held_locks),
     TABLE(QP_CALL_ROWS, qp_execution, QP_CALLS, calls),

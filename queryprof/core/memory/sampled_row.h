@@ -1,5 +1,5 @@
-/* The rows of what is sampled of a statement at a call path: its parameters, and the library around
- * it. */
+/* The rows of what is sampled of a statement at a call path: its parameters, and the line that
+ * executes it. */
 #pragma once
 
 #include "memory/tables.h"
@@ -12,12 +12,12 @@ typedef struct {
     int64_t repeats; /* ... and were those of a run before, with nothing written since */
 } qp_parameter_row;
 
-/* The calls of a library's function in which a statement is executed. */
+/* Passes of the program's line in which a statement is executed. */
 typedef struct {
     uint32_t statement;
     uint32_t path;
-    int64_t calls;      /* that were timed */
+    int64_t passes;     /* that were timed */
     int64_t executions; /* of the statement in them ... */
     int64_t others;     /* ... and of other statements */
-    int64_t ns;         /* of these calls, less what the program's own code took in them */
-} qp_library_row;
+    int64_t ns;         /* of these passes */
+} qp_line_time_row;

@@ -4,8 +4,8 @@
 #include "calls/carry_over.h"
 #include "calls/executions.h"
 #include "calls/file_work_end.h"
-#include "calls/library_calls.h"
-#include "calls/library_watch.h"
+#include "calls/line_passes.h"
+#include "calls/line_watch.h"
 #include "calls/probe.h"
 #include "calls/workload.h"
 #include "context/handoffs.h"
@@ -37,7 +37,7 @@
 #include "statements/statements.h"
 #include "sums/aggregates.h"
 #include "sums/file_sums.h"
-#include "sums/library_times.h"
+#include "sums/line_times.h"
 #include "sums/parameters.h"
 #include "sums/samples.h"
 #include "sums/timeline.h"
@@ -146,7 +146,7 @@ int qp_recorder_start(void)
                    qp_code_lines_start() && qp_stacks_start() && qp_call_paths_start() &&
                    qp_changes_start() && qp_aggregates_start() && qp_executions_start() &&
                    qp_plans_start() && qp_samples_start() && qp_file_sums_start() &&
-                   qp_parameters_start() && qp_library_times_start() && qp_steps_start() &&
+                   qp_parameters_start() && qp_line_times_start() && qp_steps_start() &&
                    qp_spans_start() && qp_threads_start(PyInterpreterState_Get()) == 0 &&
                    qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
     if (!started) {
@@ -172,7 +172,7 @@ void qp_recorder_stop(void)
     qp_turn_stop();
     qp_checkpoint_to("", 0, false);
     qp_workload_to("", 0);
-    qp_library_watch_clear();
+    qp_line_watch_clear();
     qp_calls_clear();
     qp_spans_stop();
     qp_task_creators_stop();
@@ -181,7 +181,7 @@ void qp_recorder_stop(void)
     qp_samples_stop();
     qp_file_sums_stop();
     qp_parameters_stop();
-    qp_library_times_stop();
+    qp_line_times_stop();
     qp_plans_stop();
     qp_aggregates_stop();
     qp_changes_stop();
@@ -211,8 +211,8 @@ static void forget_sums(void)
     qp_aggregates_clear();
     qp_file_sums_clear();
     qp_parameters_clear();
-    qp_library_watch_clear();
-    qp_library_times_clear();
+    qp_line_watch_clear();
+    qp_line_times_clear();
     qp_rows_clear(QP_LOCK_ROWS);
     qp_rows_clear(QP_OPERATOR_ROWS);
     qp_rows_clear(QP_LOCK_EVENT_ROWS);
@@ -236,7 +236,7 @@ void qp_recorder_clear(void)
 
 void qp_recorder_after_fork(void)
 {
-    qp_library_watch_after_fork();
+    qp_line_watch_after_fork();
     qp_checkpoint_after_fork();
     qp_workload_after_fork();
     qp_counters_after_fork();
@@ -253,10 +253,10 @@ void qp_recorder_after_fork(void)
     qp_samples_stop();
     qp_file_sums_stop();
     qp_parameters_stop();
-    qp_library_times_stop();
+    qp_line_times_stop();
     bool is_lost = qp_region_is_lost();
     if (is_lost || !qp_aggregates_start() || !qp_samples_start() || !qp_file_sums_start() ||
-        !qp_parameters_start() || !qp_library_times_start()) {
+        !qp_parameters_start() || !qp_line_times_start()) {
         qp_recorder_stop();
         return;
     }
@@ -273,7 +273,7 @@ void qp_recorder_flush(void)
 
 void qp_recorder_flush_last(void)
 {
-    qp_library_calls_flush();
+    qp_line_passes_flush();
     flush(true);
 }
 
@@ -318,7 +318,7 @@ void qp_recorder_end_window(int64_t unix_ns)
 {
     uint32_t recording = qp_recording;
     int64_t last_unix_ns = qp_head->turn_unix_ns;
-    qp_library_calls_flush();
+    qp_line_passes_flush();
     flush(false);                         /* locks that are held are counted where they end */
     qp_head->turn_unix_ns = last_unix_ns; /* the window ends when it last did something */
     bool is_written = qp_recording == recording && end_part(true);

@@ -26,8 +26,6 @@ typedef struct {
     struct qp_submitter
         *submitter; /* of the innermost work that it runs for another; owned by the work */
     bool muted;     /* during the profiler's own work: nothing is recorded */
-    uintptr_t evaluated_from; /* where on its C stack the library watch began to evaluate frames */
-    uintptr_t stack_low;      /* the end of its C stack; 0: not looked up */
     bool has_own_files;       /* it shares none with the program */
     uint32_t usage_recording; /* the recording in which ... */
     uint32_t usage_row;       /* ... it writes its usage to this row; UINT32_MAX: none */

@@ -11,7 +11,7 @@ from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
-from queryprof.model import Aggregate, Frame, LibraryTime, Profile, StackSample, Thread
+from queryprof.model import Aggregate, Frame, LineTime, Profile, StackSample, Thread
 
 pytestmark = pytest.mark.once
 
@@ -22,12 +22,12 @@ WRITE = "INSERT INTO t VALUES (?)"
 PEEWEE = Frame("get", "/venv/site-packages/peewee.py", 1, "library")
 
 
-def profile(*loops: tuple[Aggregate, LibraryTime | None]) -> Profile:
+def profile(*loops: tuple[Aggregate, LineTime | None]) -> Profile:
     """Of statements that peewee executes."""
     stacks = [StackSample(one.statement, (PEEWEE, *one.path), 64, one.self_ns) for one, _ in loops]
     return replace(
         profile_of(*(one for one, _ in loops)),
-        library_times=tuple(time for _, time in loops if time),
+        line_times=tuple(time for _, time in loops if time),
         stack_samples=tuple(stacks),
     )
 
@@ -39,10 +39,10 @@ def loop(
     others: int = 0,
     call_ns: int = 2 * MS,
     count: int = 100,
-) -> tuple[Aggregate, LibraryTime]:
+) -> tuple[Aggregate, LineTime]:
     """Of executions of 10 us each."""
     driver = aggregate(statement, SITE, ns=count * 10_000, count=count)
-    return driver, LibraryTime(statement, SITE, calls, executions, others, calls * call_ns)
+    return driver, LineTime(statement, SITE, calls, executions, others, calls * call_ns)
 
 
 def findings(profile: Profile, is_loop: bool = True) -> tuple[Finding, ...]:
@@ -198,7 +198,7 @@ def test_a_stranger_s_figures_promise_no_more_than_the_run(
 ) -> None:
     """Nor do those of a row that a running process is changing."""
     driver, _ = loop(READ, 0, 0)
-    for one in findings(profile((driver, LibraryTime(READ, SITE, calls, executions, 0, ns)))):
+    for one in findings(profile((driver, LineTime(READ, SITE, calls, executions, 0, ns)))):
         assert 0 <= one.gain_ns <= 1000 * MS
 
 

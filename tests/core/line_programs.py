@@ -10,10 +10,10 @@ from subprocess import CompletedProcess
 import pytest
 
 from queryprof.collect.reader import read_profile
-from queryprof.model import LibraryTime
+from queryprof.model import LineTime
 
 Run = Callable[..., CompletedProcess[str]]
-Times = Callable[[str], dict[str, LibraryTime]]
+Times = Callable[[str], dict[str, LineTime]]
 
 LIBRARY = '''
 """A small object mapper."""
@@ -38,13 +38,23 @@ def get_or_raise(number):
         raise LookupError(number)
 
 
-def get_for(number, made):
-    """Works for itself, and lets the program work."""
+def get_slowly(number):
+    """Works long after the query."""
+    found = fetch(number)[0]
     start = time.perf_counter_ns()
     while time.perf_counter_ns() - start < 200_000:
         pass
-    work.append(time.perf_counter_ns() - start)
+    return found
+
+
+def get_for(number, made):
     return made(fetch(number)[0])
+
+
+async def get_later(number, pause):
+    found = fetch(number)[0]
+    await pause
+    return found
 
 
 def get_twice(number):
@@ -65,23 +75,6 @@ def all_of(numbers):
         yield get(number)
 
 
-def get_much(number, made=int):
-    found = fetch(number)[0]
-    for _ in range(3000):
-        step(found)
-    return made(found)
-
-
-def get_deep(depth, number, made):
-    return get_deep(depth - 1, number, made) if depth else get_for(number, made)
-
-
-def dig(left, each):
-    if left % 100 == 0:
-        each()
-    return dig(left - 1, each) if left else 0
-
-
 def get_between(number, before, after):
     before()
     found = fetch(number)
@@ -89,32 +82,29 @@ def get_between(number, before, after):
     return found
 
 
-def step(found):
-    return found
-
-
-work = []
 '''
 
-KEPT = 60
-"""Calls of a watch that count: 64 less the longest of each 16."""
+KEPT = 59
+"""Passes of a watch that count: 64 without the first, whose begin is not seen, and without the longest
+of each 16.
+"""
 
 ITEM = "SELECT id FROM item WHERE id = ?"
 
 
 def recorder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queryprof: Run
-) -> Callable[[str], dict[str, LibraryTime]]:
+) -> Callable[[str], dict[str, LineTime]]:
     """Runs a program, and returns what is known of the library by statement."""
 
-    def run(program: str) -> dict[str, LibraryTime]:
+    def run(program: str) -> dict[str, LineTime]:
         packages = tmp_path / "site-packages"
-        (packages / "mapper").mkdir(parents=True)
+        (packages / "mapper").mkdir(parents=True, exist_ok=True)
         (packages / "mapper" / "__init__.py").write_text(LIBRARY)
         monkeypatch.setenv("PYTHONPATH", str(packages))
         (tmp_path / "app.py").write_text("import mapper\n" + textwrap.dedent(program))
         result = queryprof("run", "--no-report", "-o", "t.qprof", tmp_path / "app.py")
         assert result.returncode == 0, result.stderr
-        return {one.statement: one for one in read_profile("t.qprof").library_times}
+        return {one.statement: one for one in read_profile("t.qprof").line_times}
 
     return run

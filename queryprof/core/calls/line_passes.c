@@ -1,0 +1,160 @@
+#include "calls/line_passes.h"
+
+#include <string.h>
+
+#include "sums/line_times.h"
+
+enum {
+    TIMED = 2 * QP_LINE_PASSES_ENOUGH, /* passes */
+    KINDS = 16 * TIMED                 /* statements and paths in them, all together */
+};
+
+/* The longest of so many passes are left out: a garbage collection or another thread came between.
+ * Fewer than FEW all count. */
+enum { LEFT_OUT_OF = 16, FEW = 4 };
+
+/* The executions of a statement and path in one pass. */
+typedef struct {
+    qp_key key;
+    int64_t count;
+} kind;
+
+typedef struct {
+    int64_t ns;
+    int64_t executions;
+    int kinds_end; /* of its kinds, which begin after those of the pass before */
+    bool is_partial;
+} timed_pass;
+
+static struct {
+    int count; /* of ended passes; one more is in progress */
+    timed_pass passes[TIMED + 1];
+    int kind_count;
+    kind kinds[KINDS];
+    bool is_parted; /* the pass in progress does not belong to the one before */
+} table;
+
+static bool is_same(const qp_key *a, const qp_key *b)
+{
+    return a->statement == b->statement && a->path == b->path;
+}
+
+/* Kinds of the ended passes. */
+static int kinds_before(void)
+{
+    return table.count ? table.passes[table.count - 1].kinds_end : 0;
+}
+
+void qp_line_passes_clear(void)
+{
+    table.count = table.kind_count = 0;
+    table.passes[0] = (timed_pass){0};
+    table.is_parted = true;
+}
+
+void qp_line_passes_note(const qp_key *key)
+{
+    int at = kinds_before();
+    while (at < table.kind_count && !is_same(&table.kinds[at].key, key)) {
+        at++;
+    }
+    table.passes[table.count].executions++;
+    if (at == table.kind_count && at < KINDS) {
+        table.kinds[table.kind_count++] = (kind){*key, 0};
+    }
+    if (at < KINDS) {
+        table.kinds[at].count++;
+    }
+}
+
+bool qp_line_passes_end(int64_t ns, bool is_partial)
+{
+    timed_pass *pass = &table.passes[table.count];
+    if (!pass->executions) {
+        if (!table.is_parted) {
+            pass[-1].ns += ns;
+        }
+        return false;
+    }
+    pass->ns = ns;
+    pass->kinds_end = table.kind_count;
+    pass->is_partial = is_partial;
+    table.passes[++table.count] = (timed_pass){0};
+    table.is_parted = false;
+    return table.count == TIMED || table.kind_count > KINDS / 2;
+}
+
+void qp_line_passes_part(void)
+{
+    table.is_parted = true;
+}
+
+void qp_line_passes_drop(void)
+{
+    table.passes[table.count] = (timed_pass){0};
+    table.kind_count = kinds_before();
+}
+
+/* Forgets the ended passes. */
+static void drop_ended(void)
+{
+    int ended = kinds_before();
+    table.kind_count -= ended;
+    memmove(table.kinds, table.kinds + ended, (size_t)table.kind_count * sizeof *table.kinds);
+    table.passes[0] = table.passes[table.count];
+    table.count = 0;
+    table.is_parted = true;
+}
+
+/* A pass in which a statement was executed. */
+typedef struct {
+    const timed_pass *pass;
+    int64_t count;
+} sample;
+
+/* Takes the passes in which a statement and path was executed, whole ones first, each kind shortest
+ * first. Returns how many are of the first kind. */
+static int take_samples(const qp_key *key, sample found[TIMED])
+{
+    int count = 0, whole = 0, at_kind = 0;
+    for (int i = 0; i < table.count; i++) {
+        const timed_pass *pass = &table.passes[i];
+        for (; at_kind < pass->kinds_end; at_kind++) {
+            kind *one = &table.kinds[at_kind];
+            if (!one->count || !is_same(&one->key, key)) {
+                continue;
+            }
+            int at = count++;
+            whole += !pass->is_partial;
+            for (; at && (found[at - 1].pass->is_partial > pass->is_partial ||
+                          (found[at - 1].pass->is_partial == pass->is_partial &&
+                           found[at - 1].pass->ns > pass->ns));
+                 at--) {
+                found[at] = found[at - 1];
+            }
+            found[at] = (sample){pass, one->count};
+            one->count = 0; /* taken */
+        }
+    }
+    return whole ? whole : count;
+}
+
+void qp_line_passes_flush(void)
+{
+    for (int at = 0, ended = kinds_before(); at < ended; at++) {
+        if (!table.kinds[at].count) {
+            continue;
+        }
+        sample found[TIMED];
+        int count = take_samples(&table.kinds[at].key, found);
+        qp_line_time_row *row = qp_line_times_of(&table.kinds[at].key);
+        int left_out = count < FEW ? 0 : (count + LEFT_OUT_OF - 1) / LEFT_OUT_OF;
+        for (int i = 0; row && i < count - left_out; i++) {
+            row->passes++;
+            row->executions += found[i].count;
+            row->others += found[i].pass->executions - found[i].count;
+            row->ns += found[i].pass->ns;
+        }
+    }
+    drop_ended();
+}

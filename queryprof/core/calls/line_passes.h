@@ -1,0 +1,33 @@
+/* The passes of a line that were timed, with what was executed in each, until they are added to the
+ * rows of the statements.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/tables.h"
+
+/* So many passes of a statement and path are enough. */
+enum { QP_LINE_PASSES_ENOUGH = 32 };
+
+/* Forgets all passes. */
+void qp_line_passes_clear(void);
+
+/* Notes an execution in the pass in progress. */
+void qp_line_passes_note(const qp_key *key);
+
+/* Ends the pass in progress. One in which nothing was executed belongs to the one before: a loop
+ * over a query's rows passes its line for each row. `is_partial`: its begin was not seen. True:
+ * there is no room for more. */
+bool qp_line_passes_end(int64_t ns, bool is_partial);
+
+/* Parts the passes to come from those before: they are of another call of the function. */
+void qp_line_passes_part(void);
+
+/* Forgets what was executed in the pass in progress. */
+void qp_line_passes_drop(void);
+
+/* Adds the ended passes to the rows: for each statement and path all but the longest. Partial ones
+ * count only where no whole pass is known. */
+void qp_line_passes_flush(void);

@@ -1,0 +1,34 @@
+/* Times the program's own lines that execute statements through a library: one line at a time, and
+ * some passes of it.
+ *
+ * A pass lasts from the start of the line to the start of the next line of the same frame, or to
+ * its end, with all that it calls: an object mapper builds the statement, makes objects of the rows
+ * and commits. While a generator or coroutine is suspended, the time does not count.
+ *
+ * CPython reports the lines of one code object by sys.monitoring (PEP 669, Python 3.12 and later).
+ * Its other code runs as before, and this code does once the events are removed. A free tool
+ * number is used while a line is watched. On Python 3.11 no line is timed.
+ */
+#pragma once
+
+#include <Python.h>
+
+#include "calls/call.h"
+
+/* Begins to watch the line that executes a statement, unless another line is watched, or this one
+ * was timed often enough. `from_ticks` is when the execution began. `thread` is the running one.
+ * Call it when a driver's call has ended and nothing of it is used any more: audit hooks of the
+ * program may run. Raises nothing. */
+void qp_line_watch(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
+
+/* Notes an execution while a line is watched. */
+void qp_line_note(const qp_call *call);
+
+/* Removes the events. Audit hooks of the program may run. */
+void qp_line_watch_stop(void);
+
+/* Removes the events, and forgets what the watches of this recording have cost. */
+void qp_line_watch_clear(void);
+
+/* In a forked child: drops what the parent has timed. */
+void qp_line_watch_after_fork(void);

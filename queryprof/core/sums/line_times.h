@@ -1,0 +1,19 @@
+/* The time of the program's lines that execute statements through a library: an object mapper builds
+ * the statement and makes objects of its rows, and that takes many times as long as the driver. By
+ * statement and call path, of some passes of the line.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/sampled_row.h"
+
+/* Allocates the index; false without memory. */
+bool qp_line_times_start(void);
+void qp_line_times_stop(void);
+void qp_line_times_clear(void);
+
+/* The row of a statement and path, added if new, or NULL: there is no room. Valid until the rows
+ * are cleared. */
+qp_line_time_row *qp_line_times_of(const qp_key *key);

@@ -1,0 +1,211 @@
+"""While a line is watched, and afterwards, the program and its other tools are as without us."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from core.line_programs import ITEM, KEPT, Run, Times, recorder
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="Python 3.11 reports no lines of one function"
+)
+
+
+@pytest.fixture
+def times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queryprof: Run) -> Times:
+    return recorder(tmp_path, monkeypatch, queryprof)
+
+
+def test_nothing_is_left_after_a_watch(times: Times) -> None:
+    program = """
+        import sys
+        def loop():
+            for n in range(600): mapper.get(n)
+        loop()
+        assert [sys.monitoring.get_tool(n) for n in range(6)] == [None] * 6
+        sys.monitoring.use_tool_id(5, "mine")
+        assert sys.monitoring.get_local_events(5, loop.__code__) == 0
+        assert sys.monitoring.register_callback(5, sys.monitoring.events.LINE, None) is None
+        """
+    assert times(program)[ITEM].passes == KEPT
+
+
+@pytest.mark.parametrize(("taken", "passes"), [((), KEPT), ((5,), KEPT), ((4, 5), KEPT), ((3, 4, 5), None)])
+def test_numbers_of_other_tools_are_left_alone(
+    times: Times, taken: tuple[int, ...], passes: int | None
+) -> None:
+    """Without a free number no line is timed, and the other tools see their events."""
+    program = f"""
+        import sys
+        seen = []
+        def loop():
+            for n in range(600):
+                mapper.get(n)
+        mapper.db.execute("SELECT 1")  # ends the watch of the line with the import
+        mapper.db.execute("SELECT 2")
+        for tool in {taken}:
+            sys.monitoring.use_tool_id(tool, "other")
+            sys.monitoring.register_callback(tool, sys.monitoring.events.LINE, lambda *_: seen.append(1))
+            sys.monitoring.set_local_events(tool, loop.__code__, sys.monitoring.events.LINE)
+        loop()
+        assert len(seen) >= 600 * len({taken}), len(seen)
+        assert [sys.monitoring.get_tool(n) for n in {taken}] == ["other"] * len({taken})
+        """
+    found = times(program).get(ITEM)
+    assert (found.passes if found else None) == passes
+
+
+def test_a_program_that_takes_our_number_away(times: Times) -> None:
+    """The watch ends; the number is the program's."""
+    program = """
+        import sys
+        def take(number):
+            if number == 300 and sys.monitoring.get_tool(5):
+                sys.monitoring.free_tool_id(5)
+                sys.monitoring.use_tool_id(5, "mine")
+            return number
+        for n in range(600): mapper.get_for(n, take)
+        for n in range(600): mapper.get(n)
+        assert sys.monitoring.get_tool(5) in (None, "mine")
+        """
+    times(program)
+
+
+@pytest.mark.parametrize("tracer", ["sys.settrace(trace)", "sys.setprofile(trace)"])
+def test_a_debugger_sees_what_it_sees_without_us(times: Times, tracer: str) -> None:
+    program = f"""
+        import sys
+        seen = []
+        def trace(frame, event, argument):
+            if frame.f_code is loop.__code__:
+                seen.append((event, frame.f_lineno))
+            return trace
+        def loop():
+            for n in range(600):
+                mapper.get(n)
+        {tracer}
+        loop()
+        sys.settrace(None)
+        sys.setprofile(None)
+        print(seen, file=open("seen", "a"))
+        """
+    assert times(program)[ITEM].passes == KEPT
+    recorded = Path("seen").read_text()
+    import subprocess  # noqa: PLC0415
+
+    subprocess.run([sys.executable, "app.py"], check=True)
+    assert Path("seen").read_text() == 2 * recorded
+
+
+@pytest.mark.parametrize("core", ["ctrace", "sysmon"])
+def test_coverage_counts_the_same_lines(times: Times, core: str) -> None:
+    coverage = pytest.importorskip("coverage")
+    assert coverage
+    program = f"""
+        import os
+        os.environ["COVERAGE_CORE"] = {core!r}
+        import coverage
+        measured = coverage.Coverage(data_file=None, include=["*/covered.py"])
+        open("covered.py", "w").write(
+            "import mapper\\n"
+            "def loop():\\n"
+            "    for n in range(600):\\n"
+            "        mapper.get(n)\\n"
+            "    if n > 599:\\n"
+            "        n = 1\\n"
+            "    return n\\n"
+        )
+        measured.start()
+        import covered
+        covered.loop()
+        measured.stop()
+        lines = measured.get_data().lines(os.path.abspath("covered.py"))
+        assert sorted(lines) == [1, 2, 3, 4, 5, 7], lines
+        """
+    assert times(program)[ITEM].passes == KEPT
+
+
+def test_audit_hooks_that_raise_end_the_watch_alone(times: Times) -> None:
+    program = """
+        import sys
+        def hook(event, args):
+            if event.startswith("sys.monitoring"):
+                raise RuntimeError(event)
+        sys.addaudithook(hook)
+        for n in range(600): mapper.get(n)
+        """
+    assert ITEM not in times(program)
+
+
+@pytest.mark.parametrize("calls", [3, 9])
+def test_an_audit_hook_that_ends_the_recording(times: Times, calls: int) -> None:
+    """When a watch begins, and when it ends."""
+    program = f"""
+        import sys
+        import queryprof
+        left = [{calls}]
+        def hook(event, args):
+            if event == "sys.monitoring.register_callback":
+                left[0] -= 1
+                if not left[0]:
+                    queryprof.uninstall()
+        sys.addaudithook(hook)
+        for n in range(600): mapper.get(n)
+        assert left[0] <= 0
+        """
+    times(program)
+
+
+def test_a_watch_in_a_signal_handler(times: Times) -> None:
+    """The handler passes the line while it is passed."""
+    program = """
+        import signal
+        def one(n):
+            mapper.get(n)
+        signal.signal(signal.SIGUSR1, lambda number, frame: one(1))
+        def interrupted(n):
+            signal.raise_signal(signal.SIGUSR1)
+            return n
+        for n in range(600):
+            mapper.get_for(n, interrupted)
+            one(n)
+        """
+    times(program)
+
+
+def test_passes_that_other_greenlets_share_do_not_count(times: Times) -> None:
+    program = """
+        import gevent
+        def run(first):
+            for n in range(first, first + 300):
+                mapper.get_between(n, gevent.sleep, gevent.sleep)
+        gevent.joinall([gevent.spawn(run, first) for first in (0, 300)])
+        for n in range(600): mapper.get(n)
+        """
+    pytest.importorskip("gevent")
+    found = times(program)
+    assert found[ITEM].executions == found[ITEM].passes
+
+
+@pytest.mark.parametrize("room", [8 * 1024, 4 * 1024 * 1024])
+def test_a_forked_child_without_memory_goes_on(times: Times, room: int) -> None:
+    """It is not recorded; what the parent has timed is not its own."""
+    program = f"""
+        import os, resource
+        def fork(number):
+            if number == 100:
+                limit = resource.getrlimit(resource.RLIMIT_AS)
+                used = int(open("/proc/self/statm").read().split()[0]) * 4096
+                resource.setrlimit(resource.RLIMIT_AS, (used + {room}, limit[1]))
+                child = os.fork()
+                if child == 0:
+                    os._exit(7)
+                resource.setrlimit(resource.RLIMIT_AS, limit)
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+            return number
+        for n in range(300):
+            mapper.get_for(n, fork)
+        """
+    assert times(program)[ITEM].passes > 0
