@@ -5,8 +5,8 @@
 #include "sums/line_times.h"
 
 enum {
-    TIMED = 2 * QP_LINE_PASSES_ENOUGH, /* passes */
-    KINDS = 16 * TIMED                 /* statements and paths in them, all together */
+    TIMED = 16,        /* passes of a watch */
+    KINDS = 16 * TIMED /* statements and paths in them, all together */
 };
 
 /* The longest of so many passes are left out: a garbage collection or another thread came between.
@@ -52,12 +52,25 @@ void qp_line_passes_clear(void)
     table.is_parted = true;
 }
 
-void qp_line_passes_note(const qp_key *key)
+/* The kind of the pass in progress that has this statement and path; kind_count: there is none. */
+static int find_kind(const qp_key *key)
 {
     int at = kinds_before();
     while (at < table.kind_count && !is_same(&table.kinds[at].key, key)) {
         at++;
     }
+    return at;
+}
+
+int64_t qp_line_passes_count(const qp_key *key)
+{
+    int at = find_kind(key);
+    return at < table.kind_count ? table.kinds[at].count : 0;
+}
+
+void qp_line_passes_note(const qp_key *key)
+{
+    int at = find_kind(key);
     table.passes[table.count].executions++;
     if (at == table.kind_count && at < KINDS) {
         table.kinds[table.kind_count++] = (kind){*key, 0};

@@ -8,14 +8,14 @@
 
 #include "memory/tables.h"
 
-/* So many passes of a statement and path are enough. */
-enum { QP_LINE_PASSES_ENOUGH = 32 };
-
 /* Forgets all passes. */
 void qp_line_passes_clear(void);
 
 /* Notes an execution in the pass in progress. */
 void qp_line_passes_note(const qp_key *key);
+
+/* How often the pass in progress has executed a statement and path. */
+int64_t qp_line_passes_count(const qp_key *key);
 
 /* Ends the pass in progress. One in which nothing was executed belongs to the one before: a loop
  * over a query's rows passes its line for each row. `is_partial`: its begin was not seen. True:

@@ -5,6 +5,8 @@
 
 #if PY_VERSION_HEX >= 0x030C0000
 
+#include <string.h>
+
 #include "calls/execution_samples.h"
 #include "memory/region.h"
 #include "runtime/clock.h"
@@ -13,19 +15,25 @@
 #include "stacks/code_lines.h"
 #include "stacks/frames.h"
 #include "stacks/greenlets.h"
+#include "stacks/library_entry.h"
+#include "stacks/submitter.h"
 #include "sums/line_times.h"
 
 enum {
-    FRAMES = 250,     /* searched for the program's own */
-    EVENTS = 4000,    /* of one watch */
-    EVENT_NS = 80,    /* what an event takes; in a loop of empty lines it was 38 to 78 */
-    SHARE = 200,      /* watches may cost this part of the time since the recording began, ... */
-    FREE_NS = 2000000 /* ... and as much as this besides */
+    FRAMES = 250,      /* searched for the program's own */
+    EVENTS = 4000,     /* of one watch */
+    EVENT_NS = 80,     /* what an event takes; in a loop of empty lines it was 38 to 78 */
+    SHARE = 200,       /* watches may cost this part of the time since the recording began, ... */
+    FREE_NS = 2000000, /* ... and as much as this besides */
+    LIBRARY_LOOP = 4,  /* so many executions of a statement in one pass are a library's loop */
+    SUBMISSIONS = 16,  /* one of so many is sampled */
+    PATHS = 256,       /* places for their paths; some share one */
+    HALVED = 8         /* passes, from which on the sums of a row can be halved */
 };
 
 /* A watch ends when so many sampled executions come without a new pass: of its thread in other
- * lines, where the line was passed once, or more often; and of other threads, or in a pass that does
- * not end. */
+ * lines, where the line was passed once, or more often; and of other threads, or in a pass that
+ * does not end. */
 enum { IDLE_ONCE = 1, IDLE = 2, ELSEWHERE = 64 };
 
 /* Numbers of tools, those that the fewest programs use first: 0 to 2 are a debugger's, coverage's
@@ -37,11 +45,13 @@ static struct {
     PyThreadState *tstate;     /* identity only */
     const qp_thread *thread;   /* its record; identity only */
     int first_line, last_line; /* of the expression that executes the statement */
+    bool is_function;          /* all lines of a library's function are watched */
     int tool;
     int events;
     int passes; /* that have ended */
     int idle, elsewhere;
     /* the pass in progress */
+    uint64_t serial;   /* its number in this process */
     const void *frame; /* identity of the frame that runs it; NULL: there is none */
     bool is_inside;    /* the frame is in the line */
     bool is_suspended; /* the generator or coroutine is, in the line */
@@ -53,7 +63,14 @@ static struct {
     bool is_refused;      /* no tool number is free */
     uint64_t since_ticks; /* when they may have begun */
     int64_t spent_ns;
-    uint32_t plain_path; /* the last one that went through no library: loops use one */
+    uint32_t plain_path;            /* the last one that went through no library: loops use one */
+    bool finds_loop;                /* a library executes the statement in a loop of its own */
+    bool in_library[QP_LINE_TIMES]; /* by row: so it does */
+    /* Of submissions, by their path. */
+    uint32_t path_hits[PATHS], path_due[PATHS];
+    /* By row: sampled executions, and how many are the next to begin a watch: twice as many each
+     * time, as a pass may take longer the longer a program runs. */
+    uint32_t hits[QP_LINE_TIMES], due[QP_LINE_TIMES];
 } watch;
 
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count);
@@ -66,12 +83,13 @@ static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t c
 #define CALLBACK(function) {#function, (PyCFunction)(void (*)(void))function, METH_FASTCALL, NULL}
 
 static struct {
-    const char *event; /* its name in sys.monitoring.events */
+    const char *event;   /* its name in sys.monitoring.events */
+    bool is_of_function; /* needed where all lines of a function are watched */
     PyMethodDef callback;
 } events[] = {
-    {"LINE", CALLBACK(on_line)},      {"JUMP", CALLBACK(on_jump)},
-    {"PY_START", CALLBACK(on_start)}, {"PY_RESUME", CALLBACK(on_resume)},
-    {"PY_YIELD", CALLBACK(on_yield)}, {"PY_RETURN", CALLBACK(on_return)},
+    {"LINE", false, CALLBACK(on_line)},      {"JUMP", false, CALLBACK(on_jump)},
+    {"PY_START", true, CALLBACK(on_start)},  {"PY_RESUME", false, CALLBACK(on_resume)},
+    {"PY_YIELD", false, CALLBACK(on_yield)}, {"PY_RETURN", true, CALLBACK(on_return)},
 };
 
 enum { EVENT_KINDS = sizeof events / sizeof *events };
@@ -141,7 +159,7 @@ static bool add_events(PyObject *code)
         if (!is_set) {
             return false;
         }
-        mask |= number;
+        mask |= watch.is_function && !events[i].is_of_function ? 0 : number;
     }
     return MONITOR("set_local_events", "(iOl)", watch.tool, code, mask);
 }
@@ -197,6 +215,7 @@ static void end_pass(void)
     watch.ticks = 0;
     bool is_partial = watch.is_partial;
     watch.is_partial = false;
+    watch.serial++;
     watch.passes++;
     if (watch.is_mixed) {
         watch.is_mixed = false;
@@ -212,8 +231,24 @@ static void drop_pass(void)
     watch.frame = NULL;
     watch.is_inside = watch.is_suspended = watch.is_partial = watch.is_mixed = false;
     watch.ticks = 0;
+    watch.serial++;
     qp_line_passes_drop();
     qp_line_passes_part();
+}
+
+/* Whether the frame of the pass in progress runs: where its line calls its own function again, the
+ * outer pass counts. */
+static bool is_recursion(void)
+{
+    return watch.frame && qp_frame_is_running(watch.tstate, watch.frame);
+}
+
+/* Begins the first pass of a frame. */
+static void begin_pass(const void *frame)
+{
+    drop_pass();
+    watch.frame = frame;
+    enter_line();
 }
 
 /* The identity of the frame that reports an event; NULL: it is another thread's, or of a code
@@ -242,14 +277,9 @@ static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t cou
     }
     int line = (int)PyLong_AsLong(args[1]);
     if (frame != watch.frame) {
-        /* Where the line calls its own function again, the outer pass counts. */
-        bool is_recursion = watch.frame && qp_frame_is_running(watch.tstate, watch.frame);
-        if (is_recursion || !is_in_line(line)) {
-            Py_RETURN_NONE;
+        if (is_in_line(line) && !is_recursion()) {
+            begin_pass(frame);
         }
-        drop_pass();
-        watch.frame = frame;
-        enter_line();
         Py_RETURN_NONE;
     }
     bool was_inside = watch.is_inside;
@@ -283,8 +313,12 @@ static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t cou
 static PyObject *on_start(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    if (watch.frame && reporting_frame(args, count) == watch.frame) {
+    const void *frame = watch.frame || watch.is_function ? reporting_frame(args, count) : NULL;
+    if (frame && frame == watch.frame) {
         drop_pass(); /* another call of the function, in the same place of memory */
+    }
+    if (frame && watch.is_function && !is_recursion()) {
+        begin_pass(frame);
     }
     Py_RETURN_NONE;
 }
@@ -365,42 +399,61 @@ static user_line find_line(PyThreadState *tstate)
     return found;
 }
 
-/* Whether the line is passed no more, by a sampled execution. */
-static bool is_idle(const qp_thread *thread)
+/* Whether the line is passed no more, by a sampled execution in another line or thread. */
+static bool is_idle(const qp_thread *thread, const PyCodeObject *code)
 {
-    bool is_outside = thread == watch.thread && !watch.is_inside;
+    bool is_inside = watch.is_inside && (watch.is_function || code == watch.code);
+    bool is_outside = thread == watch.thread && !is_inside;
     watch.idle += is_outside;
     watch.elsewhere += !is_outside;
     return watch.idle >= (watch.passes > 1 ? IDLE : IDLE_ONCE) || watch.elsewhere >= ELSEWHERE;
 }
 
-/* Begins to watch a line of a frame that runs it, in the running thread. */
-static void begin(const user_line *line, const qp_thread *thread, uint64_t from_ticks)
+/* Whether a library executes a statement again and again in the pass in progress. */
+static bool is_library_loop(const qp_thread *thread, const qp_key *key, const PyCodeObject *code)
+{
+    return !watch.is_function && code == watch.code && thread == watch.thread && watch.is_inside &&
+           qp_line_passes_count(key) >= LIBRARY_LOOP;
+}
+
+/* Finds the lines of the expression that a frame runs; false: they are unknown. */
+static bool find_lines(const user_line *line)
 {
     int first_column, last_column;
-    if (line->instruction < 0 ||
-        !PyCode_Addr2Location(line->code, line->instruction, &watch.first_line, &first_column,
-                              &watch.last_line, &last_column) ||
-        watch.first_line < 1) {
-        return;
-    }
-    watch.code = (PyCodeObject *)Py_NewRef((PyObject *)line->code);
+    return line->instruction >= 0 &&
+           PyCode_Addr2Location(line->code, line->instruction, &watch.first_line, &first_column,
+                                &watch.last_line, &last_column) &&
+           watch.first_line > 0;
+}
+
+/* Begins to watch a code object in the running thread. `frame` is that which runs the line; NULL:
+ * it is not known, or the code is a library's function. */
+static void begin(PyCodeObject *code, const void *frame, const qp_thread *thread,
+                  uint64_t from_ticks)
+{
+    watch.code = (PyCodeObject *)Py_NewRef((PyObject *)code);
     watch.tstate = thread->tstate;
     watch.thread = thread;
     watch.events = watch.passes = watch.idle = watch.elsewhere = 0;
     watch.is_suspended = watch.is_mixed = false;
-    watch.frame = line->frame;
-    watch.is_inside = watch.is_partial = line->frame != NULL;
+    watch.frame = frame;
+    watch.is_inside = watch.is_partial = frame != NULL;
     watch.from_ticks = from_ticks;
     watch.ticks = 0;
+    watch.serial++;
     qp_line_passes_clear();
-    if (take_tool() && add_events((PyObject *)line->code)) {
-        qp_execution_notes |= QP_NOTES_LINE;
-        return;
-    }
-    watch.is_refused = true; /* other tools use all numbers */
+    int64_t before_ns = qp_thread_cpu_ns();
+    qp_exception exception = qp_exception_take();
+    bool is_begun = take_tool() && add_events((PyObject *)code);
     PyErr_Clear();
-    qp_line_watch_stop();
+    qp_exception_put_back(&exception);
+    watch.spent_ns += qp_thread_cpu_ns() - before_ns;
+    if (is_begun) {
+        qp_execution_notes |= QP_NOTES_LINE;
+    } else {
+        watch.is_refused = true; /* other tools use all numbers */
+        qp_line_watch_stop();
+    }
 }
 
 /* Whether the watches have cost as much as they may. */
@@ -413,36 +466,96 @@ static bool is_dear(uint64_t now)
     return watch.spent_ns > FREE_NS + elapsed_ns / SHARE;
 }
 
+/* Begins to watch the line that executes a statement; or, where a library executes it in a loop of
+ * its own, the library's function inside that loop. */
+static void watch_line(const user_line *line, const qp_thread *thread, const qp_key *key,
+                       uint64_t from_ticks)
+{
+    qp_line_time_row *row = qp_line_times_of(key);
+    if (!row) {
+        return;
+    }
+    size_t number = (size_t)(row - (qp_line_time_row *)qp_rows(QP_LINE_TIME_ROWS));
+    bool *in_library = &watch.in_library[number];
+    if (!*in_library && (watch.finds_loop || 2 * row->executions > 3 * row->passes)) {
+        *in_library = true;
+        row->passes = row->executions = row->others = row->ns = 0;
+        watch.due[number] = 0;
+    }
+    watch.finds_loop = false;
+    watch.is_function = *in_library;
+    PyCodeObject *entry = *in_library ? qp_library_entry(thread->tstate) : NULL;
+    if (++watch.hits[number] < watch.due[number] || (*in_library ? !entry : !find_lines(line))) {
+        return;
+    }
+    watch.due[number] = 2 * watch.hits[number];
+    if (row->passes >= HALVED) { /* each watch stands for as many executions as all before it */
+        row->passes /= 2;
+        row->executions /= 2;
+        row->others /= 2;
+        row->ns /= 2;
+    }
+    begin(entry ? entry : line->code, entry ? NULL : line->frame, thread, from_ticks);
+    if (watch.frame) {
+        qp_line_passes_note(key);
+    }
+}
+
 QP_COLD void qp_line_watch(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
 {
-    if (watch.code && is_idle(thread)) {
-        qp_line_watch_stop();
-    }
-    if (watch.code || watch.is_refused || key->path == watch.plain_path ||
-        !qp_frames_are_direct() || is_dear(from_ticks)) {
+    if (watch.is_refused || key->path == watch.plain_path || !qp_frames_are_direct() ||
+        (!watch.code && is_dear(from_ticks))) {
         return;
     }
     user_line line = find_line(thread->tstate);
     if (!line.code) {
         watch.plain_path = key->path;
+    }
+    if (watch.code) {
+        watch.finds_loop = is_library_loop(thread, key, line.code);
+        if (!watch.finds_loop && !is_idle(thread, line.code)) {
+            return;
+        }
+        qp_line_watch_stop();
+    }
+    if (line.code && !is_dear(from_ticks)) {
+        watch_line(&line, thread, key, from_ticks);
+    }
+}
+
+/* Begins to watch the line that submits work. */
+static QP_COLD void watch_submission(const qp_thread *thread, uint32_t path)
+{
+    uint64_t now = qp_clock_ticks();
+    if (watch.code || watch.is_refused || !qp_frames_are_direct() || is_dear(now)) {
         return;
     }
-    const qp_line_time_row *row = qp_line_times_of(key);
-    if (!row || row->passes >= QP_LINE_PASSES_ENOUGH) {
-        return;
+    user_line line = find_line(thread->tstate);
+    uint32_t place = path % PATHS;
+    if (line.code && ++watch.path_hits[place] >= watch.path_due[place] && find_lines(&line)) {
+        watch.path_due[place] = 2 * watch.path_hits[place];
+        watch.is_function = false;
+        begin(line.code, line.frame, thread, now);
     }
-    int64_t before_ns = qp_thread_cpu_ns();
-    qp_exception exception = qp_exception_take();
-    begin(&line, thread, from_ticks);
-    qp_exception_put_back(&exception);
-    if (watch.frame) {
-        qp_line_passes_note(key);
+}
+
+uint64_t qp_line_watch_submission(const qp_thread *thread, uint32_t path)
+{
+    if (!watch.code && qp_thread_random((qp_thread *)thread) % SUBMISSIONS == 0) {
+        watch_submission(thread, path);
     }
-    watch.spent_ns += qp_thread_cpu_ns() - before_ns;
+    return watch.is_inside && thread == watch.thread ? watch.serial : 0;
 }
 
 QP_COLD void qp_line_note(const qp_call *call)
 {
+    const qp_submitter *submitter = qp_submitter_now();
+    if (submitter && submitter->pass) {
+        if (submitter->pass == watch.serial && watch.frame) {
+            qp_line_passes_note(&call->execution->meter.key);
+        }
+        return;
+    }
     if (call->thread != watch.thread || !watch.is_inside) {
         return;
     }
@@ -479,6 +592,12 @@ void qp_line_watch_clear(void)
     watch.since_ticks = 0;
     watch.spent_ns = 0;
     watch.plain_path = 0;
+    watch.finds_loop = false;
+    memset(watch.in_library, 0, sizeof watch.in_library);
+    memset(watch.hits, 0, sizeof watch.hits);
+    memset(watch.due, 0, sizeof watch.due);
+    memset(watch.path_hits, 0, sizeof watch.path_hits);
+    memset(watch.path_due, 0, sizeof watch.path_due);
 }
 
 #else
@@ -486,6 +605,12 @@ void qp_line_watch_clear(void)
 void qp_line_watch(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
 {
     (void)thread, (void)key, (void)from_ticks;
+}
+
+uint64_t qp_line_watch_submission(const qp_thread *thread, uint32_t path)
+{
+    (void)thread, (void)path;
+    return 0;
 }
 
 void qp_line_note(const qp_call *call)

@@ -21,6 +21,10 @@
  * program may run. Raises nothing. */
 void qp_line_watch(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
 
+/* The same for the line that submits work to another thread, which may execute a statement. Returns
+ * the number of the pass in progress, which the work belongs to; 0: there is none. */
+uint64_t qp_line_watch_submission(const qp_thread *thread, uint32_t path);
+
 /* Notes an execution while a line is watched. */
 void qp_line_note(const qp_call *call);
 

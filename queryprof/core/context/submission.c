@@ -1,5 +1,6 @@
 #include "context/submission.h"
 
+#include "calls/line_watch.h"
 #include "context/spans.h"
 #include "context/statement_labels.h"
 #include "stacks/call_paths.h"
@@ -12,4 +13,5 @@ void qp_submitter_here(qp_thread *thread, qp_submitter *submitter)
     submitter->span = qp_span_value();
     submitter->note = qp_label_running();
     submitter->calls = 0;
+    submitter->pass = qp_line_watch_submission(thread, submitter->path);
 }
