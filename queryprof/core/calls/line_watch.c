@@ -28,6 +28,7 @@ enum {
     LIBRARY_LOOP = 4,  /* so many executions of a statement in one pass are a library's loop */
     SUBMISSIONS = 16,  /* one of so many is sampled */
     PATHS = 256,       /* places for their paths; some share one */
+    FRUITLESS = 4,     /* passes without an execution end a watch */
     HALVED = 8         /* passes, from which on the sums of a row can be halved */
 };
 
@@ -48,7 +49,8 @@ static struct {
     bool is_function;          /* all lines of a library's function are watched */
     int tool;
     int events;
-    int passes; /* that have ended */
+    int passes;        /* that have ended */
+    bool has_executed; /* a statement was, in one of them */
     int idle, elsewhere;
     /* the pass in progress */
     uint64_t serial;   /* its number in this process */
@@ -220,7 +222,8 @@ static void end_pass(void)
     if (watch.is_mixed) {
         watch.is_mixed = false;
         qp_line_passes_drop();
-    } else if (qp_line_passes_end(qp_clock_ns(ticks), is_partial)) {
+    } else if (qp_line_passes_end(qp_clock_ns(ticks), is_partial) ||
+               (!watch.has_executed && watch.passes >= FRUITLESS)) {
         qp_line_watch_stop();
     }
 }
@@ -435,7 +438,7 @@ static void begin(PyCodeObject *code, const void *frame, const qp_thread *thread
     watch.tstate = thread->tstate;
     watch.thread = thread;
     watch.events = watch.passes = watch.idle = watch.elsewhere = 0;
-    watch.is_suspended = watch.is_mixed = false;
+    watch.is_suspended = watch.is_mixed = watch.has_executed = false;
     watch.frame = frame;
     watch.is_inside = watch.is_partial = frame != NULL;
     watch.from_ticks = from_ticks;
@@ -464,6 +467,12 @@ static bool is_dear(uint64_t now)
     }
     int64_t elapsed_ns = qp_clock_ns(qp_clock_elapsed(watch.since_ticks, now));
     return watch.spent_ns > FREE_NS + elapsed_ns / SHARE;
+}
+
+static void note(const qp_key *key)
+{
+    watch.has_executed = true;
+    qp_line_passes_note(key);
 }
 
 /* Begins to watch the line that executes a statement; or, where a library executes it in a loop of
@@ -497,7 +506,7 @@ static void watch_line(const user_line *line, const qp_thread *thread, const qp_
     }
     begin(entry ? entry : line->code, entry ? NULL : line->frame, thread, from_ticks);
     if (watch.frame) {
-        qp_line_passes_note(key);
+        note(key);
     }
 }
 
@@ -527,6 +536,9 @@ QP_COLD void qp_line_watch(const qp_thread *thread, const qp_key *key, uint64_t 
 static QP_COLD void watch_submission(const qp_thread *thread, uint32_t path)
 {
     uint64_t now = qp_clock_ticks();
+    if (watch.code && is_idle(thread, watch.code)) {
+        qp_line_watch_stop();
+    }
     if (watch.code || watch.is_refused || !qp_frames_are_direct() || is_dear(now)) {
         return;
     }
@@ -541,7 +553,7 @@ static QP_COLD void watch_submission(const qp_thread *thread, uint32_t path)
 
 uint64_t qp_line_watch_submission(const qp_thread *thread, uint32_t path)
 {
-    if (!watch.code && qp_thread_random((qp_thread *)thread) % SUBMISSIONS == 0) {
+    if (qp_thread_random((qp_thread *)thread) % SUBMISSIONS == 0) {
         watch_submission(thread, path);
     }
     return watch.is_inside && thread == watch.thread ? watch.serial : 0;
@@ -552,7 +564,7 @@ QP_COLD void qp_line_note(const qp_call *call)
     const qp_submitter *submitter = qp_submitter_now();
     if (submitter && submitter->pass) {
         if (submitter->pass == watch.serial && watch.frame) {
-            qp_line_passes_note(&call->execution->meter.key);
+            note(&call->execution->meter.key);
         }
         return;
     }
@@ -562,7 +574,7 @@ QP_COLD void qp_line_note(const qp_call *call)
     if (qp_greenlets_are_loaded() && !qp_frame_is_running(watch.tstate, watch.frame)) {
         watch.is_mixed = true;
     } else {
-        qp_line_passes_note(&call->execution->meter.key);
+        note(&call->execution->meter.key);
     }
 }
 
