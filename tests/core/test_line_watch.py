@@ -32,7 +32,9 @@ def test_nothing_is_left_after_a_watch(times: Times) -> None:
     assert times(program)[ITEM].passes == KEPT
 
 
-@pytest.mark.parametrize(("taken", "passes"), [((), KEPT), ((5,), KEPT), ((4, 5), KEPT), ((3, 4, 5), None)])
+@pytest.mark.parametrize(
+    ("taken", "passes"), [((), KEPT), ((5,), KEPT), ((4, 5), KEPT), ((3, 4, 5), None)]
+)
 def test_numbers_of_other_tools_are_left_alone(
     times: Times, taken: tuple[int, ...], passes: int | None
 ) -> None:
@@ -93,7 +95,7 @@ def test_a_debugger_sees_what_it_sees_without_us(times: Times, tracer: str) -> N
         """
     assert times(program)[ITEM].passes == KEPT
     recorded = Path("seen").read_text()
-    import subprocess  # noqa: PLC0415
+    import subprocess
 
     subprocess.run([sys.executable, "app.py"], check=True)
     assert Path("seen").read_text() == 2 * recorded

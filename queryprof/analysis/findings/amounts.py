@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.indexes import works_hard
+from queryprof.analysis.findings.libraries import NO_OBJECTS
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.recorded import HEAVY_SHARE
-from queryprof.analysis.units import average, counted, duration, percent
+from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.analysis.units import rows as rows_of
 
 OFF_THE_LOOP = (
@@ -29,6 +28,15 @@ CHEAP_STEPS = 1_000
 us; a step 6 ns), in memory as 200. What takes more is the query's own work, which fetching many
 items at once does not save: measured with sums over 0 to 100 rows of a covering index."""
 MANY_SHARE = 0.10
+
+NAMED_SHARE = 0.20
+"""What takes this part of the time is reported, even if no fault of it is known."""
+
+OBJECTS = 50
+"""Rows of an execution, from which on what the library makes of them takes most of a line."""
+
+FEW = 20
+"""Executions, from which on INSERTs of single rows are a loop's."""
 
 
 def outlier(program: Program) -> Iterator[Finding | None]:
@@ -95,16 +103,13 @@ def _is_on_loop(program: Program, group: Group) -> bool:
 def heavy_query(program: Program) -> Iterator[Finding | None]:
     """What takes much of the time, where no other rule knows why: last of all."""
     for group in program.groups:
-        totals, rows = group.totals, group.totals.rows_each or 0.0
+        totals = group.totals
         share = group.steady_ns / program.run_ns if program.run_ns else 0.0
         each_ns = group.steady_ns / max(totals.executions, 1)
         is_on_loop = each_ns >= LONG_ON_LOOP_NS and _is_on_loop(program, group)
-        if not group.reads or share < (ON_LOOP_SHARE if is_on_loop else HEAVY_SHARE):
+        if share < (ON_LOOP_SHARE if is_on_loop and group.reads else NAMED_SHARE):
             continue
-        work = (
-            "" if totals.vm_steps is None else f", each takes {average(totals.vm_steps)} VM steps"
-        )
-        if is_on_loop:
+        if is_on_loop and group.reads:
             yield program.finding(
                 "blocked_loop",
                 group,
@@ -122,27 +127,114 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                 most=Severity.MEDIUM,
             )
             continue
+        yield _heavy(program, group, [group], share)
+
+
+def heavy_kind(program: Program) -> Iterator[Finding | None]:
+    """Statements of one kind that take much of the time together, though none does alone."""
+    for is_of_kind in (_is_commit, _is_connect, _is_single_insert, _is_definition):
+        groups = [group for group in program.all_groups if is_of_kind(group)]
+        share = sum(one.steady_ns for one in groups) / program.run_ns if program.run_ns else 0.0
+        if len(groups) > 1 and share >= NAMED_SHARE:
+            yield _heavy(program, max(groups, key=lambda one: one.steady_ns), groups, share)
+
+
+def _is_commit(group: Group) -> bool:
+    return "commit" in group.calls_of or group.verb in ("COMMIT", "END")
+
+
+def _is_connect(group: Group) -> bool:
+    return "connect" in group.calls_of
+
+
+def _is_single_insert(group: Group) -> bool:
+    runs = group.totals.executions
+    return group.verb in ("INSERT", "REPLACE") and runs >= FEW and group.rows <= 2 * runs
+
+
+def _is_definition(group: Group) -> bool:
+    return group.verb in ("CREATE", "DROP", "ALTER")
+
+
+def _heavy(program: Program, group: Group, groups: Sequence[Group], share: float) -> Finding | None:
+    """A finding about statements of one kind, at the place that takes most."""
+    runs = sum(one.totals.executions for one in groups)
+    took_ns = sum(one.steady_ns for one in groups)
+    totals = group.totals
+    steps = "" if totals.vm_steps is None else f", {average(totals.vm_steps)} VM steps each"
+    rows = f", {rows_of(totals.rows_each or 0.0)} each" if group.reads else ""
+    places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
+    many, fix = "executions", UNKNOWN_FAULT
+    for is_of_kind, name, advice in KINDS:
+        if is_of_kind(group):
+            many, fix = name, advice
+            break
+    if _is_single_insert(group):
+        fix = INSERTS_AT_ONCE.get(program.report.profile.systems.get(group.statement, ""), fix)
+    return program.finding(
+        "heavy_query",
+        group,
+        took_ns,
+        (
+            (
+                f"{count(runs)} {many}{places} take {duration(took_ns / max(1, runs))} each{steps}"
+                f"{rows}: {percent(min(1.0, share))} of the {program.whole}"
+            ),
+        ),
+        fix,
+        program.loop_of(group),
+        doubt="Whether the program needs all of them is not known.",
+        most=Severity.LOW,
+    )
+
+
+UNKNOWN_FAULT = "No fault of it is known: look at its plan, and whether it must run so often."
+
+KINDS = (
+    (_is_commit, "commits", "Commit less often: one transaction for several writes."),
+    (_is_connect, "connections", "Keep a connection open and use it again, or use a pool."),
+    (
+        _is_single_insert,
+        "INSERTs of single rows",
+        "Insert many rows with one call: executemany().",
+    ),
+    (_is_definition, "statements that change the schema", "Put them into one transaction."),
+)
+"""Kinds of statements, what they are called, and what wins where there are many."""
+
+INSERTS_AT_ONCE = {
+    "postgresql": "Insert many rows with one call: executemany(), or COPY.",
+    "duckdb": (
+        "Insert many rows with one statement: INSERT INTO t SELECT * FROM a_dataframe, or read the"
+        " file with read_csv() or read_parquet()."
+    ),
+}
+"""By database system: what is faster than INSERTs of single rows."""
+
+
+def many_objects(program: Program) -> Iterator[Finding | None]:
+    """A library takes longer to make objects of a query's rows than the database to find them."""
+    for group in program.groups:
+        library, rows = program.called_library(group.statement), group.totals.rows_each or 0.0
+        if not group.reads or library not in NO_OBJECTS or group.line_ns is None:
+            continue
+        made_ns = group.cost_ns - group.steady_ns - group.handed_ns
+        if rows < OBJECTS or made_ns < group.steady_ns or program.is_inside(group):
+            continue
+        runs = max(1, group.totals.statement_executions)
         yield program.finding(
-            "heavy_query",
+            "many_objects",
             group,
-            group.steady_ns,
+            group.cost_ns,
             (
                 (
-                    f"{counted(totals.executions, 'execution')} of"
-                    f" {duration(group.steady_ns / max(totals.executions, 1))}{work} to return"
-                    f" {rows_of(rows)}: {percent(min(1.0, share))} of the {program.whole}"
+                    f"{counted(runs, 'execution')} return {rows_of(rows)} each; the line takes"
+                    f" {duration(group.line_ns)} each time, the driver"
+                    f" {duration(group.steady_ns / runs)} of it"
                 ),
             ),
-            (
-                "Keep its result where it is needed again, or keep what it computes in a table that"
-                " the writes change, too (a trigger)."
-                if works_hard(totals.vm_steps, rows)
-                else (
-                    "Read fewer rows or columns, or let the database compute what is made of"
-                    " them (sum(), GROUP BY)."
-                )
-            ),
+            NO_OBJECTS[library],
             program.loop_of(group),
-            doubt="No rule fits it: it may need all that it reads.",
+            doubt="Whether the program needs all of the objects is not known.",
             most=Severity.LOW,
         )

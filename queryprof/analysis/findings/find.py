@@ -113,8 +113,10 @@ RULES: tuple[Rule, ...] = (
     transactions.autocommit_reads,
     queries.query_in_loop,
     amounts.many_cheap,
+    amounts.many_objects,
     redundant_indexes.redundant_index,
     amounts.heavy_query,
+    amounts.heavy_kind,
 )
 """In the order of precedence: of one statement and call site the first finding is the cause, and
 those after it are its symptoms."""

@@ -72,10 +72,16 @@ CATEGORIES = {
     "redundant_index": "an index is the beginning of another one",
     "blocked_loop": "the event loop waits for the database",
     "over_fetch": "more rows are made than the program takes",
-    "heavy_query": "a query takes much of the time, and no fault of it is known",
+    "many_objects": "a library makes objects of many rows",
+    "heavy_query": "a statement takes much of the time, and no fault of it is known",
 }
 """What each category means; find.RULES has their order of precedence."""
 
+
+OF_LINES = frozenset(
+    {"n_plus_one", "duplicate_query", "commit_per_write", "single_inserts", "single_changes"}
+)
+"""Categories whose fix saves passes of the program's line, and so what a library takes in it."""
 
 OF_SERVERS = frozenset({"bad_estimate"})
 """Categories that are found with the plans of a database's server alone."""
@@ -96,6 +102,7 @@ class Finding:
         doubt: what is not sure; "" when nothing is in doubt.
         parent: the statement for whose rows this one is executed; "" where it is not known.
         whole: what the share is of (findings/whole.py).
+        is_least: the library's time was not measured, so that the fix may win more.
     """
 
     category: str
@@ -111,6 +118,7 @@ class Finding:
     doubt: str = ""
     parent: str = ""
     whole: str = "run"
+    is_least: bool = False
 
     @property
     def identity(self) -> str:

@@ -44,7 +44,7 @@ call of 4 ms in 10 the advice was low in four recordings, and medium in two.
 """
 
 LOOP_EXECUTIONS = 1.5
-"""Executions in one call of a library's function, from which on the library loops itself."""
+"""Executions in one pass of a line, from which on a library executes them in a loop of its own."""
 
 PLANNED = frozenset({"SELECT", "WITH", "UPDATE", "DELETE"})
 NOTABLE_SHARE = 0.10
@@ -61,8 +61,7 @@ class Group:
             the schema, as the driver does not show the program's.
         samples, repeats: executions whose parameters were looked at, and those that were a repeat.
         texts: different texts of the statement, at the least, from all call sites.
-        line_times: of its call paths; around_ns: what the library takes around each execution at
-            other places, where none was timed here; None: it is not known, or not needed.
+        line_times: of its call paths.
         handed_ns: what its executions took to be handed to a thread and back, all together: of its
             function's, in proportion.
     """
@@ -78,7 +77,6 @@ class Group:
     texts: int = 1
     line_times: list[LineTime] = field(default_factory=list)
     planned_here: bool = False
-    around_ns: float | None = None
     handed_ns: float = 0.0
     collapsed: Collapsed | None = None
 
@@ -126,37 +124,36 @@ class Group:
         return max(0, self.work_ns - (self.longest_ns if is_much else 0))
 
     @cached_property
-    def library_call_ns(self) -> float | None:
-        """What the call of the library takes that an execution is in; None: it was not timed, or it
-        executes the statement several times: such a loop is not the program's.
+    def line_ns(self) -> float | None:
+        """What the program's line takes for one execution; None: it was not timed, or a library
+        executes the statement in a loop of its own there.
         """
-        calls = sum(one.passes for one in self.line_times)
+        passes = sum(one.passes for one in self.line_times)
         executions = sum(one.executions for one in self.line_times)
-        if calls <= 0 or not calls <= executions < LOOP_EXECUTIONS * calls:
+        if passes <= 0 or not passes <= executions < LOOP_EXECUTIONS * passes:
             return None
         return sum(one.ns for one in self.line_times) / executions
 
     @property
-    def shares_call(self) -> bool:
-        """Whether such a call executes other statements, too."""
+    def shares_line(self) -> bool:
+        """Whether the line executes other statements, too."""
         return any(one.others > 0 for one in self.line_times)
 
     @property
     def others_each(self) -> float:
-        """How many others such a call executes."""
-        calls = sum(one.passes for one in self.line_times)
-        return sum(one.others for one in self.line_times) / calls if calls > 0 else 0.0
+        """How many others a pass of the line executes."""
+        passes = sum(one.passes for one in self.line_times)
+        return sum(one.others for one in self.line_times) / passes if passes > 0 else 0.0
 
     @cached_property
     def cost_ns(self) -> float:
-        """What the program would not pay without its executions: the driver's time, and the way to
-        its thread and back; or that of the library's calls, estimated by those that were timed,
-        here or at other places.
+        """What the program would not pay without its executions: the time of its line, or else of
+        the driver alone, which is less; and what it takes in another thread.
         """
-        if self.library_call_ns is None:
-            around_ns = (self.around_ns or 0.0) * self.totals.statement_executions
-            return self.steady_ns + self.handed_ns + around_ns
-        return self.library_call_ns * self.totals.statement_executions
+        if self.line_ns is None:
+            return self.steady_ns + self.handed_ns
+        elsewhere_ns = self.steady_ns + self.handed_ns if self.handed_ns else 0.0
+        return self.line_ns * self.totals.statement_executions + elsewhere_ns
 
     @property
     def alone_ns(self) -> int:

@@ -147,6 +147,14 @@ ONE_TRANSACTION = {
 }
 """How many writes become one transaction."""
 
+EXPIRES = {
+    "sqlalchemy": (
+        " Each commit expires all objects of the session, and reads each one again when it is next"
+        " used; Session(expire_on_commit=False) keeps them."
+    ),
+}
+"""What a commit does besides, which its line pays for."""
+
 ROWS_AT_ONCE = {
     "django": " Or create all of it with one Model.objects.bulk_create(objects).",
     "sqlalchemy": " Rows that are alike: session.execute(insert(Model), rows).",
@@ -166,6 +174,14 @@ PRELOADS = frozenset(
     {"prefetch_related_objects", "SelectInLoader", "_SelectInLoader", "SubqueryLoader"}
 )
 """Functions and classes of object mappers that load what a query before was to load as well."""
+
+AUTOFLUSH = "Session._autoflush"
+"""SQLAlchemy's function that writes new and changed objects before a query."""
+
+NO_AUTOFLUSH = (
+    " Each query first writes the session's new objects (autoflush): query before you add objects,"
+    " or under `with session.no_autoflush:`."
+)
 
 LAZY = "lazy load of "
 """How a note begins that the object mapper has given, before the class and the attribute."""
@@ -314,6 +330,26 @@ ONE_QUERY = {
     ),
 }
 """How queries for each object become one."""
+
+NO_OBJECTS = {
+    "django": (
+        'Read the columns that you need: .values_list("column"), or .only("column") for objects.'
+        " Let the database find distinct values (.distinct()) and sums (.aggregate())."
+    ),
+    "sqlalchemy": (
+        "Read the columns that you need: select(Model.column), or .options(load_only(...)) for"
+        " objects. Let the database find distinct values (.distinct()) and sums (func.sum())."
+    ),
+    "peewee": (
+        "Read the columns that you need: Model.select(Model.column).tuples(). Let the database"
+        " find distinct values (.distinct()) and sums (fn.SUM())."
+    ),
+    "pony": (
+        "Read the attributes that you need: select(e.attribute for e in Entity). Let the database"
+        " find sums (sum(), count())."
+    ),
+}
+"""How a query makes fewer objects, or none."""
 
 MANY_AT_ONCE = {
     "django": (

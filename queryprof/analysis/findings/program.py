@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.finding import (
     LEAST_NS,
     LEAST_SHARE,
+    OF_LINES,
     Finding,
     Severity,
     least_severe,
     severity_of,
 )
 from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.libraries import ONE_QUERY
 from queryprof.analysis.findings.recorded import Recorded
 from queryprof.analysis.findings.whole import SPANS
 
@@ -42,7 +44,7 @@ class Program(Recorded):
         spans_ns = self._spans_ns
         # Of requests side by side each waits its own time, however long the run is.
         waits = bool(spans_ns) and group.handed_ns > group.steady_ns
-        return self.about(
+        found = self.about(
             category,
             group.statement,
             group.site,
@@ -55,6 +57,9 @@ class Program(Recorded):
             most,
             (spans_ns, SPANS) if waits else None,
         )
+        is_timed = group.line_ns is not None or category not in OF_LINES
+        is_least = not is_timed and self.called_library(group.statement) in ONE_QUERY
+        return replace(found, is_least=True) if found and is_least else found
 
     def about(
         self,

@@ -18,6 +18,7 @@ from queryprof.analysis.findings.libraries import (
     LAZY,
     MANY,
     MANY_AT_ONCE,
+    NO_AUTOFLUSH,
     ONE_QUERY,
     is_table_of,
     loaded_before,
@@ -26,7 +27,7 @@ from queryprof.analysis.findings.libraries import (
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
 from queryprof.analysis.spans import RepeatSummary
-from queryprof.analysis.units import average, count, counted, duration, shortened
+from queryprof.analysis.units import average, counted, duration, shortened
 from queryprof.model import Frame
 from queryprof.sql.clauses import comparisons_of, first_table
 
@@ -106,8 +107,8 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         if not is_sure and (is_for_many or is_work or takes_first or is_matched or depends):
             continue  # it is for many items already, or each execution is too much work
         each_ns = group.steady_ns / max(runs, 1)
-        call = library_call(program, group)
-        evidence = [f"{counted(runs, 'execution')} of {duration(each_ns)} each{call}"]
+        line = line_time(program, group)
+        evidence = [f"{counted(runs, 'execution')} of {duration(each_ns)} each{line}"]
         if in_spans:
             evidence.append(
                 f"{average(in_spans.each)} times in each of {counted(in_spans.spans, 'span')}"
@@ -132,7 +133,8 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             * (group.cost_ns - (1 - shares.JOINED) * group.more_rows_ns)
             * (1 - 1 / max(runs, 1)),
             tuple(evidence),
-            RECURSIVE if is_recursion and not parent else _one_query(program, group, parent),
+            (RECURSIVE if is_recursion and not parent else _one_query(program, group, parent))
+            + NO_AUTOFLUSH * program.flushed_before(group),
             loop,
             doubt=said_of_threads(group)
             or ("" if in_spans or parent else "The loop's items may not come from a query."),
@@ -180,26 +182,17 @@ def _is_around_both(loop: CallSite, group: Group, parent: Group) -> bool:
     )
 
 
-def library_call(program: Program, group: Group) -> str:
-    """What the call of a library around a statement takes, as the end of a sentence."""
-    library = program.called_library(group.statement)
+def line_time(program: Program, group: Group) -> str:
+    """What the program's line takes for one execution of a statement, as the end of a sentence."""
     runs = max(1, group.totals.statement_executions)
-    handed_ns = group.handed_ns / runs
-    if handed_ns:
-        unknown = f"; what {library} takes around it is not known" * (library in ONE_QUERY)
-        return f"; handing it to a thread and back takes {duration(handed_ns)}{unknown}"
-    if group.library_call_ns is not None:
-        timed = sum(one.passes for one in group.line_times)
-        return (
-            f"; the call of {library or 'a library'} around it takes"
-            f" {duration(group.library_call_ns)} (mean of {count(timed)})"
-        )
-    if group.around_ns is not None:
-        return (
-            f"; {library} was not timed around it, and takes {duration(group.around_ns)} around"
-            " others of its statements (the median): the gain is an estimate"
-        )
-    return f"; what {library} takes around it is not known" if library in ONE_QUERY else ""
+    said = ""
+    if group.handed_ns:
+        said = f"; handing it to a thread and back takes {duration(group.handed_ns / runs)}"
+    if group.line_ns is not None:
+        return f"{said}; the line takes {duration(group.line_ns)} each time"
+    library = program.called_library(group.statement)
+    unknown = f"; the time of {library} was not measured, so the gain may be larger"
+    return said + unknown * (library in ONE_QUERY)
 
 
 def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], RepeatSummary]:

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
 
 from queryprof.analysis.call_sites import MODULE, CallSite, Function, place_of
 from queryprof.analysis.findings.finding import (
@@ -18,7 +17,7 @@ from queryprof.analysis.findings.finding import (
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of, hand_over
 from queryprof.analysis.findings.libraries import (
-    ONE_QUERY,
+    AUTOFLUSH,
     PRELOADS,
     SEVERAL,
     is_handed,
@@ -39,7 +38,7 @@ from queryprof.model.postgresql import NO_SERVER, ServerFacts
 MOST_GROUPS = 1000
 MOST_NEAR = 200
 HEAVY_SHARE = 0.30
-"""What takes so much of the time is reported, even where no fault of it is known."""
+"""A few transactions that take so much of the time are reported."""
 
 STALE_ROWS, STALE_TIMES = 1000, 10
 """A table has at least so many rows, and so many times those that ANALYZE found."""
@@ -87,20 +86,6 @@ class Recorded:
     def all_groups(self) -> tuple[Group, ...]:
         groups = groups_of(self.report)
         hand_over(groups, waits_of(self.report.handoffs), self._is_alone)
-        untimed: dict[str, list[Group]] = defaultdict(list)
-        around_ns: dict[str, list[float]] = defaultdict(list)
-        for group in groups:
-            library = self.called_library(group.statement)
-            if library not in ONE_QUERY or not (group.reads or group.writes):
-                continue
-            if group.library_call_ns is not None:
-                own_ns = group.steady_ns / max(1, group.totals.statement_executions)
-                around_ns[library].append(max(0.0, group.library_call_ns - own_ns))
-            elif not group.line_times:
-                untimed[library].append(group)
-        for library, found in untimed.items():
-            for group in found if around_ns[library] else ():
-                group.around_ns = median(around_ns[library])
         return groups
 
     def _is_alone(self, group: Group) -> bool:
@@ -224,30 +209,50 @@ class Recorded:
 
     @cached_property
     def _callers(self) -> Mapping[object, Group]:
-        """By place the statement for which the program calls a library there: what is written, or
-        else what takes most.
+        """By place the statement for which the program calls a library there: what is written,
+        unless an autoflush writes it before a query, or else what takes most.
         """
         found: dict[object, Group] = {}
         for group in self.all_groups:
             place = place_of(group.site.frame)
-            if self._shares_call(group) and group.library_call_ns is not None:
+            if self._shares_line(group) and group.line_ns is not None:
                 first = found.setdefault(place, group)
-                order = [(one.verb == "INSERT", one.cost_ns) for one in (first, group)]
+                order = [
+                    (one.verb == "INSERT" and not self.is_flushed(one), one.reads, one.cost_ns)
+                    if self.is_flushed(first) or self.is_flushed(group)
+                    else (one.verb == "INSERT", False, one.cost_ns)
+                    for one in (first, group)
+                ]
                 found[place] = group if order[1] > order[0] else first
         return found
 
+    def is_flushed(self, group: Group) -> bool:
+        """Whether an object mapper writes it before a query, to let the query see it."""
+        stacks = self._stacks.get(group.statement, ())
+        here = [stack for stack in stacks if group.site.frame in stack]
+        return any(frame.function == AUTOFLUSH for stack in here for frame in stack)
+
+    def flushed_before(self, group: Group) -> bool:
+        """Whether an object mapper writes something before each execution of a query."""
+        place = place_of(group.site.frame)
+        return any(
+            place_of(one.site.frame) == place and self.is_flushed(one)
+            for one in self.near(group.function)
+            if one.writes
+        )
+
     def is_inside(self, group: Group) -> bool:
         """Whether a library executes it in a call that the program makes for another statement."""
-        if not self._shares_call(group):
+        if not self._shares_line(group):
             return False
         first = self._callers.get(place_of(group.site.frame))
         return first is not None and first is not group
 
-    def _shares_call(self, group: Group) -> bool:
+    def _shares_line(self, group: Group) -> bool:
         """Whether a call of a library executes others with it, which it does not for
         itself alone.
         """
-        return group.shares_call and place_of(group.site.frame) not in self._beside_own
+        return group.shares_line and place_of(group.site.frame) not in self._beside_own
 
     @cached_property
     def _beside_own(self) -> set[object]:

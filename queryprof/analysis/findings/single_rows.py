@@ -10,7 +10,7 @@ from queryprof.analysis.findings.libraries import ONE_CHANGE, ONE_INSERT
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.queries import (
     FEW,
-    library_call,
+    line_time,
     parent_of,
     repeated_in_spans,
 )
@@ -49,7 +49,7 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"{counted(runs, 'row')} inserted in {duration(group.steady_ns / runs)}"
-                        f" each{library_call(program, group)}"
+                        f" each{line_time(program, group)}"
                     ),
                 ),
                 ONE_INSERT[library],
@@ -69,7 +69,7 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
             f"{counted(runs, 'execution')} of {of_each} each, which change"
             f" {counted(group.rows, 'row')}"
         )
-        evidence = [f"{changed}{library_call(program, group)}"]
+        evidence = [f"{changed}{line_time(program, group)}"]
         if parent:
             evidence.append(
                 f"as often as {shortened(parent.statement, 80)} returns rows"

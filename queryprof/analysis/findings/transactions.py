@@ -9,6 +9,7 @@ from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import (
+    EXPIRES,
     ONE_QUERY,
     ONE_TRANSACTION,
     ROWS_AT_ONCE,
@@ -109,7 +110,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             if places in known:  # of another statement: the same commits
                 continue
             known.add(places)
-            cost_ns = sum(g.work_ns for g in commits)
+            cost_ns = sum(g.work_ns if g.line_ns is None else g.cost_ns for g in commits)
             how_many = f"{counted(committed, 'commit')}"
             all_writes = _writes_with(program, commits, by_function)
             number = min(committed, all_writes)  # of further ones nothing is committed
@@ -126,6 +127,13 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         evidence = [f"{counted(writes, 'write')}, {how_many}"]
         if syncs:
             evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
+        slowest = max((g for g in commits if g.line_ns), key=lambda g: g.cost_ns, default=None)
+        if slowest and not has_own and cost_ns > 2 * sum(g.work_ns for g in commits):
+            evidence.append(
+                f"the line of the commit takes {duration(slowest.line_ns)} each time, the driver"
+                f" {duration(slowest.work_ns / max(1, slowest.totals.executions))} of it"
+            )
+            fix += EXPIRES.get(library, "")
         is_synced = sync_ns >= cost_ns / 2 and not is_many and 2 * syncs >= number
         yield program.finding(
             "commit_per_write",

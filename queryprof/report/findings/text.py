@@ -66,7 +66,8 @@ def gain(finding: Finding) -> str:
     """The most that a fix can win."""
     if not finding.gain_ns:
         return NO_TIME.get(finding.category, "no time that is known")
-    return f"up to {percent(finding.share)} of the {finding.whole} ({duration(finding.gain_ns)})"
+    limit = "at least" if finding.is_least else "up to"
+    return f"{limit} {percent(finding.share)} of the {finding.whole} ({duration(finding.gain_ns)})"
 
 
 def change_at(finding: Finding, places: Places) -> str:
