@@ -31,10 +31,11 @@ $ queryprof analyze app.qprof --format sarif --fail-on none
 The report of `queryprof run` and `queryprof report` begins with the first three. One cause is one
 finding. The most severe come first, and of these those that can win most.
 
-**What a fix can win** is the driver's time, or, where a library is called in a loop (an object mapper), the time of the library's calls:
-of some of them, which were timed (see [measuring](measuring.md#the-library-around-a-query)). **Severity** is its share of the run: high from 10% of the run, or
-100 ms a request (span), on; medium from 2% on; what can win less than 0.5% and less than 1 ms is no
-finding. What is "not sure" is low below 10%, and may be less severe than its share, by what is known of it. Where there are spans, shares are of their time and not of the run, unless they
+**What a fix can win** is the driver's time. Where your code calls an object mapper, it is the time of your line, with everything
+that the line calls (see [measuring](measuring.md#the-time-of-your-line)). "At least" means that this time was not measured.
+
+**Severity** is the gain's share of the run: high from 10% or 100 ms per request (span), medium from 2%. A gain below 0.5% and below
+1 ms is not a finding. A finding that is "not sure" is low below 10%. Where there are spans, shares are of their time, unless they
 overlap so much that the run is shorter.
 
 **The schema** of a database is read for some of them (`index_defeated`, `bad_index_choice`,

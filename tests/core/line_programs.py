@@ -84,9 +84,9 @@ def get_between(number, before, after):
 
 '''
 
-KEPT = 59
-"""Passes of a watch that count: 64 without the first, whose begin is not seen, and without the longest
-of each 16.
+LEAST = 7
+"""Passes that are left of a watch of 16 when the next one has begun: all but the first and the longest,
+halved.
 """
 
 ITEM = "SELECT id FROM item WHERE id = ?"
@@ -108,3 +108,8 @@ def recorder(
         return {one.statement: one for one in read_profile("t.qprof").line_times}
 
     return run
+
+
+def is_each(number: float, line: LineTime) -> bool:
+    """Whether so many executions are in each pass, of passes enough: sums may have been halved."""
+    return line.passes >= LEAST and abs(line.executions / line.passes - number) < 0.2

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from core.line_programs import ITEM, KEPT, Run, Times, recorder
+from core.line_programs import ITEM, LEAST, Run, Times, is_each, recorder
 
 from queryprof.collect.reader import read_profile
 
@@ -25,8 +25,9 @@ def times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queryprof: Run) -> Ti
 
 def test_passes_of_a_line_are_timed(times: Times) -> None:
     one = times("for n in range(600): mapper.get_slowly(n)")[ITEM]
-    assert (one.passes, one.executions, one.others) == (KEPT, KEPT, 0)
-    assert one.ns >= KEPT * SLOW_NS
+    assert is_each(1, one)
+    assert one.others == 0
+    assert one.ns >= one.passes * SLOW_NS
     assert [frame.function for frame in one.path] == ["<module>"]
 
 
@@ -55,7 +56,7 @@ LOOPS = {
 def test_each_kind_of_loop(times: Times, loop: str) -> None:
     times(LOOPS[loop])
     found = [one for one in read_profile("t.qprof").line_times if one.statement == ITEM]
-    assert sum(one.passes for one in found) == sum(one.executions for one in found) == KEPT
+    assert sum(one.passes for one in found) == sum(one.executions for one in found) >= LEAST
     assert sum(one.others for one in found) == 0
 
 
@@ -102,19 +103,22 @@ def test_commits_are_timed(times: Times) -> None:
     )
     found = times(program)
     commit, update = found["COMMIT"], found["UPDATE item SET id = id WHERE id = ?"]
-    assert (commit.passes, commit.executions, commit.ns) == (KEPT, KEPT, update.ns)
+    assert is_each(1, commit)
+    assert is_each(1, update)
 
 
 def test_executions_in_one_pass_are_counted(times: Times) -> None:
     twice = times("for n in range(600): mapper.get_twice(n)")[ITEM]
-    assert (twice.passes, twice.executions, twice.others) == (KEPT, 2 * KEPT, 0)
+    assert is_each(2, twice)
+    assert twice.others == 0
 
 
 def test_other_statements_of_the_pass_are_counted(times: Times) -> None:
     found = times("for n in range(600): mapper.get_and_count(n)")
     one, count = found[ITEM], found["SELECT count(*) FROM item"]
-    assert (one.passes, one.executions, one.others) == (KEPT, KEPT, KEPT)
-    assert (count.passes, count.executions, count.others, count.ns) == (KEPT, KEPT, KEPT, one.ns)
+    for known in (one, count):
+        assert is_each(1, known)
+        assert abs(known.others - known.executions) < 2
 
 
 def test_the_time_of_a_suspended_coroutine_is_not_the_lines(times: Times) -> None:
@@ -135,8 +139,8 @@ def test_the_time_of_a_suspended_coroutine_is_not_the_lines(times: Times) -> Non
         asyncio.run(both())
         """
     one = times(program)[ITEM]
-    assert (one.passes, one.executions) == (KEPT, KEPT)
-    assert one.ns < KEPT * 2_000_000
+    assert is_each(1, one)
+    assert one.ns < one.passes * 2_000_000
 
 
 def test_a_program_that_calls_the_driver_has_none(times: Times) -> None:
@@ -152,7 +156,7 @@ def test_a_watch_outlasts_the_turns_of_the_recorder(times: Times) -> None:
             _core.flush()
         """
     one = times(program)[ITEM]
-    assert (one.passes, one.executions) == (KEPT, KEPT)
+    assert is_each(1, one)
 
 
 def test_each_thread_is_watched_for_itself(times: Times) -> None:
@@ -171,7 +175,7 @@ def test_each_thread_is_watched_for_itself(times: Times) -> None:
         [one.join() for one in threads]
         """
     one = times(program)[ITEM]
-    assert (one.passes, one.executions) == (KEPT, KEPT)
+    assert is_each(1, one)
 
 
 def test_what_other_threads_execute_meanwhile_is_theirs(times: Times) -> None:
@@ -194,7 +198,8 @@ def test_what_other_threads_execute_meanwhile_is_theirs(times: Times) -> None:
         thread.join()
         """
     one = times(program)[ITEM]
-    assert (one.passes, one.executions, one.others) == (KEPT, KEPT, 0)
+    assert is_each(1, one)
+    assert one.others == 0
 
 
 def test_a_line_that_is_passed_once_keeps_no_other_from_being_watched(times: Times) -> None:
@@ -209,7 +214,54 @@ def test_a_line_that_is_passed_once_keeps_no_other_from_being_watched(times: Tim
         """
     times(program)
     known = {one.path[0].function: one.passes for one in read_profile("t.qprof").line_times}
-    assert known["loop"] == KEPT
+    assert known["loop"] >= LEAST
+
+
+def test_later_passes_count_more(times: Times) -> None:
+    """The second half of the passes executes the statement twice."""
+    program = """
+        for n in range(2000):
+            (mapper.get if n < 1000 else mapper.get_twice)(n % 999)
+        """
+    one = times(program)[ITEM]
+    assert one.executions / one.passes > 1.2
+
+
+def test_a_loop_of_a_library_is_timed_in_the_library(times: Times) -> None:
+    """By the outermost function of the package nearest to the driver."""
+    library = Path("site-packages/template/__init__.py")
+    library.parent.mkdir(parents=True)
+    library.write_text(
+        "import mapper\ndef render(numbers):\n    return sum(mapper.get_slowly(n) for n in numbers)\n"
+    )
+    one = times("import template\ntemplate.render(range(600))")[ITEM]
+    assert is_each(1, one)
+    assert one.ns >= one.passes * SLOW_NS
+
+
+def test_a_line_that_awaits_another_thread_is_timed(times: Times) -> None:
+    """Its executions are in that thread, and belong to the pass that submitted them."""
+    program = """
+        import asyncio
+        import mapper.threads
+        async def main():
+            for n in range(600):
+                await mapper.threads.get(n)
+        asyncio.run(main())
+        """
+    library = Path("site-packages/mapper/threads.py")
+    library.parent.mkdir(parents=True)
+    library.write_text(
+        "import asyncio\nimport mapper\n"
+        "async def get(number):\n"
+        "    found = await asyncio.get_running_loop().run_in_executor(None, mapper.fetch, number)\n"
+        "    start = mapper.time.perf_counter_ns()\n"
+        "    while mapper.time.perf_counter_ns() - start < 200_000: pass\n"
+        "    return found\n"
+    )
+    one = times(program)[ITEM]
+    assert is_each(1, one)
+    assert one.ns >= one.passes * SLOW_NS
 
 
 def test_watches_cost_no_more_than_they_may(times: Times) -> None:
@@ -251,4 +303,4 @@ def test_a_forked_child_is_watched_for_itself(times: Times) -> None:
         for n in range(600):
             mapper.get_for(n, fork)
         """
-    assert times(program)[ITEM].passes >= KEPT
+    assert times(program)[ITEM].passes >= LEAST

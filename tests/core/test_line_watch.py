@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from core.line_programs import ITEM, KEPT, Run, Times, recorder
+from core.line_programs import ITEM, LEAST, Run, Times, recorder
 
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 12), reason="Python 3.11 reports no lines of one function"
@@ -29,14 +29,14 @@ def test_nothing_is_left_after_a_watch(times: Times) -> None:
         assert sys.monitoring.get_local_events(5, loop.__code__) == 0
         assert sys.monitoring.register_callback(5, sys.monitoring.events.LINE, None) is None
         """
-    assert times(program)[ITEM].passes == KEPT
+    assert times(program)[ITEM].passes >= LEAST
 
 
 @pytest.mark.parametrize(
-    ("taken", "passes"), [((), KEPT), ((5,), KEPT), ((4, 5), KEPT), ((3, 4, 5), None)]
+    ("taken", "is_timed"), [((), True), ((5,), True), ((4, 5), True), ((3, 4, 5), False)]
 )
 def test_numbers_of_other_tools_are_left_alone(
-    times: Times, taken: tuple[int, ...], passes: int | None
+    times: Times, taken: tuple[int, ...], is_timed: bool
 ) -> None:
     """Without a free number no line is timed, and the other tools see their events."""
     program = f"""
@@ -55,8 +55,7 @@ def test_numbers_of_other_tools_are_left_alone(
         assert len(seen) >= 600 * len({taken}), len(seen)
         assert [sys.monitoring.get_tool(n) for n in {taken}] == ["other"] * len({taken})
         """
-    found = times(program).get(ITEM)
-    assert (found.passes if found else None) == passes
+    assert (ITEM in times(program)) == is_timed
 
 
 def test_a_program_that_takes_our_number_away(times: Times) -> None:
@@ -93,7 +92,7 @@ def test_a_debugger_sees_what_it_sees_without_us(times: Times, tracer: str) -> N
         sys.setprofile(None)
         print(seen, file=open("seen", "a"))
         """
-    assert times(program)[ITEM].passes == KEPT
+    assert times(program)[ITEM].passes >= LEAST
     recorded = Path("seen").read_text()
     import subprocess
 
@@ -126,7 +125,7 @@ def test_coverage_counts_the_same_lines(times: Times, core: str) -> None:
         lines = measured.get_data().lines(os.path.abspath("covered.py"))
         assert sorted(lines) == [1, 2, 3, 4, 5, 7], lines
         """
-    assert times(program)[ITEM].passes == KEPT
+    assert times(program)[ITEM].passes >= LEAST
 
 
 def test_audit_hooks_that_raise_end_the_watch_alone(times: Times) -> None:

@@ -228,7 +228,7 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
             group.cost_ns,
             (
                 (
-                    f"{counted(runs, 'execution')} return {rows_of(rows)} each; the line takes"
+                    f"{counted(runs, 'execution')} with {rows_of(rows)} each; the line takes"
                     f" {duration(group.line_ns)} each time, the driver"
                     f" {duration(group.steady_ns / runs)} of it"
                 ),

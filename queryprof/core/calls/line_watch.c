@@ -3,6 +3,8 @@
 #include "calls/line_passes.h"
 #include "runtime/exception.h"
 
+uint8_t qp_lines_seen[1 << QP_SEEN_BITS];
+
 #if PY_VERSION_HEX >= 0x030C0000
 
 #include <string.h>
@@ -35,7 +37,7 @@ enum {
 /* A watch ends when so many sampled executions come without a new pass: of its thread in other
  * lines, where the line was passed once, or more often; and of other threads, or in a pass that
  * does not end. */
-enum { IDLE_ONCE = 1, IDLE = 2, ELSEWHERE = 64 };
+enum { IDLE_ONCE = 1, IDLE = 4, ELSEWHERE = 64 };
 
 /* Numbers of tools, those that the fewest programs use first: 0 to 2 are a debugger's, coverage's
  * and a profiler's, and 5 is an optimizer's. */
@@ -606,6 +608,7 @@ void qp_line_watch_clear(void)
     watch.plain_path = 0;
     watch.finds_loop = false;
     memset(watch.in_library, 0, sizeof watch.in_library);
+    memset(qp_lines_seen, 0, sizeof qp_lines_seen);
     memset(watch.hits, 0, sizeof watch.hits);
     memset(watch.due, 0, sizeof watch.due);
     memset(watch.path_hits, 0, sizeof watch.path_hits);

@@ -15,6 +15,26 @@
 
 #include "calls/call.h"
 
+enum { QP_SEEN_BITS = 12 };
+
+/* By hash: whether a statement and path was executed before. */
+extern uint8_t qp_lines_seen[1 << QP_SEEN_BITS];
+
+/* Whether an execution may be the first of its statement and path, and so perhaps the only one. */
+static inline bool qp_line_is_new(uint32_t statement, uint32_t path)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    uint32_t hash = (statement * 0x9E3779B1U) ^ (path * 0x85EBCA6BU); /* Knuth; MurmurHash3 */
+    uint8_t *seen = &qp_lines_seen[hash >> (32 - QP_SEEN_BITS)];
+    bool is_new = !*seen;
+    *seen = 1;
+    return is_new;
+#else
+    (void)statement, (void)path;
+    return false;
+#endif
+}
+
 /* Begins to watch the line that executes a statement, unless another line is watched, or this one
  * was timed often enough. `from_ticks` is when the execution began. `thread` is the running one.
  * Call it when a driver's call has ended and nothing of it is used any more: audit hooks of the

@@ -4,6 +4,7 @@
 
 #include "calls/call_stack.h"
 #include "calls/first_run.h"
+#include "calls/line_watch.h"
 #include "context/spans.h"
 #include "context/statement_labels.h"
 #include "runtime/assertion.h"
@@ -125,7 +126,7 @@ static inline bool begin_execution(qp_call *call)
                 .operation = call->active.operation},
         .counts = call->active.operation == QP_EXECUTE || call->active.operation == QP_EXECUTEMANY,
         .drops = call->probe->drops,
-        .sampled = random % PAGE_SAMPLING == 0,
+        .sampled = random % PAGE_SAMPLING == 0 || qp_line_is_new(statement, path),
     };
     e->span = span;
     e->run = 0;

@@ -1,0 +1,18 @@
+import peewee
+
+db = peewee.SqliteDatabase(":memory:")
+
+
+class Event(peewee.Model):
+    kind = peewee.TextField()
+    at = peewee.IntegerField()
+
+    class Meta:
+        database = db
+
+
+db.create_tables([Event])
+rows = [(f"kind {number % 9}", number) for number in range(20_000)]
+Event.insert_many(rows, fields=[Event.kind, Event.at]).execute()
+kinds = {event.kind for event in list(Event.select())}  # culprit
+assert len(kinds) == 9
