@@ -25,6 +25,7 @@ FOLDERS = (
     "sqlite",
     "statements",
     "sums",
+    "lines",
     "loops",
     "context",
     "counters",

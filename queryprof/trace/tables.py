@@ -309,7 +309,7 @@ TABLES = (
             Column("others", "executions of other statements in them"),
             Column("ns", "of these passes"),
         ),
-        since=9,
+        since=15,
     ),
     Table(
         "operator",

@@ -368,9 +368,7 @@ def find(
     for rule in RULES:
         for finding in rule(program):
             frame = finding.site.frame if finding else None
-            if frame == OTHER_LINE:  # any of many lines: none that could be changed
-                continue
-            if finding is None:
+            if finding is None or frame == OTHER_LINE:  # any of many lines: none can be changed
                 continue
             place = finding.statement, place_of(frame)
             if finding.category in OF_LOOPS and place in connected:

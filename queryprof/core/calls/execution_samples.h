@@ -14,8 +14,8 @@ void qp_execution_sample(qp_execution *execution, PyThreadState *tstate, PyObjec
                          PyObject *parameters);
 
 /* What is noted of each execution: SQL and parameters for exemplars (the program's secrets; off by
- * default); what is executed in a line that is watched. */
-enum { QP_NOTES_PARAMETERS = 1, QP_NOTES_LINE = 2 };
+ * default). */
+enum { QP_NOTES_PARAMETERS = 1 };
 extern uint8_t qp_execution_notes;
 
 /* Notes what an execution was given, while parameters are kept: it may become slow when its rows

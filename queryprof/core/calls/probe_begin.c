@@ -4,9 +4,9 @@
 
 #include "calls/call_stack.h"
 #include "calls/first_run.h"
-#include "calls/line_watch.h"
 #include "context/spans.h"
 #include "context/statement_labels.h"
+#include "lines/line_choice.h"
 #include "runtime/assertion.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"

@@ -7,11 +7,12 @@
 #include "calls/execution_samples.h"
 #include "calls/file_work_end.h"
 #include "calls/first_run.h"
-#include "calls/line_watch.h"
 #include "calls/refusal.h"
 #include "calls/workload.h"
 #include "context/spans.h"
 #include "counters/locks.h"
+#include "lines/line_choice.h"
+#include "lines/line_watch.h"
 #include "loops/steps.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
@@ -98,8 +99,8 @@ static QP_COLD void note(const qp_call *call)
     if (qp_execution_notes & QP_NOTES_PARAMETERS) {
         qp_execution_note(call->execution, call->active.sql, call->parameters);
     }
-    if (qp_execution_notes & QP_NOTES_LINE && !call->execution->ignored) {
-        qp_line_note(call);
+    if (qp_watched_line.code && !call->execution->ignored) {
+        qp_line_note(call->thread, &call->execution->meter.key);
     }
 }
 
@@ -180,7 +181,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     bool notable = ticks >= notable_ticks;
     /* Once its stack is taken, the rest waits for a flush. */
     e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
-    if (qp_execution_notes) {
+    if (qp_execution_notes || qp_watched_line.code) {
         note(call);
     }
     if (notable || e->sampled_stack || !result || e == &call->spare) {
@@ -275,7 +276,7 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
         end_file_work(call, changed_rows);
     }
     if (meter.sampled && call->recording == qp_recording) {
-        qp_line_watch(thread, &meter.key, from_ticks);
+        qp_line_consider(thread, &meter.key, from_ticks);
     }
 }
 

@@ -1,8 +1,8 @@
 #include "context/submission.h"
 
-#include "calls/line_watch.h"
 #include "context/spans.h"
 #include "context/statement_labels.h"
+#include "lines/line_choice.h"
 #include "stacks/call_paths.h"
 
 void qp_submitter_here(qp_thread *thread, qp_submitter *submitter)
@@ -13,5 +13,5 @@ void qp_submitter_here(qp_thread *thread, qp_submitter *submitter)
     submitter->span = qp_span_value();
     submitter->note = qp_label_running();
     submitter->calls = 0;
-    submitter->pass = qp_line_watch_submission(thread, submitter->path);
+    submitter->pass = qp_line_submits(thread, submitter->path);
 }

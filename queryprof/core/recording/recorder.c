@@ -4,8 +4,6 @@
 #include "calls/carry_over.h"
 #include "calls/executions.h"
 #include "calls/file_work_end.h"
-#include "calls/line_passes.h"
-#include "calls/line_watch.h"
 #include "calls/probe.h"
 #include "calls/workload.h"
 #include "context/handoffs.h"
@@ -13,6 +11,8 @@
 #include "counters/counters.h"
 #include "counters/plans.h"
 #include "counters/readings.h"
+#include "lines/line_choice.h"
+#include "lines/line_passes.h"
 #include "loops/loops.h"
 #include "loops/stalls.h"
 #include "loops/steps.h"
@@ -172,7 +172,7 @@ void qp_recorder_stop(void)
     qp_turn_stop();
     qp_checkpoint_to("", 0, false);
     qp_workload_to("", 0);
-    qp_line_watch_clear();
+    qp_line_choice_clear();
     qp_calls_clear();
     qp_spans_stop();
     qp_task_creators_stop();
@@ -211,7 +211,7 @@ static void forget_sums(void)
     qp_aggregates_clear();
     qp_file_sums_clear();
     qp_parameters_clear();
-    qp_line_watch_clear();
+    qp_line_choice_clear();
     qp_line_times_clear();
     qp_rows_clear(QP_LOCK_ROWS);
     qp_rows_clear(QP_OPERATOR_ROWS);
@@ -236,7 +236,7 @@ void qp_recorder_clear(void)
 
 void qp_recorder_after_fork(void)
 {
-    qp_line_watch_after_fork();
+    qp_line_choice_after_fork();
     qp_checkpoint_after_fork();
     qp_workload_after_fork();
     qp_counters_after_fork();

@@ -1,4 +1,4 @@
-#include "calls/line_passes.h"
+#include "lines/line_passes.h"
 
 #include <string.h>
 

@@ -1,0 +1,119 @@
+#include "lines/code_events.h"
+
+#include "runtime/exception.h"
+
+/* Numbers of tools, those that the fewest programs use first: 0 to 2 are a debugger's, coverage's
+ * and a profiler's, and 5 is an optimizer's. */
+static const int tools[] = {5, 4, 3};
+
+/* Calls a function of sys.monitoring. Returns a new reference, or NULL with an exception. */
+static PyObject *monitoring(const char *function, const char *format, ...)
+{
+    PyObject *module = PySys_GetObject("monitoring"); /* borrowed */
+    PyObject *callable = module ? PyObject_GetAttrString(module, function) : NULL;
+    va_list list;
+    va_start(list, format);
+    PyObject *args = callable ? Py_VaBuildValue(format, list) : NULL;
+    va_end(list);
+    PyObject *result = args ? PyObject_CallObject(callable, args) : NULL;
+    Py_XDECREF(args);
+    Py_XDECREF(callable);
+    return result;
+}
+
+/* Calls a function of sys.monitoring for its effect; false: it raised. */
+#define MONITOR(...) is_done(monitoring(__VA_ARGS__))
+
+static bool is_done(PyObject *result)
+{
+    Py_XDECREF(result);
+    return result != NULL;
+}
+
+/* The number of an event in sys.monitoring.events; 0 with an exception. */
+static long event_number(const char *name)
+{
+    PyObject *module = PySys_GetObject("monitoring");
+    PyObject *names = module ? PyObject_GetAttrString(module, "events") : NULL;
+    PyObject *number = names ? PyObject_GetAttrString(names, name) : NULL;
+    long found = number ? PyLong_AsLong(number) : 0;
+    Py_XDECREF(number);
+    Py_XDECREF(names);
+    return PyErr_Occurred() ? 0 : found;
+}
+
+/* Takes a free number; 0: there is none. */
+static int take_tool(void)
+{
+    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
+        PyObject *owner = monitoring("get_tool", "(i)", tools[i]);
+        bool is_free = owner && Py_IsNone(owner);
+        Py_XDECREF(owner);
+        if (is_free && MONITOR("use_tool_id", "(is)", tools[i], "queryprof")) {
+            return tools[i];
+        }
+        PyErr_Clear();
+    }
+    return 0;
+}
+
+/* Whether a number is still ours. */
+static bool is_ours(int tool)
+{
+    PyObject *owner = monitoring("get_tool", "(i)", tool);
+    bool is_text = owner && PyUnicode_Check(owner);
+    bool found = is_text && PyUnicode_CompareWithASCIIString(owner, "queryprof") == 0;
+    Py_XDECREF(owner);
+    return found;
+}
+
+static bool add_events(PyObject *code, int tool, qp_code_event *events, int count)
+{
+    long mask = 0;
+    for (int i = 0; i < count; i++) {
+        long number = event_number(events[i].name);
+        PyObject *function = number ? PyCFunction_New(&events[i].callback, NULL) : NULL;
+        bool is_set = function && MONITOR("register_callback", "(ilO)", tool, number, function);
+        Py_XDECREF(function);
+        if (!is_set) {
+            return false;
+        }
+        mask |= events[i].is_wanted ? number : 0;
+    }
+    return MONITOR("set_local_events", "(iOl)", tool, code, mask);
+}
+
+int qp_code_events_add(PyObject *code, qp_code_event *events, int count)
+{
+    qp_exception exception = qp_exception_take();
+    int tool = take_tool();
+    if (tool && !add_events(code, tool, events, count)) {
+        PyErr_Clear();
+        qp_code_events_remove(code, tool, events, count);
+        tool = 0;
+    }
+    PyErr_Clear();
+    qp_exception_put_back(&exception);
+    return tool;
+}
+
+void qp_code_events_remove(PyObject *code, int tool, const qp_code_event *events, int count)
+{
+    qp_exception exception = qp_exception_take();
+    if (is_ours(tool)) {
+        if (!MONITOR("set_local_events", "(iOi)", tool, code, 0)) {
+            PyErr_Clear();
+        }
+        for (int i = 0; i < count; i++) {
+            long number = event_number(events[i].name);
+            if (!MONITOR("register_callback", "(ilO)", tool, number, Py_None)) {
+                PyErr_Clear();
+            }
+        }
+        if (!MONITOR("free_tool_id", "(i)", tool)) {
+            PyErr_Clear();
+        }
+    }
+    PyErr_Clear();
+    qp_exception_put_back(&exception);
+}

@@ -1,0 +1,287 @@
+#include "lines/line_choice.h"
+
+#include "lines/line_passes.h"
+#include "lines/line_watch.h"
+
+uint8_t qp_lines_seen[1 << QP_SEEN_BITS];
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+#include <string.h>
+
+#include "memory/region.h"
+#include "runtime/clock.h"
+#include "runtime/compiler.h"
+#include "stacks/code_lines.h"
+#include "stacks/frames.h"
+#include "stacks/greenlets.h"
+#include "stacks/library_entry.h"
+#include "sums/line_times.h"
+
+enum {
+    FRAMES = 250,      /* searched for the program's own */
+    SHARE = 200,       /* watches may cost this part of the time since the recording began, ... */
+    FREE_NS = 2000000, /* ... and as much as this besides */
+    LIBRARY_LOOP = 4,  /* so many executions of a statement in one pass are a library's loop */
+    SUBMISSIONS = 16,  /* one of so many is sampled */
+    PATHS = 256,       /* places for their paths; some share one */
+    HALVED = 8         /* passes, from which on the sums of a row can be halved */
+};
+
+/* A watch ends when so many sampled executions come without a new pass: of its thread in other
+ * lines; and of other threads, or in a pass that does not end. */
+enum { IDLE = 16, ELSEWHERE = 64 };
+
+/* When a row or a path is watched again: sampled executions, and how many begin the next watch, as
+ * a pass may take longer the longer a program runs. */
+typedef struct {
+    uint32_t hits;
+    uint32_t due;
+    bool in_library; /* a library executes the statement in a loop of its own */
+} schedule;
+
+static struct {
+    bool is_refused;      /* no tool number is free */
+    uint64_t since_ticks; /* when watches may have begun */
+    uint32_t plain_path;  /* the last one that went through no library: loops use one */
+    schedule rows[QP_LINE_TIMES];
+    schedule submissions[PATHS];
+} choice;
+
+/* The program's own line that executes a statement. */
+typedef struct {
+    PyCodeObject *code; /* borrowed: a frame runs it; NULL: the program calls the driver itself */
+    const void *frame;
+    int instruction;
+    bool has_library; /* between the line and the driver */
+} user_line;
+
+static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int instruction)
+{
+    user_line *found = context;
+    qp_code_owner owner;
+    if (!qp_code_find(code, globals, &owner) || owner == QP_CODE_IGNORED) {
+        return true;
+    }
+    found->has_library = found->has_library || owner == QP_CODE_LIBRARY;
+    if (owner == QP_CODE_USER && found->has_library) {
+        found->code = code;
+        found->instruction = instruction;
+    }
+    return owner == QP_CODE_USER;
+}
+
+static user_line find_line(PyThreadState *tstate)
+{
+    user_line found = {0};
+    qp_frame *frame = qp_frame_running(tstate);
+    bool is_found = false;
+    for (int i = 0; frame && !is_found && i < FRAMES; i++) {
+        is_found = look_at(&found, qp_frame_code(frame), qp_frame_globals(frame),
+                           qp_frame_instruction(frame));
+        if (is_found) {
+            found.frame = frame;
+        } else {
+            frame = qp_frame_outer(frame);
+        }
+    }
+    qp_frame_release(frame);
+    if (!is_found && !frame && qp_greenlets_are_loaded()) {
+        qp_greenlets_visit(look_at, &found);
+    }
+    return found;
+}
+
+/* Finds the lines of the expression that a frame runs; false: they are unknown. */
+static bool find_lines(const user_line *line, int *first, int *last)
+{
+    int first_column, last_column;
+    return line->instruction >= 0 &&
+           PyCode_Addr2Location(line->code, line->instruction, first, &first_column, last,
+                                &last_column) &&
+           *first > 0;
+}
+
+/* Whether a line's turn to be watched has come. */
+static bool is_due(schedule *one)
+{
+    if (++one->hits < one->due) {
+        return false;
+    }
+    one->due = 2 * one->hits;
+    return true;
+}
+
+/* Whether a sampled execution is in the pass in progress, and not in a line inside it. */
+static bool is_of_pass(const qp_thread *thread, const PyCodeObject *code)
+{
+    return thread == qp_watched_line.thread && qp_watched_line.is_inside &&
+           (qp_watched_line.is_function || code == qp_watched_line.code);
+}
+
+/* Whether the watched line is passed no more, by a sampled execution. */
+static bool is_idle(const qp_thread *thread, const PyCodeObject *code)
+{
+    bool is_outside = thread == qp_watched_line.thread && !is_of_pass(thread, code);
+    qp_watched_line.since_pass += is_outside;
+    qp_watched_line.elsewhere += !is_outside;
+    return qp_watched_line.since_pass >= IDLE || qp_watched_line.elsewhere >= ELSEWHERE;
+}
+
+/* Whether the watches have cost as much as they may. */
+static bool is_dear(uint64_t now)
+{
+    if (!choice.since_ticks) {
+        choice.since_ticks = now;
+    }
+    int64_t elapsed_ns = qp_clock_ns(qp_clock_elapsed(choice.since_ticks, now));
+    return qp_watched_line.spent_ns > FREE_NS + elapsed_ns / SHARE;
+}
+
+/* Each watch of a row stands for as many executions as all before it. */
+static void halve(qp_line_time_row *row)
+{
+    if (row->passes >= HALVED) {
+        row->passes /= 2;
+        row->executions /= 2;
+        row->others /= 2;
+        row->ns /= 2;
+    }
+}
+
+static void watch_function(const qp_thread *thread, qp_line_time_row *row, schedule *own,
+                           uint64_t now)
+{
+    PyCodeObject *entry = qp_library_entry(thread->tstate);
+    if (entry && is_due(own)) {
+        halve(row);
+        choice.is_refused = !qp_line_watch_begin(entry, 0, 0, NULL, thread, now);
+    }
+}
+
+static void watch_line(const user_line *line, const qp_thread *thread, const qp_key *key,
+                       qp_line_time_row *row, schedule *own, uint64_t from_ticks)
+{
+    int first, last;
+    if (!find_lines(line, &first, &last) || !is_due(own)) {
+        return;
+    }
+    halve(row);
+    choice.is_refused =
+        !qp_line_watch_begin(line->code, first, last, line->frame, thread, from_ticks);
+    if (qp_watched_line.frame) {
+        qp_line_note_first(key);
+    }
+}
+
+/* Whether the watch in progress goes on. */
+static bool goes_on(const qp_thread *thread, const qp_key *key, const PyCodeObject *code,
+                    schedule *own)
+{
+    if (!qp_watched_line.code) {
+        return false;
+    }
+    bool is_inside = is_of_pass(thread, code);
+    if (is_inside && !qp_watched_line.is_function && qp_line_passes_count(key) >= LIBRARY_LOOP) {
+        own->in_library = true;
+        return false;
+    }
+    bool is_new = !is_inside && !own->hits && thread == qp_watched_line.thread;
+    return !is_idle(thread, code) && !is_new; /* each line is watched at once when it is new */
+}
+
+QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
+{
+    bool is_plain = key->path == choice.plain_path;
+    if (choice.is_refused || !qp_frames_are_direct() || (is_plain && !qp_watched_line.code) ||
+        (!qp_watched_line.code && is_dear(from_ticks))) {
+        return;
+    }
+    user_line line = find_line(thread->tstate);
+    qp_line_time_row *row = line.code ? qp_line_times_of(key) : NULL;
+    if (!row) {
+        choice.plain_path = line.code ? choice.plain_path : key->path;
+        if (qp_watched_line.code && is_idle(thread, NULL)) {
+            qp_line_watch_stop();
+        }
+        return;
+    }
+    schedule *own = &choice.rows[row - (qp_line_time_row *)qp_rows(QP_LINE_TIME_ROWS)];
+    bool was_in_library = own->in_library;
+    if (goes_on(thread, key, line.code, own)) {
+        return;
+    }
+    qp_line_watch_stop();
+    own->in_library = own->in_library || 2 * row->executions > 3 * row->passes;
+    if (own->in_library && !was_in_library) {
+        row->passes = row->executions = row->others = row->ns = 0;
+        own->due = 0;
+    }
+    if (is_dear(from_ticks)) {
+        return;
+    }
+    if (own->in_library) {
+        watch_function(thread, row, own, from_ticks);
+    } else {
+        watch_line(&line, thread, key, row, own, from_ticks);
+    }
+}
+
+static QP_COLD void consider_submission(const qp_thread *thread, uint32_t path)
+{
+    uint64_t now = qp_clock_ticks();
+    if (qp_watched_line.code && is_idle(thread, qp_watched_line.code)) {
+        qp_line_watch_stop();
+    }
+    if (qp_watched_line.code || choice.is_refused || !qp_frames_are_direct() || is_dear(now)) {
+        return;
+    }
+    user_line line = find_line(thread->tstate);
+    int first, last;
+    if (line.code && find_lines(&line, &first, &last) &&
+        is_due(&choice.submissions[path % PATHS])) {
+        choice.is_refused = !qp_line_watch_begin(line.code, first, last, line.frame, thread, now);
+    }
+}
+
+uint64_t qp_line_submits(qp_thread *thread, uint32_t path)
+{
+    if (qp_thread_random(thread) % SUBMISSIONS == 0) {
+        consider_submission(thread, path);
+    }
+    bool is_inside = qp_watched_line.is_inside && thread == qp_watched_line.thread;
+    return is_inside ? qp_watched_line.serial : 0;
+}
+
+void qp_line_choice_clear(void)
+{
+    qp_line_watch_stop();
+    qp_watched_line.spent_ns = 0;
+    if (choice.since_ticks) { /* else a fork pays for nothing */
+        memset(&choice, 0, sizeof choice);
+        memset(qp_lines_seen, 0, sizeof qp_lines_seen);
+    }
+}
+
+#else
+
+void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
+{
+    (void)thread, (void)key, (void)from_ticks;
+}
+
+uint64_t qp_line_submits(qp_thread *thread, uint32_t path)
+{
+    (void)thread, (void)path;
+    return 0;
+}
+
+void qp_line_choice_clear(void) {}
+
+#endif
+
+void qp_line_choice_after_fork(void)
+{
+    qp_line_passes_clear(); /* the parent's, as its rows are */
+    qp_line_choice_clear();
+}

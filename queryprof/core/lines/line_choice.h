@@ -1,0 +1,50 @@
+/* Which line is watched: one that executes a statement through a library, at some of the
+ * executions.
+ *
+ * A line is watched for some passes, and again after twice as many executions each time. Watches
+ * cost a small part of the time. Where a library executes a statement in a loop of its own, the
+ * library's function inside that loop is watched. On Python 3.11 none is.
+ */
+#pragma once
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/tables.h"
+#include "threads/threads.h"
+
+enum { QP_SEEN_BITS = 12 };
+
+/* By hash: whether a statement and path was executed before. */
+extern uint8_t qp_lines_seen[1 << QP_SEEN_BITS];
+
+/* Whether an execution may be the first of its statement and path, and so perhaps the only one. */
+static inline bool qp_line_is_new(uint32_t statement, uint32_t path)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    uint32_t hash = (statement * 0x9E3779B1U) ^ (path * 0x85EBCA6BU); /* Knuth; MurmurHash3 */
+    uint8_t *seen = &qp_lines_seen[hash >> (32 - QP_SEEN_BITS)];
+    bool is_new = !*seen;
+    *seen = 1;
+    return is_new;
+#else
+    (void)statement, (void)path;
+    return false;
+#endif
+}
+
+/* Considers the line that executes a statement. `from_ticks` is when the execution began; `thread`
+ * is the running one. Call it when a driver's call has ended and nothing of it is used any more:
+ * audit hooks of the program may run. Raises nothing. */
+void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
+
+/* The same for the line that submits work to another thread, which may execute a statement. Returns
+ * the number of the pass in progress, which the work belongs to; 0: there is none. */
+uint64_t qp_line_submits(qp_thread *thread, uint32_t path);
+
+/* Ends the watch, and forgets what the watches of this recording have cost. */
+void qp_line_choice_clear(void);
+
+/* In a forked child: drops what the parent has timed. */
+void qp_line_choice_after_fork(void);

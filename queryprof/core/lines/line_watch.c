@@ -1,0 +1,315 @@
+#include "lines/line_watch.h"
+
+qp_line_watch qp_watched_line;
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+#include <limits.h>
+
+#include "lines/code_events.h"
+#include "lines/line_passes.h"
+#include "runtime/clock.h"
+#include "runtime/compiler.h"
+#include "runtime/cpu_time.h"
+#include "runtime/exception.h"
+#include "stacks/frames.h"
+#include "stacks/greenlets.h"
+#include "stacks/submitter.h"
+
+enum {
+    EVENTS = 4000, /* of one watch */
+    EVENT_NS = 80, /* what an event takes; in a loop of empty lines it was 38 to 78 */
+    FRUITLESS = 4  /* passes without an execution end a watch */
+};
+
+static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count);
+static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t count);
+static PyObject *on_start(PyObject *module, PyObject *const *args, Py_ssize_t count);
+static PyObject *on_resume(PyObject *module, PyObject *const *args, Py_ssize_t count);
+static PyObject *on_yield(PyObject *module, PyObject *const *args, Py_ssize_t count);
+static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+#define CALLBACK(function) {#function, (PyCFunction)(void (*)(void))function, METH_FASTCALL, NULL}
+
+static qp_code_event events[] = {
+    {"LINE", true, CALLBACK(on_line)},        {"JUMP", true, CALLBACK(on_jump)},
+    {"PY_RESUME", true, CALLBACK(on_resume)}, {"PY_YIELD", true, CALLBACK(on_yield)},
+    {"PY_START", true, CALLBACK(on_start)},   {"PY_RETURN", true, CALLBACK(on_return)},
+};
+
+enum {
+    EVENT_KINDS = sizeof events / sizeof *events,
+    FUNCTION_EVENTS = 4 /* the first one of those that calls of a function need */
+};
+
+static bool is_in_line(int line)
+{
+    return qp_watched_line.first_line <= line && line <= qp_watched_line.last_line;
+}
+
+/* Adds the time since the frame has entered the line. */
+static void leave_line(void)
+{
+    if (qp_watched_line.is_inside) {
+        qp_watched_line.ticks += qp_clock_elapsed(qp_watched_line.from_ticks, qp_clock_ticks());
+        qp_watched_line.is_inside = false;
+    }
+}
+
+static void enter_line(void)
+{
+    qp_watched_line.is_inside = true;
+    qp_watched_line.since_pass = qp_watched_line.elsewhere = 0;
+    qp_watched_line.from_ticks = qp_clock_ticks();
+}
+
+/* Ends the pass in progress; the watch, too, when enough have ended. */
+static void end_pass(void)
+{
+    int64_t ticks = qp_watched_line.ticks;
+    qp_watched_line.ticks = 0;
+    bool is_partial = qp_watched_line.is_partial;
+    qp_watched_line.is_partial = false;
+    qp_watched_line.serial++;
+    qp_watched_line.passes++;
+    if (qp_watched_line.is_mixed) {
+        qp_watched_line.is_mixed = false;
+        qp_line_passes_drop();
+    } else if (qp_line_passes_end(qp_clock_ns(ticks), is_partial) ||
+               (!qp_watched_line.has_executed && qp_watched_line.passes >= FRUITLESS)) {
+        qp_line_watch_stop();
+    }
+}
+
+/* Forgets the pass in progress: its frame has ended by an exception. */
+static void drop_pass(void)
+{
+    qp_watched_line.frame = NULL;
+    qp_watched_line.is_inside = qp_watched_line.is_suspended = qp_watched_line.is_partial =
+        qp_watched_line.is_mixed = false;
+    qp_watched_line.ticks = 0;
+    qp_watched_line.serial++;
+    qp_line_passes_drop();
+    qp_line_passes_part();
+}
+
+/* Whether the frame of the pass in progress runs: where its line calls its own function again, the
+ * outer pass counts. */
+static bool is_recursion(void)
+{
+    return qp_watched_line.frame &&
+           qp_frame_is_running(qp_watched_line.tstate, qp_watched_line.frame);
+}
+
+/* Begins the first pass of a frame. */
+static void begin_pass(const void *frame)
+{
+    drop_pass();
+    qp_watched_line.frame = frame;
+    enter_line();
+}
+
+/* The identity of the frame that reports an event; NULL: it is another thread's, or of a code
+ * object that is not watched any more. */
+static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
+{
+    if (!qp_watched_line.code || count < 2 || args[0] != (PyObject *)qp_watched_line.code) {
+        return NULL;
+    }
+    if (++qp_watched_line.events > EVENTS) {
+        leave_line();
+        end_pass();
+        qp_line_watch_stop();
+        return NULL;
+    }
+    PyThreadState *tstate = PyThreadState_Get();
+    return tstate == qp_watched_line.tstate ? qp_frame_running(tstate) : NULL;
+}
+
+static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    (void)module;
+    const void *frame = reporting_frame(args, count);
+    if (!frame) {
+        Py_RETURN_NONE;
+    }
+    int line = (int)PyLong_AsLong(args[1]);
+    if (frame != qp_watched_line.frame) {
+        if (is_in_line(line) && !is_recursion()) {
+            begin_pass(frame);
+        }
+        Py_RETURN_NONE;
+    }
+    bool was_inside = qp_watched_line.is_inside;
+    leave_line();
+    qp_watched_line.is_suspended = false;
+    if (was_inside && (!is_in_line(line) || line == qp_watched_line.first_line)) {
+        end_pass();
+    }
+    if (qp_watched_line.code && is_in_line(line)) {
+        enter_line();
+    }
+    Py_RETURN_NONE;
+}
+
+/* A comprehension is a loop in one line, which starts once. */
+static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    (void)module;
+    bool is_backward =
+        qp_watched_line.is_inside && count > 2 && PyLong_AsLong(args[2]) < PyLong_AsLong(args[1]);
+    if (is_backward && reporting_frame(args, count) == qp_watched_line.frame) {
+        leave_line();
+        end_pass();
+        if (qp_watched_line.code) {
+            enter_line();
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_start(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    (void)module;
+    const void *frame =
+        qp_watched_line.frame || qp_watched_line.is_function ? reporting_frame(args, count) : NULL;
+    if (frame && frame == qp_watched_line.frame) {
+        drop_pass(); /* another call of the function, in the same place of memory */
+    }
+    if (frame && qp_watched_line.is_function && !is_recursion()) {
+        begin_pass(frame);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_resume(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    (void)module;
+    if (qp_watched_line.is_suspended && reporting_frame(args, count) == qp_watched_line.frame) {
+        qp_watched_line.is_suspended = false;
+        enter_line();
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_yield(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    (void)module;
+    if (qp_watched_line.is_inside && reporting_frame(args, count) == qp_watched_line.frame) {
+        leave_line();
+        qp_watched_line.is_suspended = true;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    (void)module;
+    if (qp_watched_line.frame && reporting_frame(args, count) == qp_watched_line.frame) {
+        leave_line();
+        end_pass();
+        qp_watched_line.frame = NULL;
+        qp_line_passes_part();
+    }
+    Py_RETURN_NONE;
+}
+
+bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, const void *frame,
+                         const qp_thread *thread, uint64_t from_ticks)
+{
+    bool is_function = !first_line;
+    qp_watched_line = (qp_line_watch){
+        .code = (PyCodeObject *)Py_NewRef((PyObject *)code),
+        .tstate = thread->tstate,
+        .thread = thread,
+        .first_line = first_line,
+        .last_line = is_function ? INT_MAX : last_line,
+        .is_function = is_function,
+        .serial = qp_watched_line.serial + 1,
+        .frame = frame,
+        .is_inside = frame != NULL,
+        .is_partial = frame != NULL,
+        .from_ticks = from_ticks,
+        .spent_ns = qp_watched_line.spent_ns,
+    };
+    qp_line_passes_clear();
+    for (int i = 0; i < EVENT_KINDS; i++) {
+        events[i].is_wanted = !is_function || i >= FUNCTION_EVENTS;
+    }
+    int64_t before_ns = qp_thread_cpu_ns();
+    int tool = qp_code_events_add((PyObject *)code, events, EVENT_KINDS);
+    qp_watched_line.spent_ns += qp_thread_cpu_ns() - before_ns;
+    qp_watched_line.tool = tool;
+    if (!tool) {
+        qp_line_watch_stop();
+    }
+    return tool != 0;
+}
+
+void qp_line_note_first(const qp_key *key)
+{
+    qp_watched_line.has_executed = true;
+    qp_line_passes_note(key);
+}
+
+QP_COLD void qp_line_note(const qp_thread *thread, const qp_key *key)
+{
+    const qp_submitter *submitter = qp_submitter_now();
+    if (submitter && submitter->pass) {
+        if (submitter->pass == qp_watched_line.serial && qp_watched_line.frame) {
+            qp_line_note_first(key);
+        }
+        return;
+    }
+    if (thread != qp_watched_line.thread || !qp_watched_line.is_inside) {
+        return;
+    }
+    if (qp_greenlets_are_loaded() &&
+        !qp_frame_is_running(qp_watched_line.tstate, qp_watched_line.frame)) {
+        qp_watched_line.is_mixed = true;
+    } else {
+        qp_line_note_first(key);
+    }
+}
+
+void qp_line_watch_stop(void)
+{
+    PyObject *code = (PyObject *)qp_watched_line.code;
+    if (!code) {
+        return;
+    }
+    qp_line_passes_flush();
+    qp_watched_line.code = NULL;
+    qp_watched_line.frame = NULL;
+    qp_watched_line.is_inside = false;
+    int64_t before_ns = qp_thread_cpu_ns();
+    qp_code_events_remove(code, qp_watched_line.tool, events, EVENT_KINDS);
+    qp_exception exception = qp_exception_take();
+    Py_DECREF(code);
+    qp_exception_put_back(&exception);
+    qp_watched_line.spent_ns +=
+        qp_thread_cpu_ns() - before_ns + (int64_t)qp_watched_line.events * EVENT_NS;
+}
+
+#else
+
+bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, const void *frame,
+                         const qp_thread *thread, uint64_t from_ticks)
+{
+    (void)code, (void)first_line, (void)last_line, (void)frame, (void)thread, (void)from_ticks;
+    return false;
+}
+
+void qp_line_note_first(const qp_key *key)
+{
+    (void)key;
+}
+
+void qp_line_note(const qp_thread *thread, const qp_key *key)
+{
+    (void)thread, (void)key;
+}
+
+void qp_line_watch_stop(void) {}
+
+#endif

@@ -1,0 +1,56 @@
+/* Times passes of one line of the program, or calls of one function of a library.
+ *
+ * A pass lasts from the start of the line to the start of the next line of the same frame, or to
+ * its end, with all that it calls: an object mapper builds the statement, makes objects of the rows
+ * and commits. While a generator or coroutine is suspended, the time does not count. On Python 3.11
+ * nothing is timed.
+ */
+#pragma once
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/tables.h"
+#include "threads/threads.h"
+
+typedef struct {
+    PyCodeObject *code;        /* owned; NULL: nothing is watched */
+    PyThreadState *tstate;     /* identity only */
+    const qp_thread *thread;   /* its record; identity only */
+    int first_line, last_line; /* of the expression that executes the statement */
+    bool is_function;          /* all lines of a library's function are watched */
+    int tool;
+    int events;
+    int passes;                /* that have ended */
+    bool has_executed;         /* a statement was, in one of them */
+    int since_pass, elsewhere; /* sampled executions since a pass began (lines/line_choice.c) */
+    /* the pass in progress */
+    uint64_t serial;   /* its number in this process */
+    const void *frame; /* identity of the frame that runs it; NULL: there is none */
+    bool is_inside;    /* the frame is in the line */
+    bool is_suspended; /* the generator or coroutine is, in the line */
+    bool is_partial;   /* its begin was not seen */
+    bool is_mixed;     /* another greenlet has executed something meanwhile */
+    uint64_t from_ticks;
+    int64_t ticks;
+    int64_t spent_ns; /* by all watches of a recording */
+} qp_line_watch;
+
+/* The watch, which the choice of a line reads. */
+extern qp_line_watch qp_watched_line;
+
+/* Begins to watch the lines from `first_line` to `last_line` of a code object, 0: calls of it, in
+ * the running thread. `frame` runs the line since `from_ticks`; NULL: it is not known. Returns
+ * false if no tool number is free. Audit hooks of the program may run; raises nothing. */
+bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, const void *frame,
+                         const qp_thread *thread, uint64_t from_ticks);
+
+/* Notes the execution with which a watch has begun. */
+void qp_line_note_first(const qp_key *key);
+
+/* Notes an execution that ends in a thread. */
+void qp_line_note(const qp_thread *thread, const qp_key *key);
+
+/* Removes the events. Audit hooks of the program may run; raises nothing. */
+void qp_line_watch_stop(void);

@@ -1,0 +1,127 @@
+"""Causes that the time of the program's line shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
+
+from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.report import Report
+from queryprof.model import Aggregate, Frame, LineTime, Profile, StackSample
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+SITE = (QUERY, MAIN)
+READ = "SELECT a FROM t WHERE b = ?"
+WRITE = "INSERT INTO t VALUES (?)"
+PEEWEE = Frame("get", "/venv/site-packages/peewee.py", 1, "library")
+
+
+def profile(*loops: tuple[Aggregate, LineTime | None]) -> Profile:
+    """Of statements that peewee executes."""
+    stacks = [StackSample(one.statement, (PEEWEE, *one.path), 64, one.self_ns) for one, _ in loops]
+    return replace(
+        profile_of(*(one for one, _ in loops)),
+        line_times=tuple(time for _, time in loops if time),
+        stack_samples=tuple(stacks),
+    )
+
+
+def loop(
+    statement: str,
+    passes: int,
+    executions: int,
+    others: int = 0,
+    pass_ns: int = 2 * MS,
+    count: int = 100,
+) -> tuple[Aggregate, LineTime]:
+    """Of executions of 10 us each."""
+    driver = aggregate(statement, SITE, ns=count * 10_000, count=count)
+    return driver, LineTime(statement, SITE, passes, executions, others, passes * pass_ns)
+
+
+def findings(profile: Profile, is_loop: bool = True) -> tuple[Finding, ...]:
+    return find(Report(profile), lambda frame, _: replace(frame, line=1) if is_loop else None, {})
+
+
+def only(profile: Profile) -> Finding:
+    (found,) = findings(profile)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("is_flushed", "category"), [(True, "n_plus_one"), (False, "single_inserts")]
+)
+def test_what_an_autoflush_writes_is_the_query_s(is_flushed: bool, category: str) -> None:
+    """SQLAlchemy writes new objects before a query in the same line."""
+    flush = Frame(
+        "Session._autoflush", "/venv/site-packages/sqlalchemy/orm/session.py", 1, "library"
+    )
+    one = profile(loop(READ, 60, 60, others=60), loop(WRITE, 60, 60, others=60))
+    stacks = [
+        replace(stack, stack=(stack.stack[0], flush, *stack.stack[1:]))
+        if is_flushed and stack.statement == WRITE
+        else stack
+        for stack in one.stack_samples
+    ]
+    found = only(replace(one, stack_samples=tuple(stacks)))
+    assert found.category == category
+    assert ("no_autoflush" in found.fix) == is_flushed
+
+
+@pytest.mark.parametrize(
+    ("rows", "pass_ms", "is_said"), [(50, 20, True), (49, 20, False), (50, 19, False)]
+)
+def test_objects_of_many_rows(rows: int, pass_ms: int, is_said: bool) -> None:
+    """Fifty rows each, and a library that takes longer than the driver (10 ms)."""
+    driver, time = loop(READ, 1, 1, pass_ns=pass_ms * MS, count=1)
+    driver = driver._replace(rows=rows, self_ns=10 * MS, total_ns=10 * MS)
+    found = findings(profile((driver, time)), is_loop=False)
+    assert [one.category for one in found] == ["many_objects"] * is_said
+    if is_said:
+        assert found[0].severity is Severity.LOW
+        assert ".tuples()" in found[0].fix
+
+
+def test_a_commit_takes_what_its_line_takes() -> None:
+    """SQLAlchemy's commit of one change expires all objects: 2 ms, the driver 0.1 ms."""
+    session = Frame("commit", "/venv/site-packages/sqlalchemy/orm/session.py", 1, "library")
+    write = aggregate("UPDATE t SET a = ?", SITE, ns=MS, count=100)
+    commit = aggregate("COMMIT", SITE, ns=10 * MS, count=100, operation="commit")
+    times = tuple(
+        LineTime(one, SITE, 60, 60, 60, 60 * 2 * MS) for one in (write.statement, "COMMIT")
+    )
+    stacks = tuple(
+        StackSample(one.statement, (session, *one.path), 64, 1) for one in (write, commit)
+    )
+    found = findings(replace(profile_of(write, commit), line_times=times, stack_samples=stacks))
+    assert [one.category for one in found] == ["commit_per_write"]
+    assert found[0].gain_ns == 99 * 2 * MS
+    assert "expire_on_commit" in found[0].fix
+    assert "the line of the commit takes 2.00 ms each time" in " ".join(found[0].evidence)
+
+
+@pytest.mark.parametrize(
+    ("places", "each_ms", "is_said"), [(4, 50, True), (4, 49, False), (1, 199, False)]
+)
+def test_a_kind_of_statements_that_takes_much_is_named(
+    places: int, each_ms: int, is_said: bool
+) -> None:
+    """A fifth of the run together: statements that change the schema."""
+    one = profile_of(
+        *(
+            aggregate(
+                f"CREATE TABLE t{n} (a)", (replace(SITE[0], line=n + 1),), ns=each_ms * MS, count=1
+            )
+            for n in range(places)
+        )
+    )
+    found = findings(one, is_loop=False)
+    assert [each.category for each in found] == ["heavy_query"] * is_said
+    if is_said:
+        assert found[0].gain_ns == places * each_ms * MS
+        assert "4 statements that change the schema in 4 places" in found[0].evidence[0]
