@@ -110,7 +110,8 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             if places in known:  # of another statement: the same commits
                 continue
             known.add(places)
-            cost_ns = sum(g.work_ns if g.line_ns is None else g.cost_ns for g in commits)
+            cost_ns = sum(g.work_ns for g in commits)
+            cost_ns = max(cost_ns, round(sum(g.cost_ns for g in commits if g.line_ns)))
             how_many = f"{counted(committed, 'commit')}"
             all_writes = _writes_with(program, commits, by_function)
             number = min(committed, all_writes)  # of further ones nothing is committed
