@@ -251,12 +251,12 @@ static const qp_column parameters[] = {
     COLUMN(qp_parameter_row, samples, 'q'), COLUMN(qp_parameter_row, repeats, 'q'), END};
 
 static const qp_column line_times[] = {COLUMN(qp_line_time_row, statement, 'I'),
-                                          COLUMN(qp_line_time_row, path, 'I'),
-                                          COLUMN(qp_line_time_row, passes, 'q'),
-                                          COLUMN(qp_line_time_row, executions, 'q'),
-                                          COLUMN(qp_line_time_row, others, 'q'),
-                                          COLUMN(qp_line_time_row, ns, 'q'),
-                                          END};
+                                       COLUMN(qp_line_time_row, path, 'I'),
+                                       COLUMN(qp_line_time_row, passes, 'q'),
+                                       COLUMN(qp_line_time_row, executions, 'q'),
+                                       COLUMN(qp_line_time_row, others, 'q'),
+                                       COLUMN(qp_line_time_row, ns, 'q'),
+                                       END};
 
 static const qp_column operators[] = {AS(qp_operator_row, "statement", key.statement, 'I'),
                                       AS(qp_operator_row, "plan", key.plan, 'I'),

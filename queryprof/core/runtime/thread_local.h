@@ -24,9 +24,9 @@ struct qp_submitter;
 typedef struct {
     struct qp_thread *thread; /* its record; owned by the pool of records */
     struct qp_submitter
-        *submitter; /* of the innermost work that it runs for another; owned by the work */
-    bool muted;     /* during the profiler's own work: nothing is recorded */
-    bool has_own_files;       /* it shares none with the program */
+        *submitter;     /* of the innermost work that it runs for another; owned by the work */
+    bool muted;         /* during the profiler's own work: nothing is recorded */
+    bool has_own_files; /* it shares none with the program */
     uint32_t usage_recording; /* the recording in which ... */
     uint32_t usage_row;       /* ... it writes its usage to this row; UINT32_MAX: none */
 } qp_local;

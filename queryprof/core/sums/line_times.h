@@ -1,6 +1,6 @@
-/* The time of the program's lines that execute statements through a library: an object mapper builds
- * the statement and makes objects of its rows, and that takes many times as long as the driver. By
- * statement and call path, of some passes of the line.
+/* The time of the program's lines that execute statements through a library: an object mapper
+ * builds the statement and makes objects of its rows, and that takes many times as long as the
+ * driver. By statement and call path, of some passes of the line.
  */
 #pragma once
 
