@@ -1,4 +1,4 @@
-"""Causes that the time of the program's line shows."""
+"""Causes that the time of the program's line, and counters alone, show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
-from queryprof.model import Aggregate, Frame, LineTime, Profile, StackSample
+from queryprof.model import Aggregate, Frame, LineTime, Plan, Profile, StackSample
 
 pytestmark = pytest.mark.once
 
@@ -125,3 +125,20 @@ def test_a_kind_of_statements_that_takes_much_is_named(
     if is_said:
         assert found[0].gain_ns == places * each_ms * MS
         assert "4 statements that change the schema in 4 places" in found[0].evidence[0]
+
+
+@pytest.mark.parametrize(("steps", "is_said"), [(1_000_000, True), (999_999, False)])
+def test_a_subquery_that_searches_many_rows_for_each(steps: int, is_said: bool) -> None:
+    """A running total: 500 VM steps for each of 2,000 rows, and a plan that looks good."""
+    statement = "SELECT a, (SELECT sum(b) FROM t AS u WHERE u.a <= t.a) FROM t"
+    one = aggregate(statement, SITE, ns=150 * MS, count=1)._replace(
+        rows=2000, vm_steps=steps, counted=1
+    )
+    plan = "SEARCH t USING INDEX t_a (a>?)\nCORRELATED SCALAR SUBQUERY 1\n  SEARCH u USING INDEX t_a (a<?)"
+    found = findings(
+        replace(profile_of(one), plans=(Plan(statement, "app.db", plan),)), is_loop=False
+    )
+    assert [each.category for each in found] == ["correlated_subquery"] * is_said
+    if is_said:
+        assert found[0].severity is Severity.LOW
+        assert "window function" in found[0].fix

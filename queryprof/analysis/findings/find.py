@@ -20,6 +20,7 @@ from queryprof.analysis.findings import (
     repeated,
     server_plans,
     single_rows,
+    subqueries,
     transactions,
     virtual_tables,
     work,
@@ -89,7 +90,7 @@ RULES: tuple[Rule, ...] = (
     indexes.index_defeated,
     paging.offset_pagination,
     paging.over_fetch,
-    work.correlated_subquery,
+    subqueries.correlated_subquery,
     work.automatic_index,
     covering.covering_scan,
     work.full_scan,
@@ -375,8 +376,7 @@ def find(
                 continue
             if finding.category == "connection_per_query":
                 connected |= connections.served_by(program, finding)
-            kind = finding.category if finding.category in BESIDE else ""
-            key = (finding.statement + kind, place_of(finding.site.frame))
+            key = finding.statement + finding.category * (finding.category in BESIDE), place[1]
             known = found.setdefault(key, _after_analyze(program, finding))
             found[key] = _one_by_one(known, finding)
     for consequence in (*locks.lock_findings(program), *blocked_loop(program)):

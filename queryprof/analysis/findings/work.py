@@ -22,7 +22,7 @@ from queryprof.analysis.findings.selectivity import (
     rows_left,
     wins_of,
 )
-from queryprof.analysis.marks import CORRELATED, INDEX, SCAN, SORT, marked_step
+from queryprof.analysis.marks import INDEX, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
@@ -45,33 +45,8 @@ ONCE = 2
 """A one-off report runs so often at the most: its scans and sorts are no finding."""
 
 
-def correlated_subquery(program: Program) -> Iterator[Finding | None]:
-    for group in _marked(program, CORRELATED):
-        totals, code = group.totals, _code(program, group)
-        with_index = ", or give the subquery an index on what it compares"
-        yield program.finding(
-            "correlated_subquery",
-            group,
-            group.steady_ns * (1 - shares.needed(totals)),
-            (
-                (
-                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)}"
-                    f" VM steps to return {rows_of(totals.rows_each or 0)}"
-                ),
-                _step(group, CORRELATED),
-            ),
-            _unless_changed(
-                program,
-                group,
-                "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key))"
-                f"{with_index if code or not program.served(group) else ''}.",
-            ),
-            code=code,
-        )
-
-
 def automatic_index(program: Program) -> Iterator[Finding | None]:
-    for group in _marked(program, INDEX):
+    for group in marked(program, INDEX):
         totals = group.totals
         if totals.executions <= ONCE:
             continue  # to create an index takes as long
@@ -86,10 +61,10 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')}, each builds an index of"
                     f" {rows_of(built)} and drops it"
                 ),
-                _step(group, INDEX),
+                step_of(group, INDEX),
             ),
-            _unless_changed(program, group, "Create the index that SQLite builds each time."),
-            code=_code(program, group),
+            unless_changed(program, group, "Create the index that SQLite builds each time."),
+            code=code_of(program, group),
         )
 
 
@@ -102,7 +77,7 @@ def is_chosen_by_scan(group: Group, served: Served | None) -> bool:
 
 
 def full_scan(program: Program) -> Iterator[Finding | None]:
-    for group in _marked(program, SCAN):
+    for group in marked(program, SCAN):
         totals = group.totals
         read = totals.full_scan_steps or 0.0
         returned = totals.rows_each or 0.0
@@ -117,6 +92,8 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         if stops_early(group) and totals.executions > ONCE and not is_chosen:
             continue  # its order decides: see temp_btree_sort
         if group.writes and served and not (served.code or served.is_other):
+            if any("CORRELATED" in step for plan in group.plans for step in plan):
+                continue  # it reads its own table
             yield _fired_scan(program, group)
             continue
         if served and served.code and not served.searches:
@@ -143,9 +120,9 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} each to"
                     f" return {average(returned)}{_made_of(needed, returned)}"
                 ),
-                _step(group, SCAN),
+                step_of(group, SCAN),
             ),
-            _unless_changed(
+            unless_changed(
                 program,
                 group,
                 _index_fix(served, columns, is_unknown)
@@ -157,7 +134,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             code=(
                 ""
                 if served and (served.still_scans or (is_unknown and not covering.code))
-                else covering.code or _code(program, group)
+                else covering.code or code_of(program, group)
             ),
             doubt=(
                 "It ran once: a report may have to read all."
@@ -265,7 +242,7 @@ def _fired_scan(program: Program, group: Group) -> Finding | None:
     )
 
 
-def _unless_changed(program: Program, group: Group, fix: str) -> str:
+def unless_changed(program: Program, group: Group, fix: str) -> str:
     """The fix; or that the planner has another plan now than the program had."""
     served = program.served(group)
     if served is None or not served.is_other:
@@ -307,7 +284,8 @@ def sorts_less(program: Program, group: Group) -> bool:
     return bool(served and served.sorts_less)
 
 
-def _code(program: Program, group: Group) -> str:
+def code_of(program: Program, group: Group) -> str:
+    """The SQL that serves a group's statement; "": none is known."""
     served = program.served(group)
     return served.code if served else ""
 
@@ -321,8 +299,8 @@ def stops_early(group: Group) -> bool:
 
 
 def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
-    scanning = (group for group in _marked(program, SCAN) if stops_early(group))
-    for group in (*_marked(program, SORT), *scanning):
+    scanning = (group for group in marked(program, SCAN) if stops_early(group))
+    for group in (*marked(program, SORT), *scanning):
         totals = group.totals
         limited = group.clauses.limits
         scanned = totals.full_scan_steps or 0
@@ -343,9 +321,9 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                     f" {average(totals.vm_steps)} VM steps{read} to return"
                     f" {rows_of(totals.rows_each or 0)}"
                 ),
-                _step(group, SORT),
+                step_of(group, SORT),
             ),
-            _unless_changed(
+            unless_changed(
                 program,
                 group,
                 "Create an index in the order of ORDER BY (the compared columns first): the rows"
@@ -355,7 +333,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                 + (", and no more are made than the program takes." if takes_few > limited else "")
                 + ("" if takes_few else "."),
             ),
-            code=_code(program, group) if sorts_less(program, group) else "",
+            code=code_of(program, group) if sorts_less(program, group) else "",
             doubt=(
                 "" if takes_few else "All rows are returned: the sort is only a part of the time."
             ),
@@ -375,7 +353,8 @@ def _sorts_for_few(group: Group) -> bool:
     )
 
 
-def _marked(program: Program, kind: str) -> Iterator[Group]:
+def marked(program: Program, kind: str) -> Iterator[Group]:
+    """The groups with a mark of a kind."""
     for group in program.groups:
         if group.reads or group.writes:
             mark = group.mark
@@ -383,7 +362,8 @@ def _marked(program: Program, kind: str) -> Iterator[Group]:
                 yield group
 
 
-def _step(group: Group, kind: str) -> str:
+def step_of(group: Group, kind: str) -> str:
+    """The step of its plan that a mark is about."""
     for plan in group.plans:
         at = marked_step(plan, kind)
         if at is not None:

@@ -1,0 +1,77 @@
+"""Findings about subqueries that run again for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.findings import shares
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.work import code_of, marked, step_of, unless_changed
+from queryprof.analysis.marks import CORRELATED, MANY_ROWS
+from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import rows as rows_of
+
+STEPS_OF_SEARCHES = 500
+"""VM steps for each row, from which on a subquery's searches take most of the time: a search for
+one row takes about 20, a running total over 2,000 rows 4,000 for each."""
+
+NOT_CORRELATED = (
+    "Write the subquery without the outer query's columns: join with a grouped query, find the keys"
+    " in one query first, or compute running totals with a window function (sum(...) OVER (ORDER BY"
+    " ...))."
+)
+
+
+def correlated_subquery(program: Program) -> Iterator[Finding | None]:
+    for group in marked(program, CORRELATED):
+        totals, code = group.totals, code_of(program, group)
+        with_index = ", or give the subquery an index on what it compares"
+        yield program.finding(
+            "correlated_subquery",
+            group,
+            group.steady_ns * (1 - shares.needed(totals)),
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)}"
+                    f" VM steps to return {rows_of(totals.rows_each or 0)}"
+                ),
+                step_of(group, CORRELATED),
+            ),
+            unless_changed(
+                program,
+                group,
+                "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key))"
+                f"{with_index if code or not program.served(group) else ''}.",
+            ),
+            code=code,
+        )
+    yield from _searching(program)
+
+
+def _searching(program: Program) -> Iterator[Finding | None]:
+    """A subquery that runs for each row and finds many rows each time by an index, as a running
+    total does: its plan looks good, and its steps do not.
+    """
+    for group in program.groups:
+        totals = group.totals
+        rows = max(totals.rows_each or 0.0, totals.full_scan_steps or 0.0, MANY_ROWS)
+        steps = [step.strip() for plan in group.plans for step in plan if "CORRELATED" in step]
+        if not steps or (totals.vm_steps or 0.0) < STEPS_OF_SEARCHES * rows:
+            continue
+        yield program.finding(
+            "correlated_subquery",
+            group,
+            group.steady_ns * (1 - shares.needed(totals)),
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)}"
+                    f" VM steps: {average((totals.vm_steps or 0) / rows)} for each row"
+                ),
+                steps[0],
+            ),
+            NOT_CORRELATED,
+            program.loop_of(group),
+            doubt="How many of the steps are the subquery's is not known.",
+            most=Severity.LOW,
+        )
