@@ -198,7 +198,11 @@ KINDS = (
         "INSERTs of single rows",
         "Insert many rows with one call: executemany().",
     ),
-    (_is_definition, "statements that change the schema", "Put them into one transaction."),
+    (
+        _is_definition,
+        "statements that change the schema",
+        "Put them into one transaction; and keep what one of them makes, if it runs again.",
+    ),
 )
 """Kinds of statements, what they are called, and what wins where there are many."""
 

@@ -230,23 +230,25 @@ QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64
 static QP_COLD void consider_submission(const qp_thread *thread, uint32_t path)
 {
     uint64_t now = qp_clock_ticks();
-    if (qp_watched_line.code && is_idle(thread, qp_watched_line.code)) {
-        qp_line_watch_stop();
+    schedule *own = &choice.submissions[path % PATHS];
+    bool is_new = !own->hits && !is_of_pass(thread, qp_watched_line.code);
+    if (qp_watched_line.code && !is_idle(thread, qp_watched_line.code) && !is_new) {
+        return;
     }
-    if (qp_watched_line.code || choice.is_refused || !qp_frames_are_direct() || is_dear(now)) {
+    qp_line_watch_stop();
+    if (choice.is_refused || !qp_frames_are_direct() || is_dear(now)) {
         return;
     }
     user_line line = find_line(thread->tstate);
     int first, last;
-    if (line.code && find_lines(&line, &first, &last) &&
-        is_due(&choice.submissions[path % PATHS])) {
+    if (line.code && find_lines(&line, &first, &last) && is_due(own)) {
         choice.is_refused = !qp_line_watch_begin(line.code, first, last, line.frame, thread, now);
     }
 }
 
 uint64_t qp_line_submits(qp_thread *thread, uint32_t path)
 {
-    if (qp_thread_random(thread) % SUBMISSIONS == 0) {
+    if (qp_thread_random(thread) % SUBMISSIONS == 0 || qp_line_is_new(0, path)) {
         consider_submission(thread, path);
     }
     bool is_inside = qp_watched_line.is_inside && thread == qp_watched_line.thread;
