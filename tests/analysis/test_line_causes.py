@@ -142,3 +142,20 @@ def test_a_subquery_that_searches_many_rows_for_each(steps: int, is_said: bool) 
     if is_said:
         assert found[0].severity is Severity.LOW
         assert "window function" in found[0].fix
+
+
+def test_objects_of_a_relation_that_is_loaded_with_others() -> None:
+    """By SQLAlchemy's selectin loading, which is for all objects of the query before."""
+    loader = Frame(
+        "_SelectInLoader._load", "/venv/site-packages/sqlalchemy/orm/strategies.py", 1, "library"
+    )
+    driver, time = loop(READ, 1, 1, pass_ns=20 * MS, count=1)
+    driver = driver._replace(rows=500, self_ns=MS, total_ns=MS)
+    one = replace(
+        profile_of(driver),
+        line_times=(time,),
+        stack_samples=(StackSample(READ, (loader, *driver.path), 1, MS),),
+    )
+    (found,) = findings(one, is_loop=False)
+    assert found.category == "many_objects"
+    assert "lazyload(Model.relation)" in found.fix

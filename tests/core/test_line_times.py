@@ -264,6 +264,24 @@ def test_a_line_that_awaits_another_thread_is_timed(times: Times) -> None:
     assert one.ns >= one.passes * SLOW_NS
 
 
+def test_an_inner_line_has_its_own_time(times: Times) -> None:
+    """What a line of the program executes in a function of its own is not the outer line's."""
+    program = """
+        def inner(n):
+            return mapper.get(n)
+        def outer(n):
+            start = mapper.time.perf_counter_ns()
+            while mapper.time.perf_counter_ns() - start < 2_000_000: pass
+            return mapper.get_for(n, inner)
+        for n in range(300): outer(n)
+        """
+    times(program)
+    known = {one.path[0].function: one for one in read_profile("t.qprof").line_times}
+    assert known["inner"].ns / known["inner"].passes < 2_000_000
+    assert known["inner"].executions == known["inner"].passes
+    assert known["outer"].others >= known["outer"].passes - 1
+
+
 def test_watches_cost_no_more_than_they_may(times: Times) -> None:
     """2,000 lines are passed once: the first watches use up what is free."""
     program = """

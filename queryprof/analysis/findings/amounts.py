@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.libraries import NO_OBJECTS
+from queryprof.analysis.findings.libraries import NO_OBJECTS, NO_RELATION
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.analysis.units import rows as rows_of
@@ -226,6 +226,9 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
         if rows < OBJECTS or made_ns < group.steady_ns or program.is_inside(group):
             continue
         runs = max(1, group.totals.statement_executions)
+        fix = NO_OBJECTS[library]
+        if program.is_preload(group):
+            fix = NO_RELATION.get(library, fix)
         yield program.finding(
             "many_objects",
             group,
@@ -237,7 +240,7 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
                     f" {duration(group.steady_ns / runs)} of it"
                 ),
             ),
-            NO_OBJECTS[library],
+            fix,
             program.loop_of(group),
             doubt="Whether the program needs all of the objects is not known.",
             most=Severity.LOW,

@@ -351,6 +351,15 @@ NO_OBJECTS = {
 }
 """How a query makes fewer objects, or none."""
 
+NO_RELATION = {
+    "django": "Leave the relation out of prefetch_related() where its objects are not needed.",
+    "sqlalchemy": (
+        "The query before loads this relation with each object. Leave it out where it is not"
+        ' needed: .options(lazyload(Model.relation)), or lazy="select" in the model.'
+    ),
+}
+"""The same for what is loaded with each object of another query."""
+
 MANY_AT_ONCE = {
     "django": (
         "with one filter(field__in=[...]); where the loop goes over rows of a query, with that:"

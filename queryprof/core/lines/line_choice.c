@@ -149,13 +149,13 @@ static void halve(qp_line_time_row *row)
     }
 }
 
-static void watch_function(const qp_thread *thread, qp_line_time_row *row, schedule *own,
-                           uint64_t now)
+static void watch_function(const qp_thread *thread, uint32_t path, qp_line_time_row *row,
+                           schedule *own, uint64_t now)
 {
     PyCodeObject *entry = qp_library_entry(thread->tstate);
     if (entry && is_due(own)) {
         halve(row);
-        choice.is_refused = !qp_line_watch_begin(entry, 0, 0, NULL, thread, now);
+        choice.is_refused = !qp_line_watch_begin(entry, 0, 0, path, NULL, thread, now);
     }
 }
 
@@ -168,7 +168,7 @@ static void watch_line(const user_line *line, const qp_thread *thread, const qp_
     }
     halve(row);
     choice.is_refused =
-        !qp_line_watch_begin(line->code, first, last, line->frame, thread, from_ticks);
+        !qp_line_watch_begin(line->code, first, last, key->path, line->frame, thread, from_ticks);
     if (qp_watched_line.frame) {
         qp_line_note_first(key);
     }
@@ -221,7 +221,7 @@ QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64
         return;
     }
     if (own->in_library) {
-        watch_function(thread, row, own, from_ticks);
+        watch_function(thread, key->path, row, own, from_ticks);
     } else {
         watch_line(&line, thread, key, row, own, from_ticks);
     }
@@ -230,19 +230,20 @@ QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64
 static QP_COLD void consider_submission(const qp_thread *thread, uint32_t path)
 {
     uint64_t now = qp_clock_ticks();
-    schedule *own = &choice.submissions[path % PATHS];
-    bool is_new = !own->hits && !is_of_pass(thread, qp_watched_line.code);
-    if (qp_watched_line.code && !is_idle(thread, qp_watched_line.code) && !is_new) {
-        return;
-    }
-    qp_line_watch_stop();
-    if (choice.is_refused || !qp_frames_are_direct() || is_dear(now)) {
+    if (choice.is_refused || !qp_frames_are_direct() || (!qp_watched_line.code && is_dear(now))) {
         return;
     }
     user_line line = find_line(thread->tstate);
+    schedule *own = &choice.submissions[path % PATHS];
+    bool is_new = !own->hits && line.code && !is_of_pass(thread, line.code);
+    if (qp_watched_line.code && !is_idle(thread, line.code) && !is_new) {
+        return;
+    }
+    qp_line_watch_stop();
     int first, last;
-    if (line.code && find_lines(&line, &first, &last) && is_due(own)) {
-        choice.is_refused = !qp_line_watch_begin(line.code, first, last, line.frame, thread, now);
+    if (line.code && !is_dear(now) && find_lines(&line, &first, &last) && is_due(own)) {
+        choice.is_refused =
+            !qp_line_watch_begin(line.code, first, last, path, line.frame, thread, now);
     }
 }
 

@@ -70,8 +70,11 @@ int64_t qp_line_passes_count(const qp_key *key)
 
 void qp_line_passes_note(const qp_key *key)
 {
-    int at = find_kind(key);
     table.passes[table.count].executions++;
+    if (!key) {
+        return;
+    }
+    int at = find_kind(key);
     if (at == table.kind_count && at < KINDS) {
         table.kinds[table.kind_count++] = (kind){*key, 0};
     }

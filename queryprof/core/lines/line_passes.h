@@ -11,7 +11,7 @@
 /* Forgets all passes. */
 void qp_line_passes_clear(void);
 
-/* Notes an execution in the pass in progress. */
+/* Notes an execution in the pass in progress; NULL: of another line, inside this one. */
 void qp_line_passes_note(const qp_key *key);
 
 /* How often the pass in progress has executed a statement and path. */

@@ -8,12 +8,14 @@ qp_line_watch qp_watched_line;
 
 #include "lines/code_events.h"
 #include "lines/line_passes.h"
+#include "memory/region.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
 #include "runtime/cpu_time.h"
 #include "runtime/exception.h"
 #include "stacks/frames.h"
 #include "stacks/greenlets.h"
+#include "stacks/stacks.h"
 #include "stacks/submitter.h"
 
 enum {
@@ -214,9 +216,18 @@ static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t c
     Py_RETURN_NONE;
 }
 
-bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, const void *frame,
-                         const qp_thread *thread, uint64_t from_ticks)
+/* The innermost line of a path. */
+static const qp_line_row *line_of(uint32_t path)
 {
+    return (const qp_line_row *)qp_rows(QP_LINE_ROWS) + qp_stack_line(path);
+}
+
+bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,
+                         const void *frame, const qp_thread *thread, uint64_t from_ticks)
+{
+    if (path <= QP_PATH_OTHER) {
+        return true; /* its line is not known */
+    }
     bool is_function = !first_line;
     qp_watched_line = (qp_line_watch){
         .code = (PyCodeObject *)Py_NewRef((PyObject *)code),
@@ -224,6 +235,8 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, cons
         .thread = thread,
         .first_line = first_line,
         .last_line = is_function ? INT_MAX : last_line,
+        .function = line_of(path)->function,
+        .file = line_of(path)->file,
         .is_function = is_function,
         .serial = qp_watched_line.serial + 1,
         .frame = frame,
@@ -248,8 +261,12 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, cons
 
 void qp_line_note_first(const qp_key *key)
 {
-    qp_watched_line.has_executed = true;
-    qp_line_passes_note(key);
+    const qp_line_row *line = key->path > QP_PATH_OTHER ? line_of(key->path) : NULL;
+    bool is_own = qp_watched_line.is_function ||
+                  (line && line->function == qp_watched_line.function &&
+                   line->file == qp_watched_line.file && is_in_line((int)line->line));
+    qp_watched_line.has_executed = qp_watched_line.has_executed || is_own;
+    qp_line_passes_note(is_own ? key : NULL);
 }
 
 QP_COLD void qp_line_note(const qp_thread *thread, const qp_key *key)
@@ -293,10 +310,11 @@ void qp_line_watch_stop(void)
 
 #else
 
-bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, const void *frame,
-                         const qp_thread *thread, uint64_t from_ticks)
+bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,
+                         const void *frame, const qp_thread *thread, uint64_t from_ticks)
 {
-    (void)code, (void)first_line, (void)last_line, (void)frame, (void)thread, (void)from_ticks;
+    (void)code, (void)first_line, (void)last_line, (void)path, (void)frame;
+    (void)thread, (void)from_ticks;
     return false;
 }
 

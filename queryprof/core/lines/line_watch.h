@@ -19,6 +19,7 @@ typedef struct {
     PyThreadState *tstate;     /* identity only */
     const qp_thread *thread;   /* its record; identity only */
     int first_line, last_line; /* of the expression that executes the statement */
+    qp_text function, file;    /* of the line */
     bool is_function;          /* all lines of a library's function are watched */
     int tool;
     int events;
@@ -41,10 +42,11 @@ typedef struct {
 extern qp_line_watch qp_watched_line;
 
 /* Begins to watch the lines from `first_line` to `last_line` of a code object, 0: calls of it, in
- * the running thread. `frame` runs the line since `from_ticks`; NULL: it is not known. Returns
- * false if no tool number is free. Audit hooks of the program may run; raises nothing. */
-bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, const void *frame,
-                         const qp_thread *thread, uint64_t from_ticks);
+ * the running thread. `path` begins with the line. `frame` runs it since `from_ticks`; NULL: it is
+ * not known. Returns false if no tool number is free. Audit hooks of the program may run; raises
+ * nothing. */
+bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,
+                         const void *frame, const qp_thread *thread, uint64_t from_ticks);
 
 /* Notes the execution with which a watch has begun. */
 void qp_line_note_first(const qp_key *key);
