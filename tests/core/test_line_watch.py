@@ -62,14 +62,17 @@ def test_a_program_that_takes_our_number_away(times: Times) -> None:
     """The watch ends; the number is the program's."""
     program = """
         import sys
+        taken = []
         def take(number):
-            if number == 300 and sys.monitoring.get_tool(5):
+            if not taken and sys.monitoring.get_tool(5):
                 sys.monitoring.free_tool_id(5)
                 sys.monitoring.use_tool_id(5, "mine")
+                taken.append(number)
             return number
         for n in range(600): mapper.get_for(n, take)
         for n in range(600): mapper.get(n)
-        assert sys.monitoring.get_tool(5) in (None, "mine")
+        assert taken
+        assert sys.monitoring.get_tool(5) == "mine"
         """
     times(program)
 

@@ -92,12 +92,16 @@ bool qp_line_passes_end(int64_t ns, bool is_partial)
         }
         return false;
     }
+    if (table.count == TIMED) { /* one more shows that the last one has ended, with all its rows */
+        qp_line_passes_drop();
+        return true;
+    }
     pass->ns = ns;
     pass->kinds_end = table.kind_count;
     pass->is_partial = is_partial;
     table.passes[++table.count] = (timed_pass){0};
     table.is_parted = false;
-    return table.count == TIMED || table.kind_count > KINDS / 2;
+    return table.kind_count > KINDS / 2;
 }
 
 void qp_line_passes_part(void)
