@@ -32,13 +32,11 @@ def test_nothing_is_left_after_a_watch(times: Times) -> None:
     assert times(program)[ITEM].passes >= LEAST
 
 
-@pytest.mark.parametrize(
-    ("taken", "is_timed"), [((), True), ((5,), True), ((4, 5), True), ((3, 4, 5), False)]
-)
+@pytest.mark.parametrize(("taken", "is_timed"), [((), True), ((1,), False), ((4, 5), False)])
 def test_numbers_of_other_tools_are_left_alone(
     times: Times, taken: tuple[int, ...], is_timed: bool
 ) -> None:
-    """Without a free number no line is timed, and the other tools see their events."""
+    """Beside another tool no line is timed, and the tool sees its events."""
     program = f"""
         import sys
         seen = []
@@ -95,7 +93,7 @@ def test_a_debugger_sees_what_it_sees_without_us(times: Times, tracer: str) -> N
         sys.setprofile(None)
         print(seen, file=open("seen", "a"))
         """
-    assert times(program)[ITEM].passes >= LEAST
+    times(program)
     recorded = Path("seen").read_text()
     import subprocess
 
@@ -128,7 +126,7 @@ def test_coverage_counts_the_same_lines(times: Times, core: str) -> None:
         lines = measured.get_data().lines(os.path.abspath("covered.py"))
         assert sorted(lines) == [1, 2, 3, 4, 5, 7], lines
         """
-    assert times(program)[ITEM].passes >= LEAST
+    times(program)
 
 
 def test_audit_hooks_that_raise_end_the_watch_alone(times: Times) -> None:
@@ -213,3 +211,52 @@ def test_a_forked_child_without_memory_goes_on(times: Times, room: int) -> None:
             mapper.get_for(n, fork)
         """
     assert times(program)[ITEM].passes > 0
+
+
+def test_a_thread_that_ended_in_a_line_by_an_exception(times: Times) -> None:
+    """The next thread has its record, and not its state: with memory that is checked."""
+    program = """
+        import os, sys, threading
+        if "PYTHONMALLOC" not in os.environ:
+            os.environ["PYTHONMALLOC"] = "debug"
+            os.execv(sys.executable, [sys.executable, __file__])
+        import greenlet
+        def line(n):
+            mapper.get_or_raise(n)
+        def run(n):
+            try:
+                line(n)
+            except LookupError:
+                pass
+        for n in range(300):
+            thread = threading.Thread(target=run, args=(n,))
+            thread.start()
+            thread.join()
+        """
+    pytest.importorskip("greenlet")
+    times(program)
+
+
+def test_events_of_a_loop_end_the_watch(times: Times) -> None:
+    """Of a comprehension, whose jumps are its only events."""
+    program = """
+        import sys
+        def loop():
+            mapper.get(1)
+            [0 for _ in range(100_000)]
+            return sys.monitoring.get_tool(5)
+        for n in range(100): mapper.db.execute("SELECT 1")
+        assert [loop() for _ in range(200)] == [None] * 200
+        """
+    times(program)
+
+
+def test_a_large_function_is_not_watched(times: Times) -> None:
+    """It takes long to add the events."""
+    program = """
+        body = "    n = 1\\n" * 30_000 + "    for n in range(300): mapper.get(n)"
+        open("large.py", "w").write("import mapper\\ndef large():\\n" + body)
+        import large
+        large.large()
+        """
+    assert ITEM not in times(program)

@@ -107,8 +107,11 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
         share = group.steady_ns / program.run_ns if program.run_ns else 0.0
         each_ns = group.steady_ns / max(totals.executions, 1)
         is_on_loop = each_ns >= LONG_ON_LOOP_NS and _is_on_loop(program, group)
+        is_known = group.reads or group.writes or any(kind(group) for kind, _, _ in KINDS)
         if share < (ON_LOOP_SHARE if is_on_loop and group.reads else NAMED_SHARE):
             continue
+        if not is_known or group.outlier_ns:
+            continue  # a driver's own (RESET ALL); or it is another finding
         if is_on_loop and group.reads:
             yield program.finding(
                 "blocked_loop",

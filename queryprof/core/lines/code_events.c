@@ -2,9 +2,9 @@
 
 #include "runtime/exception.h"
 
-/* Numbers of tools, those that the fewest programs use first: 0 to 2 are a debugger's, coverage's
- * and a profiler's, and 5 is an optimizer's. */
-static const int tools[] = {5, 4, 3};
+/* The number that the fewest programs use: 0 to 2 are a debugger's, coverage's and a profiler's,
+ * and this one is an optimizer's. */
+enum { TOOL = 5, TOOLS = 6 };
 
 /* Calls a function of sys.monitoring. Returns a new reference, or NULL with an exception. */
 static PyObject *monitoring(const char *function, const char *format, ...)
@@ -42,19 +42,25 @@ static long event_number(const char *name)
     return PyErr_Occurred() ? 0 : found;
 }
 
-/* Takes a free number; 0: there is none. */
+/* Whether another tool has a number. When the events of a code object change, CPython reports some
+ * to the other tools again, or no more. */
+static bool has_others(void)
+{
+    bool found = false;
+    for (int number = 0; number < TOOLS && !found; number++) {
+        PyObject *owner = monitoring("get_tool", "(i)", number);
+        found = !owner || !Py_IsNone(owner);
+        Py_XDECREF(owner);
+    }
+    return found;
+}
+
+/* Takes the number; 0: another tool has one. */
 static int take_tool(void)
 {
-    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
-        PyObject *owner = monitoring("get_tool", "(i)", tools[i]);
-        bool is_free = owner && Py_IsNone(owner);
-        Py_XDECREF(owner);
-        if (is_free && MONITOR("use_tool_id", "(is)", tools[i], "queryprof")) {
-            return tools[i];
-        }
-        PyErr_Clear();
-    }
-    return 0;
+    bool is_taken = !has_others() && MONITOR("use_tool_id", "(is)", TOOL, "queryprof");
+    PyErr_Clear();
+    return is_taken ? TOOL : 0;
 }
 
 /* Whether a number is still ours. */

@@ -10,7 +10,8 @@ typedef struct {
     PyMethodDef callback;
 } qp_code_event;
 
-/* Lets the interpreter report the wanted events, under a free number of a tool. Audit hooks of the
+/* Lets the interpreter report the wanted events, under the number of a tool, unless another
+ * tool has one. Audit hooks of the
  * program may run. Returns the number; 0, without an exception: there is none, or a hook raised. */
 int qp_code_events_add(PyObject *code, qp_code_event *events, int count);
 

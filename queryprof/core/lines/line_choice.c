@@ -193,8 +193,9 @@ static bool goes_on(const qp_thread *thread, const qp_key *key, const PyCodeObje
 QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
 {
     bool is_plain = key->path == choice.plain_path;
-    if (choice.is_refused || !qp_frames_are_direct() || (is_plain && !qp_watched_line.code) ||
-        (!qp_watched_line.code && is_dear(from_ticks))) {
+    bool is_traced = thread->tstate->c_tracefunc || thread->tstate->c_profilefunc;
+    if (choice.is_refused || is_traced || !qp_frames_are_direct() ||
+        (is_plain && !qp_watched_line.code) || (!qp_watched_line.code && is_dear(from_ticks))) {
         return;
     }
     user_line line = find_line(thread->tstate);
@@ -252,7 +253,9 @@ uint64_t qp_line_submits(qp_thread *thread, uint32_t path)
     if (qp_thread_random(thread) % SUBMISSIONS == 0 || qp_line_is_new(0, path)) {
         consider_submission(thread, path);
     }
-    bool is_inside = qp_watched_line.is_inside && thread == qp_watched_line.thread;
+    bool is_inside = qp_watched_line.is_inside && thread == qp_watched_line.thread &&
+                     thread->tstate == qp_watched_line.tstate &&
+                     qp_frame_is_running(thread->tstate, qp_watched_line.frame);
     return is_inside ? qp_watched_line.serial : 0;
 }
 
@@ -285,6 +288,7 @@ void qp_line_choice_clear(void) {}
 
 void qp_line_choice_after_fork(void)
 {
-    qp_line_passes_clear(); /* the parent's, as its rows are */
+    qp_watched_line.is_changing = false; /* in another thread of the parent */
+    qp_line_passes_clear();              /* the parent's, as its rows are */
     qp_line_choice_clear();
 }

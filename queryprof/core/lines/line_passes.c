@@ -83,6 +83,11 @@ void qp_line_passes_note(const qp_key *key)
     }
 }
 
+bool qp_line_passes_has_executed(void)
+{
+    return table.passes[table.count].executions > 0;
+}
+
 bool qp_line_passes_end(int64_t ns, bool is_partial)
 {
     timed_pass *pass = &table.passes[table.count];

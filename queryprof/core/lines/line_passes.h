@@ -17,6 +17,9 @@ void qp_line_passes_note(const qp_key *key);
 /* How often the pass in progress has executed a statement and path. */
 int64_t qp_line_passes_count(const qp_key *key);
 
+/* Whether the pass in progress has executed anything. */
+bool qp_line_passes_has_executed(void);
+
 /* Ends the pass in progress. One in which nothing was executed belongs to the one before: a loop
  * over a query's rows passes its line for each row. `is_partial`: its begin was not seen. True:
  * there is no room for more. */

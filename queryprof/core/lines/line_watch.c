@@ -21,7 +21,8 @@ qp_line_watch qp_watched_line;
 enum {
     EVENTS = 4000, /* of one watch */
     EVENT_NS = 80, /* what an event takes; in a loop of empty lines it was 38 to 78 */
-    FRUITLESS = 4  /* passes without an execution end a watch */
+    FRUITLESS = 4, /* passes without an execution end a watch */
+    UNITS = 20000  /* of the code, each of which takes time to add the events */
 };
 
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count);
@@ -115,7 +116,8 @@ static void begin_pass(const void *frame)
  * object that is not watched any more. */
 static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
 {
-    if (!qp_watched_line.code || count < 2 || args[0] != (PyObject *)qp_watched_line.code) {
+    if (!qp_watched_line.code || qp_watched_line.is_changing || count < 2 ||
+        args[0] != (PyObject *)qp_watched_line.code) {
         return NULL;
     }
     if (++qp_watched_line.events > EVENTS) {
@@ -145,7 +147,8 @@ static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t cou
     bool was_inside = qp_watched_line.is_inside;
     leave_line();
     qp_watched_line.is_suspended = false;
-    if (was_inside && (!is_in_line(line) || line == qp_watched_line.first_line)) {
+    bool begins_again = line == qp_watched_line.first_line && qp_line_passes_has_executed();
+    if (was_inside && (!is_in_line(line) || begins_again)) {
         end_pass();
     }
     if (qp_watched_line.code && is_in_line(line)) {
@@ -158,9 +161,10 @@ static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t cou
 static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    bool is_backward =
-        qp_watched_line.is_inside && count > 2 && PyLong_AsLong(args[2]) < PyLong_AsLong(args[1]);
-    if (is_backward && reporting_frame(args, count) == qp_watched_line.frame) {
+    const void *frame = reporting_frame(args, count);
+    bool is_inside = frame && frame == qp_watched_line.frame && qp_watched_line.is_inside;
+    bool is_backward = count > 2 && PyLong_AsLong(args[2]) < PyLong_AsLong(args[1]);
+    if (is_inside && is_backward && qp_line_passes_has_executed()) {
         leave_line();
         end_pass();
         if (qp_watched_line.code) {
@@ -173,8 +177,7 @@ static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t cou
 static PyObject *on_start(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    const void *frame =
-        qp_watched_line.frame || qp_watched_line.is_function ? reporting_frame(args, count) : NULL;
+    const void *frame = reporting_frame(args, count);
     if (frame && frame == qp_watched_line.frame) {
         drop_pass(); /* another call of the function, in the same place of memory */
     }
@@ -187,7 +190,8 @@ static PyObject *on_start(PyObject *module, PyObject *const *args, Py_ssize_t co
 static PyObject *on_resume(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    if (qp_watched_line.is_suspended && reporting_frame(args, count) == qp_watched_line.frame) {
+    const void *frame = reporting_frame(args, count);
+    if (frame && frame == qp_watched_line.frame && qp_watched_line.is_suspended) {
         qp_watched_line.is_suspended = false;
         enter_line();
     }
@@ -197,7 +201,8 @@ static PyObject *on_resume(PyObject *module, PyObject *const *args, Py_ssize_t c
 static PyObject *on_yield(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    if (qp_watched_line.is_inside && reporting_frame(args, count) == qp_watched_line.frame) {
+    const void *frame = reporting_frame(args, count);
+    if (frame && frame == qp_watched_line.frame && qp_watched_line.is_inside) {
         leave_line();
         qp_watched_line.is_suspended = true;
     }
@@ -207,7 +212,8 @@ static PyObject *on_yield(PyObject *module, PyObject *const *args, Py_ssize_t co
 static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    if (qp_watched_line.frame && reporting_frame(args, count) == qp_watched_line.frame) {
+    const void *frame = reporting_frame(args, count);
+    if (frame && frame == qp_watched_line.frame) {
         leave_line();
         end_pass();
         qp_watched_line.frame = NULL;
@@ -225,8 +231,8 @@ static const qp_line_row *line_of(uint32_t path)
 bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,
                          const void *frame, const qp_thread *thread, uint64_t from_ticks)
 {
-    if (path <= QP_PATH_OTHER) {
-        return true; /* its line is not known */
+    if (qp_watched_line.is_changing || path <= QP_PATH_OTHER || Py_SIZE(code) > UNITS) {
+        return true; /* its line is not known, or its events cost too much */
     }
     bool is_function = !first_line;
     qp_watched_line = (qp_line_watch){
@@ -244,6 +250,7 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
         .is_partial = frame != NULL,
         .from_ticks = from_ticks,
         .spent_ns = qp_watched_line.spent_ns,
+        .is_changing = true,
     };
     qp_line_passes_clear();
     for (int i = 0; i < EVENT_KINDS; i++) {
@@ -253,6 +260,7 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
     int tool = qp_code_events_add((PyObject *)code, events, EVENT_KINDS);
     qp_watched_line.spent_ns += qp_thread_cpu_ns() - before_ns;
     qp_watched_line.tool = tool;
+    qp_watched_line.is_changing = false;
     if (!tool) {
         qp_line_watch_stop();
     }
@@ -278,23 +286,28 @@ QP_COLD void qp_line_note(const qp_thread *thread, const qp_key *key)
         }
         return;
     }
-    if (thread != qp_watched_line.thread || !qp_watched_line.is_inside) {
+    /* Records of ended threads are used again, and so are their states' addresses: the running
+     * thread's own is alive. */
+    bool is_here = thread == qp_watched_line.thread && thread->tstate == qp_watched_line.tstate;
+    if (!is_here || !qp_watched_line.is_inside) {
         return;
     }
-    if (qp_greenlets_are_loaded() &&
-        !qp_frame_is_running(qp_watched_line.tstate, qp_watched_line.frame)) {
+    if (qp_frame_is_running(thread->tstate, qp_watched_line.frame)) {
+        qp_line_note_first(key);
+    } else if (qp_greenlets_are_loaded()) {
         qp_watched_line.is_mixed = true;
     } else {
-        qp_line_note_first(key);
+        drop_pass(); /* the frame has ended by an exception */
     }
 }
 
 void qp_line_watch_stop(void)
 {
     PyObject *code = (PyObject *)qp_watched_line.code;
-    if (!code) {
+    if (!code || qp_watched_line.is_changing) {
         return;
     }
+    qp_watched_line.is_changing = true;
     qp_line_passes_flush();
     qp_watched_line.code = NULL;
     qp_watched_line.frame = NULL;
@@ -304,6 +317,7 @@ void qp_line_watch_stop(void)
     qp_exception exception = qp_exception_take();
     Py_DECREF(code);
     qp_exception_put_back(&exception);
+    qp_watched_line.is_changing = false;
     qp_watched_line.spent_ns +=
         qp_thread_cpu_ns() - before_ns + (int64_t)qp_watched_line.events * EVENT_NS;
 }

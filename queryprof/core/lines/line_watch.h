@@ -22,6 +22,7 @@ typedef struct {
     qp_text function, file;    /* of the line */
     bool is_function;          /* all lines of a library's function are watched */
     int tool;
+    bool is_changing; /* events are added or removed, which may let other threads run */
     int events;
     int passes;                /* that have ended */
     bool has_executed;         /* a statement was, in one of them */
