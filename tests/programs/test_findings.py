@@ -52,6 +52,8 @@ def test_the_fault_is_the_first_finding(queryprof: Run, name: str) -> None:
     lines = (FOLDER / f"{name}.py").read_text().splitlines()
     culprit = [number for number, line in enumerate(lines, 1) if "# culprit" in line]
     found = recorded(queryprof, name)
+    if name != "heavy_query":  # which is about what makes the tables
+        found = tuple(one for one in found if one.category != "heavy_query")
     assert found, "no finding at all"
     assert found[0].category == name
     assert found[0].site.frame is not None
