@@ -148,10 +148,8 @@ ONE_TRANSACTION = {
 """How many writes become one transaction."""
 
 EXPIRES = {
-    "sqlalchemy": (
-        " Each commit expires all objects of the session, and reads each one again when it is next"
-        " used; Session(expire_on_commit=False) keeps them."
-    ),
+    "sqlalchemy": " Each commit expires all objects of the session, which are read again when they"
+    " are next used; Session(expire_on_commit=False) keeps them."
 }
 """What a commit does besides, which its line pays for."""
 
