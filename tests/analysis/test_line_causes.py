@@ -5,52 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
+from analysis.by_hand import aggregate, profile_of
+from analysis.line_profiles import MS, READ, SITE, WRITE, findings, loop, only, profile
 
-from queryprof.analysis.findings.find import find
-from queryprof.analysis.findings.finding import Finding, Severity
-from queryprof.analysis.report import Report
-from queryprof.model import Aggregate, Frame, LineTime, Plan, Profile, StackSample
+from queryprof.analysis.findings.finding import Severity
+from queryprof.model import Frame, LineTime, Plan, StackSample
 
 pytestmark = pytest.mark.once
-
-MS = 1_000_000
-SITE = (QUERY, MAIN)
-READ = "SELECT a FROM t WHERE b = ?"
-WRITE = "INSERT INTO t VALUES (?)"
-PEEWEE = Frame("get", "/venv/site-packages/peewee.py", 1, "library")
-
-
-def profile(*loops: tuple[Aggregate, LineTime | None]) -> Profile:
-    """Of statements that peewee executes."""
-    stacks = [StackSample(one.statement, (PEEWEE, *one.path), 64, one.self_ns) for one, _ in loops]
-    return replace(
-        profile_of(*(one for one, _ in loops)),
-        line_times=tuple(time for _, time in loops if time),
-        stack_samples=tuple(stacks),
-    )
-
-
-def loop(
-    statement: str,
-    passes: int,
-    executions: int,
-    others: int = 0,
-    pass_ns: int = 2 * MS,
-    count: int = 100,
-) -> tuple[Aggregate, LineTime]:
-    """Of executions of 10 us each."""
-    driver = aggregate(statement, SITE, ns=count * 10_000, count=count)
-    return driver, LineTime(statement, SITE, passes, executions, others, passes * pass_ns)
-
-
-def findings(profile: Profile, is_loop: bool = True) -> tuple[Finding, ...]:
-    return find(Report(profile), lambda frame, _: replace(frame, line=1) if is_loop else None, {})
-
-
-def only(profile: Profile) -> Finding:
-    (found,) = findings(profile)
-    return found
 
 
 @pytest.mark.parametrize(
@@ -124,7 +85,7 @@ def test_a_kind_of_statements_that_takes_much_is_named(
     assert [each.category for each in found] == ["heavy_query"] * is_said
     if is_said:
         assert found[0].gain_ns == places * each_ms * MS
-        assert "4 statements that change the schema in 4 places" in found[0].evidence[0]
+        assert "4 schema changes in 4 places" in found[0].evidence[0]
 
 
 @pytest.mark.parametrize(("steps", "is_said"), [(1_000_000, True), (999_999, False)])

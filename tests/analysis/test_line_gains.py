@@ -5,53 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
+from analysis.by_hand import aggregate, profile_of
+from analysis.line_profiles import MS, PEEWEE, READ, SITE, WRITE, findings, loop, only, profile
 
 from queryprof.analysis.findings.find import find
-from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.finding import Severity
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
-from queryprof.model import Aggregate, Frame, LineTime, Profile, StackSample, Thread
+from queryprof.model import Frame, LineTime, StackSample, Thread
 
 pytestmark = pytest.mark.once
-
-MS = 1_000_000
-SITE = (QUERY, MAIN)
-READ = "SELECT a FROM t WHERE b = ?"
-WRITE = "INSERT INTO t VALUES (?)"
-PEEWEE = Frame("get", "/venv/site-packages/peewee.py", 1, "library")
-
-
-def profile(*loops: tuple[Aggregate, LineTime | None]) -> Profile:
-    """Of statements that peewee executes."""
-    stacks = [StackSample(one.statement, (PEEWEE, *one.path), 64, one.self_ns) for one, _ in loops]
-    return replace(
-        profile_of(*(one for one, _ in loops)),
-        line_times=tuple(time for _, time in loops if time),
-        stack_samples=tuple(stacks),
-    )
-
-
-def loop(
-    statement: str,
-    passes: int,
-    executions: int,
-    others: int = 0,
-    pass_ns: int = 2 * MS,
-    count: int = 100,
-) -> tuple[Aggregate, LineTime]:
-    """Of executions of 10 us each."""
-    driver = aggregate(statement, SITE, ns=count * 10_000, count=count)
-    return driver, LineTime(statement, SITE, passes, executions, others, passes * pass_ns)
-
-
-def findings(profile: Profile, is_loop: bool = True) -> tuple[Finding, ...]:
-    return find(Report(profile), lambda frame, _: replace(frame, line=1) if is_loop else None, {})
-
-
-def only(profile: Profile) -> Finding:
-    (found,) = findings(profile)
-    return found
 
 
 def test_a_loop_wins_the_passes_of_its_line() -> None:

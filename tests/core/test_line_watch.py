@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -95,8 +96,6 @@ def test_a_debugger_sees_what_it_sees_without_us(times: Times, tracer: str) -> N
         """
     times(program)
     recorded = Path("seen").read_text()
-    import subprocess
-
     subprocess.run([sys.executable, "app.py"], check=True)
     assert Path("seen").read_text() == 2 * recorded
 
@@ -141,9 +140,9 @@ def test_audit_hooks_that_raise_end_the_watch_alone(times: Times) -> None:
     assert ITEM not in times(program)
 
 
-@pytest.mark.parametrize("calls", [3, 9])
+@pytest.mark.parametrize("calls", [1, 3, 6, 7, 9, 12])
 def test_an_audit_hook_that_ends_the_recording(times: Times, calls: int) -> None:
-    """When a watch begins, and when it ends."""
+    """When a watch begins (6 calls), and when it ends (6 more)."""
     program = f"""
         import sys
         import queryprof
@@ -154,8 +153,14 @@ def test_an_audit_hook_that_ends_the_recording(times: Times, calls: int) -> None
                 if not left[0]:
                     queryprof.uninstall()
         sys.addaudithook(hook)
-        for n in range(600): mapper.get(n)
+        def loop():
+            for n in range(600):
+                mapper.get(n)
+                mapper.get_and_count(n)
+        loop()
         assert left[0] <= 0
+        assert sys.monitoring.get_tool(5) is None
+        assert not sys.monitoring.get_tool(4)
         """
     times(program)
 

@@ -8,7 +8,7 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import NO_OBJECTS, NO_RELATION
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.units import average, count, counted, duration, percent
+from queryprof.analysis.units import average, counted, duration, percent
 from queryprof.analysis.units import rows as rows_of
 
 OFF_THE_LOOP = (
@@ -110,8 +110,8 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
         is_known = group.reads or group.writes or any(kind(group) for kind, _, _ in KINDS)
         if share < (ON_LOOP_SHARE if is_on_loop and group.reads else NAMED_SHARE):
             continue
-        if not is_known or group.outlier_ns:
-            continue  # a driver's own (RESET ALL); or it is another finding
+        if not is_known:
+            continue  # a driver's own: RESET ALL
         if is_on_loop and group.reads:
             yield program.finding(
                 "blocked_loop",
@@ -135,7 +135,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
 
 def heavy_kind(program: Program) -> Iterator[Finding | None]:
     """Statements of one kind that take much of the time together, though none does alone."""
-    for is_of_kind in (_is_commit, _is_connect, _is_single_insert, _is_definition):
+    for is_of_kind, _, _ in KINDS:
         groups = [group for group in program.all_groups if is_of_kind(group)]
         share = sum(one.steady_ns for one in groups) / program.run_ns if program.run_ns else 0.0
         if len(groups) > 1 and share >= NAMED_SHARE:
@@ -161,53 +161,52 @@ def _is_definition(group: Group) -> bool:
 
 def _heavy(program: Program, group: Group, groups: Sequence[Group], share: float) -> Finding | None:
     """A finding about statements of one kind, at the place that takes most."""
-    runs = sum(one.totals.executions for one in groups)
+    runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
     took_ns = sum(one.steady_ns for one in groups)
-    totals = group.totals
-    steps = "" if totals.vm_steps is None else f", {average(totals.vm_steps)} VM steps each"
-    rows = f", {rows_of(totals.rows_each or 0.0)} each" if group.reads else ""
-    places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
-    many, fix = "executions", UNKNOWN_FAULT
-    for is_of_kind, name, advice in KINDS:
-        if is_of_kind(group):
-            many, fix = name, advice
-            break
+    each = " each" if runs > 1 else ""
+    name, fix = next(
+        ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
+        ("execution", UNKNOWN_FAULT),
+    )
     if _is_single_insert(group):
         fix = INSERTS_AT_ONCE.get(program.report.profile.systems.get(group.statement, ""), fix)
+    places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
+    work = "" if steps is None else f", {average(steps)} VM steps{each}"
+    rows = f", {rows_of(group.totals.rows_each or 0.0)}{each}" if group.reads else ""
     return program.finding(
         "heavy_query",
         group,
         took_ns,
         (
             (
-                f"{count(runs)} {many}{places} take {duration(took_ns / max(1, runs))} each{steps}"
+                f"{counted(runs, name)}{places} of {duration(took_ns / max(1, runs))}{each}{work}"
                 f"{rows}: {percent(min(1.0, share))} of the {program.whole}"
             ),
         ),
         fix,
         program.loop_of(group),
-        doubt="Whether the program needs all of them is not known.",
+        doubt="Whether the program needs all of this work is not known.",
         most=Severity.LOW,
     )
 
 
-UNKNOWN_FAULT = "No fault of it is known: look at its plan, and whether it must run so often."
+UNKNOWN_FAULT = "queryprof knows no fault of it. Look at its plan, and at how often it runs."
 
 KINDS = (
-    (_is_commit, "commits", "Commit less often: one transaction for several writes."),
-    (_is_connect, "connections", "Keep a connection open and use it again, or use a pool."),
+    (_is_commit, "commit", "Commit less often: one transaction for several writes."),
+    (_is_connect, "connection", "Keep a connection open and use it again, or use a pool."),
     (
         _is_single_insert,
-        "INSERTs of single rows",
+        "single-row INSERT",
         "Insert many rows with one call: executemany().",
     ),
     (
         _is_definition,
-        "statements that change the schema",
+        "schema change",
         "Put them into one transaction; and keep what one of them makes, if it runs again.",
     ),
 )
-"""Kinds of statements, what they are called, and what wins where there are many."""
+"""Kinds of statements: how to recognize one, its name, and what to do about many of them."""
 
 INSERTS_AT_ONCE = {
     "postgresql": "Insert many rows with one call: executemany(), or COPY.",
@@ -229,6 +228,7 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
         if rows < OBJECTS or made_ns < group.steady_ns or program.is_inside(group):
             continue
         runs = max(1, group.totals.statement_executions)
+        each = " each" if runs > 1 else ""
         fix = NO_OBJECTS[library]
         if program.is_preload(group):
             fix = NO_RELATION.get(library, fix)
@@ -238,8 +238,8 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
             group.cost_ns,
             (
                 (
-                    f"{counted(runs, 'execution')} with {rows_of(rows)} each; the line takes"
-                    f" {duration(group.line_ns)} each time, the driver"
+                    f"{counted(runs, 'execution')} with {rows_of(rows)}{each}; the line takes"
+                    f" {duration(group.line_ns)}{each}, the driver"
                     f" {duration(group.steady_ns / runs)} of it"
                 ),
             ),

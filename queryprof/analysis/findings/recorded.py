@@ -217,20 +217,29 @@ class Recorded:
             place = place_of(group.site.frame)
             if self._shares_line(group) and group.line_ns is not None:
                 first = found.setdefault(place, group)
-                order = [
-                    (one.verb == "INSERT" and not self.is_flushed(one), one.reads, one.cost_ns)
-                    if self.is_flushed(first) or self.is_flushed(group)
-                    else (one.verb == "INSERT", False, one.cost_ns)
-                    for one in (first, group)
-                ]
+                order = [(self._importance(one), one.cost_ns) for one in (first, group)]
                 found[place] = group if order[1] > order[0] else first
         return found
 
+    def _importance(self, group: Group) -> int:
+        """Of a statement among those that a library executes in one line of the program."""
+        if self.is_flushed(group):
+            return -1
+        return int(group.verb == "INSERT")
+
     def is_flushed(self, group: Group) -> bool:
-        """Whether an object mapper writes it before a query, to let the query see it."""
-        stacks = self._stacks.get(group.statement, ())
-        here = [stack for stack in stacks if group.site.frame in stack]
-        return any(frame.function == AUTOFLUSH for stack in here for frame in stack)
+        """Whether an object mapper writes it before a query, so that the query finds it."""
+        return (group.statement, group.site.frame) in self._flushed
+
+    @cached_property
+    def _flushed(self) -> set[tuple[str, Frame | None]]:
+        return {
+            (statement, frame)
+            for statement, stacks in self._stacks.items()
+            for stack in stacks
+            if any(frame.function == AUTOFLUSH for frame in stack)
+            for frame in stack
+        }
 
     def flushed_before(self, group: Group) -> bool:
         """Whether an object mapper writes something before each execution of a query."""

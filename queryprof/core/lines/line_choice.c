@@ -12,6 +12,7 @@ uint8_t qp_lines_seen[1 << QP_SEEN_BITS];
 #include "memory/region.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
+#include "runtime/recording.h"
 #include "stacks/code_lines.h"
 #include "stacks/frames.h"
 #include "stacks/greenlets.h"
@@ -28,8 +29,8 @@ enum {
     HALVED = 8         /* passes, from which on the sums of a row can be halved */
 };
 
-/* A watch ends when so many sampled executions come without a new pass: of its thread in other
- * lines; and of other threads, or in a pass that does not end. */
+/* A watch ends when so many sampled executions come without a new pass: in other lines, while no
+ * pass of another thread is in progress; and else, as in a pass that does not end. */
 enum { IDLE = 16, ELSEWHERE = 64 };
 
 /* When a row or a path is watched again: sampled executions, and how many begin the next watch, as
@@ -115,14 +116,15 @@ static bool is_due(schedule *one)
 /* Whether a sampled execution is in the pass in progress, and not in a line inside it. */
 static bool is_of_pass(const qp_thread *thread, const PyCodeObject *code)
 {
-    return thread == qp_watched_line.thread && qp_watched_line.is_inside &&
+    return thread->tstate == qp_watched_line.tstate && qp_watched_line.is_inside &&
            (qp_watched_line.is_function || code == qp_watched_line.code);
 }
 
 /* Whether the watched line is passed no more, by a sampled execution. */
 static bool is_idle(const qp_thread *thread, const PyCodeObject *code)
 {
-    bool is_outside = thread == qp_watched_line.thread && !is_of_pass(thread, code);
+    bool is_here = thread->tstate == qp_watched_line.tstate || !qp_watched_line.is_inside;
+    bool is_outside = is_here && !is_of_pass(thread, code);
     qp_watched_line.since_pass += is_outside;
     qp_watched_line.elsewhere += !is_outside;
     return qp_watched_line.since_pass >= IDLE || qp_watched_line.elsewhere >= ELSEWHERE;
@@ -167,11 +169,21 @@ static void watch_line(const user_line *line, const qp_thread *thread, const qp_
         return;
     }
     halve(row);
+    uint32_t recording = qp_recording;
     choice.is_refused =
         !qp_line_watch_begin(line->code, first, last, key->path, line->frame, thread, from_ticks);
-    if (qp_watched_line.frame) {
+    bool is_begun = recording == qp_recording && qp_watched_line.code == line->code;
+    if (is_begun && line->frame && qp_watched_line.frame == line->frame) {
         qp_line_note_first(key);
     }
+}
+
+/* Whether a line is to be watched at once, as it may be executed once only: where no pass of
+ * another thread is in progress. */
+static bool is_new(const qp_thread *thread, const PyCodeObject *code, const schedule *own)
+{
+    bool is_here = thread->tstate == qp_watched_line.tstate || !qp_watched_line.is_inside;
+    return code && !own->hits && is_here && !is_of_pass(thread, code);
 }
 
 /* Whether the watch in progress goes on. */
@@ -186,16 +198,21 @@ static bool goes_on(const qp_thread *thread, const qp_key *key, const PyCodeObje
         own->in_library = true;
         return false;
     }
-    bool is_new = !is_inside && !own->hits && thread == qp_watched_line.thread;
-    return !is_idle(thread, code) && !is_new; /* each line is watched at once when it is new */
+    return !is_idle(thread, code) && !is_new(thread, code, own);
+}
+
+/* Whether a line can be watched now, or goes on to be. */
+static bool may_watch(const qp_thread *thread, uint64_t now)
+{
+    bool is_traced = thread->tstate->c_tracefunc || thread->tstate->c_profilefunc;
+    return !choice.is_refused && !is_traced && qp_frames_are_direct() &&
+           (qp_watched_line.code || !is_dear(now));
 }
 
 QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
 {
-    bool is_plain = key->path == choice.plain_path;
-    bool is_traced = thread->tstate->c_tracefunc || thread->tstate->c_profilefunc;
-    if (choice.is_refused || is_traced || !qp_frames_are_direct() ||
-        (is_plain && !qp_watched_line.code) || (!qp_watched_line.code && is_dear(from_ticks))) {
+    bool is_plain = key->path == choice.plain_path && !qp_watched_line.code;
+    if (is_plain || !may_watch(thread, from_ticks)) {
         return;
     }
     user_line line = find_line(thread->tstate);
@@ -212,7 +229,11 @@ QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64
     if (goes_on(thread, key, line.code, own)) {
         return;
     }
+    uint32_t recording = qp_recording;
     qp_line_watch_stop();
+    if (recording != qp_recording) { /* an audit hook has ended it */
+        return;
+    }
     own->in_library = own->in_library || 2 * row->executions > 3 * row->passes;
     if (own->in_library && !was_in_library) {
         row->passes = row->executions = row->others = row->ns = 0;
@@ -231,18 +252,19 @@ QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64
 static QP_COLD void consider_submission(const qp_thread *thread, uint32_t path)
 {
     uint64_t now = qp_clock_ticks();
-    if (choice.is_refused || !qp_frames_are_direct() || (!qp_watched_line.code && is_dear(now))) {
+    if (!may_watch(thread, now)) {
         return;
     }
     user_line line = find_line(thread->tstate);
     schedule *own = &choice.submissions[path % PATHS];
-    bool is_new = !own->hits && line.code && !is_of_pass(thread, line.code);
-    if (qp_watched_line.code && !is_idle(thread, line.code) && !is_new) {
+    if (qp_watched_line.code && !is_idle(thread, line.code) && !is_new(thread, line.code, own)) {
         return;
     }
+    uint32_t recording = qp_recording;
     qp_line_watch_stop();
     int first, last;
-    if (line.code && !is_dear(now) && find_lines(&line, &first, &last) && is_due(own)) {
+    if (recording == qp_recording && line.code && !is_dear(now) &&
+        find_lines(&line, &first, &last) && is_due(own)) {
         choice.is_refused =
             !qp_line_watch_begin(line.code, first, last, path, line.frame, thread, now);
     }
@@ -253,8 +275,7 @@ uint64_t qp_line_submits(qp_thread *thread, uint32_t path)
     if (qp_thread_random(thread) % SUBMISSIONS == 0 || qp_line_is_new(0, path)) {
         consider_submission(thread, path);
     }
-    bool is_inside = qp_watched_line.is_inside && thread == qp_watched_line.thread &&
-                     thread->tstate == qp_watched_line.tstate &&
+    bool is_inside = qp_watched_line.is_inside && thread->tstate == qp_watched_line.tstate &&
                      qp_frame_is_running(thread->tstate, qp_watched_line.frame);
     return is_inside ? qp_watched_line.serial : 0;
 }

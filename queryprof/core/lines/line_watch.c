@@ -13,6 +13,7 @@ qp_line_watch qp_watched_line;
 #include "runtime/compiler.h"
 #include "runtime/cpu_time.h"
 #include "runtime/exception.h"
+#include "runtime/recording.h"
 #include "stacks/frames.h"
 #include "stacks/greenlets.h"
 #include "stacks/stacks.h"
@@ -104,16 +105,17 @@ static bool is_recursion(void)
            qp_frame_is_running(qp_watched_line.tstate, qp_watched_line.frame);
 }
 
-/* Begins the first pass of a frame. */
+/* Begins the first pass of a frame, in the running thread. */
 static void begin_pass(const void *frame)
 {
     drop_pass();
+    qp_watched_line.tstate = PyThreadState_Get();
     qp_watched_line.frame = frame;
     enter_line();
 }
 
-/* The identity of the frame that reports an event; NULL: it is another thread's, or of a code
- * object that is not watched any more. */
+/* The identity of the frame that reports an event; NULL: another thread's pass is in progress, or
+ * the code object is not watched any more. */
 static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
 {
     if (!qp_watched_line.code || qp_watched_line.is_changing || count < 2 ||
@@ -127,7 +129,8 @@ static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     PyThreadState *tstate = PyThreadState_Get();
-    return tstate == qp_watched_line.tstate ? qp_frame_running(tstate) : NULL;
+    bool is_free = !qp_watched_line.frame || tstate == qp_watched_line.tstate;
+    return is_free ? qp_frame_running(tstate) : NULL;
 }
 
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count)
@@ -238,7 +241,6 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
     qp_watched_line = (qp_line_watch){
         .code = (PyCodeObject *)Py_NewRef((PyObject *)code),
         .tstate = thread->tstate,
-        .thread = thread,
         .first_line = first_line,
         .last_line = is_function ? INT_MAX : last_line,
         .function = line_of(path)->function,
@@ -256,12 +258,14 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
     for (int i = 0; i < EVENT_KINDS; i++) {
         events[i].is_wanted = !is_function || i >= FUNCTION_EVENTS;
     }
+    uint32_t recording = qp_recording;
     int64_t before_ns = qp_thread_cpu_ns();
     int tool = qp_code_events_add((PyObject *)code, events, EVENT_KINDS);
     qp_watched_line.spent_ns += qp_thread_cpu_ns() - before_ns;
     qp_watched_line.tool = tool;
     qp_watched_line.is_changing = false;
-    if (!tool) {
+    if (!tool || recording != qp_recording) { /* an audit hook has ended it */
+        qp_line_passes_clear();
         qp_line_watch_stop();
     }
     return tool != 0;
@@ -286,10 +290,7 @@ QP_COLD void qp_line_note(const qp_thread *thread, const qp_key *key)
         }
         return;
     }
-    /* Records of ended threads are used again, and so are their states' addresses: the running
-     * thread's own is alive. */
-    bool is_here = thread == qp_watched_line.thread && thread->tstate == qp_watched_line.tstate;
-    if (!is_here || !qp_watched_line.is_inside) {
+    if (thread->tstate != qp_watched_line.tstate || !qp_watched_line.is_inside) {
         return;
     }
     if (qp_frame_is_running(thread->tstate, qp_watched_line.frame)) {

@@ -16,8 +16,7 @@
 
 typedef struct {
     PyCodeObject *code;        /* owned; NULL: nothing is watched */
-    PyThreadState *tstate;     /* identity only */
-    const qp_thread *thread;   /* its record; identity only */
+    PyThreadState *tstate;     /* of the pass in progress, or of the last one; identity only */
     int first_line, last_line; /* of the expression that executes the statement */
     qp_text function, file;    /* of the line */
     bool is_function;          /* all lines of a library's function are watched */
