@@ -219,26 +219,31 @@ def test_a_forked_child_without_memory_goes_on(times: Times, room: int) -> None:
 
 
 def test_a_thread_that_ended_in_a_line_by_an_exception(times: Times) -> None:
-    """The next thread has its record, and not its state: with memory that is checked."""
+    """The next thread executes something, with memory that shows what is read after it was freed."""
     program = """
         import os, sys, threading
         if "PYTHONMALLOC" not in os.environ:
             os.environ["PYTHONMALLOC"] = "debug"
             os.execv(sys.executable, [sys.executable, __file__])
-        import greenlet
         def line(n):
             mapper.get_or_raise(n)
-        def run(n):
+        def fails():
             try:
-                line(n)
+                line(1)
             except LookupError:
                 pass
+        def waits():
+            failed.wait()
+            mapper.get(2)
         for n in range(300):
-            thread = threading.Thread(target=run, args=(n,))
-            thread.start()
-            thread.join()
+            failed = threading.Event()
+            waiting, failing = threading.Thread(target=waits), threading.Thread(target=fails)
+            waiting.start()
+            failing.start()
+            failing.join()
+            failed.set()
+            waiting.join()
         """
-    pytest.importorskip("greenlet")
     times(program)
 
 
