@@ -27,6 +27,13 @@ def test_a_loop_wins_the_passes_of_its_line() -> None:
     assert not found.is_least
 
 
+def test_a_gain_is_never_below_the_driver_s_time() -> None:
+    """Few passes were timed, and these were short."""
+    driver, time = loop(READ, passes=4, executions=4, pass_ns=MS // 1000)
+    found = only(profile((driver._replace(self_ns=200 * MS, total_ns=200 * MS), time)))
+    assert found.gain_ns == round(200 * MS * 0.99)
+
+
 def test_a_loop_whose_line_was_not_timed_wins_at_least_the_driver_s_time() -> None:
     driver, _ = loop(READ, 0, 0)
     found = only(profile((driver._replace(self_ns=10 * MS, total_ns=10 * MS), None)))

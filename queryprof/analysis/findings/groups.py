@@ -147,13 +147,15 @@ class Group:
 
     @cached_property
     def cost_ns(self) -> float:
-        """What the program would not pay without its executions: the time of its line, or else of
-        the driver alone, which is less; and what it takes in another thread.
+        """What the program would not pay without its executions: the time of its line, and what they
+        take in another thread; at least what the driver was measured to take.
         """
+        measured_ns = self.steady_ns + self.handed_ns
         if self.line_ns is None:
-            return self.steady_ns + self.handed_ns
-        elsewhere_ns = self.steady_ns + self.handed_ns if self.handed_ns else 0.0
-        return self.line_ns * self.totals.statement_executions + elsewhere_ns
+            return measured_ns
+        elsewhere_ns = measured_ns if self.handed_ns else 0.0
+        line_ns = self.line_ns * self.totals.statement_executions
+        return max(measured_ns, line_ns + elsewhere_ns)
 
     @property
     def alone_ns(self) -> int:
