@@ -1,8 +1,9 @@
 """What findings say that a fix wins, beside what it wins.
 
-Each program has a slow way and the way after the fix that its finding proposes. Both run bare, each
-in a process of its own, alternately; what the fix wins is the difference of the minima. The slow
-way is recorded as often, and the finding that wins most is taken: the median of these.
+Each program has a slow way, and a way after the fix that its finding proposes. Both run bare, and
+the slow way is recorded, each in a process of its own, by turns. A turn has one ratio: the gain of
+the first finding over the difference of the two ways. The median of the turns' ratios counts, as a
+machine is slower in some turns than in others.
 
     python benchmarks/gains.py [program ...]
 """
@@ -59,19 +60,19 @@ def main() -> None:
     good = 0
     print(f"{'':22}{'wins':>10}{'said':>10}{'ratio':>7}  finding")
     for program in programs:
-        before, after, gains = [], [], []
+        wins, gains, ratios = [], [], []
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(TURNS):
-                before.append(took_ns(program, "before"))
-                after.append(took_ns(program, "after"))
+                before_ns = took_ns(program, "before")
                 gain_ns, category = said(program, folder)
+                wins.append(before_ns - took_ns(program, "after"))
                 gains.append(gain_ns)
-        wins_ns, said_ns = min(before) - min(after), statistics.median(gains)
-        ratio = said_ns / wins_ns if wins_ns > 0 else 0.0
+                ratios.append(gain_ns / wins[-1] if wins[-1] > 0 else 0.0)
+        wins_ns, said_ns, ratio = map(statistics.median, (wins, gains, ratios))
         good += 1 / FACTOR <= ratio <= FACTOR
         print(
-            f"{program.stem:22}{wins_ns / 1e6:>7.1f} ms{said_ns / 1e6:>7.1f} ms{ratio:>7.2f} "
-            f" {category}",
+            f"{program.stem:22}{wins_ns / 1e6:>7.1f} ms{said_ns / 1e6:>7.1f} ms{ratio:>7.2f}"
+            f"  {category}",
             flush=True,
         )
     print(f"{good} of {len(programs)} within a factor of {FACTOR}")

@@ -11,14 +11,22 @@ from queryprof.model.places import CallPath
 
 @dataclass(frozen=True, slots=True)
 class ParameterSample:
-    """Of a sample of a statement's executions: how many had the parameters of one shortly before,
-    with nothing written in between.
+    """What the values given to a sample of a statement's executions have shown.
+
+    Attributes:
+        samples: executions whose values were looked at.
+        repeats: of these, with the values of one shortly before, and nothing written in between.
+        offsets: of these, whose text ends with an OFFSET that is known; skipped: the sum of it.
+        open_patterns: of these, with a value that begins with a wildcard of LIKE or GLOB.
     """
 
     statement: str
     path: CallPath
     samples: int
     repeats: int
+    offsets: int = 0
+    skipped: int = 0
+    open_patterns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -294,9 +294,17 @@ TABLES = (
     ),
     Table(
         "parameter_sample",
-        "Of a sample of executions: how many had the parameters of one shortly before, with nothing"
-        " written in between.",
-        (*STATEMENT_KEY, Column("samples"), Column("repeats")),
+        "What the values given to a sample of executions have shown.",
+        (
+            *STATEMENT_KEY,
+            Column("samples"),
+            Column(
+                "repeats", "with the values of one shortly before, and nothing written in between"
+            ),
+            Column("offsets", "with a known OFFSET at the end of the text", since=15),
+            Column("skipped", "the sum of these", since=15),
+            Column("open_patterns", "with a value that begins with a wildcard", since=15),
+        ),
         since=6,
     ),
     Table(

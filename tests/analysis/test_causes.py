@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
-from queryprof.analysis.findings.find import find, is_alike
+from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.merging import is_alike
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.findings.libraries import outside_of_request

@@ -155,6 +155,10 @@ def _is_single_insert(group: Group) -> bool:
     return group.verb in ("INSERT", "REPLACE") and runs >= FEW and group.rows <= 2 * runs
 
 
+def _is_vacuum(group: Group) -> bool:
+    return group.verb == "VACUUM"
+
+
 def _is_definition(group: Group) -> bool:
     return group.verb in ("CREATE", "DROP", "ALTER")
 
@@ -199,6 +203,11 @@ KINDS = (
         _is_single_insert,
         "single-row INSERT",
         "Insert many rows with one call: executemany().",
+    ),
+    (
+        _is_vacuum,
+        "VACUUM",
+        "Run it rarely, where PRAGMA freelist_count shows many free pages: it writes all anew.",
     ),
     (
         _is_definition,

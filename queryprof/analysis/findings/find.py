@@ -10,11 +10,13 @@ from dataclasses import replace
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings import (
     amounts,
+    autocommit,
     connections,
     covering,
     indexes,
     locks,
     paging,
+    patterns,
     queries,
     redundant_indexes,
     repeated,
@@ -25,7 +27,8 @@ from queryprof.analysis.findings import (
     virtual_tables,
     work,
 )
-from queryprof.analysis.findings.finding import Finding, Severity, most_severe, severity_of
+from queryprof.analysis.findings.finding import Finding, Severity, most_severe
+from queryprof.analysis.findings.merging import of_one_cause
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.recorded import NO_TASKS, LoopFinder, TaskFinder
@@ -93,6 +96,7 @@ RULES: tuple[Rule, ...] = (
     subqueries.correlated_subquery,
     work.automatic_index,
     covering.covering_scan,
+    patterns.open_pattern,
     work.full_scan,
     server_plans.bad_estimate,
     server_plans.server_scan,
@@ -111,7 +115,7 @@ RULES: tuple[Rule, ...] = (
     single_rows.single_inserts,
     single_rows.single_changes,
     single_rows.awaited_rows,
-    transactions.autocommit_reads,
+    autocommit.autocommit_reads,
     queries.query_in_loop,
     amounts.many_cheap,
     amounts.many_objects,
@@ -121,10 +125,6 @@ RULES: tuple[Rule, ...] = (
 )
 """In the order of precedence: of one statement and call site the first finding is the cause, and
 those after it are its symptoms."""
-
-
-ALIKE = 0.34
-"""The part of a statement's words that are names, which several of one line may differ in."""
 
 OF_WORK = (
     "stale_statistics",
@@ -253,100 +253,6 @@ def _one_by_one(known: Finding, finding: Finding) -> Finding:
     return replace(finding, evidence=(*finding.evidence, *known.evidence, *code))
 
 
-def _of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
-    """What one index serves is one finding, and so is a statement in several lines of a function;
-    at the place where it wins most.
-    """
-    found: dict[str, list[Finding]] = {}
-    for one in sorted(
-        findings, key=lambda one: -len(one.code)
-    ):  # several indexes before one of them
-        cause = one.identity
-        if one.code.startswith("CREATE"):
-            cause = next((code for code in found if is_part(one.code, code)), one.code)
-        found.setdefault(cause, []).append(one)
-    merged = [_merged(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()]
-    return _of_one_line(merged)
-
-
-def _of_one_line(findings: Iterable[Finding]) -> list[Finding]:
-    """What a line of one loop runs for several names (tables, columns) is one finding."""
-    found: dict[object, list[Finding]] = {}
-    for one in sorted(findings, key=lambda one: -one.gain_ns):
-        loop = one.loop.frame if one.loop else one.statement
-        key = one.category, place_of(one.site.frame), loop, len(one.statement.split())
-        alike = found.setdefault(key, [])
-        if alike and not is_alike(one.statement, alike[0].statement):
-            found[key, one.statement] = [one]
-        else:
-            alike.append(one)
-    return [_with_others(*alike) for alike in found.values()]
-
-
-def is_alike(statement: str, other: str) -> bool:
-    """Whether texts of equally many words differ in a few of them."""
-    words = list(zip(statement.split(), other.split(), strict=True))
-    return sum(one != two for one, two in words) <= ALIKE * len(words)
-
-
-def _with_others(first: Finding, *others: Finding) -> Finding:
-    if not others:
-        return first
-    gain_ns = sum(one.gain_ns for one in others)
-    more = (
-        f"the same for {counted(len(others), 'other statement')} of this line, up to"
-        f" {duration(gain_ns)}"
-    )
-    return replace(
-        first,
-        gain_ns=first.gain_ns + gain_ns,
-        share=_share(first, first.gain_ns + gain_ns),
-        severity=most_severe(first.severity, _severity([first, *others])),
-        evidence=(*first.evidence, f"{more}: {others[0].statement}"),
-    )
-
-
-def _share(first: Finding, gain_ns: float) -> float:
-    """The share that several findings can win together, of what the first one's is of."""
-    return min(1.0, first.share * gain_ns / first.gain_ns) if first.gain_ns else first.share
-
-
-def _severity(group: list[Finding]) -> Severity:
-    """Of what they win together, where none is in doubt."""
-    is_sure = not any(one.doubt for one in group)
-    return severity_of(sum(one.share for one in group), 0.0) if is_sure else Severity.LOW
-
-
-def is_part(code: str, of: str) -> bool:
-    """Whether SQL creates a part of what other SQL does, or the beginning of its index."""
-    on, other = (one.partition(" ON ")[2].removesuffix(");") for one in (code, of))
-    return code in of or other.startswith(f"{on}, ")
-
-
-def _merged(group: list[Finding]) -> Finding:
-    first, *others = group
-    if not others:
-        return first
-    gain_ns = sum(one.gain_ns for one in group)
-    places = [
-        f"{one.site.frame.function} line {one.site.frame.line}" if one.site.frame else "(unknown)"
-        for one in others
-    ]
-    more = duration(gain_ns - first.gain_ns)
-    serves = (
-        f"the same here, up to {more}"
-        if all(one.identity == first.identity for one in others)
-        else f"it serves {counted(len(others), 'other statement')}, too, up to {more}"
-    )
-    return replace(
-        first,
-        gain_ns=gain_ns,
-        share=_share(first, gain_ns),
-        severity=most_severe(*(one.severity for one in group), _severity(group)),
-        evidence=(*first.evidence, f"{serves}: {', '.join(dict.fromkeys(places))}"),
-    )
-
-
 def find(
     report: Report,
     loop_at: LoopFinder,
@@ -385,7 +291,7 @@ def find(
             own = (waits.statement, place_of(waits.site.frame))
             at = _cause_of(consequence, found) or own
             found[at] = _with_consequence(found.get(at), consequence)
-    findings = _of_one_cause(found.values())
+    findings = of_one_cause(found.values())
     # An outlier may not come again.
     order = sorted(
         findings,

@@ -11,6 +11,7 @@ from itertools import chain
 
 from queryprof.analysis.call_sites import CallSite, Function
 from queryprof.analysis.files import Files
+from queryprof.analysis.findings.given_values import GivenValues
 from queryprof.analysis.handoffs import Waits
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
@@ -59,7 +60,7 @@ class Group:
         paths: its call paths with the executions of each.
         plans: of the statement; empty: unknown. planned_here: they were made on an empty copy of
             the schema, as the driver does not show the program's.
-        samples, repeats: executions whose parameters were looked at, and those that were a repeat.
+        given: what the values show that its executions were given.
         texts: different texts of the statement, at the least, from all call sites.
         line_times: of its call paths.
         handed_ns: what its executions took to be handed to a thread and back, all together: of its
@@ -72,8 +73,7 @@ class Group:
     members: list[Aggregate]
     files: Files = field(default_factory=Files)
     plans: tuple[Steps, ...] = ()
-    samples: int = 0
-    repeats: int = 0
+    given: GivenValues = field(default_factory=GivenValues)
     texts: int = 1
     line_times: list[LineTime] = field(default_factory=list)
     planned_here: bool = False
@@ -147,8 +147,8 @@ class Group:
 
     @cached_property
     def cost_ns(self) -> float:
-        """What the program would not pay without its executions: the time of its line, and what they
-        take in another thread; at least what the driver was measured to take.
+        """What the program would not pay without its executions: the time of its line, and what
+        they take in another thread; at least what the driver was measured to take.
         """
         measured_ns = self.steady_ns + self.handed_ns
         if self.line_ns is None:
@@ -241,6 +241,29 @@ class Group:
         )
 
     @property
+    def skips(self) -> bool:
+        """Whether it leaves out more rows by OFFSET than it returns, as far as that is known:
+        object mappers write OFFSET 0.
+        """
+        offset = self.given.offset_of(self.totals.executions)
+        is_small = offset is not None and offset <= max(1.0, self.totals.rows_each or 0.0)
+        return self.clauses.skips and not is_small
+
+    @cached_property
+    def has_open_pattern(self) -> bool:
+        """Whether what was sampled has a pattern that begins with a wildcard, each time."""
+        return self._has_pattern and 0 < self.given.samples == self.given.open_patterns
+
+    @cached_property
+    def has_closed_pattern(self) -> bool:
+        """Whether none of what was sampled has one that does."""
+        return self._has_pattern and self.given.samples > 0 == self.given.open_patterns
+
+    @cached_property
+    def _has_pattern(self) -> bool:
+        return any(one.operator in ("LIKE", "GLOB") for one in comparisons_of(self.statement))
+
+    @property
     def fetches(self) -> int:
         """Calls that fetch its rows."""
         return sum(self.calls_of.get(operation, 0) for operation in FETCH_OPERATIONS)
@@ -298,8 +321,7 @@ def groups_of(report: Report) -> tuple[Group, ...]:
     for sample in profile.parameters:
         group = groups.get((sample.statement, sites.place(sample.path)))
         if group:
-            group.samples += sample.samples
-            group.repeats += sample.repeats
+            group.given.add(sample)
     for one in profile.line_times:
         group = groups.get((one.statement, sites.place(one.path)))
         if group:

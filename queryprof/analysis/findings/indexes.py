@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from queryprof.analysis.findings import shares
@@ -28,7 +28,7 @@ from queryprof.sql.clauses import (
     names_in,
     text_of,
 )
-from queryprof.sql.tokens import tokens_of
+from queryprof.sql.tokens import Token, tokens_of
 
 STEPS_PER_ROW = 2 * ROW_STEPS
 LEAST_STEPS = 1000
@@ -74,7 +74,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
         if not scanned or read < 100 or read < 4 * (totals.rows_each or 0):
             continue
         served = program.served(group)
-        if served and served.is_other:
+        if served and (served.is_other or (served.by_prefix and group.has_open_pattern)):
             continue  # see full_scan
         if program.stale_statistics(group.statement):
             continue  # an index may be left out for a table that was small
@@ -85,6 +85,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
             continue
         left = rows_left(group, served)
         wins = wins_of(served, left, read)
+        is_prefix = bool(served and served.by_prefix and not group.has_closed_pattern)
         is_unknown = bool(served and served.by_prefix and wins[1] < wins[0] / 2)
         yield program.finding(
             "index_defeated",
@@ -100,8 +101,8 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
             reason.fix,
             program.loop_of(group),
             code=served.code if served and not is_unknown else "",
-            doubt=reason.doubt or PREFIX * bool(served and served.by_prefix),
-            most=Severity.MEDIUM if served and served.by_prefix else Severity.HIGH,
+            doubt=reason.doubt or PREFIX * is_prefix,
+            most=Severity.MEDIUM if is_prefix or reason.doubt == OF_PATTERNS else Severity.HIGH,
         )
 
 
@@ -109,6 +110,9 @@ PREFIX = (
     "It serves patterns that begin with a letter, and that few rows match: those that begin with %"
     " or * search all."
 )
+
+
+OF_PATTERNS = "How much it wins depends on the patterns."
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,8 @@ def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) 
                 f"{column} is compared with another collation than the index has",
                 f"Create the index with the collation of the comparison: ({column} COLLATE ...).",
             )
+        if column_of(operand) != column.lower() and comparison.operator in ("LIKE", "GLOB"):
+            return _computed_pattern(statement, operand, column)
         if column_of(operand) != column.lower():
             is_call = len(operand) > 1 and operand[1].text == "(" and operand[-1].text == ")"
             return _Reason(
@@ -215,11 +221,27 @@ def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) 
     return None
 
 
+def _computed_pattern(statement: str, operand: Sequence[Token], column: str) -> _Reason:
+    """LIKE searches an index on a column alone
+    (https://www.sqlite.org/optoverview.html#the_like_optimization).
+    """
+    return _Reason(
+        f"{text_of(statement, operand)} is compared with a pattern: no index serves that, not even"
+        " one on the expression",
+        f"Compare {column} itself: LIKE ignores the case of ASCII letters. An index on"
+        f" ({column} COLLATE NOCASE) then serves patterns that begin with a letter; for words"
+        " inside of texts use FTS5.",
+        OF_PATTERNS,
+    )
+
+
 def _guessed(statement: str, comparison: Comparison) -> _Reason | None:
     """The same without a schema, where the text alone is a sign."""
     operand, names = comparison.left, names_in(comparison.left)
     if len(names) != 1 or operand[0].keyword not in DEFEATING or comparison.operator == "IS":
         return None
+    if comparison.operator in ("LIKE", "GLOB"):
+        return _computed_pattern(statement, operand, names[0])
     return _Reason(
         f"{text_of(statement, operand)} is compared: an index on {names[0]} cannot be used",
         f"Compare {names[0]} itself, or create an index on the expression.",

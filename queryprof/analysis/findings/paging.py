@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from queryprof.analysis.findings import shares
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.selectivity import folds
 from queryprof.analysis.findings.work import (
@@ -29,7 +29,8 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
         steps, rows = totals.vm_steps, totals.rows_each or 0.0
-        skips = group.clauses.skips and totals.executions > ONCE
+        offset = group.given.offset_of(totals.executions)
+        skips = group.skips and totals.executions > ONCE
         if skips and stops_early(group) and sorts_less(program, group):
             continue  # all rows are sorted for each page: see temp_btree_sort
         if skips and is_chosen_by_scan(group, program.served(group)):
@@ -44,10 +45,13 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
                         f"{counted(totals.executions, 'execution')} return {rows_of(rows)} each and"
                         f" take {average(steps)} VM steps: every page reads all pages before it"
                     ),
+                    *(() if offset is None else (f"OFFSET was {average(offset)} on average",)),
                 ),
                 "Remember the last row of a page and go on after it: WHERE key > ? ORDER BY key"
                 " LIMIT ? (keyset pagination), with an index on the key.",
                 program.loop_of(group),
+                doubt="How large OFFSET was is not known." if offset is None else "",
+                most=Severity.LOW if offset is None else Severity.HIGH,
             )
 
 

@@ -40,15 +40,19 @@ AS_MANY = (
 
 def duplicate_query(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
-        ratio = group.repeats / group.samples if group.samples >= LEAST_SAMPLES else 0.0
-        is_sure = group.samples >= SURE_SAMPLES
+        ratio = (
+            group.given.repeats / group.given.samples
+            if group.given.samples >= LEAST_SAMPLES
+            else 0.0
+        )
+        is_sure = group.given.samples >= SURE_SAMPLES
         runs = group.totals.executions
         how_many = (
-            f"{percent(ratio)} of {average(group.samples)} that were sampled had the parameters of"
-            " one shortly before, and nothing was written in between"
+            f"{percent(ratio)} of {average(group.given.samples)} that were sampled had the"
+            " parameters of one shortly before, and nothing was written in between"
         )
         # One is enough where there are no parameters and nothing is written.
-        if group.repeats and not (program.writes or parameters_in(group.statement)):
+        if group.given.repeats and not (program.writes or parameters_in(group.statement)):
             ratio, how_many, is_sure = (
                 (runs - group.processes) / max(1, runs),
                 "it has no parameters, and nothing was written",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.indexes import SCAN_STEPS
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.work import code_of, marked, step_of, unless_changed
 from queryprof.analysis.marks import CORRELATED, MANY_ROWS
@@ -15,6 +16,9 @@ from queryprof.analysis.units import rows as rows_of
 STEPS_OF_SEARCHES = 500
 """VM steps for each row, from which on a subquery's searches take most of the time: a search for
 one row takes about 20, a running total over 2,000 rows 4,000 for each."""
+
+STEPS_OF_ROWS = 3 * SCAN_STEPS
+"""And where no index serves the scan around it, which takes a third of them at the most."""
 
 NOT_CORRELATED = (
     "Write the subquery without the outer query's columns: join with a grouped query, find the keys"
@@ -57,7 +61,9 @@ def _searching(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         rows = max(totals.rows_each or 0.0, totals.full_scan_steps or 0.0, MANY_ROWS)
         steps = [step.strip() for plan in group.plans for step in plan if "CORRELATED" in step]
-        if not steps or (totals.vm_steps or 0.0) < STEPS_OF_SEARCHES * rows:
+        is_served = bool(program.served(group)) and bool(code_of(program, group))
+        least = STEPS_OF_SEARCHES if is_served or not totals.full_scan_steps else STEPS_OF_ROWS
+        if not steps or (totals.vm_steps or 0.0) < least * rows:
             continue
         yield program.finding(
             "correlated_subquery",

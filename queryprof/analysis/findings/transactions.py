@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from queryprof.analysis.call_sites import Function
-from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import (
     EXPIRES,
-    ONE_QUERY,
     ONE_TRANSACTION,
     ROWS_AT_ONCE,
     is_unknown,
@@ -32,6 +30,10 @@ FEW_IN_ONE = 5
 BATCH_ROWS = 500
 """Of a write, from which on it is a batch: a commit costs as much as some hundred rows
 (sqlite3_commits)."""
+
+NEVER_IN_ONE = frozenset({"VACUUM", "ATTACH", "DETACH", "PRAGMA"})
+"""Statements that SQLite refuses in a transaction, or that then do nothing
+(https://www.sqlite.org/lang_vacuum.html, lang_attach.html, pragma.html)."""
 
 EACH = 0.8
 """Commits for each write, from which on each write has its own."""
@@ -55,11 +57,6 @@ ITS_OWN_COMMIT = (
 )
 """What there is for a library that is not known, which writes and commits in one call of the
 program."""
-
-READ_LOCK_BYTES = 200
-"""What SQLite reads of the file to see whether it has changed, and little more."""
-
-LOCK_READ_NS = 100_000
 
 
 def commit_per_write(program: Program) -> Iterator[Finding | None]:
@@ -269,7 +266,7 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
         alone = [
             group
             for group in groups
-            if not (group.reads or _is_commit(group))
+            if not (group.reads or _is_commit(group) or group.verb in NEVER_IN_ONE)
             and 0 < _writes_of(group) < FEWEST
             and group.files.syncs >= EACH * _writes_of(group)
         ]
@@ -362,39 +359,3 @@ def _is_commit(group: Group) -> bool:
     if group.verb == "RELEASE":
         return group.files.calls >= EACH * group.totals.executions
     return "commit" in group.calls_of or group.verb in ("COMMIT", "END")
-
-
-def autocommit_reads(program: Program) -> Iterator[Finding | None]:
-    for group in program.groups:
-        runs, files = group.totals.executions, group.files
-        locks = files.calls >= EACH * runs and files.read_bytes <= READ_LOCK_BYTES * files.calls
-        quick = (group.totals.mean_ns or LOCK_READ_NS) < LOCK_READ_NS
-        is_mapped = program.library(group.statement) in ONE_QUERY and program.loop_of(group)
-        if is_mapped or program.path_of(group) != group.path:
-            continue  # an object mapper costs more than the lock; or they are a client's requests
-        if group.reads and runs >= 10 * FEW and locks and quick and not files.syncs:
-            yield program.finding(
-                "autocommit_reads",
-                group,
-                group.work_ns * shares.LOCKED,
-                (
-                    (
-                        f"{counted(runs, 'read')} of {duration(group.totals.mean_ns)}, each in a"
-                        " transaction of its own: SQLite locks the file, looks whether it has"
-                        " changed, and unlocks it"
-                    ),
-                ),
-                (
-                    f"It is {library} that reads in transactions of its own: keep what does not"
-                    " change between its calls, or let the database have a write-ahead log (PRAGMA"
-                    " journal_mode = WAL)."
-                    if is_unknown(library := program.library(group.statement))
-                    else (
-                        "Put them into one transaction (BEGIN before the loop, COMMIT after it):"
-                        " the file is locked once. Or use a write-ahead log (PRAGMA journal_mode ="
-                        " WAL)."
-                    )
-                ),
-                program.loop_of(group),
-                doubt="The gain is an estimate.",
-            )

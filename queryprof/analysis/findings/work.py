@@ -72,7 +72,7 @@ def is_chosen_by_scan(group: Group, served: Served | None) -> bool:
     """Whether a statement with an OFFSET (which may be 0: SQLAlchemy always writes one) chooses its
     rows by reading all, where an index finds them.
     """
-    is_known = group.clauses.skips and group.clauses.chooses and served is not None
+    is_known = group.skips and group.clauses.chooses and served is not None
     return bool(is_known and served and served.code and served.searches and not served.still_scans)
 
 
@@ -87,9 +87,10 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         served = program.served(group)
         finds_end = bool(served and served.finds_end)
         is_chosen = is_chosen_by_scan(group, served)
-        if not (group.clauses.chooses or finds_end) or (group.clauses.skips and not is_chosen):
+        if not (group.clauses.chooses or finds_end) or (group.skips and not is_chosen):
             continue  # it must read all
-        if stops_early(group) and totals.executions > ONCE and not is_chosen:
+        is_by_order = not (served and served.searches and served.code and not served.sorts_less)
+        if stops_early(group) and is_by_order and totals.executions > ONCE and not is_chosen:
             continue  # its order decides: see temp_btree_sort
         if group.writes and served and not (served.code or served.is_other):
             if any("CORRELATED" in step for plan in group.plans for step in plan):
@@ -109,6 +110,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         is_wide = by_range and not (served and served.row_steps)
         is_most = bool(served and (covering or served.covers)) and left.least > read / 2
         is_prefix = bool(served and served.by_prefix and served.code)
+        is_prefix = is_prefix and not group.has_closed_pattern
         is_looked_up = bool(served and served.code and not served.covers)
         is_looked_up = is_looked_up and returned >= MANY_FETCHED * read
         yield program.finding(
@@ -305,11 +307,14 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         limited = group.clauses.limits
         scanned = totals.full_scan_steps or 0
         served = program.served(group)
-        if served and not (served.sorts_less or served.is_other):
+        is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
+        if not (served.sorts_less or served.is_other) if served else is_matched:
             continue  # no index has that order
         takes_few = limited or (sorts_less(program, group) and _sorts_for_few(group))
         read = f", and reads {rows_of_scan(scanned)}," if scanned else ""
-        if totals.executions <= ONCE or not (limited or group.repeats or totals.executions > 10):
+        if totals.executions <= ONCE or not (
+            limited or group.given.repeats or totals.executions > 10
+        ):
             continue
         yield program.finding(
             "temp_btree_sort",
@@ -329,7 +334,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                 "Create an index in the order of ORDER BY (the compared columns first): the rows"
                 " then come sorted"
                 + (", and LIMIT stops after the first." if limited else "")
-                + (AFTER_OFFSET if group.clauses.skips else "")
+                + (AFTER_OFFSET if group.skips else "")
                 + (", and no more are made than the program takes." if takes_few > limited else "")
                 + ("" if takes_few else "."),
             ),

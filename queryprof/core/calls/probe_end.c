@@ -152,7 +152,11 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
         qp_execution_abandon(e);
         return 0;
     }
-    if (e->meter.sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
+    int64_t notable_ticks = qp_notable_ticks(e->meter.key.statement);
+    bool notable = ticks >= notable_ticks;
+    /* The first and the slowest, too: of few executions else only the first one's values count. */
+    bool sampled = e->meter.sampled || notable;
+    if (sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
         sample(call);
     }
     e->in_use = false;
@@ -177,8 +181,6 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
             call->thread->serving = e;
         }
     }
-    int64_t notable_ticks = qp_notable_ticks(e->meter.key.statement);
-    bool notable = ticks >= notable_ticks;
     /* Once its stack is taken, the rest waits for a flush. */
     e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
     if (qp_execution_notes || qp_watched_line.code) {

@@ -5,6 +5,7 @@
 #include "memory/region.h"
 #include "runtime/allocation.h"
 #include "runtime/clock.h"
+#include "sums/given_values.h"
 #include "sums/sampled_rows.h"
 
 enum {
@@ -97,6 +98,12 @@ void qp_parameters_sample(const qp_key *key, PyObject *sql, PyObject *parameters
     qp_parameter_row *row = (qp_parameter_row *)qp_rows(QP_PARAMETER_ROWS) + number;
     memory *runs = &table.runs[number];
     row->samples++;
+    int64_t offset = qp_offset_of(sql, parameters);
+    if (offset >= 0 && offset <= INT64_MAX - row->skipped) {
+        row->offsets++;
+        row->skipped += offset;
+    }
+    row->open_patterns += qp_has_open_pattern(sql, parameters);
     for (int i = 0; i < REMEMBERED; i++) {
         if (runs->hash[i] == hash) {
             row->repeats += runs->writes[i] == qp_writes;

@@ -1,0 +1,41 @@
+"""Findings about searches by patterns that no index serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.work import marked, step_of
+from queryprof.analysis.marks import SCAN
+from queryprof.analysis.units import average, counted, rows_of_scan
+
+
+def open_pattern(program: Program) -> Iterator[Finding | None]:
+    """A scan for patterns that begin with a wildcard, where nothing else is compared that an index
+    serves.
+    """
+    for group in marked(program, SCAN):
+        totals, served = group.totals, program.served(group)
+        has_index = served and (served.is_other or (served.code and not served.by_prefix))
+        if not group.has_open_pattern or has_index:
+            continue
+        yield program.finding(
+            "full_scan",
+            group,
+            group.steady_ns,
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} read"
+                    f" {rows_of_scan(totals.full_scan_steps or 0)} each to return"
+                    f" {average(totals.rows_each or 0.0)}"
+                ),
+                step_of(group, SCAN),
+                "its patterns begin with a wildcard",
+            ),
+            "No index is searched by a pattern that begins with a wildcard. A full-text table"
+            " (FTS5) finds words, and with tokenize='trigram' parts of words.",
+            program.loop_of(group),
+            doubt="What a full-text table wins is not measured.",
+            most=Severity.LOW,
+        )
