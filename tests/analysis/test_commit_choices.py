@@ -10,7 +10,7 @@ from analysis.test_cause_choices import MS, SITE, findings
 from analysis.test_thresholds import READ
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.findings.find import ONE_BY_ONE, _one_by_one
+from queryprof.analysis.findings.choices import ONE_BY_ONE, choose
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.model import Plan, Profile, Thread
 from queryprof.model.files import FileWork, LockHold
@@ -276,6 +276,6 @@ def test_what_wins_more_than_parameters(category: str, gain_ns: int, doubt: str)
         for name, gain, why in (("re_prepare", 10, "x"), (category, gain_ns, doubt))
     )
     wins = (category in ONE_BY_ONE and gain_ns > 10) or (category == "n_plus_one" and not doubt)
-    found = _one_by_one(texts, other)
+    found = choose(texts, other)
     assert found.category == (category if wins else "re_prepare")
     assert found.evidence == ((category, "re_prepare") if wins else ("re_prepare",))

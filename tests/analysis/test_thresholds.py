@@ -8,8 +8,8 @@ import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.findings.find import find
-from queryprof.analysis.findings.merging import is_part
 from queryprof.analysis.findings.finding import Finding, Severity, severity_of
+from queryprof.analysis.findings.merging import is_part
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
 from queryprof.model import (

@@ -27,6 +27,7 @@ from queryprof.analysis.findings import (
     virtual_tables,
     work,
 )
+from queryprof.analysis.findings.choices import OF_WORK, PLANNED, choose
 from queryprof.analysis.findings.finding import Finding, Severity, most_severe
 from queryprof.analysis.findings.merging import of_one_cause
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
@@ -126,20 +127,6 @@ RULES: tuple[Rule, ...] = (
 """In the order of precedence: of one statement and call site the first finding is the cause, and
 those after it are its symptoms."""
 
-OF_WORK = (
-    "stale_statistics",
-    "index_defeated",
-    "offset_pagination",
-    "over_fetch",
-    "correlated_subquery",
-    "automatic_index",
-    "full_scan",
-    "temp_btree_sort",
-    "bad_index_choice",
-    "narrow_index",
-)
-"""Causes of what takes a statement so long that others wait."""
-
 
 def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> Finding:
     """One finding of a statement that others wait for: a loop's callbacks, other transactions. It
@@ -201,10 +188,6 @@ def _function_of(frame: Frame | None) -> object:
     return (frame.file, frame.function) if frame else None
 
 
-PLANNED = ("full_scan", "narrow_index", "temp_btree_sort", "automatic_index", "bad_index_choice")
-"""Findings that another plan may do without."""
-
-
 def _after_analyze(program: Program, finding: Finding) -> Finding:
     """A finding of a plan that was made by figures that are long past."""
     grown = program.stale_statistics(finding.statement) if finding.category in PLANNED else ()
@@ -215,42 +198,6 @@ def _after_analyze(program: Program, finding: Finding) -> Finding:
         evidence=(*finding.evidence, *grown),
         fix=f"Run ANALYZE first, which may be enough. {finding.fix}",
     )
-
-
-ONE_BY_ONE = ("commit_per_write", "single_inserts", "single_changes", "autocommit_reads")
-"""What may win more of a statement than passing its values as parameters."""
-
-
-def _one_by_one(known: Finding, finding: Finding) -> Finding:
-    """Rows that are inserted one by one, and committed one by one; or that are read one by one,
-    without an index, or with a text for each: what wins most.
-    """
-    if known.category == "re_prepare" and (
-        (finding.category == "n_plus_one" and not finding.doubt)
-        or (finding.category in ONE_BY_ONE and finding.gain_ns > known.gain_ns)
-    ):
-        most = most_severe(known.severity, finding.severity)
-        return replace(
-            finding,
-            severity=most,
-            evidence=(*finding.evidence, *known.evidence),
-            fix=f"{finding.fix} Pass its values as parameters.",
-        )
-    if (known.category, finding.category) == ("autocommit_reads", "n_plus_one"):
-        if finding.gain_ns >= 2 * known.gain_ns:
-            return replace(finding, evidence=(*finding.evidence, *known.evidence))
-        other = (
-            f"or one query in place of all, which wins up to {duration(finding.gain_ns)}:"
-            f" {finding.fix}"
-        )
-        return replace(known, evidence=(*known.evidence, other))
-    is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
-    is_read = known.category in PLANNED and finding.category == "n_plus_one" and not finding.doubt
-    if not (is_inserted or is_read) or finding.gain_ns < 2 * known.gain_ns:
-        return known
-    wins = f"an index wins up to {duration(known.gain_ns)} of it: {known.code}"
-    code = (wins,) if known.code else ()
-    return replace(finding, evidence=(*finding.evidence, *known.evidence, *code))
 
 
 def find(
@@ -284,7 +231,7 @@ def find(
                 connected |= connections.served_by(program, finding)
             key = finding.statement + finding.category * (finding.category in BESIDE), place[1]
             known = found.setdefault(key, _after_analyze(program, finding))
-            found[key] = _one_by_one(known, finding)
+            found[key] = choose(known, finding)
     for consequence in (*locks.lock_findings(program), *blocked_loop(program)):
         waits = consequence.finding
         if waits.site.frame != OTHER_LINE:
