@@ -124,7 +124,7 @@ class ServedBy(NoPlanner):
 )
 def test_a_scan_that_ran_once(count: int, code: str, severity: Severity) -> None:
     """It may have to read all: the more so where no index would serve it."""
-    one = aggregate(READ, SITE, ns=200 * MS, count=count)._replace(
+    one = aggregate(READ, SITE, ns=300 * MS, count=count)._replace(
         rows=count, full_scan_steps=50_000 * count, vm_steps=300_000 * count, counted=count
     )
     profile = replace(profile_of(one), plans=(Plan(READ, "/app/t.db", "SCAN t"),))

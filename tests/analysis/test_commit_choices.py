@@ -105,7 +105,7 @@ def test_writes_that_were_refused_are_committed_by_nothing(
 ) -> None:
     """Of 116: how many of them a commit has, and how many commits have any."""
     change = aggregate("INSERT INTO t VALUES (?)", SITE, ns=90 * MS, count=116)
-    commit = aggregate("COMMIT", SITE, ns=200 * MS, count=20)
+    commit = aggregate("COMMIT", SITE, ns=290 * MS, count=20)
     found = findings(profile_of(change._replace(errors=refused), commit))
     said = [one.severity for one in found if one.category == "commit_per_write"]
     assert said == [severity] * bool(severity)

@@ -18,12 +18,12 @@ pytestmark = pytest.mark.once
 
 
 def test_a_loop_wins_the_passes_of_its_line() -> None:
-    """All but one of 100, of 2 ms each; the run is a second."""
-    found = only(profile(loop(READ, passes=60, executions=60)))
+    """All but one of 100, of 6 ms each; the run is a second."""
+    found = only(profile(loop(READ, passes=60, executions=60, pass_ns=6 * MS)))
     assert found.category == "n_plus_one"
-    assert found.gain_ns == 99 * 2 * MS
+    assert found.gain_ns == 99 * 6 * MS
     assert found.severity is Severity.HIGH
-    assert "the line takes 2.00 ms each time" in found.evidence[0]
+    assert "the line takes 6.00 ms each time" in found.evidence[0]
     assert not found.is_least
 
 
@@ -113,17 +113,17 @@ def test_threads_wait_for_each_other_in_a_gain() -> None:
 
 @pytest.mark.parametrize(
     ("median_ns", "severity"),
-    [(800_000, Severity.HIGH), (200_000, Severity.LOW), (20_000, Severity.LOW)],
+    [(2_400_000, Severity.MEDIUM), (600_000, Severity.LOW), (60_000, Severity.LOW)],
 )
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_no_thread_has_to_wait_for_is_as_severe(
     threads: int, median_ns: int, severity: Severity
 ) -> None:
-    """Of 200 executions of 1 ms in a second."""
+    """Of 200 executions of 3 ms in a second."""
     driver, _ = loop(READ, 0, 0)
-    half = {histogram_bucket(median_ns): 60, histogram_bucket(2 * MS): 40}
+    half = {histogram_bucket(median_ns): 60, histogram_bucket(6 * MS): 40}
     driver = driver._replace(
-        histogram=half, execution_max_ns=2 * MS, self_ns=100 * MS, total_ns=100 * MS
+        histogram=half, execution_max_ns=6 * MS, self_ns=300 * MS, total_ns=300 * MS
     )
     second = driver._replace(thread=Thread(1, "T" if threads == 2 else "MainThread"))
     found = only(replace(profile((driver, None), (second, None)), stack_samples=()))

@@ -49,10 +49,33 @@ SEVERITIES = [
 ]
 
 
-@pytest.mark.parametrize(("share", "span_ns", "severity"), SEVERITIES)
-def test_what_is_in_doubt_is_high_or_low(share: float, span_ns: float, severity: Severity) -> None:
-    expected = Severity.LOW if severity is Severity.MEDIUM else severity
-    assert severity_of(share, span_ns, is_sure=False) is expected
+DOUBTFUL = [
+    (0.5, 0, Severity.HIGH),
+    (0.4999, 0, Severity.MEDIUM),
+    (0.2, 0, Severity.MEDIUM),
+    (0.1999, 0, Severity.LOW),
+    (0.0, 100 * MS, Severity.MEDIUM),
+    (0.0, 100 * MS - 1, Severity.LOW),
+]
+
+
+@pytest.mark.parametrize(("share", "span_ns", "severity"), DOUBTFUL)
+def test_what_is_in_doubt_is_less_severe(share: float, span_ns: float, severity: Severity) -> None:
+    assert severity_of(share, span_ns, is_sure=False) is severity
+
+
+@pytest.mark.parametrize(
+    ("gain_ns", "span_ns", "severity"),
+    [
+        (10 * MS - 1, 0, Severity.LOW),
+        (10 * MS, 0, Severity.HIGH),
+        (10 * MS - 1, 1, Severity.HIGH),
+    ],
+)
+def test_what_wins_few_milliseconds_of_a_run_is_low(
+    gain_ns: float, span_ns: float, severity: Severity
+) -> None:
+    assert severity_of(0.5, span_ns, gain_ns=gain_ns) is severity
 
 
 @pytest.mark.parametrize(("share", "span_ns", "severity"), SEVERITIES)

@@ -38,6 +38,12 @@ HIGH_SPAN_NS = 100_000_000
 
 MEDIUM_SHARE = 0.02
 
+HIGH_DOUBTFUL, MEDIUM_DOUBTFUL = 0.50, 0.20
+"""The same where something is in doubt."""
+
+FEW_NS = 10_000_000
+"""Less than this of a whole run is low, whatever its share: the run is short."""
+
 LEAST_SHARE = 0.005
 LEAST_NS = 1_000_000
 """A finding that can win less of both is none."""
@@ -129,10 +135,16 @@ class Finding:
         return f"{self.category}-{digest}"
 
 
-def severity_of(share: float, span_ns: float, is_sure: bool = True) -> Severity:
-    """The severity of what can win a share of the run, and so much time a span; what is in doubt
-    has none between high and low.
-    """
+def severity_of(
+    share: float, span_ns: float, is_sure: bool = True, gain_ns: float = FEW_NS
+) -> Severity:
+    """The severity of what can win a share of the run, so much time a span, and so much in all."""
+    if gain_ns < FEW_NS and not span_ns:
+        return Severity.LOW
+    if not is_sure:
+        is_medium = share >= MEDIUM_DOUBTFUL or span_ns >= HIGH_SPAN_NS
+        doubtful = Severity.MEDIUM if is_medium else Severity.LOW
+        return Severity.HIGH if share >= HIGH_DOUBTFUL else doubtful
     if share >= HIGH_SHARE or span_ns >= HIGH_SPAN_NS:
         return Severity.HIGH
-    return Severity.MEDIUM if share >= MEDIUM_SHARE and is_sure else Severity.LOW
+    return Severity.MEDIUM if share >= MEDIUM_SHARE else Severity.LOW

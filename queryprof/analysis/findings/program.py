@@ -87,7 +87,7 @@ class Program(Recorded):
         if share < LEAST_SHARE and gain_ns < LEAST_NS:
             return None
         span_ns = gain_ns / self.spans if self.spans else 0.0
-        severity = least_severe(severity_of(share, span_ns, is_sure=not doubt), most)
+        severity = least_severe(severity_of(share, span_ns, not doubt, gain_ns), most)
         return Finding(
             category,
             severity,

@@ -1,0 +1,82 @@
+"""Which of two findings about one statement comes first, where both may be right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from queryprof.analysis.findings.finding import Finding, most_severe
+from queryprof.analysis.units import duration
+
+PLANNED = ("full_scan", "narrow_index", "temp_btree_sort", "automatic_index", "bad_index_choice")
+"""Findings that another plan may do without."""
+
+OF_WORK = (
+    "stale_statistics",
+    "index_defeated",
+    "offset_pagination",
+    "over_fetch",
+    "correlated_subquery",
+    "automatic_index",
+    "full_scan",
+    "temp_btree_sort",
+    "bad_index_choice",
+    "narrow_index",
+)
+"""Causes of what takes a statement so long that others wait."""
+
+CLEARLY = 1.25
+"""So many times as much is clearly more: gains change a little from run to run."""
+
+ONE_BY_ONE = ("commit_per_write", "single_inserts", "single_changes", "autocommit_reads")
+"""What may win more of a statement than passing its values as parameters."""
+
+
+def choose(known: Finding, finding: Finding) -> Finding:
+    """The finding that wins most, with the other on its card: of rows that are inserted one by one,
+    and committed one by one; of a query that runs again and again, without an index, or with a text
+    for each.
+    """
+    if known.category == "re_prepare" and (
+        (finding.category == "n_plus_one" and not finding.doubt)
+        or (finding.category in ONE_BY_ONE and finding.gain_ns > known.gain_ns)
+    ):
+        most = most_severe(known.severity, finding.severity)
+        return replace(
+            finding,
+            severity=most,
+            evidence=(*finding.evidence, *known.evidence),
+            fix=f"{finding.fix} Pass its values as parameters.",
+        )
+    if (known.category, finding.category) == ("autocommit_reads", "n_plus_one"):
+        if finding.gain_ns >= 2 * known.gain_ns:
+            return replace(finding, evidence=(*finding.evidence, *known.evidence))
+        other = (
+            f"or one query in place of all, which wins up to {duration(finding.gain_ns)}:"
+            f" {finding.fix}"
+        )
+        return replace(known, evidence=(*known.evidence, other))
+    if known.category in OF_WORK and finding.category == "duplicate_query":
+        return _repeated(known, finding)
+    is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
+    is_read = known.category in PLANNED and finding.category == "n_plus_one" and not finding.doubt
+    if not (is_inserted or is_read) or finding.gain_ns < 2 * known.gain_ns:
+        return known
+    return replace(finding, evidence=(*finding.evidence, *known.evidence, *_index_of(known)))
+
+
+def _index_of(known: Finding) -> tuple[str, ...]:
+    wins = f"an index wins up to {duration(known.gain_ns)} of it: {known.code}"
+    return (wins,) if known.code else ()
+
+
+def _repeated(known: Finding, finding: Finding) -> Finding:
+    """Of a slow query that runs again with the same values: its result is kept, or it is made
+    faster.
+    """
+    is_surer = bool(known.doubt) and not finding.doubt
+    if finding.gain_ns >= CLEARLY * known.gain_ns or (
+        is_surer and CLEARLY * finding.gain_ns >= known.gain_ns
+    ):
+        return replace(finding, evidence=(*finding.evidence, *known.evidence, *_index_of(known)))
+    other = f"or run it once and keep the result, which wins up to {duration(finding.gain_ns)}"
+    return replace(known, evidence=(*known.evidence, *finding.evidence, other))
