@@ -107,6 +107,9 @@ class Planner:
         if not columns:
             return served
         names = [str(name) for name, _, _ in columns]
+        stored = {name.lower() for name in names}
+        if served.is_plain and any(one.strip('"').lower() not in stored for one in served.terms):
+            return served  # a generated column: its steps are those of what it is made of
         keys = [name for name, kind, key in columns if key and str(kind).upper() == "INTEGER"]
         key = keys[0] if sum(bool(key) for *_, key in columns) == len(keys) == 1 else ""
         return replace(served, row_steps=row_steps(program, scan, names, key))
@@ -154,7 +157,7 @@ class Planner:
         try:
             looked_after = trial.plan()
             if looked_after in plans:
-                return trial.served(looked_after)
+                return replace(trial.served(looked_after), by_reference=True)
         finally:
             judge.enforce_references(EMPTY, False)
         return Served(before, is_other=True)

@@ -295,15 +295,16 @@ def keywords_of(operand: Sequence[Token]) -> frozenset[str]:
     return frozenset(token.keyword for token in operand)
 
 
-def compared_of(statement: str, table: str) -> tuple[str, ...]:
+def compared_of(statement: str, table: str, *, is_only: bool = False) -> tuple[str, ...]:
     """The columns that a statement compares under a table's name, or another name that it
-    gives it.
+    gives it; of its only table those without a name, too.
     """
+    name = table.lower().rpartition(".")[2]
     found = [
         column_of(operand)
         for comparison in comparisons_of(statement)
         for operand in (comparison.left, comparison.right)
-        if len(operand) > 2 and operand[-3].named == table.lower()
+        if (operand[-3].named == name if len(operand) > 2 else is_only)
     ]
     return tuple(dict.fromkeys(filter(None, found)))
 

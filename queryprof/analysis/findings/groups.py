@@ -211,7 +211,12 @@ class Group:
     def compared(self) -> list[str]:
         """What it compares of scanned tables, by its text: where their schema is not known."""
         scans = dict.fromkeys(name for plan in self.plans for name in signs_of(plan).scans)
-        return [f"{name}.{one}" for name in scans for one in compared_of(self.statement, name)]
+        is_only = all(sum(map(_is_of_table, plan)) == 1 for plan in self.plans)
+        return [
+            f"{name}.{one}"
+            for name in scans
+            for one in compared_of(self.statement, name, is_only=is_only)
+        ]
 
     @property
     def reads(self) -> bool:
@@ -297,6 +302,10 @@ class Group:
     def function(self) -> Function | None:
         frame = self.site.frame
         return (frame.file, frame.function) if frame else None
+
+
+def _is_of_table(step: str) -> bool:
+    return step.lstrip().startswith(("SCAN", "SEARCH"))
 
 
 def groups_of(report: Report) -> tuple[Group, ...]:

@@ -111,6 +111,8 @@ class Served:
         finds_end: whether its end is all that is read of an index, for a max() or min().
         by_range: whether an index is searched by a range alone, which may be wide.
         by_prefix: whether that is for patterns of LIKE or GLOB alone that begin with a letter.
+        by_reference: whether the scan is that of a foreign key, for a row that is changed or
+            deleted.
         folds: whether it makes one row of several that it reads.
         row_steps: of its scan, as the program's SQLite has it; None: it has none, or not one alone.
         differing: columns that an index would serve, had they another type; recollated: had they no
@@ -130,6 +132,7 @@ class Served:
     finds_end: bool = False
     by_range: bool = False
     by_prefix: bool = False
+    by_reference: bool = False
     folds: bool = False
     differing: tuple[str, ...] = ()
     recollated: tuple[str, ...] = ()

@@ -71,6 +71,8 @@ def rows_left(group: Group, served: Served | None) -> Left:
     totals, clauses = group.totals, group.clauses
     read, returned = totals.full_scan_steps or 0.0, totals.rows_each or 0.0
     adds_up = folds(group, served)
+    if served and served.by_reference:  # few rows refer to one, else there would be no key
+        return Left(returned, returned, shares.FETCHED_ROWS, "")
     if served is None or not served.terms:
         return Left(
             returned,

@@ -265,6 +265,11 @@ def _most(served: Served | None, is_once: bool, is_wide: bool) -> Severity:
 
 
 def _index_fix(served: Served | None, columns: str, is_unknown: bool) -> str:
+    if columns and served and served.by_reference:
+        return (
+            f"Create an index on the column that refers ({columns}): the foreign key looks for rows"
+            " that refer to each row that the statement changes or deletes."
+        )
     if columns and is_unknown and not (served and served.covering):
         return (
             f"An index on what it compares ({columns}) wins where few rows have one value of it:"
