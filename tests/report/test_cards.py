@@ -67,7 +67,7 @@ def planned(statement: str, tree: str) -> Profile:
 @pytest.mark.parametrize(
     ("count", "longest_ns", "categories"),
     [
-        (20, 11 * MS, ["n_plus_one", "outlier"]),
+        (20, 11 * MS, ["n_plus_one"]),
         (19, 11 * MS, []),
         (20, 10 * MS, ["n_plus_one"]),
     ],
@@ -78,21 +78,11 @@ def test_an_outlier_is_no_loop(count: int, longest_ns: int, categories: list[str
     assert [one.category for one in found] == categories
 
 
-@pytest.mark.parametrize(("longest_ms", "is_one"), [(90, False), (110, True)])
-def test_an_outlier_takes_most_of_the_time(longest_ms: int, is_one: bool) -> None:
-    """99 others take 99 ms."""
-    found = findings(profile_of(executed(100, MS, longest_ms * MS)))
-    assert [one.category for one in found] == ["n_plus_one", *["outlier"] * is_one]
-
-
 def test_an_outlier_hides_no_loop_and_is_in_no_gain_of_it() -> None:
     """A machine that was busy for a moment makes one: it comes after what comes again."""
-    loop, found = findings(profile_of(executed(1000, 20_000, 300 * MS)))
+    (loop,) = findings(profile_of(executed(1000, 20_000, 300 * MS)))
     assert loop.category == "n_plus_one"
     assert loop.gain_ns == pytest.approx(20 * MS, rel=0.05)
-    assert (found.category, found.severity) == ("outlier", Severity.MEDIUM)
-    assert found.gain_ns == pytest.approx(300 * MS, rel=0.01)
-    assert found.evidence[0].startswith("1 of 1,000 executions took 300 ms; half of them took ")
 
 
 @pytest.mark.parametrize("count", [999, 1000, 20_000])

@@ -39,28 +39,6 @@ FEW = 20
 """Executions, from which on INSERTs of single rows are a loop's."""
 
 
-def outlier(program: Program) -> Iterator[Finding | None]:
-    for group in program.groups:
-        totals = group.totals
-        if group.outlier_ns and (group.reads or group.writes):
-            yield program.finding(
-                "outlier",
-                group,
-                group.outlier_ns,
-                (
-                    (
-                        f"1 of {counted(totals.executions, 'execution')} took"
-                        f" {duration(totals.max_ns)}; half of them took {duration(totals.p50_ns)}"
-                        " or less"
-                    ),
-                ),
-                "Look at that one execution (queryprof report --show slowest): its parameters, a"
-                " lock, a cache that was cold.",
-                doubt="The next run may not have it.",
-                most=Severity.MEDIUM,
-            )
-
-
 def many_cheap(program: Program) -> Iterator[Finding | None]:
     """By the driver's time: what an object mapper takes for each request is no loop's."""
     for group in program.groups:
@@ -104,7 +82,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
     """What takes much of the time, where no other rule knows why: last of all."""
     for group in program.groups:
         totals = group.totals
-        share = group.steady_ns / program.run_ns if program.run_ns else 0.0
+        share = group.work_ns / program.run_ns if program.run_ns else 0.0
         each_ns = group.steady_ns / max(totals.executions, 1)
         is_on_loop = each_ns >= LONG_ON_LOOP_NS and _is_on_loop(program, group)
         is_known = group.reads or group.writes or any(kind(group) for kind, _, _ in KINDS)
@@ -166,7 +144,7 @@ def _is_definition(group: Group) -> bool:
 def _heavy(program: Program, group: Group, groups: Sequence[Group], share: float) -> Finding | None:
     """A finding about statements of one kind, at the place that takes most."""
     runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
-    took_ns = sum(one.steady_ns for one in groups)
+    took_ns = sum(one.work_ns for one in groups)
     each = " each" if runs > 1 else ""
     name, fix = next(
         ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
@@ -186,12 +164,22 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group], share: float
                 f"{counted(runs, name)}{places} of {duration(took_ns / max(1, runs))}{each}{work}"
                 f"{rows}: {percent(min(1.0, share))} of the {program.whole}"
             ),
+            *_longest(groups),
         ),
         fix,
         program.loop_of(group),
         doubt="Whether the program needs all of this work is not known.",
         most=Severity.LOW,
     )
+
+
+def _longest(groups: Sequence[Group]) -> Iterator[str]:
+    """That one execution took most of the time."""
+    for totals in (one.totals for one in groups if one.outlier_ns):
+        yield (
+            f"one execution took {duration(totals.max_ns)}, half of them {duration(totals.p50_ns)}"
+            " or less (queryprof report --show slowest)"
+        )
 
 
 UNKNOWN_FAULT = "queryprof knows no fault of it. Look at its plan, and at how often it runs."

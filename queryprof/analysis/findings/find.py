@@ -85,7 +85,7 @@ OF_LOOPS = (
 )
 """Symptoms of a function that opens a connection for each query."""
 
-BESIDE = ("redundant_index", "outlier", "lock_upgrade")
+BESIDE = ("redundant_index", "lock_upgrade")
 """Findings that are no cause of what others are about at the same statement and call site."""
 
 RULES: tuple[Rule, ...] = (
@@ -108,7 +108,6 @@ RULES: tuple[Rule, ...] = (
     covering.missing_covering_index,
     connections.connection_per_query,
     repeated.re_prepare,
-    amounts.outlier,
     repeated.duplicate_query,
     transactions.commit_per_write,
     transactions.statements_alone,
@@ -239,11 +238,9 @@ def find(
             at = _cause_of(consequence, found) or own
             found[at] = _with_consequence(found.get(at), consequence)
     findings = of_one_cause(found.values())
-    # An outlier may not come again.
     order = sorted(
         findings,
         key=lambda one: (
-            one.category == "outlier",
             one.category != "lock_upgrade",  # calls fail: that comes before what is slow
             one.severity.rank,
             -one.gain_ns,

@@ -44,15 +44,16 @@ HIGH_DOUBTFUL, MEDIUM_DOUBTFUL = 0.50, 0.20
 FEW_NS = 10_000_000
 """Less than this of a whole run is low, whatever its share: the run is short."""
 
-LEAST_SHARE = 0.005
-LEAST_NS = 1_000_000
-"""A finding that can win less of both is none."""
+LEAST_SHARE, LEAST_NS = 0.005, 1_000_000
+"""A finding that can win less of both is none, ..."""
+
+NO_SHARE = 0.001
+"""... nor is one of this share of a run, however long that is."""
 
 CATEGORIES = {
     "n_plus_one": "the same query for each row or item of a loop",
     "duplicate_query": "the same query with the same parameters, and nothing written in between",
     "many_cheap": "very many fast queries",
-    "outlier": "one of many executions takes most of the time",
     "commit_per_write": "a commit for each write",
     "single_inserts": "a library inserts row by row what it can insert at once",
     "single_changes": "rows are changed one by one",

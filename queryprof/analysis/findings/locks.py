@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 from queryprof.analysis.call_sites import Sites
@@ -20,9 +20,6 @@ OWN_CODE = 0.5
 OTHER_WORK_NS = 200_000
 """Of the program's own code in a transaction, on average: with less it is what is around
 its calls."""
-
-ALONE_NS = 200_000_000
-"""A hold that no call waited for is named from here on."""
 
 LOG_BYTES = 1000 * 4096
 """SQLite writes a log of so many pages (of so many bytes) back by itself, and begins it again; both
@@ -178,7 +175,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
         )
         if finding:
             yield Consequence(finding, is_of_work=False)
-    yield from _long_holds(program, {key[0] for key in caused})
+    yield from _pinning(program)
 
 
 def _awaited(program: Program, waits: Waits) -> str:
@@ -209,33 +206,16 @@ def _worked_ns(program: Program, holder: LockEvent | LockHold) -> int:
     )
 
 
-def _long_holds(program: Program, reported: set[str]) -> Iterator[Consequence]:
+def _pinning(program: Program) -> Iterator[Consequence]:
+    """Read transactions that keep the write-ahead log from being begun again."""
     writes = [hold for hold in program.report.lock_holds if hold.kind == "write"]
     written = {hold.database for hold in writes}
     # A transaction that writes reads, too.
     writers = {(hold.statement, hold.path, hold.thread) for hold in writes}
     for hold in program.report.lock_holds:
-        own = own_code(hold)
-        site = program.report.sites.site(hold.path)
-        if hold.kind == "write":
-            is_alone = hold.statement not in reported and hold.max_ns >= ALONE_NS
-            if is_alone and own is not None and own >= OWN_CODE:
-                finding = program.about(
-                    "long_transaction",
-                    hold.statement,
-                    site,
-                    hold.total_ns * own,
-                    (_held(hold, program.report.sites),),
-                    "Do the other work before BEGIN or after COMMIT: who writes meanwhile would"
-                    " wait.",
-                    most=Severity.LOW,
-                )
-                if finding:
-                    alone = replace(finding, gain_ns=0, share=0.0)
-                    yield Consequence(alone, is_of_work=False)
-            continue
         is_writer = (hold.statement, hold.path, hold.thread) in writers
-        if hold.log_bytes > LOG_BYTES and hold.database in written and not is_writer:
+        is_reader = hold.kind != "write" and not is_writer
+        if is_reader and hold.log_bytes > LOG_BYTES and hold.database in written:
             yield _pinned(program, hold)
 
 

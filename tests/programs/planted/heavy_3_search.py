@@ -1,4 +1,4 @@
-# category: outlier
+# category: heavy_query
 # fix: that one execution|parameter|slowest|LIMIT
 import apsw
 

@@ -1,4 +1,4 @@
-# category: outlier
+# category: heavy_query
 # fix: that one execution|parameter|slowest|smaller|batch
 from sqlalchemy import ForeignKey, create_engine, delete
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
