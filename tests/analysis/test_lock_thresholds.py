@@ -83,7 +83,9 @@ def test_a_hold_without_any_time_is_no_error() -> None:
     assert findings(replace(profile, lock_holds=(replace(hold, total_ns=0),))) == ()
 
 
-@pytest.mark.parametrize(("end", "is_endless"), [("(unknown)", True), ("COMMIT", False)])
+@pytest.mark.parametrize(
+    ("end", "is_endless"), [("(unknown)", True), ("(close)", True), ("COMMIT", False)]
+)
 def test_a_transaction_that_nothing_has_ended(end: str, is_endless: bool) -> None:
     """Of a thread that an exception ended, for instance."""
     profile = waited(50, 1.0)

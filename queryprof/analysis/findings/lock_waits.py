@@ -14,10 +14,11 @@ WAITED_NS = 10_000_000
 
 @dataclass(slots=True)
 class Waits:
-    """The waits that one holder caused."""
+    """The waits that one holder caused; own: those of the thread that held the lock."""
 
     holder: LockEvent
     count: int = 0
+    own: int = 0
     ns: int = 0
     longest_ns: int = 0
     waiters: set[str] = field(default_factory=set)
@@ -31,6 +32,7 @@ class Waits:
         several.
         """
         self.count += 1
+        self.own += wait.thread == self.holder.thread
         self.ns += ns
         self.longest_ns = max(self.longest_ns, ns)
         self.waiters.add(_named(wait, site))
@@ -41,6 +43,7 @@ class Waits:
     def join(self, other: Waits) -> None:
         """Adds the waits for a holder at the same place, of other callers."""
         self.count += other.count
+        self.own += other.own
         self.ns += other.ns
         self.longest_ns = max(self.longest_ns, other.longest_ns)
         self.waiters |= other.waiters

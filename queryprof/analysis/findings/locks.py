@@ -41,6 +41,10 @@ UNSEEN = (
     "Who held it was not seen: a process that was not recorded, or that was killed; a lock from"
     " before the recording; or many holds of less than a millisecond (--show locks has their sums)."
 )
+CLOSED = "(close)"
+NO_END = (UNKNOWN_STATEMENT, CLOSED)
+"""Where a write transaction ended otherwise than by COMMIT or ROLLBACK."""
+
 ENDS = ("COMMIT", "ROLLBACK", "END", "(COMMIT", "(ROLLBACK")
 """How statements and calls begin that end a transaction."""
 
@@ -110,7 +114,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
         # Waits side by side take the run's time once; of spans each takes its own.
         gain_ns = found.ns if program.spans else min(found.ns, hold.total_ns)
         with_log = WITH_LOG if found.has_readers and not hold.log_bytes else ""
-        is_endless = not reads and found.holder.end_statement == UNKNOWN_STATEMENT
+        is_endless = not reads and found.holder.end_statement in NO_END
         is_long = long or is_endless or (reads and not works)
         finding = program.about(
             "long_transaction" if is_long else "lock_wait",
@@ -123,7 +127,9 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                     f" most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters)[:3])}"
                 ),
                 *_failed(program, found),
+                *_of_itself(found),
                 _held(hold, sites),
+                *_lost(hold, is_endless),
             ),
             (
                 "Make it faster: it reads for so long, and keeps writers from committing"
@@ -138,9 +144,9 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                         f" work: a reader keeps writers from committing.{with_log}"
                         if reads
                         else (
-                            "COMMIT it, or ROLLBACK where an exception leaves it (`with"
-                            " connection:` does both), or close the blob that it wrote to: no call"
-                            " of the program that was seen has ended it."
+                            "COMMIT it, or ROLLBACK where an exception or a cancellation leaves it"
+                            " (`with connection:` does both), or close the blob that it wrote to:"
+                            " no COMMIT or ROLLBACK that was seen has ended it."
                             if is_endless
                             else (
                                 "Do the other work (computing, requests to other services) before"
@@ -176,6 +182,18 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
         if finding:
             yield Consequence(finding, is_of_work=False)
     yield from _pinning(program)
+
+
+def _of_itself(waits: Waits) -> Iterator[str]:
+    """That a thread waited for what it could only have ended itself."""
+    if waits.own == waits.count:
+        yield "the thread that waited held the lock itself, on another connection"
+
+
+def _lost(hold: LockHold, is_endless: bool) -> Iterator[str]:
+    """That closing a connection rolls back what is not committed."""
+    if is_endless and hold.end_statement == CLOSED and hold.changed_rows:
+        yield "its connection was closed without a COMMIT: these changes are lost"
 
 
 def _awaited(program: Program, waits: Waits) -> str:
