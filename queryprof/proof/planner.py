@@ -22,6 +22,7 @@ from queryprof.proof.trial import Trial
 from queryprof.proof.values import placeholders, replaced
 from queryprof.sql.clauses import Comparison, column_of, comparisons_of
 from queryprof.sql.tokens import parameters_in
+from queryprof.sql.triggers import Trigger, triggers_of
 
 MOST_STATEMENTS = 100
 BUDGET_S = 2.0
@@ -129,6 +130,11 @@ class Planner:
         with suppress(StatementError, OutOfTime, ProofError):
             return Trial(self._started(self._databases.get(statement, "")), statement).tables()
         return frozenset()
+
+    def triggers(self, statement: str) -> Sequence[Trigger]:
+        """Those that it fires; none: its schema is not known."""
+        schema = self._schemas.get(self._databases.get(statement, ""))
+        return tuple(triggers_of(statement, schema.created if schema else created_by(self._texts)))
 
     def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:
         """Whether the planner chooses another plan without the statistics."""

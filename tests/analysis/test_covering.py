@@ -59,7 +59,7 @@ def test_rows_are_grouped_by_an_index(read: int, executions: int, won: float) ->
     found = covered(GROUPS, IN_ORDER, read, executions=executions)
     assert [one.gain_ns / (200 * MS) for one in found] == pytest.approx([won] * (won > 0), rel=0.01)
     for one in found:
-        assert (one.code, one.severity, one.doubt) == (WIDE, "high" if won > 0.5 else "medium", "")
+        assert (one.code, one.severity, one.doubt) == (WIDE, "high" if won > 0.5 else "low", "")
         assert "sort them for GROUP BY" in one.evidence[0]
         assert "One on b alone would be slower" in one.fix
 

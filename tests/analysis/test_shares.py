@@ -11,7 +11,7 @@ from analysis.test_causes import Knows
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.libraries import OWN_NOTE
 from queryprof.analysis.findings.planning import Served
-from queryprof.analysis.findings.whole import BUSY, PROCESSES, whole_of
+from queryprof.analysis.findings.whole import BUSY, PROCESSES, RAN, whole_of
 from queryprof.analysis.overview import complete
 from queryprof.analysis.report import Report
 from queryprof.model import Frame, Plan, Profile, StackSample, Thread, ThreadUsage
@@ -54,8 +54,10 @@ def server(*cpu_ms: int, stack: tuple[Frame, ...] = (VIEW, HANDLER)) -> Profile:
         (server(100), (200 * MS, BUSY)),
         (server(300, 100), (500 * MS, BUSY)),
         (server(1000), (SECOND, "run")),
-        (server(300, stack=(VIEW,)), (SECOND, "run")),
-        (server(300, stack=(VIEW, HANDLER, MAIN)), (SECOND, "run")),
+        (server(300, stack=(VIEW,)), (300 * MS, RAN)),
+        (server(499, stack=(VIEW,)), (499 * MS, RAN)),
+        (server(500, stack=(VIEW,)), (SECOND, "run")),
+        (server(300, stack=(VIEW, HANDLER, MAIN)), (300 * MS, RAN)),
         (replace(server(300), thread_usage=()), (SECOND, "run")),
     ],
     ids=[
@@ -63,7 +65,9 @@ def server(*cpu_ms: int, stack: tuple[Frame, ...] = (VIEW, HANDLER)) -> Profile:
         "waits in the database",
         "two threads",
         "is busy",
-        "no server",
+        "no server, and waits",
+        "still waits most of the time",
+        "waits half of the time",
         "a test's client",
         "not known",
     ],

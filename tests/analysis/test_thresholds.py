@@ -67,12 +67,12 @@ def test_what_is_in_doubt_is_less_severe(share: float, span_ns: float, severity:
 @pytest.mark.parametrize(
     ("gain_ns", "span_ns", "severity"),
     [
-        (10 * MS - 1, 0, Severity.LOW),
-        (10 * MS, 0, Severity.HIGH),
-        (10 * MS - 1, 1, Severity.HIGH),
+        (100 * MS - 1, 0, Severity.LOW),
+        (100 * MS, 0, Severity.HIGH),
+        (100 * MS - 1, 1, Severity.HIGH),
     ],
 )
-def test_what_wins_few_milliseconds_of_a_run_is_low(
+def test_what_wins_little_time_of_a_run_is_low(
     gain_ns: float, span_ns: float, severity: Severity
 ) -> None:
     assert severity_of(0.5, span_ns, gain_ns=gain_ns) is severity

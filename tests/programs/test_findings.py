@@ -73,11 +73,12 @@ def test_a_healthy_program_has_no_such_finding(queryprof: Run, name: str) -> Non
 
 @pytest.fixture
 def trace(queryprof: Run) -> str:
-    """A trace with one finding that is high: its run lasted as long as its calls, however busy this
-    machine is.
+    """A trace with one finding that is high: its calls took ten times as long, and its run as long
+    as its calls, however busy this machine is.
     """
     recorded(queryprof, "re_prepare")
     with closing(sqlite3.connect("t.qprof")) as connection:
+        connection.execute("UPDATE aggregate SET self_ns = 10 * self_ns, total_ns = 10 * total_ns")
         connection.execute(
             "UPDATE process SET end_unix_ns = start_unix_ns + (SELECT sum(self_ns) FROM aggregate)"
         )

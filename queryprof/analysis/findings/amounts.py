@@ -43,7 +43,7 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
     """By the driver's time: what an object mapper takes for each request is no loop's."""
     for group in program.groups:
         totals = group.totals
-        share = group.steady_ns / program.run_ns if program.run_ns else 0.0
+        share = program.share_of(group, group.steady_ns)
         is_cheap = group.steady_ns < CHEAP_NS * totals.executions and (
             totals.vm_steps is None or totals.vm_steps <= CHEAP_STEPS
         )
@@ -82,7 +82,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
     """What takes much of the time, where no other rule knows why: last of all."""
     for group in program.groups:
         totals = group.totals
-        share = group.work_ns / program.run_ns if program.run_ns else 0.0
+        share = program.share_of(group, group.work_ns)
         each_ns = group.steady_ns / max(totals.executions, 1)
         is_on_loop = each_ns >= LONG_ON_LOOP_NS and _is_on_loop(program, group)
         is_known = group.reads or group.writes or any(kind(group) for kind, _, _ in KINDS)
@@ -108,16 +108,16 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                 most=Severity.MEDIUM,
             )
             continue
-        yield _heavy(program, group, [group], share)
+        yield _heavy(program, group, [group])
 
 
 def heavy_kind(program: Program) -> Iterator[Finding | None]:
     """Statements of one kind that take much of the time together, though none does alone."""
     for is_of_kind, _, _ in KINDS:
         groups = [group for group in program.all_groups if is_of_kind(group)]
-        share = sum(one.steady_ns for one in groups) / program.run_ns if program.run_ns else 0.0
+        share = sum(program.share_of(one, one.work_ns) for one in groups)
         if len(groups) > 1 and share >= NAMED_SHARE:
-            yield _heavy(program, max(groups, key=lambda one: one.steady_ns), groups, share)
+            yield _heavy(program, max(groups, key=lambda one: one.work_ns), groups)
 
 
 def _is_commit(group: Group) -> bool:
@@ -141,7 +141,7 @@ def _is_definition(group: Group) -> bool:
     return group.verb in ("CREATE", "DROP", "ALTER")
 
 
-def _heavy(program: Program, group: Group, groups: Sequence[Group], share: float) -> Finding | None:
+def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding | None:
     """A finding about statements of one kind, at the place that takes most."""
     runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
     took_ns = sum(one.work_ns for one in groups)
@@ -162,7 +162,7 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group], share: float
         (
             (
                 f"{counted(runs, name)}{places} of {duration(took_ns / max(1, runs))}{each}{work}"
-                f"{rows}: {percent(min(1.0, share))} of the {program.whole}"
+                f"{rows}"
             ),
             *_longest(groups),
         ),

@@ -57,11 +57,16 @@ def choose(known: Finding, finding: Finding) -> Finding:
         return replace(known, evidence=(*known.evidence, other))
     if known.category in OF_WORK and finding.category == "duplicate_query":
         return _repeated(known, finding)
-    is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
-    is_read = known.category in PLANNED and finding.category == "n_plus_one" and not finding.doubt
-    if not (is_inserted or is_read) or finding.gain_ns < 2 * known.gain_ns:
+    if not _is_alternative(known, finding) or finding.gain_ns < 2 * known.gain_ns:
         return known
     return replace(finding, evidence=(*finding.evidence, *known.evidence, *_index_of(known)))
+
+
+def _is_alternative(known: Finding, finding: Finding) -> bool:
+    """Whether the second finding may be the cause in place of the first."""
+    is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
+    is_read = known.category in PLANNED and finding.category == "n_plus_one" and not finding.doubt
+    return is_inserted or is_read or finding.category == "many_objects"
 
 
 def _index_of(known: Finding) -> tuple[str, ...]:

@@ -41,11 +41,6 @@ SCANNED_FETCHES = 0.5
 in another order, 0.01 of those that lie in its own.
 """
 
-LARGE_ROW_FETCHES = 6
-"""Pages for each row, from which on its values are on pages of their own: a table has no more
-levels (https://www.sqlite.org/fileformat2.html#ovflpgs).
-"""
-
 LOOKED_UP_ROWS = 20
 
 OUTER = 0.1
@@ -160,8 +155,7 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         if not is_scan and read > OUTER * work:
             continue  # it is the scan that takes them
         served = program.served(group)
-        is_large = pages >= LARGE_ROW_FETCHES * work
-        code = served.widened if served and not is_large else ""
+        code = served.widened if served else ""
         makes_few = bool(code and rows <= work / 2)
         searched = SEARCHED_FETCHES if makes_few else COVERED_FETCHES
         if not is_scan and pages < searched * work:
@@ -181,14 +175,7 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
                 used[0],
             ),
             (
-                "Its rows have large values, on pages of their own: name in SELECT the columns that"
-                " are needed, without those; an index with large values would be a second copy of"
-                " the table."
-                if is_large
-                else (
-                    f"Add the other columns that it reads to {used[2]}: a covering index has all"
-                    " of it."
-                )
+                f"Add the other columns that it reads to {used[2]}: a covering index has all of it."
                 + f" It takes the place of {used[2]}, which can go." * bool(code)
             ),
             code=code,
@@ -199,15 +186,8 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
                     "Some of these pages are of what it sorts or keeps meanwhile; the gain is an"
                     " estimate (half of the time)."
                     if makes_few
-                    else (
-                        "The program may need the large values; the gain is an estimate (half of"
-                        " the time)."
-                        if is_large
-                        else (
-                            "A wider index makes writes slower; the gain is an estimate (half of"
-                            " the time)."
-                        )
-                    )
+                    else "A wider index makes writes slower; the gain is an estimate (half of the"
+                    " time)."
                 )
             ),
         )

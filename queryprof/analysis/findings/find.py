@@ -14,6 +14,7 @@ from queryprof.analysis.findings import (
     connections,
     covering,
     indexes,
+    large_values,
     locks,
     paging,
     patterns,
@@ -24,6 +25,7 @@ from queryprof.analysis.findings import (
     single_rows,
     subqueries,
     transactions,
+    triggers,
     virtual_tables,
     work,
 )
@@ -38,6 +40,7 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
 from queryprof.model import OTHER_LINE, Frame, Schema
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
+from queryprof.sql.clauses import verb_of
 
 Rule = Callable[[Program], Iterable[Finding | None]]
 
@@ -105,10 +108,13 @@ RULES: tuple[Rule, ...] = (
     work.temp_btree_sort,
     indexes.bad_index_choice,
     indexes.narrow_index,
+    large_values.large_values_read,
     covering.missing_covering_index,
     connections.connection_per_query,
     repeated.re_prepare,
     repeated.duplicate_query,
+    triggers.trigger_work,
+    large_values.large_values_written,
     transactions.commit_per_write,
     transactions.statements_alone,
     queries.n_plus_one,
@@ -125,6 +131,10 @@ RULES: tuple[Rule, ...] = (
 )
 """In the order of precedence: of one statement and call site the first finding is the cause, and
 those after it are its symptoms."""
+
+
+OF_COMMITS = ("commit_per_write", "large_values", "single_inserts")
+"""Findings whose gain has the time of commits."""
 
 
 def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> Finding:
@@ -199,6 +209,24 @@ def _after_analyze(program: Program, finding: Finding) -> Finding:
     )
 
 
+def _without_covered(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings without those of commits that another finding's gain has."""
+    found = list(findings)
+    others = [one for one in found if one.category in OF_COMMITS]
+    return [
+        one
+        for one in found
+        if one.category != "heavy_query"
+        or verb_of(one.statement) not in ("COMMIT", "END")
+        or not any(_is_in_file(other, one) and 2 * other.gain_ns >= one.gain_ns for other in others)
+    ]
+
+
+def _is_in_file(one: Finding, other: Finding) -> bool:
+    files = [each.site.frame.file if each.site.frame else "" for each in (one, other)]
+    return files[0] == files[1]
+
+
 def find(
     report: Report,
     loop_at: LoopFinder,
@@ -237,7 +265,7 @@ def find(
             own = (waits.statement, place_of(waits.site.frame))
             at = _cause_of(consequence, found) or own
             found[at] = _with_consequence(found.get(at), consequence)
-    findings = of_one_cause(found.values())
+    findings = of_one_cause(_without_covered(found.values()))
     order = sorted(
         findings,
         key=lambda one: (

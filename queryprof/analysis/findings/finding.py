@@ -41,7 +41,7 @@ MEDIUM_SHARE = 0.02
 HIGH_DOUBTFUL, MEDIUM_DOUBTFUL = 0.50, 0.20
 """The same where something is in doubt."""
 
-FEW_NS = 10_000_000
+FEW_NS = 100_000_000
 """Less than this of a whole run is low, whatever its share: the run is short."""
 
 LEAST_SHARE, LEAST_NS = 0.005, 1_000_000
@@ -77,10 +77,12 @@ CATEGORIES = {
     "bad_estimate": "a plan is chosen for many more or fewer rows than come",
     "stale_statistics": "the planner chooses by rows that were counted when tables were small",
     "redundant_index": "an index is the beginning of another one",
+    "large_values": "large values are read or written that may not be needed",
+    "trigger_work": "a trigger takes most of what a write takes",
     "blocked_loop": "the event loop waits for the database",
     "over_fetch": "more rows are made than the program takes",
     "many_objects": "a library makes objects of many rows",
-    "heavy_query": "a statement takes much of the time, and no fault of it is known",
+    "heavy_query": "a statement takes much of the time",
 }
 """What each category means; find.RULES has their order of precedence."""
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 
 from queryprof.analysis.call_sites import CallSite, Function
 from queryprof.analysis.files import Files
 from queryprof.analysis.findings.given_values import GivenValues
-from queryprof.analysis.handoffs import Waits
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, self_ns_of
 from queryprof.analysis.units import counted, percent
-from queryprof.model import OF_ALL, Aggregate, CallPath, Collapsed, Frame, LineTime
+from queryprof.model import OF_ALL, Aggregate, CallPath, Collapsed, LineTime
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.sql.clauses import (
     READS,
@@ -33,6 +31,7 @@ from queryprof.sql.clauses import (
 )
 
 MOST_GROUPS = 5000
+MAIN_THREAD = "MainThread"
 
 OUTLIER_OF = 20
 OUTLIER_NS = 10_000_000
@@ -179,6 +178,10 @@ class Group:
         if self.collapsed and OF_ALL in found:  # names of threads, of several processes
             found[OF_ALL] = min(found[OF_ALL], self.collapsed.most_threads)
         return max(found.values(), default=0)
+
+    @property
+    def is_in_main_thread(self) -> bool:
+        return all(member.thread.name == MAIN_THREAD for member in self.members)
 
     @cached_property
     def rows(self) -> int:
@@ -336,31 +339,6 @@ def groups_of(report: Report) -> tuple[Group, ...]:
         if group:
             group.line_times.append(one)
     return tuple(groups.values())
-
-
-def hand_over(
-    groups: Iterable[Group], waits: Mapping[Frame, Waits], is_alone: Callable[[Group], bool]
-) -> None:
-    """Shares out what lines took to hand over: to the line's statements by their executions; of a
-    line that executes none, as it fetches, to those of its function by their fetches.
-
-    Args:
-        is_alone: whether a group's executions are awaited one after the other.
-    """
-    by_line: dict[Frame, list[Group]] = defaultdict(list)
-    for group in groups if waits else ():
-        if group.site.frame:
-            by_line[group.site.frame].append(group)
-    of_functions = by_function(chain(*by_line.values()))
-    for frame, wait in waits.items():
-        some = by_line.get(frame) or of_functions.get((frame.file, frame.function), [])
-        weights = [group.totals.statement_executions for group in some]
-        if frame not in by_line and any(group.fetches for group in some):
-            weights = [group.fetches for group in some]
-        if not any(weights) or not (wait.are_short or all(map(is_alone, some))):
-            continue  # or they overlap
-        for group, weight in zip(some, weights, strict=True):
-            group.handed_ns += wait.ns * weight / sum(weights)
 
 
 def unknown_causes(report: Report, planned_by_server: Container[str] = ()) -> Iterator[str]:

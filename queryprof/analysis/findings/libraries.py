@@ -9,7 +9,6 @@ from queryprof.model import Frame
 INSTALLED = ("/site-packages/", "/dist-packages/")
 """What is before the package in the file of a library's frame."""
 
-
 HANDING = frozenset({"aiosqlite"})
 """Drivers that hand what they execute to a thread."""
 
@@ -31,6 +30,9 @@ DRIVERS = HANDING | {
     "sqlite3",
 }
 """Packages that execute what is passed to them, by a library around them or by the program."""
+
+PASSING = frozenset({"pandas", "polars", "sql", "databases"})
+"""Packages that pass the program's own statements on (`sql` is jupysql's)."""
 
 WRAPPERS = frozenset({"dataset"})
 """Packages that have words of their own for what another one executes."""
@@ -57,7 +59,7 @@ def is_unknown(library: str) -> bool:
     """Whether it is a package of whose words nothing is known: its statements are not the program's
     to change.
     """
-    return bool(library) and library not in {*DRIVERS, *ONE_TRANSACTION}
+    return bool(library) and library not in {*DRIVERS, *PASSING, *ONE_TRANSACTION}
 
 
 def is_handed(stack: Iterable[Frame]) -> bool:
@@ -76,7 +78,6 @@ LOADERS = (
 )
 """Classes of object mappers whose methods load what an attribute refers to."""
 
-
 LOADS_MANY = "QuerySet._fetch_all"
 """Of Django's, whose statement is that of any other query for the same objects."""
 
@@ -92,7 +93,6 @@ OWN = ("DatabaseOperations._quote_params_for_last_executed_query",)
 DEBUG."""
 
 OWN_NOTE = "Django's own, for its list of queries: none of it where DEBUG is False"
-
 
 DISPATCHERS = (
     "werkzeug/",

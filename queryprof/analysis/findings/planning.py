@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from queryprof.analysis.plans import Steps
+from queryprof.sql.triggers import Trigger
 
 NO_INDEX = (
     "No index on its plain columns that would serve it was found: compare columns as they are"
@@ -157,6 +158,9 @@ class Planner(Protocol):
     def tables(self, statement: str) -> frozenset[str]:
         """The tables that a statement reads, as far as they are known."""
 
+    def triggers(self, statement: str) -> Sequence[Trigger]:
+        """Those that a statement fires, as far as its schema is known."""
+
     def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:
         """Whether another plan is chosen without the statistics."""
 
@@ -169,6 +173,9 @@ class NoPlanner:
 
     def tables(self, statement: str) -> frozenset[str]:  # noqa: ARG002
         return frozenset()
+
+    def triggers(self, statement: str) -> Sequence[Trigger]:  # noqa: ARG002
+        return ()
 
     def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:  # noqa: ARG002
         return False

@@ -18,7 +18,7 @@ from queryprof.analysis.findings.finding import (
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import ONE_QUERY
 from queryprof.analysis.findings.recorded import Recorded
-from queryprof.analysis.findings.whole import SPANS
+from queryprof.analysis.findings.whole import RUN, SPANS
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,6 @@ class Program(Recorded):
         Args:
             most: the severity that it has at the most.
         """
-        spans_ns = self._spans_ns
-        # Of requests side by side each waits its own time, however long the run is.
-        waits = bool(spans_ns) and group.handed_ns > group.steady_ns
         found = self.about(
             category,
             group.statement,
@@ -56,11 +53,26 @@ class Program(Recorded):
             code,
             doubt,
             most,
-            (spans_ns, SPANS) if waits else None,
+            self.whole_of(group),
         )
         is_timed = group.line_ns is not None or category not in OF_LINES
         is_least = not is_timed and self.called_library(group.statement) in ONE_QUERY
         return replace(found, is_least=True) if found and is_least else found
+
+    def whole_of(self, group: Group) -> tuple[int, str]:
+        """The time that a group's shares are of, and what it is called."""
+        spans_ns = self._spans_ns
+        # Of requests side by side each waits its own time, however long the run is.
+        if spans_ns and group.handed_ns > group.steady_ns:
+            return spans_ns, SPANS
+        if spans_ns and all(not member.span for member in group.members):
+            # What no request waits for is a part of the run.
+            return max((one.wall_ns for one in self.profile.processes), default=0), RUN
+        return self.run_ns, self.whole
+
+    def share_of(self, group: Group, ns: float) -> float:
+        whole_ns, _ = self.whole_of(group)
+        return ns / whole_ns if whole_ns else 0.0
 
     def about(
         self,
@@ -81,7 +93,8 @@ class Program(Recorded):
         Args:
             whole: what its share is of, and how that is called; None: of what all others are.
         """
-        most_ns = whole[0] if whole else self.profile.process_ns
+        is_less = whole is None or whole[0] == self.run_ns
+        most_ns = self.profile.process_ns if is_less or whole is None else whole[0]
         whole_ns, name = whole or (self.run_ns, self.whole)
         gain_ns = min(gain_ns, most_ns or gain_ns)
         share = gain_ns / whole_ns if whole_ns else 0.0

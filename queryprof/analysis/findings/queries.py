@@ -20,10 +20,12 @@ from queryprof.analysis.findings.libraries import (
     MANY_AT_ONCE,
     NO_AUTOFLUSH,
     ONE_QUERY,
+    PASSING,
     is_table_of,
     loaded_before,
     owner_of,
 )
+from queryprof.analysis.findings.library_calls import FIXES
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
 from queryprof.analysis.spans import RepeatSummary
@@ -233,9 +235,11 @@ def _with_as_many_rows(program: Program, group: Group) -> Iterator[Group]:
     executions.
     """
     runs = group.totals.executions
-    for function in dict.fromkeys((frame.file, frame.function) for frame in group.path):
+    lines = {(frame.file, frame.function): frame.line for frame in reversed(group.path)}
+    for function, line in reversed(lines.items()):
         for other in program.queries_with_rows(function, (1 - MATCH) * runs, (1 + MATCH) * runs):
-            if other is not group:
+            is_behind = other.site.frame is not None and other.site.frame.line > line
+            if other is not group and not (is_behind and program.loop_of(other) is None):
                 yield other
 
 
@@ -271,6 +275,8 @@ def _one_query(program: Program, group: Group, parent: Group | None) -> str:
     library = program.library(group.statement)
     if note := program.note_of(group):
         return _loaded_before(program, group, parent, note)
+    if fix := FIXES.get((library, program.called_by(group))):
+        return fix
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
         return GROUPED.get(library, GROUP_BY)
     if _takes_first(group):
@@ -283,7 +289,7 @@ def _one_query(program: Program, group: Group, parent: Group | None) -> str:
 def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
     if library in MANY_AT_ONCE:
         return f"Load all of it before the loop: {MANY_AT_ONCE[library]}"
-    if library and library not in DRIVERS:
+    if library and library not in (*DRIVERS, *PASSING):
         return (
             f"It is {library} that executes it, once for each call: see in its documentation"
             " whether one call gets many, or keep what does not change between the calls."

@@ -15,7 +15,8 @@ from queryprof.analysis.findings.finding import (
     LEAST_NS,
     LEAST_SHARE,
 )
-from queryprof.analysis.findings.groups import Group, by_function, groups_of, hand_over
+from queryprof.analysis.findings.groups import Group, by_function, groups_of
+from queryprof.analysis.findings.handing import hand_over
 from queryprof.analysis.findings.libraries import (
     AUTOFLUSH,
     PRELOADS,
@@ -331,8 +332,7 @@ class Recorded:
         return self._whole[0]
 
     @property
-    def whole(self) -> str:
-        """What that is called."""
+    def whole(self) -> str:  # what that is called
         return self._whole[1]
 
     @cached_property
@@ -377,14 +377,14 @@ class Recorded:
         """The loop that a frame of a group's path is in (LoopFinder)."""
         frame = group.path[depth]
         called = (
-            group.path[depth - 1].function.rpartition(".")[2] if depth else self._called_by(group)
+            group.path[depth - 1].function.rpartition(".")[2] if depth else self.called_by(group)
         )
         key = (frame.file, frame.function, frame.line, called)
         if key not in self.loops:
             self.loops[key] = self.loop_at(frame, called)
         return self.loops[key]
 
-    def _called_by(self, group: Group) -> str:
+    def called_by(self, group: Group) -> str:
         """The library's function that the program calls at a group's place; "": a driver's, or not
         known.
         """

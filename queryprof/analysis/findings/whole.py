@@ -7,15 +7,20 @@ from collections import Counter
 from queryprof.analysis.findings.libraries import is_request, outside_of_request
 from queryprof.model import Profile, Thread
 
+RUN = "run"
 SPANS = "spans' time"
 PROCESSES = "time of the processes with queries"
 BUSY = "busy time"
+RAN = "time in which it ran"
+
+MOSTLY_WAITING = 0.5
+"""What is busy for less of its run waits for something else: a scheduler, a client."""
 
 
 def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
     """The time that shares are of, in ns, and what it is called: that of the spans, where there are
-    any; of a server that has none, how long it was busy; else of the run, or of the processes that
-    execute something, all together.
+    any; of a server that has none, and of what waits most of the time for something else, how long
+    it was busy; else of the run, or of the processes that execute something, all together.
     """
     executing = {aggregate.thread.process_id for aggregate in profile.aggregates}
     walls = [one.wall_ns for one in profile.processes if one.id in executing]
@@ -24,23 +29,25 @@ def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
     if profile.collapsed:
         number += profile.collapsed.executing
         walls_ns += profile.collapsed.executing_wall_ns
-    whole = (walls_ns, PROCESSES) if number > 1 else (longest_ns, "run")
+    whole = (walls_ns, PROCESSES) if number > 1 else (longest_ns, RUN)
     if 0 < spans_ns < whole[0]:
         return spans_ns, SPANS
-    if not spans_ns and 0 < (busy_ns := _busy_ns(profile)) < whole[0]:
-        return busy_ns, BUSY
+    busy_ns = 0 if spans_ns else _busy_ns(profile)
+    is_server = busy_ns > 0 and _is_server(profile)
+    if 0 < busy_ns < (whole[0] if is_server else MOSTLY_WAITING * whole[0]):
+        return busy_ns, BUSY if is_server else RAN
     return whole
 
 
-def _busy_ns(profile: Profile) -> int:
-    """How long the threads of a program that serves requests ran, or were in the database; 0: it
-    serves none (a test that makes requests itself), or it is not known. A server waits for requests
-    most of its time.
-    """
+def _is_server(profile: Profile) -> bool:
+    """Whether it serves requests, other than those of a test that makes them itself."""
     stacks = [one.stack for one in profile.stack_samples]
     stacks += [one.stack for one in profile.exemplars]
-    if not any(is_request(stack) and not outside_of_request(stack) for stack in stacks):
-        return 0
+    return any(is_request(stack) and not outside_of_request(stack) for stack in stacks)
+
+
+def _busy_ns(profile: Profile) -> int:
+    """How long threads ran, or were in the database; 0: it is not known."""
     database_ns: Counter[Thread] = Counter()
     for one in profile.aggregates:
         database_ns[one.thread] += one.self_ns

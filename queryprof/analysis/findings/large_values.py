@@ -1,0 +1,84 @@
+"""Findings about large values that are read or written, and may not be needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.transactions import changing_by_function, commits_of
+from queryprof.analysis.units import average, counted, size
+from queryprof.analysis.units import rows as rows_of
+
+LARGE_ROW_FETCHES = 6
+"""Page fetches for each row, from which on its values have pages of their own."""
+
+FEW_ROWS = 20
+"""Of an execution: fewer are what it was asked for."""
+
+STEPS_OF_ROW = 12
+"""VM steps of a row that is read and left out, at the least."""
+
+LARGE_WRITE_BYTES = 256 * 1024
+"""For each row that is changed: with all its indexes and journals a small one writes some pages."""
+
+LEAST_WRITES = 5
+
+LEAVE_OUT = {
+    "django": 'Leave them out: .defer("column"), or .only("column", ...).',
+    "sqlalchemy": "Leave them out: .options(defer(Model.column)), or .options(load_only(...)).",
+    "peewee": "Leave them out: Model.select(Model.column, ...).",
+}
+"""How a query reads no large values, by library."""
+
+
+def large_values_read(program: Program) -> Iterator[Finding | None]:
+    """Queries of many rows whose values have pages of their own."""
+    for group in program.groups:
+        totals = group.totals
+        rows, pages = totals.rows_each or 0.0, totals.page_fetches or 0.0
+        read = max(rows, (totals.vm_steps or 0.0) / STEPS_OF_ROW, totals.full_scan_steps or 0.0)
+        if not group.reads or rows < FEW_ROWS or pages < LARGE_ROW_FETCHES * read:
+            continue
+        library = program.called_library(group.statement)
+        yield program.finding(
+            "large_values",
+            group,
+            group.cost_ns * (1 - read / pages),
+            (
+                f"{counted(totals.executions, 'execution')} with {rows_of(rows)} each",
+                f"{average(pages)} page fetches each: {average(pages / read)} for each row",
+            ),
+            LEAVE_OUT.get(library, "Name in SELECT the columns that are needed, without those."),
+            program.loop_of(group),
+            doubt="The program may need the large values.",
+            most=Severity.MEDIUM,
+        )
+
+
+def large_values_written(program: Program) -> Iterator[Finding | None]:
+    """UPDATEs of single rows that write very much."""
+    by_function = changing_by_function(program)
+    for group in program.groups:
+        rows = group.totals.executions - group.totals.errors
+        if group.verb != "UPDATE" or rows < LEAST_WRITES or group.rows > 2 * rows:
+            continue
+        commits = commits_of(program, group, by_function)
+        written = group.files.written_bytes + sum(one.files.written_bytes for one in commits)
+        if written < LARGE_WRITE_BYTES * rows or program.planner.triggers(group.statement):
+            continue
+        yield program.finding(
+            "large_values",
+            group,
+            group.work_ns + sum(one.work_ns for one in commits),
+            (
+                (
+                    f"{counted(rows, 'row')} changed, one by one; with their commits"
+                    f" {size(written / rows)} are written for each"
+                ),
+            ),
+            "An UPDATE writes the whole value anew. Keep the parts that change in rows of their"
+            " own, and INSERT or UPDATE one of these.",
+            program.loop_of(group),
+            doubt="Whether all of the value changes each time is not known.",
+        )

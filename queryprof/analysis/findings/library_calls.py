@@ -1,0 +1,21 @@
+"""How a fix is written for a call of an object mapper that is made for each object."""
+
+from __future__ import annotations
+
+FIXES = {
+    ("django", "exists"): (
+        "Fetch the keys of all that exist before the loop, and look them up: keys ="
+        ' set(Model.objects.filter(field__in=[...]).values_list("field", flat=True)). Or annotate'
+        " the query before: "
+        '.annotate(has_any=Exists(Model.objects.filter(field=OuterRef("pk")))).'
+    ),
+    ("django", "get_or_create"): (
+        "Fetch what is there before the loop with one .filter(field__in=[...]), and create the"
+        " others with one bulk_create(objects, ignore_conflicts=True)."
+    ),
+    ("django", "update_or_create"): (
+        "Write all of them with one bulk_create(objects, update_conflicts=True,"
+        " update_fields=[...], unique_fields=[...])."
+    ),
+}
+"""By library and the name of its function."""

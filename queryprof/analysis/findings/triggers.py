@@ -1,0 +1,46 @@
+"""Findings about triggers that take most of what a write takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.units import counted, duration
+
+FEW = 20
+"""Executions, from which on a trigger's work adds up."""
+
+LONG_NS = 100_000
+"""Far more than a write to a table and its indexes takes, by row: 5 to 20 us without a trigger."""
+
+
+def trigger_work(program: Program) -> Iterator[Finding | None]:
+    """Writes that take long, apart from their files, and fire triggers that write to tables."""
+    for group in program.groups:
+        rows = max(group.rows, group.totals.executions)
+        worked_ns = group.steady_ns - group.files.sync_ns - group.files.write_ns
+        if not group.writes or rows < FEW or worked_ns < LONG_NS * rows:
+            continue
+        fired = program.planner.triggers(group.statement)
+        if not fired:
+            continue
+        names = ", ".join(one.name for one in fired)
+        is_of_all = group.verb == "UPDATE" and not any(one.columns for one in fired)
+        yield program.finding(
+            "trigger_work",
+            group,
+            worked_ns,
+            (
+                f"{counted(rows, 'row')} of {duration(worked_ns / rows)} each, without files",
+                f"it fires {'the trigger' if len(fired) == 1 else 'the triggers'} {names}",
+            ),
+            (
+                "Let the trigger run for the columns alone that it needs: AFTER UPDATE OF column ON"
+                " table; it runs now whatever is changed."
+                if is_of_all
+                else "Do less in the trigger, or do it for many rows at once, outside of it."
+            ),
+            program.loop_of(group),
+            doubt="How much of it the trigger takes is not measured.",
+        )

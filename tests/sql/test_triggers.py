@@ -1,0 +1,52 @@
+"""Which triggers of a schema a statement fires."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from queryprof.sql.triggers import triggers_of
+
+pytestmark = pytest.mark.once
+
+SCHEMA = (
+    "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT, seen INTEGER)",
+    "CREATE TABLE log (what TEXT)",
+    "CREATE TRIGGER added AFTER INSERT ON note BEGIN INSERT INTO log VALUES ('added'); END",
+    "CREATE TRIGGER IF NOT EXISTS changed UPDATE ON note BEGIN INSERT INTO log VALUES ('changed'); END",
+    """CREATE TRIGGER "the text" BEFORE UPDATE OF text, id ON "Note"
+    WHEN 1 BEGIN INSERT INTO log VALUES ('the text'); END""",
+    "CREATE TEMP TRIGGER removed AFTER DELETE ON [note] BEGIN INSERT INTO log VALUES ('removed'); END",
+    "CREATE TRIGGER of_log AFTER INSERT ON log BEGIN SELECT 1; END",
+)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO note (text) VALUES ('a')",
+        "REPLACE INTO note (text) VALUES ('a')",
+        "UPDATE note SET seen = 1",
+        "UPDATE OR IGNORE note SET text = 'b', seen = 1",
+        "DELETE FROM main.note",
+        "SELECT * FROM note",
+    ],
+)
+def test_as_sqlite_fires_them(statement: str) -> None:
+    db = sqlite3.connect(":memory:")
+    for sql in SCHEMA:
+        db.execute(sql)
+    db.execute("INSERT INTO note VALUES (1, 'first', 0)")
+    db.execute("DELETE FROM log")
+    db.execute(statement)
+    fired = {name for (name,) in db.execute("SELECT what FROM log")}
+    assert {one.name for one in triggers_of(statement, SCHEMA)} == fired
+    db.close()
+
+
+@pytest.mark.parametrize(
+    "sql", ["", "CREATE TRIGGER", "CREATE TRIGGER a INSERT ON", "CREATE VIEW v AS SELECT 1"]
+)
+def test_what_creates_none(sql: str) -> None:
+    assert not list(triggers_of("INSERT INTO a VALUES (1)", [sql]))
