@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
@@ -16,11 +16,12 @@ from queryprof.errors import ProofError
 from queryprof.model import Schema
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.judging import EMPTY, Judge, OutOfTime, StatementError
+from queryprof.proof.partial_indexes import is_used, missed, partial_indexes, with_values_of
 from queryprof.proof.row_steps import row_steps, scan_of
 from queryprof.proof.statistics import set_statistics
 from queryprof.proof.trial import Trial
 from queryprof.proof.values import placeholders, replaced
-from queryprof.sql.clauses import Comparison, column_of, comparisons_of
+from queryprof.sql.clauses import comparisons_of
 from queryprof.sql.tokens import parameters_in
 from queryprof.sql.triggers import Trigger, triggers_of
 
@@ -109,7 +110,7 @@ class Planner:
             return served
         names = [str(name) for name, _, _ in columns]
         stored = {name.lower() for name in names}
-        if served.is_plain and any(one.strip('"').lower() not in stored for one in served.terms):
+        if served.is_plain and all(one.strip('"').lower() not in stored for one in served.terms):
             return served  # a generated column: its steps are those of what it is made of
         keys = [name for name, kind, key in columns if key and str(kind).upper() == "INTEGER"]
         key = keys[0] if sum(bool(key) for *_, key in columns) == len(keys) == 1 else ""
@@ -150,11 +151,13 @@ class Planner:
         before = trial.plan()
         if before in plans or not plans:
             served = trial.served(before)
+            if unused := missed(judge, trial, statement, before):
+                return replace(served, partial=unused)
             with_prefixes = with_prefixes_of(statement)
             if served.code or with_prefixes == statement:
                 return served
             return replace(Trial(judge, with_prefixes).served(before), plan=before, by_prefix=True)
-        partial = [index for index in _partial_indexes(judge) if _is_used(index.name, plans)]
+        partial = [index for index in partial_indexes(judge) if is_used(index.name, plans)]
         if partial:  # the recorded text has no values, of which such an index is for some
             trial = Trial(judge, with_values_of(partial, statement))
             before = trial.plan()
@@ -186,26 +189,6 @@ class Planner:
         return judge
 
 
-@dataclass(frozen=True, slots=True)
-class PartialIndex:
-    """An index on some rows of a table, and what it compares to choose them."""
-
-    name: str
-    comparisons: tuple[Comparison, ...]
-
-
-def _partial_indexes(judge: Judge) -> list[PartialIndex]:
-    rows = judge.rows(
-        EMPTY, "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql > ''"
-    )
-    found = (PartialIndex(name, comparisons_of(sql)) for name, sql in rows)
-    return [index for index in found if index.comparisons]
-
-
-def _is_used(index: str, plans: Iterable[Steps]) -> bool:
-    return any(f" INDEX {index} " in f"{step} " for plan in plans for step in plan)
-
-
 PREFIXES = {"LIKE": "'a%'", "GLOB": "'a*'"}
 
 
@@ -220,25 +203,6 @@ def with_prefixes_of(statement: str) -> str:
     }
     spans = parameters_in(statement)
     return replaced(statement, [patterns.get(start, statement[start:end]) for start, end in spans])
-
-
-def with_values_of(indexes: Iterable[PartialIndex], statement: str) -> str:
-    """A statement with the values of partial indexes where it compares the same column in the same
-    way.
-    """
-    known = {
-        (column_of(one.left), one.operator): one.right[0].text
-        for index in indexes
-        for one in index.comparisons
-        if len(one.right) == 1
-    }
-    values = {
-        one.right[0].start: known[column_of(one.left), one.operator]
-        for one in comparisons_of(statement)
-        if len(one.right) == 1 and (column_of(one.left), one.operator) in known
-    }
-    spans = parameters_in(statement)
-    return replaced(statement, [values.get(start, statement[start:end]) for start, end in spans])
 
 
 def created_by(texts: Iterable[str]) -> Iterator[str]:

@@ -65,8 +65,8 @@ class Trial:
         self._values = nulls_of(self._statement)
 
     def _explained(self, how: str) -> Sequence[tuple[Any, ...]]:
-        sql = f"{how} {self._statement}"
-        return with_dummies(self._judge, EMPTY, lambda: self._judge.rows(EMPTY, sql, self._values))
+        judge, sql = self._judge, f"{how} {self._statement}"
+        return with_dummies(judge, EMPTY, lambda: judge.rows(EMPTY, sql, self._values))
 
     def program(self) -> Sequence[tuple[int, str, int, int]]:
         """The address, opcode, P1 and P2 of its instructions there. Raises StatementError."""
@@ -123,7 +123,7 @@ class Trial:
         terms = tuple(TriedTerm(key, bool(falls)) for name, key, falls in keys if name in used)
         if not terms or any(term.column is None for term in terms):
             return ""  # it is on an expression, or on some rows alone
-        with self._undone():
+        with self.undone():
             self._judge.do(EMPTY, f"DROP INDEX {in_quotes(used[0])}")
             wide = self._wider([TriedIndex(tables[0], terms)], columns)
             after, _ = self._plan_with(wide)
@@ -204,7 +204,7 @@ class Trial:
             Those that make the plan a better one, and that plan.
         """
         taken: tuple[TriedIndex, ...] = ()
-        with self._undone():
+        with self.undone():
             for table in columns:  # else one that exists is taken for what it begins
                 for (name,) in self._judge.rows(EMPTY, INDEXES, (table,)):
                     self._judge.do(EMPTY, f"DROP INDEX {in_quotes(name)}")
@@ -272,7 +272,7 @@ class Trial:
             ]
             for expression in (*computed, *anycase):
                 index = TriedIndex(table, (TriedTerm(expression, is_expression=True),))
-                with self._undone(), suppress(StatementError):
+                with self.undone(), suppress(StatementError):
                     self._judge.do(EMPTY, index.sql(f"{TRIED}0", in_quotes))
                     found.append(index)
         return found
@@ -310,7 +310,7 @@ class Trial:
 
     def _plan_with(self, indexes: Sequence[TriedIndex]) -> tuple[Steps, Mapping[int, str]]:
         """The plan with indexes; the numbers of those in it, with what is compared in them."""
-        with self._undone():
+        with self.undone():
             for number, index in enumerate(indexes):
                 self._judge.do(EMPTY, index.sql(f"{TRIED}{number}", in_quotes))
             plan = self.plan()
@@ -367,7 +367,7 @@ class Trial:
             + (" PRIMARY KEY" if key and own.upper() == "INTEGER" else "")
             for column, own, key in listed
         )
-        with self._undone(), suppress(StatementError):
+        with self.undone(), suppress(StatementError):
             self._judge.do(EMPTY, f"DROP TABLE {in_quotes(table)}")
             self._judge.do(EMPTY, f"CREATE TABLE {in_quotes(table)} ({typed})")
             plan = self.plan()
@@ -386,7 +386,7 @@ class Trial:
         return in_quotes(name)
 
     @contextmanager
-    def _undone(self) -> Iterator[None]:
+    def undone(self) -> Iterator[None]:
         self._judge.do(EMPTY, "SAVEPOINT queryprof")
         try:
             yield

@@ -78,7 +78,8 @@ def _repeated(known: Finding, finding: Finding) -> Finding:
     """Of a slow query that runs again with the same values: its result is kept, or it is made
     faster.
     """
-    is_surer = bool(known.doubt) and not finding.doubt
+    has_no_index = known.category == "full_scan" and bool(known.doubt) and not known.code
+    is_surer = has_no_index and not finding.doubt
     if finding.gain_ns >= CLEARLY * known.gain_ns or (
         is_surer and CLEARLY * finding.gain_ns >= known.gain_ns
     ):

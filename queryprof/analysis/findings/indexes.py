@@ -100,7 +100,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
             ),
             reason.fix,
             program.loop_of(group),
-            code=served.code if served and not is_unknown else "",
+            code=served.code if served and not (is_unknown or served.partial) else "",
             doubt=reason.doubt or PREFIX * is_prefix,
             most=Severity.MEDIUM if is_prefix or reason.doubt == OF_PATTERNS else Severity.HIGH,
         )
@@ -127,6 +127,14 @@ class _Reason:
 def _planned(served: Served) -> _Reason | None:
     """As SQLite's planner shows it."""
     terms = ", ".join(served.terms)
+    if served.partial:
+        name, condition = served.partial
+        return _Reason(
+            f"the index {name} has the rows WHERE {condition} alone, which the statement does not"
+            " say in the same way",
+            f"Write the condition as the index has it, with its value in the text: {condition}.",
+            "Whether it looks for these rows alone is not known.",
+        )
     if served.code and served.searches and not (served.is_plain or served.by_prefix):
         return _Reason(
             f"{terms} is compared, which an index on the column alone does not serve",

@@ -116,6 +116,8 @@ class Served:
             deleted.
         folds: whether it makes one row of several that it reads.
         row_steps: of its scan, as the program's SQLite has it; None: it has none, or not one alone.
+        partial: an index on some rows alone that the planner would take, had it all rows, and its
+            WHERE: the statement does not have that as it is written there.
         differing: columns that an index would serve, had they another type; recollated: had they no
             collation of their own.
     """
@@ -137,6 +139,7 @@ class Served:
     folds: bool = False
     differing: tuple[str, ...] = ()
     recollated: tuple[str, ...] = ()
+    partial: tuple[str, str] | None = None
     is_other: bool = False
     row_steps: RowSteps | None = None
 
