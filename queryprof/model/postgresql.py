@@ -31,6 +31,20 @@ class TableScan:
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """A foreign key that refers to a table, without an index on its columns.
+
+    Attributes:
+        table: that refers, and columns: both as SQL.
+        rows: of it, by the statistics; None: it was never analyzed.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    rows: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class ServerTable:
     """A table, and how old the figures are by which the planner chooses.
 
@@ -40,6 +54,7 @@ class ServerTable:
         rows: by the statistics; None: it was never analyzed.
         changed: rows changed since; None: it is not known.
         analyzed: when, as a date; "": never.
+        references: foreign keys that refer to it, without an index.
     """
 
     name: str
@@ -48,6 +63,7 @@ class ServerTable:
     rows: float | None
     changed: int | None
     analyzed: str
+    references: tuple[Reference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,11 @@ READS_ALL = ("Sort", "Hash", "Materialize", "Aggregate", "WindowAgg", "Unique", 
 """Nodes that take all rows of those below them, whatever is taken of theirs."""
 
 CONDITIONS = ("Index Cond", "Hash Cond", "Merge Cond", "Join Filter", "Filter", "Sort Key")
+EXPRESSION = re.compile(r"[a-z_]\w*\((?:[\w\"(), ]|::text)*\)")
+"""A function of columns, as the server writes it; of casts, that to text alone is immutable."""
+
+FUNCTION = re.compile(r"\b([a-z_]\w*)\(")
+
 MOST_NODES = 500
 LEADER_SHARE = 0.3
 """What each worker leaves the leader less of its own part of a parallel scan
@@ -102,13 +108,17 @@ def _walk(node: Node, once: float) -> Iterator[Node]:
 
 
 def plan_of(
-    document: Mapping[str, Any], tables: Mapping[str, ServerTable], parameters: int
+    document: Mapping[str, Any],
+    tables: Mapping[str, ServerTable],
+    parameters: int,
+    immutable: Container[str] = (),
 ) -> ServerPlan:
     """The plan that EXPLAIN (VERBOSE, FORMAT JSON) has written.
 
     Args:
         tables: by name with schema, those that the plan reads, as far as the catalogue has them.
         parameters: of the statement.
+        immutable: functions that an index can be on an expression of.
     """
     nodes = nodes_of(document["Plan"])
     query_id = document.get("Query Identifier")
@@ -118,7 +128,9 @@ def plan_of(
         tuple((node.depth, _step(node)) for node in nodes),
         nodes[0].rows,
         parameters,
-        tuple(_scan(node, tables.get(node.table), cost) for node in nodes if node.is_whole),
+        tuple(
+            _scan(node, tables.get(node.table), cost, immutable) for node in nodes if node.is_whole
+        ),
         tuple(tables[name] for name in names if name in tables),
         query_id if isinstance(query_id, int) else None,
     )
@@ -147,31 +159,50 @@ def conjuncts_of(condition: str) -> tuple[str, ...]:
     return (*parts, condition[start:-1])
 
 
-def equal_columns(node: Node, table: ServerTable | None) -> tuple[str, ...]:
-    """The columns, as SQL, that a node's filter compares with a value for equality, each so that
-    the other parts narrow its rows down.
+def equal_columns(
+    node: Node, table: ServerTable | None, immutable: Container[str] = ()
+) -> tuple[str, ...]:
+    """The columns and expressions, as SQL, that a node's filter compares with a value for equality,
+    each so that the other parts narrow its rows down.
     """
     alias = str(node.fields.get("Alias") or "")
     quoted = alias.replace('"', '""')
-    aliases = (alias, f'"{quoted}"')
+    aliases = (f"{alias}.", f'"{quoted}".')
     found: dict[str, None] = {}
     for part in conjuncts_of(str(node.fields.get("Filter") or "")):
-        left, equals, right = part[1:-1].partition(" = ")
-        is_value = right.startswith(("$", "ANY ($", "ANY (ARRAY[$"))
-        for _, column in table.columns if table and equals and is_value else ():
-            names = [f"{one}.{column}" for one in aliases]
-            if left in names or left in [f"({name})::text" for name in names]:
-                found.setdefault(column)
+        left, _, right = part[1:-1].partition(" = ")
+        sides = ((left, right), (right, left)) if table and right else ()
+        for term in filter(None, (_compared(*both, table, aliases) for both in sides)):
+            called = FUNCTION.findall(term)
+            if all(name in immutable for name in called):
+                found.setdefault(term)
     return tuple(found)
 
 
-def _scan(node: Node, table: ServerTable | None, cost: float) -> TableScan:
+def _compared(side: str, other: str, table: ServerTable | None, aliases: tuple[str, ...]) -> str:
+    """The column or expression of a table that is one side of a comparison with a value; "": it is
+    neither, or the other side is none.
+    """
+    is_value = "$" in other and not any(alias in other for alias in aliases)
+    if not is_value or "$" in side or not any(alias in side for alias in aliases):
+        return ""
+    for alias in aliases:
+        side = side.replace(alias, "")
+    for _, column in table.columns if table else ():
+        if side in (column, f"({column})::text"):
+            return column
+    return f"({side})" if EXPRESSION.fullmatch(side) else ""
+
+
+def _scan(
+    node: Node, table: ServerTable | None, cost: float, immutable: Container[str]
+) -> TableScan:
     share = min(1.0, node.number("Total Cost") * node.loops / cost) if cost > 0 else 1.0
     return TableScan(
         node.table,
         str(node.fields.get("Index Name") or ""),
         str(node.fields.get("Filter") or ""),
-        equal_columns(node, table),
+        equal_columns(node, table, immutable),
         node.rows,
         table.rows if table else None,
         node.loops,

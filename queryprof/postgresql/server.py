@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from queryprof.errors import QueryprofError
-from queryprof.model.postgresql import ServerFacts, ServerPlan, ServerTable, ServerTime
+from queryprof.model.postgresql import Reference, ServerFacts, ServerPlan, ServerTable, ServerTime
 from queryprof.postgresql.numbered import numbered
 from queryprof.postgresql.plans import nodes_of, plan_of
 from queryprof.postgresql.times import times_of
@@ -63,6 +63,32 @@ LEFT JOIN pg_catalog.pg_stat_all_tables AS s ON s.relid = c.oid
 WHERE n.nspname || '.' || c.relname = ANY (%s::text[])
 """
 
+IMMUTABLE = """
+SELECT proname FROM pg_catalog.pg_proc WHERE prokind = 'f'
+GROUP BY proname HAVING bool_and(provolatile = 'i')
+"""
+
+REFERENCES = """
+SELECT tn.nspname || '.' || t.relname,
+       quote_ident(n.nspname) || '.' || quote_ident(c.relname),
+       ARRAY(SELECT quote_ident(a.attname)
+             FROM unnest(k.conkey) WITH ORDINALITY AS u (number, place)
+             JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = u.number
+             ORDER BY u.place),
+       c.reltuples::float8
+FROM pg_catalog.pg_constraint AS k
+JOIN pg_catalog.pg_class AS t ON t.oid = k.confrelid
+JOIN pg_catalog.pg_namespace AS tn ON tn.oid = t.relnamespace
+JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE k.contype = 'f' AND tn.nspname || '.' || t.relname = ANY (%s::text[])
+  AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_index AS i
+    WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL
+      AND (i.indkey::int2[])[0:cardinality(k.conkey) - 1] @> k.conkey)
+ORDER BY 1, 2, 3
+"""
+
 TIMES = """
 SELECT queryid, query, calls, total_exec_time * 1e6 FROM {schema}.pg_stat_statements
 WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
@@ -103,8 +129,9 @@ def server_facts(
         tables = server.tables(
             {node.table for one in documents.values() for node in nodes_of(one["Plan"])} - {""}
         )
+        immutable = server.immutable()
         plans = {
-            one: plan_of(document, tables, (numbered(one) or ("", 0))[1])
+            one: plan_of(document, tables, (numbered(one) or ("", 0))[1], immutable)
             for one, document in documents.items()
         }
         times, times_off, since = server.times(plans)
@@ -196,6 +223,11 @@ class _Server:
     def tables(self, names: Iterable[str]) -> Mapping[str, ServerTable]:
         """What the catalogue has of tables, by their names with schemas."""
         rows = self._connection.execute(TABLES, (sorted(names),)).fetchall()
+        references: dict[str, list[Reference]] = {}
+        found = self._connection.execute(REFERENCES, (sorted(names),)).fetchall()
+        for name, table, columns, count in found:
+            one = Reference(table, tuple(columns), float(count) if count >= 0 else None)
+            references.setdefault(name, []).append(one)
         return {
             name: ServerTable(
                 name,
@@ -204,9 +236,14 @@ class _Server:
                 float(count) if count >= 0 else None,
                 changed,
                 analyzed or "",
+                tuple(references.get(name, ())),
             )
             for name, quoted, columns, count, changed, analyzed in rows
         }
+
+    def immutable(self) -> frozenset[str]:
+        """The functions that an index can be on an expression of."""
+        return frozenset(name for (name,) in self._connection.execute(IMMUTABLE).fetchall())
 
     def times(self, plans: Mapping[str, ServerPlan]) -> tuple[Mapping[str, ServerTime], str, str]:
         """The server's time of statements, why it is not known, and since when it was counted."""

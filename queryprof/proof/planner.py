@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Self
 
 from queryprof.analysis.findings.planning import Served
@@ -22,7 +23,7 @@ from queryprof.proof.statistics import set_statistics
 from queryprof.proof.trial import Trial
 from queryprof.proof.values import placeholders, replaced
 from queryprof.sql.clauses import comparisons_of
-from queryprof.sql.tokens import parameters_in
+from queryprof.sql.tokens import parameters_in, tokens_of
 from queryprof.sql.triggers import Trigger, triggers_of
 
 MOST_STATEMENTS = 100
@@ -162,14 +163,7 @@ class Planner:
             trial = Trial(judge, with_values_of(partial, statement))
             before = trial.plan()
             return trial.served(before) if before in plans else None
-        judge.enforce_references(EMPTY, True)
-        try:
-            looked_after = trial.plan()
-            if looked_after in plans:
-                return replace(trial.served(looked_after), by_reference=True)
-        finally:
-            judge.enforce_references(EMPTY, False)
-        return Served(before, is_other=True)
+        return _served_otherwise(judge, statement, plans) or Served(before, is_other=True)
 
     def _started(self, database: str, *, with_statistics: bool = True) -> Judge:
         """The judge, with the schema of a database."""
@@ -189,6 +183,21 @@ class Planner:
         return judge
 
 
+def _served_otherwise(judge: Judge, statement: str, plans: Sequence[Steps]) -> Served | None:
+    """What would serve a statement where a number behind LIMIT, or a foreign key, leads to the
+    program's plan; None: neither does.
+    """
+    limited, trial = Trial(judge, with_limits_of(statement)), Trial(judge, statement)
+    if (plan := limited.plan()) in plans:
+        return limited.served(plan)
+    judge.enforce_references(EMPTY, True)
+    try:
+        plan = trial.plan()
+        return replace(trial.served(plan), by_reference=True) if plan in plans else None
+    finally:
+        judge.enforce_references(EMPTY, False)
+
+
 PREFIXES = {"LIKE": "'a%'", "GLOB": "'a*'"}
 
 
@@ -203,6 +212,23 @@ def with_prefixes_of(statement: str) -> str:
     }
     spans = parameters_in(statement)
     return replaced(statement, [patterns.get(start, statement[start:end]) for start, end in spans])
+
+
+LIMITS = {"LIMIT": "20", "OFFSET": "0"}
+
+
+def with_limits_of(statement: str) -> str:
+    """A statement with numbers behind LIMIT and OFFSET where it has parameters: the recorded text
+    has no literals, and SQLite plans for the number
+    (https://www.sqlite.org/queryplanner-ng.html).
+    """
+    numbers = {
+        second.start: LIMITS[first.keyword]
+        for first, second in pairwise(tokens_of(statement))
+        if first.keyword in LIMITS
+    }
+    spans = parameters_in(statement)
+    return replaced(statement, [numbers.get(start, statement[start:end]) for start, end in spans])
 
 
 def created_by(texts: Iterable[str]) -> Iterator[str]:

@@ -150,6 +150,8 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
         ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
         ("execution", UNKNOWN_FAULT),
     )
+    if _is_definition(group) and len(groups) == 1 and runs > 1:
+        fix = "It makes the same again each time: make it once, and keep it."
     if _is_single_insert(group):
         fix = INSERTS_AT_ONCE.get(program.report.profile.systems.get(group.statement, ""), fix)
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
@@ -200,7 +202,7 @@ KINDS = (
     (
         _is_definition,
         "schema change",
-        "Put them into one transaction; and keep what one of them makes, if it runs again.",
+        "Put them into one transaction.",
     ),
 )
 """Kinds of statements: how to recognize one, its name, and what to do about many of them."""

@@ -104,6 +104,7 @@ RULES: tuple[Rule, ...] = (
     work.full_scan,
     server_plans.bad_estimate,
     server_plans.server_scan,
+    server_plans.server_reference,
     virtual_tables.virtual_scan,
     work.temp_btree_sort,
     indexes.bad_index_choice,

@@ -13,8 +13,8 @@ from queryprof.analysis.units import rows as rows_of
 LARGE_ROW_FETCHES = 6
 """Page fetches for each row, from which on its values have pages of their own."""
 
-FEW_ROWS = 20
-"""Of an execution: fewer are what it was asked for."""
+FEW_ROWS, LEAST_ROWS = 2, 100
+"""Rows of an execution, and of all: fewer are what was asked for."""
 
 STEPS_OF_ROW = 12
 """VM steps of a row that is read and left out, at the least."""
@@ -38,7 +38,8 @@ def large_values_read(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         rows, pages = totals.rows_each or 0.0, totals.page_fetches or 0.0
         read = max(rows, (totals.vm_steps or 0.0) / STEPS_OF_ROW, totals.full_scan_steps or 0.0)
-        if not group.reads or rows < FEW_ROWS or pages < LARGE_ROW_FETCHES * read:
+        is_list = rows >= FEW_ROWS and rows * totals.executions >= LEAST_ROWS
+        if not group.reads or not is_list or pages < LARGE_ROW_FETCHES * read:
             continue
         library = program.called_library(group.statement)
         yield program.finding(

@@ -21,6 +21,9 @@ from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted
 from queryprof.analysis.units import rows as rows_of
 
+PASSED_STEPS = 100
+"""VM steps of a row that OFFSET leaves out, at the most: with more, others are read besides."""
+
 SKIPPED_STEPS = 2000
 """VM steps of one execution, from which on an OFFSET is large."""
 
@@ -33,6 +36,9 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
         skips = group.skips and totals.executions > ONCE
         if skips and stops_early(group) and sorts_less(program, group):
             continue  # all rows are sorted for each page: see temp_btree_sort
+        passed = rows + (offset or 0.0)
+        if skips and offset is not None and (steps or 0.0) > PASSED_STEPS * passed:
+            continue  # it reads many more rows than it leaves out
         if skips and is_chosen_by_scan(group, program.served(group)):
             continue  # with or without an OFFSET: see full_scan
         if skips and steps and steps >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1)):

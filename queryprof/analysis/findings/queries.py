@@ -46,6 +46,9 @@ mapper has reported so."""
 POINT_ROWS = 1000
 """A query for one item returns no more rows."""
 
+SLOW_NS = 5_000_000
+"""An execution that takes longer is work of its own, where SQLite's counters are not known."""
+
 MANY_ROWS = 20
 """With more of them an IN is slower than a query for each: x0.89 of the time with 10, x0.98 with
 20, x1.08 with 40 (sqlite3_fan_out). So in a loop that only the source shows it is none for one
@@ -101,7 +104,9 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         if is_sure != surely or not (is_sure or (outside and chooses)):
             continue
         rows = group.totals.rows_each or 0.0
-        is_work = works_hard(group.totals.vm_steps, rows) and group.steady_ns > group.cost_ns / 2
+        steps = group.totals.vm_steps
+        is_slow = works_hard(steps, rows) if steps else group.steady_ns > SLOW_NS * runs
+        is_work = is_slow and group.steady_ns > group.cost_ns / 2
         takes_first = group.clauses.limits and rows > 1  # of each item, which no JOIN does
         is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
         is_for_many = rows > MANY_ROWS or (group.has_list and rows > 1)

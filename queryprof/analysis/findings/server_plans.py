@@ -77,6 +77,49 @@ def server_scan(program: Program) -> Iterator[Finding | None]:
         )
 
 
+def server_reference(program: Program) -> Iterator[Finding | None]:
+    """A row is deleted, or its key changed, and each foreign key that refers to its table reads its
+    own table from end to end, for each row: EXPLAIN does not show that.
+    """
+    for group in program.groups:
+        plan = program.server.plans.get(group.statement)
+        if not plan or group.verb not in ("DELETE", "UPDATE") or not plan.tables:
+            continue
+        table = next((one for one in plan.tables if _is_changed(group, one.name)), None)
+        keys = [one for one in table.references if (one.rows or 0) >= MANY_ROWS] if table else []
+        rows = max(group.rows, group.totals.statement_executions)
+        least_ns = sum(LEAST_ROW_NS * (one.rows or 0.0) for one in keys) * rows
+        if not keys or group.steady_ns < least_ns:
+            continue
+        yield program.finding(
+            "full_scan",
+            group,
+            group.steady_ns * (1 - LEAST_ROW_NS / (group.steady_ns / rows)),
+            (
+                (
+                    f"{counted(rows, 'row')} changed, of {duration(group.steady_ns / rows)} each,"
+                    " which its plan does not explain"
+                ),
+                *(
+                    f"a foreign key of {one.table} ({', '.join(one.columns)}) refers to the table,"
+                    f" without an index: it reads {rows_of(one.rows or 0)} for each"
+                    for one in keys
+                ),
+                *server_time(program, group),
+            ),
+            "Create an index on the columns that refer.",
+            code=" ".join(
+                f"CREATE INDEX CONCURRENTLY ON {one.table} ({', '.join(one.columns)});"
+                for one in keys
+            ),
+            doubt="" if group.verb == "DELETE" else "Whether it changes the key is not known.",
+        )
+
+
+def _is_changed(group: Group, table: str) -> bool:
+    return table.rpartition(".")[2] == group.clauses.changed
+
+
 def bad_estimate(program: Program) -> Iterator[Finding | None]:
     """A plan of several tables that was chosen for many more, or many fewer, rows than come. Only
     of a text that is known whole: for values that are not, the server expects others.
