@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 
+from queryprof.analysis.plans import signs_of
 from queryprof.proof.accesses import EQUAL, GLOB, LIKE, RANGE, Access, Comparison
 from queryprof.proof.expressions import expressions_of
 from queryprof.proof.index import Candidate, Term
+from queryprof.proof.judging import EMPTY, Judge
 from queryprof.proof.schema import DatabaseSchema, Table
 
 MOST_COLUMNS, MOST_OF_TABLE = 5, 0.6
@@ -17,6 +19,8 @@ MOST_COLUMNS, MOST_OF_TABLE = 5, 0.6
 
 PERMUTED = 3
 """So many equal columns are tried in each order; of more the first ones."""
+
+REFERRING = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
 
 MOST_CANDIDATES = 60
 """Of one statement."""
@@ -38,6 +42,21 @@ def candidates_of(
             found |= dict.fromkeys(_of_access(access, table, expressions[access.table]))
     new = [one for one in found if not any(one.starts(index) for index in schema.indexes)]
     return tuple(sorted(new, key=lambda one: len(one.terms))[:MOST_CANDIDATES])
+
+
+def of_references(
+    judge: Judge, sql: str, values: object, schema: DatabaseSchema
+) -> tuple[Candidate, ...]:
+    """Indexes on the columns of foreign keys whose tables a write reads from end to end: SQLite
+    looks there for rows that refer to those that are changed.
+    """
+    scans = signs_of(judge.plan(EMPTY, sql, values)).scans if judge.has_references else ()
+    return tuple(
+        Candidate(table, (Term(str(column)),))
+        for table in scans
+        if schema.table(table)
+        for (column,) in judge.rows(EMPTY, REFERRING, (table,))
+    )
 
 
 def _of_access(access: Access, table: Table, expressions: Sequence[str]) -> Iterator[Candidate]:

@@ -70,6 +70,7 @@ class Executor:
     def __init__(self, library: str) -> None:
         self._library: Any = Apsw() if library == "apsw" else Sqlite3()
         self._copies: dict[str, Any] = {}
+        self._references = False
         self.authorizer = Authorizer()
         self._end_s = self._limit_s = float("inf")
 
@@ -135,6 +136,7 @@ class Executor:
     def _ready(self, copy: Any) -> Any:
         copy.execute("PRAGMA journal_mode = MEMORY").fetchall()
         copy.execute("PRAGMA synchronous = OFF")
+        copy.execute(f"PRAGMA foreign_keys = {int(self._references)}")
         copy.set_progress_handler(
             lambda: time.monotonic() > min(self._end_s, self._limit_s), PROGRESS_STEPS
         )
@@ -153,6 +155,10 @@ class Executor:
 
     def do(self, name: str, sql: str) -> None:
         self._library.execute(self._copies[name], sql).fetchall()
+
+    def enforce_all_references(self) -> None:
+        """Foreign keys are looked after in all copies that are made from now on."""
+        self._references = True
 
     def enforce_references(self, name: str, is_on: bool) -> None:
         """Whether foreign keys are looked after, which is up to each connection."""

@@ -83,6 +83,7 @@ class Judge:
     def __init__(self, interpreter: str = sys.executable, library: str = "sqlite3") -> None:
         """Raises ProofError: the interpreter cannot be started, or lacks the library."""
         self.interpreter, self.library = interpreter, library
+        self.has_references = False
         self._folder = ExitStack()
         self._directory = ""
         self._taken: tuple[str, str] | None = None
@@ -179,6 +180,8 @@ class Judge:
         self._end_s = float("inf")
         if self._is_ended:
             self._start()
+            if self.has_references:
+                self.enforce_all_references()
             if self._taken:  # a sample may have been about to take its place
                 for name in {self._taken[1], BEFORE}:
                     self._ask("take", self._taken[0], name, self._directory)
@@ -214,6 +217,10 @@ class Judge:
 
     def do(self, name: str, sql: str) -> None:
         self._ask("do", name, sql)
+
+    def enforce_all_references(self) -> None:
+        self.has_references = True
+        self._ask("enforce_all_references")
 
     def enforce_references(self, name: str, is_on: bool) -> None:
         self._ask("enforce_references", name, is_on)

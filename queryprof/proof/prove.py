@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.errors import ProofError
 from queryprof.model.advice import Advice, Change, NotMeasured, Proof
@@ -23,6 +24,7 @@ from queryprof.proof.costs import is_less_work, mean, total
 from queryprof.proof.judging import (
     AFTER,
     BEFORE,
+    EMPTY,
     WHOLE,
     Judge,
     Measured,
@@ -34,8 +36,9 @@ from queryprof.proof.rewrites import rewrites_of
 from queryprof.proof.sample import take_sample
 from queryprof.proof.schema import DatabaseSchema, schema_of
 from queryprof.proof.search import Search, Step, names
+from queryprof.proof.trial import Trial
 from queryprof.proof.workload import Query, queries_of
-from queryprof.sql.clauses import clauses_of
+from queryprof.sql.clauses import WRITES, clauses_of, verb_of
 
 BUDGET_S = 60.0
 SEARCH_SHARE = 0.6
@@ -95,6 +98,9 @@ def prove(
             schema = schema_of(judge)
         except StatementError as error:
             raise ProofError(why_unreadable(database, str(error))) from error
+        if _has_references(judge, report):
+            judge.enforce_all_references()
+            judge.enforce_references(BEFORE, True)
         search = Search(judge, schema, _queries(report, judge, schema, database))
         every = 1
         is_complete = False
@@ -127,6 +133,24 @@ def prove(
             is_complete and len(proofs) == len(search.queries),
             time.monotonic() - start_s,
         )
+
+
+def _has_references(judge: Judge, report: Report) -> bool:
+    """Whether the program's connections look after foreign keys: the plans of its writes show it.
+    The text of a PRAGMA is recorded without its value.
+    """
+    for statement, known in plans_by_statement(report.profile.plans).items():
+        if verb_of(statement) not in WRITES:
+            continue
+        trial = Trial(judge, statement)
+        with contextlib.suppress(StatementError):
+            before = trial.plan()
+            judge.enforce_references(EMPTY, True)
+            after = trial.plan()
+            if before not in known and after in known:
+                return True
+        judge.enforce_references(EMPTY, False)
+    return False
 
 
 def _database(database: str) -> Path:

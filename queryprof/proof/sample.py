@@ -32,6 +32,7 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
     statistics = statistics_of(judge)
     judge.rename(BEFORE, WHOLE)
     judge.blank(BEFORE)
+    judge.enforce_references(BEFORE, False)  # rows may refer to some that are not in it
     judge.attach(BEFORE, address, "original")
     for table in schema.tables:
         if create(judge, table.sql, BEFORE):
@@ -41,6 +42,7 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
         create(judge, sql, BEFORE)
     if statistics:
         set_statistics(judge, BEFORE, statistics)
+    judge.enforce_references(BEFORE, judge.has_references)
     return every
 
 

@@ -16,7 +16,7 @@ from statistics import fmean
 
 from queryprof.model.advice import Outweighed
 from queryprof.proof.analysis import ANALYZE, Analysis
-from queryprof.proof.candidates import candidates_of
+from queryprof.proof.candidates import candidates_of, of_references
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.index import Candidate
 from queryprof.proof.inserts import Inserts
@@ -186,7 +186,10 @@ class Search:
         """By indexes that the planner uses for a statement, the most that they can win."""
         found: dict[Team, float] = {}
         for query in self.queries:
-            tried = candidates_of(query.samples[0].sql, query.accesses, self.schema)
+            first = query.samples[0]
+            tried = candidates_of(first.sql, query.accesses, self.schema)
+            if query.writes:
+                tried += of_references(self.judge, first.sql, first.values, self.schema)
             creates = [one.sql("{}") for one in tried]
             samples = [(sample.sql, sample.values) for sample in query.samples]
             for turn, numbers in enumerate(self._planned(creates, samples) if tried else ()):

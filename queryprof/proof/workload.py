@@ -14,7 +14,7 @@ from queryprof.analysis.units import average
 from queryprof.analysis.units import rows as rows_of
 from queryprof.model import Exemplar
 from queryprof.operations import FETCH_OPERATIONS
-from queryprof.proof.accesses import GLOB, LIKE, Access, Accesses, NotPrepared, marker
+from queryprof.proof.accesses import Access, Accesses, NotPrepared, marker
 from queryprof.proof.index import quoted
 from queryprof.proof.judging import BEFORE, Judge, Measured, StatementError
 from queryprof.proof.schema import DatabaseSchema
@@ -51,7 +51,7 @@ PLACES = (0.17, 0.5, 0.83)
 RANGE = 0.15
 """How far from one end of a range the other one is drawn."""
 
-PATTERNS = frozenset({LIKE, GLOB})
+PATTERNS = frozenset({"LIKE", "GLOB"})
 INSERTS = frozenset({"INSERT", "REPLACE"})
 
 
@@ -207,13 +207,24 @@ def _with_samples(
         chosen = dict.fromkeys((recorded[0], recorded[len(recorded) // 2], recorded[-1]))
         samples = (Sample(one[0], _plain(one[1]), False, read[one] + 1) for one in chosen)
         return of(tuple(samples), used)
-    drawn = tuple(dict.fromkeys(_drawn(query.statement, used, judge, schema)))
+    is_of_patterns = _compares_pattern(query.statement)
+    drawn = () if is_of_patterns else _drawn(query.statement, used, judge, schema)
+    drawn = tuple(dict.fromkeys(drawn))
     if not drawn:
-        return of((), used, "the values of its parameters are not known: record with --parameters")
+        what = "patterns" if is_of_patterns else "values of its parameters"
+        return of((), used, f"the {what} are not known: record with --parameters")
     # Other values may have more rows than the program's had.
     is_cut = exemplars and not query.reads_all
     most_rows = max(one.rows for one in exemplars) + 1 if is_cut else None
     return of(tuple(Sample(sql, values, True, most_rows) for sql, values in drawn), used)
+
+
+def _compares_pattern(statement: str) -> bool:
+    """Whether a pattern is a parameter: what it costs depends on how it begins."""
+    return any(
+        one.operator in PATTERNS and any(token.kind == "parameter" for token in one.right)
+        for one in all_comparisons_of(statement)
+    )
 
 
 def _recorded(exemplars: Sequence[Exemplar]) -> dict[tuple[str, tuple[object, ...]], int]:
@@ -254,7 +265,7 @@ def _drawn(
         met: set[tuple[str, str]] = set()
         for source in sources:
             assert source
-            table, expression, is_pattern = source
+            table, expression = source
             if not table or not expression:
                 of_table = schema.table(table)
                 values.append(int(place * of_table.rows) if of_table else LIMIT)
@@ -266,35 +277,31 @@ def _drawn(
             if expression not in row:
                 row[expression] = _value_at(judge, schema, table, expression, at)
             value = row[expression]
-            values.append(f"{str(value)[:3]}%" if is_pattern else value)
+            values.append(value)
         yield sql, tuple(values)
 
 
 def _source(
     statement: str, number: int, accesses: Sequence[Access], schema: DatabaseSchema
-) -> tuple[str, str, bool] | None:
-    """Where a placeholder's values are drawn: table, expression, and whether it is a pattern.
+) -> tuple[str, str] | None:
+    """Where a placeholder's values are drawn: table and expression.
 
     Without an expression it is the number of a row, and with no table LIMIT's. None: unknown.
     """
     found = [
-        (
-            access.table,
-            "rowid" if one.column == "rowid" else quoted(one.column),
-            one.operator in PATTERNS,
-        )
+        (access.table, "rowid" if one.column == "rowid" else quoted(one.column))
         for access in accesses
         for one in access.comparisons
         if str(one.value).lower() == marker(number)
     ]
     if found:
-        return max(found, key=lambda one: (one[2], one[1] != "rowid"))
+        return max(found, key=lambda one: one[1] != "rowid")
     before = _before(statement, number)
     if before == "LIMIT":
-        return "", "", False
+        return "", ""
     if before == "OFFSET":
         first = first_table(statement)
-        return (first, "", False) if schema.table(first) else ("", "", False)
+        return (first if schema.table(first) else ""), ""
     return _compared(statement, number, schema)
 
 
@@ -313,7 +320,7 @@ def _parameter(tokens: Sequence[Token], number: int) -> int:
     return places[number] if number < len(places) else 0
 
 
-def _compared(statement: str, number: int, schema: DatabaseSchema) -> tuple[str, str, bool] | None:
+def _compared(statement: str, number: int, schema: DatabaseSchema) -> tuple[str, str] | None:
     """What the text compares a placeholder with, where the planner does not report it."""
     tokens = tokens_of(statement)
     parameter = tokens[_parameter(tokens, number)]
@@ -327,7 +334,7 @@ def _compared(statement: str, number: int, schema: DatabaseSchema) -> tuple[str,
         for table in schema.tables:
             if table.name.lower() in words and table.column(columns[0]) and table.rows:
                 expression = text_of(statement, comparison.left)
-                return table.name, expression, comparison.operator == "LIKE"
+                return table.name, expression
     return None
 
 

@@ -12,6 +12,12 @@ NO_CHANGE = "No index and no ANALYZE won 3% of the recorded time or more: nothin
 NO_INDEX = (
     "No index and no ANALYZE won 3% of the recorded time or more; another text of a statement did."
 )
+NO_CHANGE_YET = (
+    "No index and no ANALYZE won 3% of the recorded time or more, as far as it was measured."
+)
+MEASURED = 0.8
+"""Of the recorded time, below which it is not said that there is nothing to change."""
+
 NO_CHANGE_BUT = "No index and no ANALYZE won more than it costs the recorded inserts."
 
 
@@ -19,13 +25,20 @@ def summary(advice: Advice) -> str:
     """What all changes win together."""
     measured = f"Measured on a copy of {advice.database} with SQLite {advice.sqlite_version}"
     if not advice.changes:
-        nothing = NO_INDEX if advice.rewrites else NO_CHANGE
+        nothing = NO_INDEX if advice.rewrites else _no_change(advice)
         nothing = NO_CHANGE_BUT if advice.outweighed else nothing
         return f"{measured}. {nothing}" if advice.proofs else f"{measured}."
     return (
         f"{measured}: with {counted(len(advice.changes), 'change')} {duration(advice.before_ns)} of"
         f" recorded time become {duration(advice.after_ns)}"
     )
+
+
+def _no_change(advice: Advice) -> str:
+    """That nothing was found, and whether that is known of nearly all statements."""
+    unknown_ns = sum(one.recorded_ns for one in advice.not_measured)
+    is_most = advice.before_ns >= MEASURED * (advice.before_ns + unknown_ns)
+    return NO_CHANGE if is_most and advice.is_complete else NO_CHANGE_YET
 
 
 def change_in_words(change: Change, advice: Advice) -> str:

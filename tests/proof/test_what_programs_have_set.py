@@ -1,0 +1,74 @@
+"""A proof is of what the program has set and given: foreign keys, patterns; what is not known is not
+measured, and is said.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from proof.counted_time import counted, proved
+
+import queryprof as api
+from queryprof.analysis.report import Report
+from queryprof.model.advice import Advice, NotMeasured, Proof
+from queryprof.report.text.advice import summary
+
+pytestmark = pytest.mark.once
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_foreign_keys_are_looked_after_as_by_the_program(tmp_path: Path, is_on: bool) -> None:
+    """Without them nothing is read for a row that is deleted, and an index wins nothing."""
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE buyer (id INTEGER PRIMARY KEY)")
+        db.execute(
+            "CREATE TABLE sale (id INTEGER PRIMARY KEY,"
+            " buyer INTEGER REFERENCES buyer ON DELETE CASCADE)"
+        )
+        db.executemany("INSERT INTO buyer VALUES (?)", [(n,) for n in range(2000)])
+        db.executemany("INSERT INTO sale VALUES (?, ?)", [(n, n % 2000) for n in range(20_000)])
+        db.commit()
+    with api.profile() as recording, closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA foreign_keys = {'ON' if is_on else 'OFF'}")
+        for number in range(20):
+            db.execute("DELETE FROM buyer WHERE id = ?", (number,))
+        db.rollback()
+    advice = proved(Report(counted(recording.profile)), str(path))
+    codes = [change.sql for change in advice.changes]
+    assert codes == (["CREATE INDEX sale_buyer_idx ON sale (buyer);"] if is_on else [])
+
+
+def test_patterns_are_not_made_up(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, code TEXT)")
+        db.executemany("INSERT INTO item (code) VALUES (?)", [(f"c{n}",) for n in range(5000)])
+        db.commit()
+    with api.profile() as recording, closing(sqlite3.connect(path)) as db:
+        for number in range(20):
+            db.execute("SELECT id FROM item WHERE code GLOB ?", (f"*{number}x",)).fetchall()
+    advice = proved(Report(counted(recording.profile)), str(path))
+    (one,) = advice.not_measured
+    assert one.reason == "the patterns are not known: record with --parameters"
+    assert "nothing to change" not in summary(advice)
+
+
+@pytest.mark.parametrize(
+    ("unknown_ns", "is_complete", "is_nothing"),
+    [(200, True, True), (201, True, False), (0, False, False)],
+)
+def test_nothing_to_change_is_said_of_what_was_measured(
+    unknown_ns: int, is_complete: bool, is_nothing: bool
+) -> None:
+    """A fifth of the time may be unknown."""
+    none = Advice("a.db", (), (), (), (), (), "3", "", 1, is_complete, 1.0)
+    proof = Proof.__new__(Proof)
+    object.__setattr__(proof, "recorded_ns", 800)
+    unknown = (NotMeasured("SELECT 1", unknown_ns, "why"),)
+    advice = replace(none, proofs=(proof,), not_measured=unknown)
+    assert ("nothing to change" in summary(advice)) == is_nothing
