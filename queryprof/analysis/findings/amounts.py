@@ -8,7 +8,7 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import NO_OBJECTS, NO_RELATION
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.units import average, counted, duration, percent
+from queryprof.analysis.units import average, counted, duration, percent, size
 from queryprof.analysis.units import rows as rows_of
 
 OFF_THE_LOOP = (
@@ -154,18 +154,22 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
         fix = "It makes the same again each time: make it once, and keep it."
     if _is_single_insert(group):
         fix = INSERTS_AT_ONCE.get(program.report.profile.systems.get(group.statement, ""), fix)
+    spilled = _spilled(group)
+    if spilled:
+        fix = BIGGER_CACHE
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     rows = f", {rows_of(group.totals.rows_each or 0.0)}{each}" if group.reads else ""
     return program.finding(
         "heavy_query",
         group,
-        took_ns,
+        group.files.read_ns + group.files.write_ns if spilled else took_ns,
         (
             (
                 f"{counted(runs, name)}{places} of {duration(took_ns / max(1, runs))}{each}{work}"
                 f"{rows}"
             ),
+            *spilled,
             *_longest(groups),
         ),
         fix,
@@ -173,6 +177,18 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
         doubt="Whether the program needs all of this work is not known.",
         most=Severity.LOW,
     )
+
+
+def _spilled(group: Group) -> tuple[str, ...]:
+    """That a write reads and writes pages again and again, before its commit."""
+    files = group.files
+    moved_ns = files.read_ns + files.write_ns
+    is_much = moved_ns >= max(SPILLED * group.work_ns, 2 * files.sync_ns)
+    is_both = min(files.read_bytes, files.written_bytes) >= SPILLED_BYTES
+    if not (group.writes and is_much and is_both):
+        return ()
+    moved = f"{size(files.read_bytes)} read and {size(files.written_bytes)} written"
+    return (f"{moved} before its commit, {percent(moved_ns / max(1, group.work_ns))} of its time",)
 
 
 def _longest(groups: Sequence[Group]) -> Iterator[str]:
@@ -183,6 +199,17 @@ def _longest(groups: Sequence[Group]) -> Iterator[str]:
             " or less (queryprof report --show slowest)"
         )
 
+
+SPILLED = 0.2
+"""Of a write's time, from which on the pages that do not fit in the cache are its fault."""
+
+SPILLED_BYTES = 10_000_000
+"""And so many read as well as written: more than the cache has, which is 2 MB by default."""
+
+BIGGER_CACHE = (
+    "Its pages do not fit in SQLite's page cache: give it more (PRAGMA cache_size = -200000 is 200"
+    " MB), or write the rows in the order of the key."
+)
 
 UNKNOWN_FAULT = "queryprof knows no fault of it. Look at its plan, and at how often it runs."
 

@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+FILTERED = {
+    "django": (
+        "The relation is prefetched, and asked for again, as .filter(), .order_by() and .first() do"
+        ' not use what was. Prefetch what is wanted: .prefetch_related(Prefetch("relation",'
+        ' queryset=Model.objects.filter(...), to_attr="wanted")), and read object.wanted; or filter'
+        " object.relation.all() in Python."
+    ),
+    "sqlalchemy": (
+        "The relation is loaded with the objects, and asked for again. Filter what was loaded in"
+        " Python, or load what is wanted: .options(selectinload(Model.relation.and_(...)))."
+    ),
+}
+"""By library: how what is loaded before is loaded as it is wanted."""
+
 FIXES = {
     ("django", "exists"): (
         "Fetch the keys of all that exist before the loop, and look them up: keys ="

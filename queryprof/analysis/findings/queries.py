@@ -25,7 +25,7 @@ from queryprof.analysis.findings.libraries import (
     loaded_before,
     owner_of,
 )
-from queryprof.analysis.findings.library_calls import FIXES
+from queryprof.analysis.findings.library_calls import FILTERED, FIXES
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
 from queryprof.analysis.spans import RepeatSummary
@@ -280,7 +280,8 @@ def _one_query(program: Program, group: Group, parent: Group | None) -> str:
     library = program.library(group.statement)
     if note := program.note_of(group):
         return _loaded_before(program, group, parent, note)
-    if fix := FIXES.get((library, program.called_by(group))):
+    filtered = FILTERED.get(library, "") if _is_preloaded(program, group) else ""
+    if fix := filtered or FIXES.get((library, program.called_by(group)), ""):
         return fix
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
         return GROUPED.get(library, GROUP_BY)
@@ -289,6 +290,17 @@ def _one_query(program: Program, group: Group, parent: Group | None) -> str:
     if library in ONE_QUERY and (parent or group.executions_outside < FEW):
         return ONE_QUERY[library]
     return _one_text(library, parent, group.totals.rows_each or 0.0)
+
+
+def _is_preloaded(program: Program, group: Group) -> bool:
+    """Whether an object mapper has loaded rows of its table for the objects already: it asks again,
+    as they are filtered, counted or ordered.
+    """
+    table = first_table(group.statement)
+    return any(
+        one is not group and program.is_preload(one) and first_table(one.statement) == table
+        for one in program.all_groups
+    )
 
 
 def _one_text(library: str, parent: Group | None, rows_each: float) -> str:

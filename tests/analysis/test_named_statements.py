@@ -1,0 +1,100 @@
+"""What is said of statements that take much of the time: what they are, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
+
+from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.report import Report
+from queryprof.core._core import histogram_bucket
+from queryprof.model import Aggregate, Profile, Thread
+from queryprof.model.files import FileWork
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+MB = 1_000_000
+SITE = (QUERY, MAIN)
+
+
+def findings(profile: Profile) -> tuple[Finding, ...]:
+    """Of a program whose run is a second."""
+    return find(Report(profile), lambda *_: None, {})
+
+
+def files(statement: str, **figures: int) -> FileWork:
+    none = FileWork(statement, SITE, "", Thread(1, "MainThread"), "execute", *([0] * 10))
+    return replace(none, calls=1, **figures)
+
+
+@pytest.mark.parametrize(
+    ("moved_ms", "read", "written", "is_spilled"),
+    [
+        (120, 10 * MB, 10 * MB, True),
+        (118, 10 * MB, 10 * MB, False),
+        (120, 10 * MB - 1, 10 * MB, False),
+        (120, 10 * MB, 10 * MB - 1, False),
+    ],
+)
+def test_pages_that_do_not_fit_in_the_cache(
+    moved_ms: int, read: int, written: int, is_spilled: bool
+) -> None:
+    """A fifth of the time of a write, and so many bytes read again and written."""
+    insert = "INSERT INTO t SELECT * FROM u"
+    work = files(
+        insert,
+        read_bytes=read,
+        read_ns=moved_ms * MS // 2,
+        written_bytes=written,
+        write_ns=moved_ms * MS // 2,
+    )
+    one = aggregate(insert, SITE, ns=599 * MS, count=5)
+    (found,) = findings(replace(profile_of(one), file_work=(work,)))
+    assert ("PRAGMA cache_size" in found.fix) == is_spilled
+    assert found.gain_ns == (moved_ms * MS if is_spilled else 599 * MS)
+
+
+def test_one_execution_that_takes_most_of_the_time() -> None:
+    """Where all of them are much of it."""
+    one = aggregate("DELETE FROM t WHERE a < ?", SITE, ns=400 * MS, count=30)._replace(
+        execution_max_ns=371 * MS,
+        max_ns=371 * MS,
+        histogram={histogram_bucket(MS): 29, histogram_bucket(371 * MS): 1},
+    )
+    (found,) = findings(profile_of(one))
+    assert found.category == "heavy_query"
+    assert found.evidence[-1].startswith("one execution took 371 ms, half of them ")
+
+
+@pytest.mark.parametrize(("count", "fix"), [(1, "one transaction"), (5, "make it once")])
+def test_what_is_made_again_and_again(count: int, fix: str) -> None:
+    made = aggregate("CREATE TABLE a AS SELECT * FROM b", SITE, ns=300 * MS, count=count)
+    (found,) = findings(profile_of(made))
+    assert fix in found.fix
+
+
+def test_what_no_transaction_takes_is_not_put_into_one() -> None:
+    vacuum = aggregate("VACUUM", SITE, ns=600 * MS, count=30)
+    work = files("VACUUM", syncs=60, sync_ns=200 * MS)
+    (found,) = findings(replace(profile_of(vacuum), file_work=(work,)))
+    assert found.category == "heavy_query"
+    assert "freelist_count" in found.fix
+
+
+def commits(ms: int) -> Aggregate:
+    return aggregate("COMMIT", SITE, ns=ms * MS, operation="commit", count=100)
+
+
+@pytest.mark.parametrize(("file", "is_one"), [(QUERY.file, True), ("/app/other.py", False)])
+def test_commits_that_another_finding_has_are_named_once(file: str, is_one: bool) -> None:
+    """No time is won twice."""
+    insert = aggregate("INSERT INTO t VALUES (?)", SITE, ns=MS, count=100)
+    elsewhere = commits(400)._replace(path=(replace(QUERY, file=file, line=90), MAIN))
+    found = findings(profile_of(insert, commits(400), elsewhere))
+    assert [one.category for one in found if one.category == "heavy_query"] == (
+        [] if is_one else ["heavy_query"]
+    )
