@@ -26,6 +26,8 @@ from queryprof.analysis.marks import INDEX, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
+from queryprof.sql.clauses import functions_in
+from queryprof.sql.tokens import tokens_of
 
 AFTER_OFFSET = (
     " OFFSET still reads what it leaves out: far pages go on after the last row of the one before"
@@ -127,7 +129,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             unless_changed(
                 program,
                 group,
-                _index_fix(served, columns, is_unknown)
+                _index_fix(group, served, columns, is_unknown)
                 + covering.fix
                 + order_note(group) * bool(covering),
             )
@@ -175,6 +177,12 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             ),
         )
 
+
+IN_JSON = (
+    "It compares a value inside of JSON, which is taken out of each row. Keep that value in a"
+    " column of its own, or in a generated one, with an index (Django: a field with"
+    " db_index=True). An index on the expression serves only where the path is in the text."
+)
 
 MANY_FETCHED = 0.05
 """Of the rows of a table: what looking up each of them takes depends on how wide they are, and
@@ -264,7 +272,7 @@ def _most(served: Served | None, is_once: bool, is_wide: bool) -> Severity:
     return Severity.MEDIUM if is_once or is_wide or has_none else Severity.HIGH
 
 
-def _index_fix(served: Served | None, columns: str, is_unknown: bool) -> str:
+def _index_fix(group: Group, served: Served | None, columns: str, is_unknown: bool) -> str:
     if columns and served and served.by_reference:
         return (
             f"Create an index on the column that refers ({columns}): the foreign key looks for rows"
@@ -283,7 +291,12 @@ def _index_fix(served: Served | None, columns: str, is_unknown: bool) -> str:
             else ""
         )
         return f"Create {several} on what it compares: {columns}.{measure}"
-    return served.without_index if served else "Create an index on the columns that it compares."
+    if served is None:
+        return "Create an index on the columns that it compares."
+    called = functions_in(tokens_of(group.statement))
+    return (
+        IN_JSON if any(one.upper().startswith("JSON") for one in called) else served.without_index
+    )
 
 
 def sorts_less(program: Program, group: Group) -> bool:
