@@ -208,8 +208,8 @@ def _with_samples(
         samples = (Sample(one[0], _plain(one[1]), False, read[one] + 1) for one in chosen)
         return of(tuple(samples), used)
     is_of_patterns = _compares_pattern(query.statement)
-    drawn = () if is_of_patterns else _drawn(query.statement, used, judge, schema)
-    drawn = tuple(dict.fromkeys(drawn))
+    found = () if is_of_patterns else _drawn(query.statement, used, judge, schema)
+    drawn = tuple(dict.fromkeys(found))
     if not drawn:
         what = "patterns" if is_of_patterns else "values of its parameters"
         return of((), used, f"the {what} are not known: record with --parameters")
