@@ -33,7 +33,8 @@ QUOTES = Frame(
 
 
 def usage(thread: Thread, ms: int) -> ThreadUsage:
-    return ThreadUsage(thread, ms * MS // 2, ms * MS // 2, 0, 0, None, None, None, None, SECOND, ())
+    half = ms * MS // 2
+    return ThreadUsage(thread, half, half, 21, 10, None, None, None, None, SECOND, ())
 
 
 def server(*cpu_ms: int, stack: tuple[Frame, ...] = (VIEW, HANDLER)) -> Profile:
@@ -47,6 +48,12 @@ def server(*cpu_ms: int, stack: tuple[Frame, ...] = (VIEW, HANDLER)) -> Profile:
     )
 
 
+def kept_waiting(profile: Profile) -> Profile:
+    """The same on a busy machine."""
+    (one,) = profile.thread_usage
+    return replace(profile, thread_usage=(replace(one, voluntary_switches=20),))
+
+
 @pytest.mark.parametrize(
     ("profile", "whole"),
     [
@@ -57,6 +64,7 @@ def server(*cpu_ms: int, stack: tuple[Frame, ...] = (VIEW, HANDLER)) -> Profile:
         (server(300, stack=(VIEW,)), (300 * MS, RAN)),
         (server(499, stack=(VIEW,)), (499 * MS, RAN)),
         (server(500, stack=(VIEW,)), (SECOND, "run")),
+        (kept_waiting(server(300, stack=(VIEW,))), (SECOND, "run")),
         (server(300, stack=(VIEW, HANDLER, MAIN)), (300 * MS, RAN)),
         (replace(server(300), thread_usage=()), (SECOND, "run")),
     ],
@@ -68,6 +76,7 @@ def server(*cpu_ms: int, stack: tuple[Frame, ...] = (VIEW, HANDLER)) -> Profile:
         "no server, and waits",
         "still waits most of the time",
         "waits half of the time",
+        "waits for a processor",
         "a test's client",
         "not known",
     ],

@@ -16,6 +16,9 @@ RAN = "time in which it ran"
 MOSTLY_WAITING = 0.5
 """What is busy for less of its run waits for something else: a scheduler, a client."""
 
+OF_ITSELF = 2
+"""So many times as often as it is kept from the processor."""
+
 
 def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
     """The time that shares are of, in ns, and what it is called: that of the spans, where there are
@@ -34,8 +37,10 @@ def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
         return spans_ns, SPANS
     busy_ns = 0 if spans_ns else _busy_ns(profile)
     is_server = busy_ns > 0 and _is_server(profile)
-    if 0 < busy_ns < (whole[0] if is_server else MOSTLY_WAITING * whole[0]):
-        return busy_ns, BUSY if is_server else RAN
+    if is_server and busy_ns < whole[0]:
+        return busy_ns, BUSY
+    if 0 < busy_ns < MOSTLY_WAITING * whole[0] and _waits_itself(profile):
+        return busy_ns, RAN
     return whole
 
 
@@ -44,6 +49,14 @@ def _is_server(profile: Profile) -> bool:
     stacks = [one.stack for one in profile.stack_samples]
     stacks += [one.stack for one in profile.exemplars]
     return any(is_request(stack) and not outside_of_request(stack) for stack in stacks)
+
+
+def _waits_itself(profile: Profile) -> bool:
+    """Whether it gave up the processor itself, as it waited for something, and was not kept from it
+    by a busy machine.
+    """
+    voluntary = sum(one.voluntary_switches for one in profile.thread_usage)
+    return voluntary > OF_ITSELF * sum(one.involuntary_switches for one in profile.thread_usage)
 
 
 def _busy_ns(profile: Profile) -> int:
