@@ -308,8 +308,8 @@ def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
         return f"Load all of it before the loop: {MANY_AT_ONCE[library]}"
     if library and library not in (*DRIVERS, *PASSING):
         return (
-            f"It is {library} that executes it, once for each call: see in its documentation"
-            " whether one call gets many, or keep what does not change between the calls."
+            f"It is {library} that executes it: see in its documentation whether one call gets"
+            " many, or keep what does not change between the calls."
         )
     if parent and rows_each > MANY_ROWS:
         return (

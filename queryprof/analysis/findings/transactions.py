@@ -51,9 +51,8 @@ BY_ITSELF = (
 """What else there is for a loop that has no end, or whose turns take long."""
 
 ITS_OWN_COMMIT = (
-    "Each call of {library} commits by itself here, and would end a transaction around the loop:"
-    " look in its documentation for a call that takes all of it, or an argument that leaves the"
-    " commit to you."
+    "It is {library} that commits here. Look in its documentation for a transaction around several"
+    " of its calls, for a call that takes all of it, or an argument that leaves the commit to you."
 )
 """What there is for a library that is not known, which writes and commits in one call of the
 program."""
