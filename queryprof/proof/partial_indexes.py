@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from queryprof.analysis.plans import Steps
@@ -13,6 +13,10 @@ from queryprof.proof.tried_plans import in_quotes
 from queryprof.proof.values import replaced
 from queryprof.sql.clauses import Comparison, column_of, comparisons_of, names_in
 from queryprof.sql.tokens import parameters_in, tokens_of
+
+
+ENDS = frozenset({"SELECT", "FROM", "JOIN", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING"})
+"""What ends a condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +37,9 @@ def partial_indexes(judge: Judge) -> list[PartialIndex]:
 
 def missed(judge: Judge, trial: Trial, statement: str, before: Steps) -> tuple[str, str] | None:
     """A partial index that the planner would take, had it all rows, of a condition on columns that
-    the statement names as well; with that condition.
+    the statement's conditions name as well; with that condition.
     """
-    named = {token.named for token in tokens_of(statement)} - {""}
+    named = set(_conditions(statement))
     for index in partial_indexes(judge):
         ((sql,),) = judge.rows(EMPTY, "SELECT sql FROM sqlite_schema WHERE name = ?", (index.name,))
         tokens = tokens_of(sql)
@@ -49,6 +53,18 @@ def missed(judge: Judge, trial: Trial, statement: str, before: Steps) -> tuple[s
         if is_used(index.name, [after]) and is_better(before, after):
             return index.name, sql[where.start + len(where.text) :].strip()
     return None
+
+
+def _conditions(statement: str) -> Iterator[str]:
+    """The names in WHERE and ON."""
+    is_inside = False
+    for token in tokens_of(statement):
+        if token.keyword in ("WHERE", "ON"):
+            is_inside = True
+        elif token.keyword in ENDS:
+            is_inside = False
+        elif is_inside and token.named:
+            yield token.named
 
 
 def is_used(index: str, plans: Iterable[Steps]) -> bool:

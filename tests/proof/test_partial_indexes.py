@@ -25,7 +25,7 @@ SORTED = ("SCAN task", "USE TEMP B-TREE FOR ORDER BY")
     ],
 )
 def test_what_the_planner_would_take(where: str, plan: tuple[str, ...], is_missed: bool) -> None:
-    statement = f"SELECT title FROM task WHERE {where} ORDER BY due LIMIT ?"
+    statement = f"SELECT title, done FROM task WHERE {where} ORDER BY due LIMIT ?"
     schema = Schema("app.db", (), (TABLE, INDEX))
     with Planner({"app.db": schema}, {statement: "app.db"}, ()) as planner:
         served = planner.served(statement, (plan,))

@@ -273,6 +273,9 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
             other = _better(group.statement, used, schema)
             if other and not schema.has_statistics:
                 is_ordered = "INDEXED" in keywords_of(tokens_of(group.statement))
+                served = program.served(group)
+                code = served.code if served and served.searches and not is_ordered else ""
+                tables = max(sum("SCAN" in s or "SEARCH" in s for s in p) for p in group.plans)
                 yield program.finding(
                     "bad_index_choice",
                     group,
@@ -289,10 +292,17 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                         "Take INDEXED BY out of the statement, and run ANALYZE: SQLite must use the"
                         " index that is named there, whatever fits."
                         if is_ordered
-                        else "Run ANALYZE (or PRAGMA optimize) once the tables are filled."
+                        else (
+                            "Create an index on all that it compares; or run ANALYZE (or PRAGMA"
+                            " optimize) once the tables are filled, which may be enough."
+                            if code
+                            else "Run ANALYZE (or PRAGMA optimize) once the tables are filled."
+                        )
                     ),
                     program.loop_of(group),
-                    code="" if is_ordered else "ANALYZE;",
+                    code=code or "ANALYZE;" * (not is_ordered),
+                    doubt="" if code else "What ANALYZE finds is not known: --prove measures.",
+                    most=Severity.HIGH if code or tables > 1 else Severity.MEDIUM,
                 )
                 break
 
