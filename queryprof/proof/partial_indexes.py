@@ -14,7 +14,6 @@ from queryprof.proof.values import replaced
 from queryprof.sql.clauses import Comparison, column_of, comparisons_of, names_in
 from queryprof.sql.tokens import parameters_in, tokens_of
 
-
 ENDS = frozenset({"SELECT", "FROM", "JOIN", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING"})
 """What ends a condition."""
 
