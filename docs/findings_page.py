@@ -34,9 +34,11 @@ finding. The most severe come first, and of these those that can win most.
 **What a fix can win** is the driver's time. Where your code calls an object mapper, it is the time of your line, with everything
 that the line calls (see [measuring](measuring.md#the-time-of-your-line)). "At least" means that this time was not measured.
 
-**Severity** is the gain's share of the run: high from 10% or 100 ms per request (span), medium from 2%. A gain below 0.5% and below
-1 ms is not a finding. A finding that is "not sure" is low below 10%. Where there are spans, shares are of their time, unless they
-overlap so much that the run is shorter.
+**Severity** is the gain's share of the run: high from 10% or 100 ms per request (span), medium from 2%. A finding that is "not sure" is
+high from 50%, medium from 20% or 100 ms per request. Without requests, a gain below 100 ms is low. A gain below 0.5% and below 1 ms,
+or below 0.1%, is not a finding. Where there are spans, shares are of their time, unless they overlap so much that the run is shorter.
+What no request waits for is a part of the run. A program that waits most of the time for something else has shares of the time in
+which it ran.
 
 **The schema** of a database is read for some of them (`index_defeated`, `bad_index_choice`,
 `redundant_index`, `stale_statistics`): from the files that the trace names, as long as they are there, or from
