@@ -36,7 +36,7 @@ that the line calls (see [measuring](measuring.md#the-time-of-your-line)). "At l
 
 **Severity** is the gain's share of the run: high from 10% or 100 ms per request (span), medium from 2%. A finding that is "not sure" is
 high from 50%, medium from 20% or 100 ms per request. Without requests, a gain below 100 ms is low. A gain below 0.5% and below 1 ms,
-or below 0.1%, is not a finding. Where there are spans, shares are of their time, unless they overlap so much that the run is shorter.
+or below 0.1%, is not a finding. Some are medium or low at the most, as their gain is an estimate. Where there are spans, shares are of their time, unless they overlap so much that the run is shorter.
 What no request waits for is a part of the run. A program that waits most of the time for something else has shares of the time in
 which it ran.
 

@@ -59,7 +59,9 @@ def choose(known: Finding, finding: Finding) -> Finding:
         return _repeated(known, finding)
     if not _is_alternative(known, finding) or finding.gain_ns < 2 * known.gain_ns:
         return known
-    return replace(finding, evidence=(*finding.evidence, *known.evidence, *_index_of(known)))
+    is_copy = known.category == "missing_covering_index"  # of columns that are not needed
+    index = () if is_copy else _index_of(known)
+    return replace(finding, evidence=(*finding.evidence, *known.evidence, *index))
 
 
 def _is_alternative(known: Finding, finding: Finding) -> bool:

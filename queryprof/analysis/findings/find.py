@@ -156,6 +156,8 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
     if waits.doubt or is_idle:  # no call has waited: there is nothing to win by it
         return replace(cause, evidence=(*cause.evidence, *waits.evidence))
     if waits.category == "blocked_loop":
+        waits = replace(waits, evidence=(*waits.evidence, amounts.TO_THREAD))
+    if waits.category == "blocked_loop":
         # A scan's cause is an index that can be named, and surely wins.
         is_known = cause.category != "full_scan" or bool(cause.code and not cause.doubt)
     else:

@@ -52,7 +52,7 @@ NO_SHARE = 0.001
 
 CATEGORIES = {
     "n_plus_one": "the same query for each row or item of a loop",
-    "duplicate_query": "the same query with the same parameters, and nothing written in between",
+    "duplicate_query": "the same query with the same parameters, again and again",
     "many_cheap": "very many fast queries",
     "commit_per_write": "a commit for each write",
     "single_inserts": "a library inserts row by row what it can insert at once",

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from queryprof.analysis.call_sites import CallSite, Function
+from queryprof.analysis.call_sites import MODULE, CallSite, Function
 from queryprof.analysis.files import Files
 from queryprof.analysis.findings.given_values import GivenValues
 from queryprof.analysis.marks import Mark, mark_of
@@ -63,7 +63,7 @@ class Group:
         texts: different texts of the statement, at the least, from all call sites.
         line_times: of its call paths.
         handed_ns: what its executions took to be handed to a thread and back, all together: of its
-            function's, in proportion.
+            function's, in proportion. overlaps: that is not known, as they are awaited together.
     """
 
     statement: str
@@ -77,6 +77,7 @@ class Group:
     line_times: list[LineTime] = field(default_factory=list)
     planned_here: bool = False
     handed_ns: float = 0.0
+    overlaps: bool = False
     collapsed: Collapsed | None = None
 
     @cached_property
@@ -131,6 +132,8 @@ class Group:
         executions = sum(one.executions for one in self.line_times)
         if passes <= 0 or not passes <= executions < LOOP_EXECUTIONS * passes:
             return None
+        if any(_calls_itself(one.path) for one in self.line_times):
+            return None  # a pass has those that it calls in it
         return sum(one.ns for one in self.line_times) / executions
 
     @property
@@ -162,6 +165,10 @@ class Group:
         wait for each other, and these long.
         """
         return (self.totals.p50_ns or 0) * self.totals.executions
+
+    @cached_property
+    def process_ids(self) -> frozenset[int]:
+        return frozenset(member.thread.process_id for member in self.members)
 
     @property
     def processes(self) -> int:
@@ -305,6 +312,12 @@ class Group:
     def function(self) -> Function | None:
         frame = self.site.frame
         return (frame.file, frame.function) if frame else None
+
+
+def _calls_itself(path: CallPath) -> bool:
+    """Whether the function of its first frame is further out, too."""
+    functions = [(frame.file, frame.function) for frame in path]
+    return functions[:1] != [] and functions[0] in functions[1:] and functions[0][1] != MODULE
 
 
 def _is_of_table(step: str) -> bool:

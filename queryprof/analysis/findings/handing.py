@@ -31,7 +31,11 @@ def hand_over(
         weights = [group.totals.statement_executions for group in some]
         if frame not in by_line and any(group.fetches for group in some):
             weights = [group.fetches for group in some]
-        if not any(weights) or not (wait.are_short or all(map(is_alone, some))):
-            continue  # or they overlap
+        if not any(weights):
+            continue
+        if not (wait.are_short or all(map(is_alone, some))):
+            for group in some:  # they overlap
+                group.overlaps = True
+            continue
         for group, weight in zip(some, weights, strict=True):
             group.handed_ns += wait.ns * weight / sum(weights)

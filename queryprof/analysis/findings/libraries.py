@@ -332,19 +332,19 @@ ONE_QUERY = {
 NO_OBJECTS = {
     "django": (
         'Read the columns that you need: .values_list("column"), or .only("column") for objects.'
-        " Let the database find distinct values (.distinct()) and sums (.aggregate())."
+        " Let the database count (.count()), and find distinct values (.distinct()) and sums."
     ),
     "sqlalchemy": (
         "Read the columns that you need: select(Model.column), or .options(load_only(...)) for"
-        " objects. Let the database find distinct values (.distinct()) and sums (func.sum())."
+        " objects. Let the database count (func.count()), and find distinct values and sums."
     ),
     "peewee": (
         "Read the columns that you need: Model.select(Model.column).tuples(). Let the database"
-        " find distinct values (.distinct()) and sums (fn.SUM())."
+        " count (.count()), and find distinct values (.distinct()) and sums (fn.SUM())."
     ),
     "pony": (
         "Read the attributes that you need: select(e.attribute for e in Entity). Let the database"
-        " find sums (sum(), count())."
+        " count and add up (count(), sum())."
     ),
 }
 """How a query makes fewer objects, or none."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 FILTERED = {
     "django": (
         "The relation is prefetched, and asked for again, as .filter(), .order_by() and .first() do"
@@ -33,3 +35,8 @@ FIXES = {
     ),
 }
 """By library and the name of its function."""
+
+
+def fix_of(library: str, calls: Iterable[str]) -> str:
+    """How the call is made once for all objects; "": none of a library's functions is known."""
+    return next(filter(None, (FIXES.get((library, one), "") for one in calls)), "")

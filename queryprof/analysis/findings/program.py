@@ -17,12 +17,12 @@ from queryprof.analysis.findings.finding import (
 )
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import ONE_QUERY
-from queryprof.analysis.findings.recorded import Recorded
+from queryprof.analysis.findings.shared_lines import SharedLines
 from queryprof.analysis.findings.whole import RUN, SPANS
 
 
 @dataclass(frozen=True)
-class Program(Recorded):
+class Program(SharedLines):
     """What findings are made from, and how they are made."""
 
     def finding(
@@ -57,6 +57,7 @@ class Program(Recorded):
         )
         is_timed = group.line_ns is not None or category not in OF_LINES
         is_least = not is_timed and self.called_library(group.statement) in ONE_QUERY
+        is_least = is_least or (group.overlaps and category in OF_LINES)
         return replace(found, is_least=True) if found and is_least else found
 
     def whole_of(self, group: Group) -> tuple[int, str]:

@@ -25,7 +25,7 @@ from queryprof.analysis.findings.libraries import (
     loaded_before,
     owner_of,
 )
-from queryprof.analysis.findings.library_calls import FILTERED, FIXES
+from queryprof.analysis.findings.library_calls import FILTERED, fix_of
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
 from queryprof.analysis.spans import RepeatSummary
@@ -110,7 +110,8 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         takes_first = group.clauses.limits and rows > 1  # of each item, which no JOIN does
         is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
         is_for_many = rows > MANY_ROWS or (group.has_list and rows > 1)
-        depends = _reads_what_it_writes(program, group)
+        known_fix = fix_of(program.library(group.statement), program.calls_by(group))
+        depends = not known_fix and _reads_what_it_writes(program, group)
         if not is_sure and (is_for_many or is_work or takes_first or is_matched or depends):
             continue  # it is for many items already, or each execution is too much work
         each_ns = group.steady_ns / max(runs, 1)
@@ -281,7 +282,7 @@ def _one_query(program: Program, group: Group, parent: Group | None) -> str:
     if note := program.note_of(group):
         return _loaded_before(program, group, parent, note)
     filtered = FILTERED.get(library, "") if _is_preloaded(program, group) else ""
-    if fix := filtered or FIXES.get((library, program.called_by(group)), ""):
+    if fix := filtered or fix_of(library, program.calls_by(group)):
         return fix
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
         return GROUPED.get(library, GROUP_BY)

@@ -18,7 +18,6 @@ from queryprof.analysis.findings.finding import (
 from queryprof.analysis.findings.groups import Group, by_function, groups_of
 from queryprof.analysis.findings.handing import hand_over
 from queryprof.analysis.findings.libraries import (
-    AUTOFLUSH,
     PRELOADS,
     SEVERAL,
     is_handed,
@@ -48,10 +47,6 @@ TaskFinder = Callable[[Frame], bool | None]
 """Whether a frame's line makes tasks, which run side by side; None: it is not known."""
 
 NO_TASKS: TaskFinder = lambda _: None  # noqa: E731  as no source is there
-
-MOST_OF_OWN = 1.1
-"""Statements beside others in a library's calls, for each that it executes for itself: some calls
-are timed alone."""
 
 LoopFinder = Callable[[Frame, str], Frame | None]
 """The line of the loop that a frame's line is in, as a frame of the same function; None: of none,
@@ -208,77 +203,6 @@ class Recorded:
         """In how many places each statement is executed."""
         return Counter(group.statement for group in self.all_groups)
 
-    @cached_property
-    def _callers(self) -> Mapping[object, Group]:
-        """By place the statement for which the program calls a library there: what is written,
-        unless an autoflush writes it before a query, or else what takes most.
-        """
-        found: dict[object, Group] = {}
-        for group in self.all_groups:
-            place = place_of(group.site.frame)
-            if self._shares_line(group) and group.line_ns is not None:
-                first = found.setdefault(place, group)
-                order = [(self._importance(one), one.cost_ns) for one in (first, group)]
-                found[place] = group if order[1] > order[0] else first
-        return found
-
-    def _importance(self, group: Group) -> int:
-        """Of a statement among those that a library executes in one line of the program."""
-        if self.is_flushed(group):
-            return -1
-        return int(group.verb == "INSERT")
-
-    def is_flushed(self, group: Group) -> bool:
-        """Whether an object mapper writes it before a query, so that the query finds it."""
-        return (group.statement, group.site.frame) in self._flushed
-
-    @cached_property
-    def _flushed(self) -> set[tuple[str, Frame | None]]:
-        return {
-            (statement, frame)
-            for statement, stacks in self._stacks.items()
-            for stack in stacks
-            if any(frame.function == AUTOFLUSH for frame in stack)
-            for frame in stack
-        }
-
-    def flushed_before(self, group: Group) -> bool:
-        """Whether an object mapper writes something before each execution of a query."""
-        place = place_of(group.site.frame)
-        return any(
-            place_of(one.site.frame) == place and self.is_flushed(one)
-            for one in self.near(group.function)
-            if one.writes
-        )
-
-    def is_inside(self, group: Group) -> bool:
-        """Whether a library executes it in a call that the program makes for another statement."""
-        if not self._shares_line(group):
-            return False
-        first = self._callers.get(place_of(group.site.frame))
-        return first is not None and first is not group
-
-    def _shares_line(self, group: Group) -> bool:
-        """Whether a call of a library executes others with it, which it does not for
-        itself alone.
-        """
-        return group.shares_line and place_of(group.site.frame) not in self._beside_own
-
-    @cached_property
-    def _beside_own(self) -> set[object]:
-        """The places where all that libraries' calls execute with other statements is their own:
-        Django's list of queries is made by a query for each.
-        """
-        own: dict[object, int] = defaultdict(int)
-        others: dict[object, float] = defaultdict(float)
-        for group in self.all_groups:
-            place, runs = place_of(group.site.frame), group.totals.statement_executions
-            if any(map(is_own, self._stacks.get(group.statement, ()))):
-                own[place] += runs
-            elif group.others_each:
-                others[place] += group.others_each * runs
-        return {place for place, runs in others.items() if runs <= MOST_OF_OWN * own[place]}
-
     def own_transactions(self, group: Group) -> int:
         """How often a group's calls took a file's write lock and released it before they ended."""
         return self._own_transactions.get((group.statement, place_of(group.site.frame)), 0)
@@ -307,6 +231,11 @@ class Recorded:
         for plan in self.profile.plans:
             found[plan.statement].add(plan.database)
         return found
+
+    @cached_property
+    def writers(self) -> frozenset[int]:
+        """The processes that write."""
+        return frozenset().union(*(one.process_ids for one in self.all_groups if one.writes))
 
     @cached_property
     def writes(self) -> bool:
@@ -388,9 +317,13 @@ class Recorded:
         """The library's function that the program calls at a group's place; "": a driver's, or not
         known.
         """
+        return next(iter(self.calls_by(group)), "")
+
+    def calls_by(self, group: Group) -> Sequence[str]:
+        """The library's functions from that to the driver, those near the program first."""
         frame = group.path[0] if group.path else None
         for stack in self._stacks.get(group.statement, ()):
             place = stack.index(frame) if frame in stack else 0
             if place:
-                return stack[place - 1].function.rpartition(".")[2]
-        return ""
+                return [one.function.rpartition(".")[2] for one in reversed(stack[:place])]
+        return ()

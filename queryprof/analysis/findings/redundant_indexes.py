@@ -57,5 +57,5 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
                 f" queries.{_in_django(program, most)}",
                 code=f"DROP INDEX {index.name};",
                 doubt="The gain is an estimate: an equal part of the writes for each index.",
-                most=Severity.MEDIUM,
+                most=Severity.LOW,
             )

@@ -38,6 +38,9 @@ AS_MANY = (
 )
 
 
+OTHERS_WRITE = "Another process writes, perhaps in between: a kept result would be the old one."
+
+
 def duplicate_query(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         ratio = (
@@ -49,7 +52,7 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
         runs = group.totals.executions
         how_many = (
             f"{percent(ratio)} of {average(group.given.samples)} that were sampled had the"
-            " parameters of one shortly before, and nothing was written in between"
+            " parameters of one shortly before, and its process wrote nothing in between"
         )
         # One is enough where there are no parameters and nothing is written.
         if group.given.repeats and not (program.writes or parameters_in(group.statement)):
@@ -64,6 +67,7 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
             if is_awaited
             else "functools.lru_cache"
         )
+        others = program.writers - group.process_ids
         is_said = group.reads and runs >= FEW and ratio >= REPEATED_SHARE
         if is_said and not program.is_inside(group) and not _is_lazy_load(program, group):
             yield program.finding(
@@ -74,8 +78,8 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
                 "Run it once and keep the result: before the loop, for the request, or in a cache"
                 f" ({cache}) that a write empties.",
                 program.loop_of(group),
-                doubt="" if is_sure else "Few executions were sampled.",
-                most=Severity.HIGH if is_sure else Severity.MEDIUM,
+                doubt=OTHERS_WRITE if others else "" if is_sure else "Few executions were sampled.",
+                most=Severity.LOW if others else Severity.HIGH if is_sure else Severity.MEDIUM,
             )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import ONE_CHANGE, ONE_INSERT
+from queryprof.analysis.findings.library_calls import fix_of
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.queries import (
     FEW,
@@ -55,7 +56,7 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
                         f" each{line_time(program, group)}"
                     ),
                 ),
-                ONE_INSERT[library],
+                fix_of(library, program.calls_by(group)) or ONE_INSERT[library],
                 program.loop_of(group),
                 doubt=said_of_threads(group),
             )
@@ -67,6 +68,7 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
         if has_own_commits(program, group):
             continue  # the loop is around transactions, and their commits are what takes long
         runs, parent = group.totals.statement_executions, parent_of(program, group)
+        library = program.library(group.statement)
         of_each = duration(group.steady_ns / runs)
         changed = (
             f"{counted(runs, 'execution')} of {of_each} each, which change"
@@ -83,7 +85,8 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
             group,
             part_alone(group) * group.cost_ns * (1 - 1 / runs),
             tuple(evidence),
-            ONE_CHANGE.get(program.library(group.statement), AT_ONCE).format(verb=group.verb),
+            fix_of(library, program.calls_by(group))
+            or ONE_CHANGE.get(library, AT_ONCE).format(verb=group.verb),
             program.loop_of(group),
             doubt=said_of_threads(group)
             or "Where the statement still runs for each row, it wins what is around it alone.",

@@ -15,6 +15,7 @@ from queryprof.analysis.findings.libraries import (
 )
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.recorded import HEAVY_SHARE, MOST_NEAR
+from queryprof.analysis.findings.whole import RAN
 from queryprof.analysis.units import average, counted, duration
 from queryprof.model import Frame
 
@@ -41,6 +42,11 @@ EACH = 0.8
 NEAR = 2
 """Frames of a call path in which a statement and its commit are near: its function and the
 caller."""
+
+WAITS_BETWEEN = (
+    "The program waits for something else most of the time: what is slow must not be in the"
+    " transaction, and what is done outside of the database is not undone with it."
+)
 
 MEANWHILE = "It keeps other writers waiting up to its end: slow work belongs before it."
 
@@ -139,8 +145,8 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             tuple(evidence),
             fix + BY_ITSELF * is_synced,
             program.loop_of(group),
-            doubt=doubt,
-            most=most,
+            doubt=doubt or WAITS_BETWEEN * (program.whole == RAN),
+            most=Severity.LOW if program.whole == RAN else most,
         )
 
 

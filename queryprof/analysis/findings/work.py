@@ -12,6 +12,7 @@ from queryprof.analysis.findings.indexes import PREFIX, SCAN_STEPS, works_hard
 from queryprof.analysis.findings.libraries import loaded_before
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.scan_words import index_fix, made_of
 from queryprof.analysis.findings.selectivity import (
     MANY_RETURNED,
     MOST_ROWS,
@@ -26,8 +27,6 @@ from queryprof.analysis.marks import INDEX, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
-from queryprof.sql.clauses import functions_in
-from queryprof.sql.tokens import tokens_of
 
 AFTER_OFFSET = (
     " OFFSET still reads what it leaves out: far pages go on after the last row of the one before"
@@ -106,6 +105,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
         left = rows_left(group, served)
         covering = _covering(group, served, left)
+        is_once = _is_once(group, served)
         wins = wins_of(replace(served, covers=True) if served and covering else served, left, read)
         needed, is_unknown = left.least, wins[1] < wins[0] / 2
         by_range = bool(served and served.by_range and returned < MANY_RETURNED)
@@ -122,14 +122,15 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} each to"
-                    f" return {average(returned)}{_made_of(needed, returned)}"
+                    f" {'change' if group.writes else 'return'} {average(returned)}"
+                    f"{made_of(needed, returned)}"
                 ),
                 step_of(group, SCAN),
             ),
             unless_changed(
                 program,
                 group,
-                _index_fix(group, served, columns, is_unknown)
+                index_fix(group, served, columns, is_unknown)
                 + covering.fix
                 + order_note(group) * bool(covering),
             )
@@ -142,7 +143,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             ),
             doubt=(
                 "It ran once: a report may have to read all."
-                if totals.executions <= ONCE
+                if is_once
                 else (
                     PREFIX
                     if is_prefix
@@ -172,17 +173,11 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             ),
             most=_most(
                 served,
-                totals.executions <= ONCE,
+                is_once,
                 is_wide or is_unknown or is_prefix or is_most or is_looked_up,
             ),
         )
 
-
-IN_JSON = (
-    "It compares a value inside of JSON, which is taken out of each row. Keep that value in a"
-    " column of its own, or in a generated one, with an index (Django: a field with"
-    " db_index=True). An index on the expression serves only where the path is in the text."
-)
 
 MANY_FETCHED = 0.05
 """Of the rows of a table: what looking up each of them takes depends on how wide they are, and
@@ -218,18 +213,18 @@ def _covering(group: Group, served: Served | None, left: Left) -> _Covering:
     )
 
 
-def _made_of(needed: float, returned: float) -> str:
-    return (
-        f", made of about {average(needed)}" if needed >= MANY_RETURNED * max(returned, 1) else ""
-    )
-
-
 def _and_loaded_before(program: Program, group: Group) -> str:
     """What else is to be done where an object mapper runs it for each object."""
     note = program.note_of(group)
     if not note or group.totals.executions <= ONCE:
         return ""
     return " " + loaded_before(program.library(group.statement), note)
+
+
+def _is_once(group: Group, served: Served | None) -> bool:
+    """Whether it may be a report: no foreign key's scan, and no row of an executemany()."""
+    runs = group.rows if group.calls_of.get("executemany") else group.totals.executions
+    return runs <= ONCE and not (served and served.by_reference)
 
 
 def _fired_scan(program: Program, group: Group) -> Finding | None:
@@ -246,7 +241,7 @@ def _fired_scan(program: Program, group: Group) -> Finding | None:
                 " statement itself does not"
             ),
         ),
-        "A trigger of its table, or a foreign key that refers to it, reads another table: create an"
+        "A trigger of its table, or a foreign key that refers to it, reads a table: create an"
         " index on the column that the trigger compares, or that refers (REFERENCES).",
         program.loop_of(group),
     )
@@ -270,33 +265,6 @@ def _most(served: Served | None, is_once: bool, is_wide: bool) -> Severity:
     if is_once and has_none:
         return Severity.LOW  # it may have to read all, and no index is known
     return Severity.MEDIUM if is_once or is_wide or has_none else Severity.HIGH
-
-
-def _index_fix(group: Group, served: Served | None, columns: str, is_unknown: bool) -> str:
-    if columns and served and served.by_reference:
-        return (
-            f"Create an index on the column that refers ({columns}): the foreign key looks for rows"
-            " that refer to each row that the statement changes or deletes."
-        )
-    if columns and is_unknown and not (served and served.covering):
-        return (
-            f"An index on what it compares ({columns}) wins where few rows have one value of it:"
-            " --prove measures."
-        )
-    if columns:
-        several = "indexes" if served and served.code.count("CREATE") > 1 else "an index"
-        measure = (
-            " It still reads more from end to end: let --prove measure it."
-            if served and served.still_scans
-            else ""
-        )
-        return f"Create {several} on what it compares: {columns}.{measure}"
-    if served is None:
-        return "Create an index on the columns that it compares."
-    called = functions_in(tokens_of(group.statement))
-    return (
-        IN_JSON if any(one.upper().startswith("JSON") for one in called) else served.without_index
-    )
 
 
 def sorts_less(program: Program, group: Group) -> bool:
