@@ -30,3 +30,25 @@ def test_rows_of_tables_are_counted_and_none_of_views(tmp_path: Path) -> None:
     assert schema.rows == {"t": 2}
     assert schema.analyzed_rows["t"] == 2
     assert len(schema.created) == 3
+
+
+def test_columns_that_are_computed_are_read_and_not_computed(tmp_path: Path) -> None:
+    """SQLite calls some of their functions unsafe in a file: none is called for a schema."""
+    path = tmp_path / "a.db"
+    db = sqlite3.connect(path)
+    db.executescript("""
+        CREATE TABLE t (
+            a TEXT,
+            kind TEXT AS (json_extract(a, '$.kind')) VIRTUAL,
+            slow AS (instr(hex(zeroblob(50000000)), hex(zeroblob(25000000)) || a)) VIRTUAL
+        );
+        CREATE INDEX t_kind ON t (kind);
+        INSERT INTO t (a) VALUES ('{"kind": "x"}'), ('{}');
+        CREATE TABLE other (a); CREATE INDEX other_a ON other (a); INSERT INTO other VALUES (1); ANALYZE other;
+        INSERT INTO sqlite_stat1 VALUES ('t', 't_kind', '1 1');
+        """)
+    db.commit()
+    db.close()
+    schema = read_schema(str(path))
+    assert schema.rows == {"t": 2, "other": 1}
+    assert [index.name for index in schema.indexes] == ["other_a", "t_kind"]
