@@ -5,6 +5,7 @@ sends it requests.
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import select
 import signal
@@ -100,6 +101,7 @@ class Judge:
         try:
             self._process = subprocess.Popen(
                 [self.interpreter, "-I", str(JUDGE), self.library],
+                env={**os.environ, "QUERYPROF": ""},  # it is no part of what is recorded
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -45,7 +45,8 @@ QUESTIONS = ((), ("--by", "host"), ("--plans",), ("--findings",), ("--trend",), 
 def fleet(days: int = 2, hosts: int = 3, directory: str = "store") -> None:
     for day in range(days):
         for host in range(hosts):
-            work = {READ: Work(10 + host, 100 * (day + 1)), SLOW: Work(3, 5000, 7 + host)}
+            slow = Work(3, 5000, 7 + host, span="GET /")
+            work = {READ: Work(10 + host, 100 * (day + 1)), SLOW: slow}
             add_host(Path(directory), f"h{host}", work, day=day, spans={"GET /": 5 + host})
 
 

@@ -61,9 +61,11 @@ def _searching(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         rows = max(totals.rows_each or 0.0, totals.full_scan_steps or 0.0, MANY_ROWS)
         steps = [step.strip() for plan in group.plans for step in plan if "CORRELATED" in step]
+        if not steps or (totals.vm_steps or 0.0) < STEPS_OF_ROWS * rows:
+            continue
         is_served = bool(program.served(group)) and bool(code_of(program, group))
         least = STEPS_OF_SEARCHES if is_served or not totals.full_scan_steps else STEPS_OF_ROWS
-        if not steps or (totals.vm_steps or 0.0) < least * rows:
+        if (totals.vm_steps or 0.0) < least * rows:
             continue
         yield program.finding(
             "correlated_subquery",
