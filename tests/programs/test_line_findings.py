@@ -62,7 +62,7 @@ class Node(Base):
 
 Base.metadata.create_all(engine)
 with Session(engine) as session:
-    session.add_all([Node(label="x") for _ in range(300)])
+    session.add_all([Node(label="x") for _ in range(600)])
     session.commit()
 with Session(engine) as session:
     for node in session.scalars(select(Node)).all():
