@@ -71,6 +71,8 @@ def test_offsets_add_up() -> None:
         ("SELECT * FROM item WHERE name LIKE '%' || ?", ("text",), True),
         ("SELECT * FROM item WHERE name LIKE 'a%'", (), False),
         ("SELECT * FROM item WHERE name LIKE ?", ("",), False),
+        ("SELECT strftime('%Y', name) FROM item WHERE name LIKE 'a%'", (), False),
+        ("SELECT * FROM item WHERE name GLOB '*a'", (), True),
         ("SELECT * FROM item WHERE id = ?", (7,), False),
     ],
 )

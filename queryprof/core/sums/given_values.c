@@ -158,7 +158,11 @@ bool qp_has_open_pattern(PyObject *sql, PyObject *parameters)
     part text = text_of(sql);
     for (size_t i = 0; i + 1 < text.length && i < LONGEST; i++) {
         if (text.at[i] == '\'' && text.at[i + 1] && strchr("%*", text.at[i + 1])) {
-            return true;
+            part before = {text.at, i};
+            part word = last_word(&before, "");
+            if (is_word(word, "LIKE") || is_word(word, "GLOB")) {
+                return true;
+            }
         }
     }
     return false;

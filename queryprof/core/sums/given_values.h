@@ -12,6 +12,6 @@
  * All are borrowed, `parameters` may be NULL. No code of the program runs. */
 int64_t qp_offset_of(PyObject *sql, PyObject *parameters);
 
-/* Whether a value, or a literal of the text, begins with a wildcard of LIKE or GLOB. The same holds
+/* Whether a value, or a literal behind LIKE or GLOB, begins with a wildcard. The same holds
  * for its arguments. */
 bool qp_has_open_pattern(PyObject *sql, PyObject *parameters);
