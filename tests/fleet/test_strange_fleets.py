@@ -316,6 +316,7 @@ def test_a_service_that_is_no_text(queryprof: Run) -> None:
     assert executions(ranking(queryprof, "out", "--service", os.fsdecode(b"\xff"))) == 5
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_question() -> None:
     for host in range(3):
         add_host(Path("out"), f"h{host}", {READ: Work(10, 10)})

@@ -80,11 +80,7 @@ def _repeated(known: Finding, finding: Finding) -> Finding:
     """Of a slow query that runs again with the same values: its result is kept, or it is made
     faster.
     """
-    has_no_index = known.category == "full_scan" and bool(known.doubt) and not known.code
-    is_surer = has_no_index and not finding.doubt
-    if finding.gain_ns >= CLEARLY * known.gain_ns or (
-        is_surer and CLEARLY * finding.gain_ns >= known.gain_ns
-    ):
+    if finding.gain_ns >= CLEARLY * known.gain_ns:
         return replace(finding, evidence=(*finding.evidence, *known.evidence, *_index_of(known)))
     other = f"or run it once and keep the result, which wins up to {duration(finding.gain_ns)}"
     return replace(known, evidence=(*known.evidence, *finding.evidence, other))
