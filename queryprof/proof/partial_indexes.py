@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from queryprof.analysis.plans import Steps
 from queryprof.proof.better_plans import is_better
-from queryprof.proof.judging import EMPTY, Judge
+from queryprof.proof.judging import EMPTY, Judge, StatementError
 from queryprof.proof.trial import Trial
 from queryprof.proof.tried_plans import in_quotes
 from queryprof.proof.values import replaced
@@ -45,12 +46,12 @@ def missed(judge: Judge, trial: Trial, statement: str, before: Steps) -> tuple[s
         where = next((one for one in tokens if one.keyword == "WHERE" and not one.depth), None)
         if where is None or not set(names_in(tokens[tokens.index(where) + 1 :])) <= named:
             continue
-        with trial.undone():
+        with trial.undone(), suppress(StatementError):
             judge.do(EMPTY, f"DROP INDEX {in_quotes(index.name)}")
             judge.do(EMPTY, sql[: where.start])
             after = trial.plan()
-        if is_used(index.name, [after]) and is_better(before, after):
-            return index.name, sql[where.start + len(where.text) :].strip()
+            if is_used(index.name, [after]) and is_better(before, after):
+                return index.name, sql[where.start + len(where.text) :].strip()
     return None
 
 

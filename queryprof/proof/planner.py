@@ -24,7 +24,7 @@ from queryprof.proof.trial import Trial
 from queryprof.proof.values import placeholders, replaced
 from queryprof.sql.clauses import comparisons_of
 from queryprof.sql.tokens import parameters_in, tokens_of
-from queryprof.sql.triggers import Trigger, triggers_of
+from queryprof.sql.triggers import Trigger, triggers_in, triggers_of
 
 MOST_STATEMENTS = 100
 BUDGET_S = 2.0
@@ -77,6 +77,7 @@ class Planner:
         self._judge: Judge | None = None
         self._ready: tuple[str, bool] | None = None
         self._known: dict[str, Served | None] = {}
+        self._triggers: dict[str, tuple[Trigger, ...]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -135,8 +136,13 @@ class Planner:
 
     def triggers(self, statement: str) -> Sequence[Trigger]:
         """Those that it fires; none: its schema is not known."""
-        schema = self._schemas.get(self._databases.get(statement, ""))
-        return tuple(triggers_of(statement, schema.created if schema else created_by(self._texts)))
+        database = self._databases.get(statement, "")
+        if database not in self._triggers:
+            schema = self._schemas.get(database)
+            self._triggers[database] = triggers_in(
+                schema.created if schema else created_by(self._texts)
+            )
+        return tuple(triggers_of(statement, self._triggers[database]))
 
     def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:
         """Whether the planner chooses another plan without the statistics."""
@@ -187,9 +193,11 @@ def _served_otherwise(judge: Judge, statement: str, plans: Sequence[Steps]) -> S
     """What would serve a statement where a number behind LIMIT, or a foreign key, leads to the
     program's plan; None: neither does.
     """
-    limited, trial = Trial(judge, with_limits_of(statement)), Trial(judge, statement)
-    if (plan := limited.plan()) in plans:
-        return limited.served(plan)
+    trial, with_limits = Trial(judge, statement), with_limits_of(statement)
+    if with_limits != statement:
+        limited = Trial(judge, with_limits)
+        if (plan := limited.plan()) in plans:
+            return limited.served(plan)
     judge.enforce_references(EMPTY, True)
     try:
         plan = trial.plan()

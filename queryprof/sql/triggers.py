@@ -27,14 +27,19 @@ class Trigger:
     columns: tuple[str, ...]
 
 
-def triggers_of(statement: str, created: Iterable[str]) -> Iterator[Trigger]:
-    """Those of a schema that a statement fires, which changes a table."""
+def triggers_in(created: Iterable[str]) -> tuple[Trigger, ...]:
+    """The triggers that some statements create."""
+    return tuple(filter(None, map(trigger_in, created)))
+
+
+def triggers_of(statement: str, triggers: Iterable[Trigger]) -> Iterator[Trigger]:
+    """Those that a statement fires, which changes a table."""
     verb, table = verb_of(statement).replace("REPLACE", "INSERT"), clauses_of(statement).changed
     given = {column_of(one.left) for one in all_comparisons_of(statement) if one.clause == "SET"}
-    for found in map(trigger_in, created) if verb in WRITES else ():
-        is_fired = found and (found.event, found.table) == (verb, table)
-        if found and is_fired and not (found.columns and given.isdisjoint(found.columns)):
-            yield found
+    for one in triggers if verb in WRITES else ():
+        is_fired = (one.event, one.table) == (verb, table)
+        if is_fired and not (one.columns and given.isdisjoint(one.columns)):
+            yield one
 
 
 def trigger_in(sql: str) -> Trigger | None:

@@ -30,6 +30,13 @@ def work(times):
         connection.execute("SELECT ?", (i,)).fetchone()
 """
 SELECT = ("SELECT ?", "execute")
+SCAN = """
+table = sqlite3.connect(":memory:")
+table.execute("CREATE TABLE t (a, b)")
+table.executemany("INSERT INTO t VALUES (?, ?)", [(n, n) for n in range(20_000)])
+for n in range(20):
+    table.execute("SELECT b FROM t WHERE a = ?", (n,)).fetchall()
+"""
 
 
 def run_program(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -292,9 +299,11 @@ def test_queryprof_variable_without_the_command(script: Script, tmp_path: Path) 
 
 
 def test_the_command_is_never_recorded(queryprof: Run, script: Script, tmp_path: Path) -> None:
-    """Where QUERYPROF is set for a whole shell: neither `run` nor what reads the trace."""
+    """Where QUERYPROF is set for a whole shell: neither `run` nor what reads the trace, nor the
+    process that plans the scan for it.
+    """
     everywhere = {"QUERYPROF": "x.qprof", "PYTHONPATH": startup()}
-    path = script(WORK + "work(7)\n")
+    path = script(f"{WORK}{SCAN}work(7)\n")
     result = queryprof("run", "--no-report", path, env=everywhere)
     assert (result.returncode, result.stderr) == (0, "")
     assert sorted(os.listdir()) == ["program.py", "program.qprof"]

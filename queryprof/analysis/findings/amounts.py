@@ -15,7 +15,7 @@ OFF_THE_LOOP = (
     "Call the database off the loop: aiosqlite, or await asyncio.to_thread(function, ...); and make"
     " the statement faster."
 )
-TO_THREAD = "off the loop (await asyncio.to_thread(...), aiosqlite) it blocks nothing, as it is"
+TO_THREAD = "or leave it as it is and call it off the loop: aiosqlite, asyncio.to_thread()"
 
 LONG_ON_LOOP_NS = 1_000_000
 """Far more than the way to a thread and back takes."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from queryprof.model import ParameterSample
 
-OFFSETS = 4
-"""So many that were sampled show what they are like."""
+ENOUGH = 4
+"""So many that were sampled show what all are like."""
 
 
 @dataclass
@@ -29,5 +29,13 @@ class GivenValues:
 
     def offset_of(self, executions: int) -> float | None:
         """The mean OFFSET; None: too few were sampled, as the first one is a first page's."""
-        is_known = self.offsets >= min(OFFSETS, max(1, executions))
-        return self.skipped / self.offsets if is_known else None
+        return self.skipped / self.offsets if _is_enough(self.offsets, executions) else None
+
+    def share_of_open(self, executions: int) -> float | None:
+        """The share with a value that begins with a wildcard; None: too few were sampled."""
+        is_known = _is_enough(self.samples, executions)
+        return self.open_patterns / self.samples if is_known else None
+
+
+def _is_enough(sampled: int, executions: int) -> bool:
+    return sampled >= min(ENOUGH, max(1, executions))

@@ -265,18 +265,12 @@ class Group:
         return self.clauses.skips and not is_small
 
     @cached_property
-    def has_open_pattern(self) -> bool:
-        """Whether what was sampled has a pattern that begins with a wildcard, each time."""
-        return self._has_pattern and 0 < self.given.samples == self.given.open_patterns
-
-    @cached_property
-    def has_closed_pattern(self) -> bool:
-        """Whether none of what was sampled has one that does."""
-        return self._has_pattern and self.given.samples > 0 == self.given.open_patterns
-
-    @cached_property
-    def _has_pattern(self) -> bool:
-        return any(one.operator in ("LIKE", "GLOB") for one in comparisons_of(self.statement))
+    def share_of_open(self) -> float | None:
+        """The share of its executions whose patterns begin with a wildcard; None: it compares none,
+        or it is not known.
+        """
+        has_pattern = any(o.operator in ("LIKE", "GLOB") for o in comparisons_of(self.statement))
+        return self.given.share_of_open(self.totals.executions) if has_pattern else None
 
     @property
     def fetches(self) -> int:

@@ -11,7 +11,9 @@ from queryprof.analysis.units import average, counted, size
 from queryprof.analysis.units import rows as rows_of
 
 LARGE_ROW_FETCHES = 6
-"""Page fetches for each row, from which on its values have pages of their own."""
+"""Page fetches for each row, from which on its values have pages of their own: a table has no more
+levels (https://www.sqlite.org/fileformat2.html#ovflpgs).
+"""
 
 FEW_ROWS, LEAST_ROWS = 2, 100
 """Rows of an execution, and of all: fewer are what was asked for."""

@@ -94,8 +94,8 @@ class Program(SharedLines):
         Args:
             whole: what its share is of, and how that is called; None: of what all others are.
         """
-        is_less = whole is None or whole[0] == self.run_ns
-        most_ns = self.profile.process_ns if is_less or whole is None else whole[0]
+        is_of_all = whole is None or whole[0] == self.run_ns
+        most_ns = whole[0] if whole and not is_of_all else self.profile.process_ns
         whole_ns, name = whole or (self.run_ns, self.whole)
         gain_ns = min(gain_ns, most_ns or gain_ns)
         share = gain_ns / whole_ns if whole_ns else 0.0

@@ -281,7 +281,9 @@ def _one_query(program: Program, group: Group, parent: Group | None) -> str:
     library = program.library(group.statement)
     if note := program.note_of(group):
         return _loaded_before(program, group, parent, note)
-    filtered = FILTERED.get(library, "") if _is_preloaded(program, group) else ""
+    # It asks again for what is loaded with the objects, as that is filtered, counted or ordered.
+    is_preloaded = first_table(group.statement) in program.preloaded_tables
+    filtered = FILTERED.get(library, "") * (is_preloaded and not program.is_preload(group))
     if fix := filtered or fix_of(library, program.calls_by(group)):
         return fix
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
@@ -291,17 +293,6 @@ def _one_query(program: Program, group: Group, parent: Group | None) -> str:
     if library in ONE_QUERY and (parent or group.executions_outside < FEW):
         return ONE_QUERY[library]
     return _one_text(library, parent, group.totals.rows_each or 0.0)
-
-
-def _is_preloaded(program: Program, group: Group) -> bool:
-    """Whether an object mapper has loaded rows of its table for the objects already: it asks again,
-    as they are filtered, counted or ordered.
-    """
-    table = first_table(group.statement)
-    return any(
-        one is not group and program.is_preload(one) and first_table(one.statement) == table
-        for one in program.all_groups
-    )
 
 
 def _one_text(library: str, parent: Group | None, rows_each: float) -> str:

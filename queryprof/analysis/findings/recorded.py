@@ -34,6 +34,7 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, counted
 from queryprof.model import ENDLESS, CallPath, Frame, Profile, Schema
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
+from queryprof.sql.clauses import first_table
 
 MOST_GROUPS = 1000
 MOST_NEAR = 200
@@ -183,6 +184,13 @@ class Recorded:
         """
         stacks = self._stacks.get(group.statement, ())
         return any(PRELOADS.intersection(frame.function.split(".")) for s in stacks for frame in s)
+
+    @cached_property
+    def preloaded_tables(self) -> frozenset[str]:
+        """The tables whose rows an object mapper loads with those of another query."""
+        return frozenset(
+            first_table(one.statement) for one in self.all_groups if self.is_preload(one)
+        )
 
     def note_of(self, group: Group) -> str | None:
         """What a library has noted of a group's statement: others may have the same text."""

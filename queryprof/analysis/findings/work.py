@@ -70,8 +70,8 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
 
 
 def is_chosen_by_scan(group: Group, served: Served | None) -> bool:
-    """Whether a statement with an OFFSET (which may be 0: SQLAlchemy always writes one) chooses its
-    rows by reading all, where an index finds them.
+    """Whether a statement that leaves out rows by OFFSET chooses its rows by reading all, where an
+    index finds them.
     """
     is_known = group.skips and group.clauses.chooses and served is not None
     return bool(is_known and served and served.code and served.searches and not served.still_scans)
@@ -112,7 +112,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         is_wide = by_range and not (served and served.row_steps)
         is_most = bool(served and (covering or served.covers)) and left.least > read / 2
         is_prefix = bool(served and served.by_prefix and served.code)
-        is_prefix = is_prefix and not group.has_closed_pattern
+        is_prefix = is_prefix and group.share_of_open != 0.0
         is_looked_up = bool(served and served.code and not served.covers)
         is_looked_up = is_looked_up and returned >= MANY_FETCHED * read
         yield program.finding(

@@ -2,7 +2,10 @@
 
 #include <string.h>
 
-enum { LONGEST = 16384 /* characters of a text that is searched for literals */ };
+enum {
+    LONGEST = 16384, /* characters of a text that is searched for literals */
+    OPERATOR = 4     /* letters of LIKE and GLOB */
+};
 
 static const char WILDCARDS[] = "%*_?";
 
@@ -140,6 +143,26 @@ static bool begins_open(PyObject *value)
     return first && first < 128 && strchr(WILDCARDS, (char)first);
 }
 
+static bool is_operator(const char *at)
+{
+    part word = {at, OPERATOR};
+    return is_word(word, "LIKE") || is_word(word, "GLOB");
+}
+
+/* Whether a literal behind LIKE or GLOB begins with a wildcard. */
+static bool has_open_literal(part text)
+{
+    size_t end = 0; /* of what is before, without blanks: each character is looked at once */
+    for (size_t i = 0; i + 1 < text.length && i < LONGEST; i++) {
+        bool begins = text.at[i] == '\'' && text.at[i + 1] && strchr("%*", text.at[i + 1]);
+        if (begins && end > OPERATOR && is_operator(text.at + end - OPERATOR)) {
+            return true;
+        }
+        end = is_blank(text.at[i]) ? end : i + 1;
+    }
+    return false;
+}
+
 bool qp_has_open_pattern(PyObject *sql, PyObject *parameters)
 {
     Py_ssize_t count, at = 0;
@@ -155,15 +178,5 @@ bool qp_has_open_pattern(PyObject *sql, PyObject *parameters)
             return true;
         }
     }
-    part text = text_of(sql);
-    for (size_t i = 0; i + 1 < text.length && i < LONGEST; i++) {
-        if (text.at[i] == '\'' && text.at[i + 1] && strchr("%*", text.at[i + 1])) {
-            part before = {text.at, i};
-            part word = last_word(&before, "");
-            if (is_word(word, "LIKE") || is_word(word, "GLOB")) {
-                return true;
-            }
-        }
-    }
-    return false;
+    return has_open_literal(text_of(sql));
 }
