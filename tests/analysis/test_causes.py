@@ -15,7 +15,7 @@ from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.findings.libraries import outside_of_request
 from queryprof.analysis.findings.merging import is_alike
-from queryprof.analysis.findings.planning import Planner, Served
+from queryprof.analysis.findings.planning import NoPlanner, Planner, Served
 from queryprof.analysis.plans import Steps
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import rows
@@ -31,7 +31,7 @@ READ = "SELECT a FROM t WHERE b > ? ORDER BY c"
 SORTS: Steps = ("SEARCH t USING INDEX t_b (b>?)", "USE TEMP B-TREE FOR ORDER BY")
 
 
-class Knows:
+class Knows(NoPlanner):
     """A planner with one answer."""
 
     def __init__(self, served: Served, tables: frozenset[str] = frozenset()) -> None:

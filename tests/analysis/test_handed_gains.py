@@ -13,7 +13,7 @@ from queryprof.analysis.findings.recorded import NO_TASKS, TaskFinder
 from queryprof.analysis.handoffs import ONE_BY_ONE_NS
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
-from queryprof.model import Aggregate, Frame, Handoff, Plan, Profile, Span
+from queryprof.model import Aggregate, Frame, Handoff, Plan, Profile, Span, Thread
 from queryprof.model.loops import Distribution
 
 pytestmark = pytest.mark.once
@@ -77,6 +77,15 @@ def test_statements_of_a_line_share_it() -> None:
     assert both[OTHER].gain_ns == near(0.9967 * (MS + 300 * 2 * SLEEP_NS))
 
 
+@pytest.mark.parametrize(("thread", "is_shared"), [("worker", False), ("MainThread", True)])
+def test_what_the_main_thread_executes_was_not_handed_over(thread: str, is_shared: bool) -> None:
+    """Where the line's other statement is executed in a thread."""
+    other = reads(OTHER)._replace(thread=Thread(1, thread))
+    found = findings([reads(ns=30 * MS), other], handed(EXECUTE, 200, SLEEP_NS))
+    assert ("handing it to a thread" in found[READ].evidence[0]) == is_shared
+    assert "handing it to a thread" in found[OTHER].evidence[0]
+
+
 @pytest.mark.parametrize(("each_ns", "is_counted"), [(94_000, True), (106_000, False)])
 def test_waits_side_by_side_are_not_added_up(each_ns: int, is_counted: bool) -> None:
     """Where half of them are long, many wait at once."""
@@ -84,6 +93,7 @@ def test_waits_side_by_side_are_not_added_up(each_ns: int, is_counted: bool) -> 
     found = findings([reads(ns=30 * MS)], handed(EXECUTE, 100, each_ns))[READ]
     assert (found.gain_ns > 30 * MS) == is_counted
     assert ("handing it to a thread" in found.evidence[0]) == is_counted
+    assert found.is_least != is_counted
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,21 @@ def test_an_execution_that_works_hard_is_no_loop_s_fault(
     assert has("n_plus_one", profile_of(one)) == is_one
 
 
+@pytest.mark.parametrize(("behind", "is_parent"), [(0, True), (1, False)])
+def test_a_query_behind_a_loop_is_no_parent(behind: int, is_parent: bool) -> None:
+    """However many rows it returns."""
+    line = replace(QUERY, line=QUERY.line + behind)
+    parent = aggregate("SELECT id FROM p", (line, MAIN), ns=MS, count=1)._replace(rows=100)
+    child = aggregate(READ, SITE, ns=50 * MS, count=100)
+
+    def loop(frame: Frame, _: str) -> Frame | None:
+        return replace(frame, line=1) if frame == QUERY else None
+
+    found = find(Report(profile_of(parent, child)), loop, {})
+    (one,) = [one for one in found if one.category == "n_plus_one"]
+    assert bool(one.parent) == is_parent
+
+
 @pytest.mark.parametrize(
     ("rows", "is_parent"), [(90, True), (89, False), (110, True), (111, False)]
 )

@@ -1,0 +1,101 @@
+"""Large values that are read or written, on profiles made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
+
+from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.planning import NoPlanner
+from queryprof.analysis.report import Report
+from queryprof.model import Profile, Thread
+from queryprof.model.files import FileWork
+from queryprof.sql.triggers import Trigger
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+SITE = (QUERY, MAIN)
+READ, CHANGE = "SELECT a FROM t WHERE b = ?", "UPDATE t SET a = ? WHERE b = ?"
+
+
+class Fires(NoPlanner):
+    """A planner of a schema with a trigger, or none."""
+
+    def __init__(self, columns: tuple[str, ...] | None) -> None:
+        fired = Trigger("t_words", "UPDATE", "t", columns or ())
+        self._fired = () if columns is None else (fired,)
+
+    def triggers(self, statement: str) -> tuple[Trigger, ...]:
+        return self._fired if statement == CHANGE else ()
+
+
+def findings(profile: Profile, columns: tuple[str, ...] | None = None) -> tuple[Finding, ...]:
+    """Of a program whose run is a second."""
+    return find(Report(profile), lambda *_: None, {}, Fires(columns))
+
+
+@pytest.mark.parametrize(
+    ("rows", "count", "pages", "is_one"),
+    [
+        (2, 50, 12, True),
+        (1, 100, 12, False),  # one row is what was asked for
+        (2, 49, 12, False),  # a hundred rows in all
+        (2, 50, 11.9, False),  # six pages for each row
+    ],
+)
+def test_values_that_are_read(rows: int, count: int, pages: float, is_one: bool) -> None:
+    one = aggregate(READ, SITE, ns=300 * MS, count=count)._replace(
+        rows=rows * count,
+        vm_steps=20 * count,
+        page_fetches=round(10 * pages),
+        page_fetch_samples=10,
+    )
+    found = [each.category for each in findings(profile_of(one))]
+    assert ("large_values" in found) == is_one
+
+
+def changes(count: int, written: int, worked_ms: int = 300) -> Profile:
+    none = FileWork(CHANGE, SITE, "", Thread(1, "MainThread"), "execute", *([0] * 10))
+    one = aggregate(CHANGE, SITE, ns=worked_ms * MS, count=count)._replace(rows=count)
+    return replace(
+        profile_of(one), file_work=(replace(none, calls=count, written_bytes=written * count),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "written", "columns", "is_one"),
+    [
+        (5, 262_144, None, True),
+        (4, 262_144, None, False),
+        (5, 262_143, None, False),
+        (5, 262_144, (), False),  # a trigger may have written it
+    ],
+)
+def test_values_that_are_written(
+    count: int, written: int, columns: tuple[str, ...] | None, is_one: bool
+) -> None:
+    found = [each.category for each in findings(changes(count, written), columns)]
+    assert ("large_values" in found) == is_one
+
+
+@pytest.mark.parametrize(
+    ("count", "worked_ms", "columns", "fix"),
+    [
+        (20, 2, (), "AFTER UPDATE OF"),
+        (19, 2, (), ""),
+        (21, 2, (), ""),  # less than 100 us for each
+        (20, 2, ("a",), "Do less in the trigger"),
+        (20, 2, None, ""),
+    ],
+)
+def test_a_trigger_takes_most(
+    count: int, worked_ms: int, columns: tuple[str, ...] | None, fix: str
+) -> None:
+    found = findings(changes(count, 0, worked_ms), columns)
+    (said,) = [one.fix for one in found if one.category == "trigger_work"] or [""]
+    assert fix in said
+    assert bool(fix) == bool(said)
