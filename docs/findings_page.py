@@ -52,6 +52,9 @@ proposed is created there, and the statement's plan must then be a better one. W
 there is another than the program had, no SQL is shown. What the program itself prints at the end of a
 `queryprof.profile()` block has none, as no process is started there.
 
+**Migrations**: for a statement of Django or SQLAlchemy an index is also shown as `models.Index(...)`, or as Alembic's
+`op.create_index(...)`. An index on an expression is `migrations.RunSQL(...)` or `op.execute(...)`.
+
  With `--prove` indexes are built and measured on a copy: see [proving a fix](proving.md).
 
 **Exit status**: 0; with `--fail-on high`, `medium` or `any` 1 when there is one so severe; 2 for a trace

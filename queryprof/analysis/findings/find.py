@@ -270,7 +270,7 @@ def find(
             found[at] = _with_consequence(found.get(at), consequence)
     findings = of_one_cause(_without_covered(found.values()))
     order = sorted(
-        findings,
+        (replace(one, library=program.called_library(one.statement)) for one in findings),
         key=lambda one: (
             one.category != "lock_upgrade",  # calls fail: that comes before what is slow
             one.severity.rank,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.findings.migrations import migration_of
 
 
 class Severity(StrEnum):
@@ -112,6 +113,7 @@ class Finding:
         parent: the statement for whose rows this one is executed; "" where it is not known.
         whole: what the share is of (findings/whole.py).
         is_least: the library's time was not measured, so that the fix may win more.
+        library: the package that made the statement; "": the program did, or it is not known.
     """
 
     category: str
@@ -128,6 +130,12 @@ class Finding:
     parent: str = ""
     whole: str = "run"
     is_least: bool = False
+    library: str = ""
+
+    @property
+    def migration(self) -> str:
+        """An index as the library's migration; "": there is none."""
+        return migration_of(self.library, self.code)
 
     @property
     def identity(self) -> str:

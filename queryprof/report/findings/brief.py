@@ -16,7 +16,15 @@ from queryprof.report.places import Places
 MOST_CHARACTERS = 2000
 """Of a finding as JSON, all of them ASCII."""
 
-LONGEST = {"statement": 400, "fix": 400, "code": 300, "place": 200, "doubt": 200, "parent": 120}
+LONGEST = {
+    "statement": 400,
+    "fix": 400,
+    "code": 300,
+    "migration": 300,
+    "place": 200,
+    "doubt": 200,
+    "parent": 120,
+}
 """Characters of a field; a longer text ends in "..."."""
 
 EVIDENCE, LONGEST_EVIDENCE = 4, 120
@@ -29,6 +37,7 @@ def brief(finding: Finding, places: Places) -> Mapping[str, Any]:
         "statement": finding.statement,
         "fix": finding.fix,
         "code": finding.code,
+        "migration": finding.migration,
         "doubt": finding.doubt,
         "parent": finding.parent,
     }

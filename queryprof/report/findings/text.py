@@ -80,13 +80,18 @@ def change_at(finding: Finding, places: Places) -> str:
     return place
 
 
+def codes(finding: Finding) -> list[str]:
+    """The SQL or Python of the fix, and an index as a migration of the program's library."""
+    return [code for code in (finding.code, finding.migration) if code]
+
+
 def details(finding: Finding) -> Iterator[tuple[str, str]]:
     """The lines below the statement, each with its kind: evidence, fix, code or doubt."""
     for evidence in finding.evidence:
         yield "evidence", evidence
     yield "fix", finding.fix
-    if finding.code:
-        yield "code", finding.code
+    for code in codes(finding):
+        yield "code", code
     if finding.doubt:
         yield "doubt", f"Not sure: {finding.doubt}"
 

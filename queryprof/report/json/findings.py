@@ -28,6 +28,7 @@ class Finding:
     evidence: Annotated[tuple[str, ...], "what was measured"]
     fix: Annotated[str, "what to do"]
     code: Annotated[str, "SQL or Python, where it can be written; else empty"]
+    migration: Annotated[str, "an index as Django's or Alembic's migration; else empty"]
     doubt: Annotated[str, "what is not sure; empty: nothing"]
     parent: Annotated[str, "the statement for whose rows it is executed; empty: not known"]
     whole: str

@@ -12,6 +12,7 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.units import counted
 from queryprof.report.findings.text import (
     change_at,
+    codes,
     details,
     gain,
     hint,
@@ -70,7 +71,8 @@ def what_to_do(
             Text(f"-> {finding.fix}", "green", overflow="fold"),
         ]
         if with_code:
-            inside += [Text(f"   {line}", STYLES["code"]) for line in finding.code.splitlines()]
+            lines = "\n".join(codes(finding)).splitlines()
+            inside += [Text(f"   {line}", STYLES["code"]) for line in lines]
         if finding.doubt:
             inside.append(Text(f"Not sure: {finding.doubt}", STYLES["doubt"], overflow="fold"))
         parts += [_head(number, finding), Padding(Group(*inside), (0, 0, 0, 5))]

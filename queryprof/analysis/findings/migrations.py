@@ -1,0 +1,133 @@
+"""An index as a migration of the library that made the statement: Django's, or Alembic's for
+SQLAlchemy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from queryprof.sql.tokens import Token, tokens_of
+
+
+class _Column(NamedTuple):
+    """A column: its name, and its name as SQL."""
+
+    name: str
+    sql: str
+    is_descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """CREATE INDEX in its parts.
+
+    Attributes:
+        name: "" where the database chooses it.
+        columns: None: there is more than columns in it.
+    """
+
+    sql: str
+    name: str
+    table: str
+    columns: tuple[_Column, ...] | None
+    is_concurrent: bool
+
+
+def migration_of(library: str, code: str) -> str:
+    """Lines of Python for the indexes that SQL creates; "": nothing is known for the library."""
+    write = WRITERS.get(library)
+    if write is None or not code.startswith("CREATE INDEX "):
+        return ""
+    return "\n".join(line for index in _indexes(code) for line in write(index))
+
+
+def _indexes(code: str) -> Iterator[_Index]:
+    tokens: list[Token] = []
+    for token in tokens_of(code):
+        if token.text != ";" or token.depth:
+            tokens.append(token)
+            continue
+        if index := _index(code[tokens[0].start : token.start], tokens):
+            yield index
+        tokens = []
+
+
+def _index(sql: str, tokens: Sequence[Token]) -> _Index | None:
+    keywords = [token.keyword for token in tokens]
+    if keywords[:2] != ["CREATE", "INDEX"] or "ON" not in keywords:
+        return None
+    on = keywords.index("ON")
+    before = [token for token in tokens[2:on] if token.keyword != "CONCURRENTLY"]
+    table = tokens[on + 1]
+    is_whole = len(before) <= 1 and tokens[on + 2].text == "(" and tokens[-1].text == ")"
+    return _Index(
+        sql,
+        _name(before[-1]) if before else "",
+        _name(table),
+        _columns(tokens[on + 3 : -1]) if is_whole else None,
+        "CONCURRENTLY" in keywords[:on],
+    )
+
+
+def _columns(tokens: Sequence[Token]) -> tuple[_Column, ...] | None:
+    """The columns between the parentheses; None: an expression or a collation is there."""
+    found: list[_Column] = []
+    for token in tokens:
+        if token.keyword == "DESC" and found:
+            found[-1] = found[-1]._replace(is_descending=True)
+        elif token.text != "," and token.kind in ("word", "name"):
+            found.append(_Column(_name(token), token.text))
+        elif token.text != ",":
+            return None
+    commas = sum(token.text == "," for token in tokens)
+    return tuple(found) if len(found) == commas + 1 else None
+
+
+def _name(token: Token) -> str:
+    """A name as it is written, without its quotes."""
+    return token.text[1:-1].replace('""', '"') if token.kind == "name" else token.text
+
+
+def _django(index: _Index) -> Iterator[str]:
+    if index.columns is None:
+        undone = f", {json.dumps(f'DROP INDEX {index.name}')}" if index.name else ""
+        yield f"Django: migrations.RunSQL({json.dumps(index.sql)}{undone})"
+    else:
+        fields = ", ".join(json.dumps("-" * one.is_descending + one.name) for one in index.columns)
+        operation = "AddIndexConcurrently" if index.is_concurrent else "AddIndex"
+        yield (
+            f"Django: models.Index(fields=[{fields}]) in Meta.indexes of the model of"
+            f" {index.table}, and the operation {operation} (manage.py makemigrations)"
+        )
+    if index.is_concurrent:
+        yield "with `atomic = False` in the migration"
+
+
+def _alembic(index: _Index) -> Iterator[str]:
+    within = "with op.get_context().autocommit_block(): " if index.is_concurrent else ""
+    if index.columns is None:
+        yield f"Alembic: {within}op.execute({_text(index.sql)})"
+        return
+    columns = [
+        f"sa.text({_text(f'{one.sql} DESC')})" if one.is_descending else json.dumps(one.name)
+        for one in index.columns
+    ]
+    name = index.name or "_".join([index.table, *(one.name for one in index.columns), "idx"])
+    given = f"{json.dumps(name)}, {json.dumps(index.table)}, [{', '.join(columns)}]"
+    how = ", postgresql_concurrently=True" if index.is_concurrent else ""
+    yield f"Alembic: {within}op.create_index({given}{how})"
+
+
+def _text(sql: str) -> str:
+    """SQL for SQLAlchemy's text(), for which a colon begins a parameter."""
+    return json.dumps(sql.replace(":", r"\:"))
+
+
+WRITERS: dict[str, Callable[[_Index], Iterator[str]]] = {
+    "django": _django,
+    "sqlalchemy": _alembic,
+    "sqlmodel": _alembic,
+}
