@@ -1,35 +1,29 @@
 """The baseline of a test suite: a JSON file to be read in reviews and merged by git.
 
-One line a figure, everything sorted, nothing that differs between machines. It has the versions of
-SQLite, because VM steps may change with that, and of Python, whose library executes statements,
-too.
+One line for each statement and each test, everything sorted, nothing that differs between
+machines. It has the versions of SQLite, because VM steps may change with that, and of Python, whose
+library executes statements, too.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from queryprof.errors import BaselineError
 from queryprof.given_file import content_of
-from queryprof.model import BASELINE_FIGURES
+from queryprof.testing.baseline_lines import Tests, lines_of, tests_of
 
-FORMAT_VERSION = 1
-LARGEST = 1 << 63
-"""Of a figure: it is less."""
+FORMAT_VERSION = 2
 
 MOST_VERSION = 40
 """Characters of the name of one, which is printed."""
 
 MARK = b'"format_version"'
 """In every baseline, also in one with the marks of a merge conflict."""
-
-Tests = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Test -> statement -> figure -> number, and plans -> lists of lines; what is unknown is
-left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +62,7 @@ def read_baseline(path: str) -> Baseline:
                 " all tests with --queryprof-save"
             )
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_pairs_hook=_once)
         return _checked(path, document)
     except json.JSONDecodeError as error:
         raise BaselineError(
@@ -76,6 +70,14 @@ def read_baseline(path: str) -> Baseline:
         ) from error
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise BaselineError(f"{path}: is no baseline of queryprof; {_again(text)}") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises ValueError where a name is there twice: a merge leaves that."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice")
+    return found
 
 
 def _again(text: str) -> str:
@@ -92,19 +94,9 @@ def _checked(path: str, document: Any) -> Baseline:
             f"{path}: has format {version}, and this queryprof reads {FORMAT_VERSION};"
             " use the queryprof that wrote it, or write it again with --queryprof-save"
         )
-    for statements in document["tests"].values():
-        for figures in statements.values():
-            if not all(_is_count(figures.get(name, 0)) for name in BASELINE_FIGURES):
-                raise TypeError(figures)
-            plans = figures.get("plans", [])
-            if not all(type(plan) is list and type(line) is str for plan in plans for line in plan):
-                raise TypeError(plans)
     python = str(document.get("python_version", ""))[:MOST_VERSION]
-    return Baseline(str(document["sqlite_version"])[:MOST_VERSION], document["tests"], python)
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value < LARGEST
+    tests = tests_of(document["statements"], document["tests"])
+    return Baseline(str(document["sqlite_version"])[:MOST_VERSION], tests, python)
 
 
 def _refuse_odd_file(path: str) -> None:
@@ -125,19 +117,32 @@ def _refuse_other_file(path: str) -> None:
         raise BaselineError(f"{path}: is there, and no baseline; choose another name")
 
 
+def _pieces(baseline: Baseline) -> Iterator[str]:
+    """The JSON document: one line for each statement and each test."""
+    statements, lines = lines_of(baseline.tests)
+    yield f'{{\n "format_version": {FORMAT_VERSION},\n'
+    yield f' "python_version": {_json(baseline.python_version)},\n'
+    yield f' "sqlite_version": {_json(baseline.sqlite_version)},\n'
+    yield f' "statements": {_object(statements)},\n'
+    yield f' "tests": {_object(lines)}\n}}\n'
+
+
+def _object(members: Mapping[str, Any]) -> str:
+    lines = ",".join(f"\n  {_json(name)}: {_json(value)}" for name, value in members.items())
+    return f"{{{lines}\n }}" if lines else "{}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 def write_baseline(path: str, baseline: Baseline) -> None:
     """Writes a baseline, whole or not at all; through a symbolic link.
 
     Raises:
         BaselineError: it cannot be written.
     """
-    document = {
-        "format_version": FORMAT_VERSION,
-        "python_version": baseline.python_version,
-        "sqlite_version": baseline.sqlite_version,
-        "tests": baseline.tests,
-    }
-    text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    text = "".join(_pieces(baseline))
     _refuse_odd_file(path)
     _refuse_other_file(path)
     target = os.path.realpath(path)

@@ -279,3 +279,15 @@ def test_what_wins_more_than_parameters(category: str, gain_ns: int, doubt: str)
     found = choose(texts, other)
     assert found.category == (category if wins else "re_prepare")
     assert found.evidence == ((category, "re_prepare") if wins else ("re_prepare",))
+
+
+@pytest.mark.parametrize(("gain_ns", "first"), [(125, "duplicate_query"), (124, "full_scan")])
+def test_a_repeat_comes_before_a_scan_where_it_wins_clearly_more(gain_ns: int, first: str) -> None:
+    """A quarter more; the other is on its card."""
+    scan, repeat = (
+        Finding(name, Severity.LOW, 0.1, gain, "SELECT 1", CallSite(MAIN), None, (name,), "fix")
+        for name, gain in (("full_scan", 100), ("duplicate_query", gain_ns))
+    )
+    found = choose(scan, repeat)
+    assert found.category == first
+    assert {"full_scan", "duplicate_query"} <= set(found.evidence)

@@ -77,3 +77,13 @@ def test_an_offset_that_leaves_out_many(
         if each.category == "offset_pagination"
     ]
     assert [each.severity for each in found] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(("skipped", "is_said"), [(80, False), (84, True)])
+def test_an_offset_of_as_many_rows_as_are_returned_is_small(skipped: int, is_said: bool) -> None:
+    """Twenty of each, or one more."""
+    one = aggregate(PAGED, SITE, ns=300 * MS, count=50)._replace(rows=50 * 20, vm_steps=50 * 2000)
+    sample = ParameterSample(PAGED, SITE, 4, 0, offsets=4, skipped=skipped)
+    profile = replace(profile_of(one), parameters=(sample,))
+    found = findings(profile, Knows(Served(("SCAN t USING INDEX t_b",))), is_loop=False)
+    assert ("offset_pagination" in {each.category for each in found}) == is_said

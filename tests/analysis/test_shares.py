@@ -9,6 +9,7 @@ from analysis.by_hand import MAIN, aggregate, process, profile_of
 from analysis.test_causes import Knows
 
 from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.finding import Severity
 from queryprof.analysis.findings.libraries import OWN_NOTE
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.whole import BUSY, PROCESSES, RAN, whole_of
@@ -138,3 +139,23 @@ def test_findings_that_are_one_have_one_share() -> None:
     )
     (found,) = find(Report(profile), lambda *_: None, {}, Knows(served))
     assert found.share == pytest.approx(found.gain_ns / SECOND)
+
+
+@pytest.mark.parametrize(("cpu_ms", "severity"), [(499, Severity.LOW), (500, Severity.HIGH)])
+def test_commits_of_a_program_that_waits_are_low(cpu_ms: int, severity: Severity) -> None:
+    """Its writes come when they come: a loop around them would hold the lock meanwhile."""
+    change = aggregate("INSERT INTO t VALUES (?)", (VIEW,), ns=90 * MS, count=50)
+    commit = aggregate("COMMIT", (VIEW,), ns=300 * MS, count=50, operation="commit")
+    thread = change.thread
+    profile = replace(profile_of(change, commit), thread_usage=(usage(thread, cpu_ms),))
+    found = find(Report(profile), lambda *_: None, {})
+    (one,) = (one for one in found if one.category == "commit_per_write")
+    assert one.severity is severity
+
+
+@pytest.mark.parametrize(("gain_ns", "is_said"), [(2 * MS, True), (2 * MS - 1000, False)])
+def test_a_thousandth_of_a_long_run_is_no_finding(gain_ns: int, is_said: bool) -> None:
+    """However many milliseconds that are; one execution of a hundred stays."""
+    one = aggregate(READ, (MAIN,), ns=gain_ns * 100 // 99 + 100, count=100)
+    profile = replace(profile_of(one), processes=(process(end_unix_ns=2 * SECOND),))
+    assert bool(find(Report(profile), lambda frame, _: replace(frame, line=1), {})) == is_said

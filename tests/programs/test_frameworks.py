@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from queryprof.testing.baseline_file import read_baseline
 
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("installed_plugins")]
 
@@ -34,7 +35,7 @@ def run() -> Run:
 
 def asked(test: str) -> dict[str, int]:
     """Statement -> executions of a test, in the baseline."""
-    tests = json.loads(Path("queryprof-baseline.json").read_text())["tests"]
+    tests = read_baseline("queryprof-baseline.json").tests
     return {statement: figures["executions"] for statement, figures in tests[test].items()}
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import linecache
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from queryprof.testing.baseline_file import read_baseline
 
 SUITE = """
 import sqlite3
@@ -76,6 +77,4 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def baseline() -> dict[str, dict[str, dict[str, int]]]:
-    document = json.loads(Path("queryprof-baseline.json").read_text())
-    tests: dict[str, dict[str, dict[str, int]]] = document["tests"]
-    return tests
+    return read_baseline("queryprof-baseline.json").tests  # type: ignore[return-value]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from pytest_plugin import pytest_runs
 from pytest_plugin.pytest_runs import Run
 
 import queryprof
+from queryprof.testing.baseline_file import read_baseline
 
 pytestmark = pytest.mark.once
 
@@ -50,8 +50,7 @@ def write(more: str = "", one: int = 1, none: int = 0) -> None:
 
 
 def saved() -> dict[str, object]:
-    found: dict[str, object] = json.loads(BASELINE.read_text())["tests"]
-    return found
+    return dict(read_baseline(str(BASELINE)).tests)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_a_test_that_is_gone_leaves_the_baseline(run: Run, workers: tuple[str, .
 @pytest.mark.parametrize(
     "content",
     [
-        '{"format_version": 1,',
+        '{"format_version": 2,',
         '<<<<<<< ours\n"format_version"',
         '{"format_version": 99, "tests": {}}',
     ],

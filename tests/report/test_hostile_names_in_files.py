@@ -102,7 +102,7 @@ def test_failures_of_tests_are_lines_of_their_own(name: str) -> None:
 @given(NAMES)
 def test_a_baseline_keeps_any_name(name: str) -> None:
     """Also half a character, which UTF-8 has not."""
-    tests = {name: {name: {"executions": 1, "plans": [[name]]}}}
+    tests = {name: {name: {"executions": 1, "rows": 0, "plans": [[name]]}}}
     write_baseline("b.json", Baseline("3", tests))
     assert read_baseline("b.json").tests == tests
 

@@ -264,7 +264,7 @@ def baseline(draw: random.Random, path: Path) -> str:
                 [
                     "[" * 5000,
                     '{"tests":' * 100_000,
-                    '{"format_version": 1, "tests": ' + "[" * 200_000,
+                    '{"format_version": 2, "statements": {}, "tests": ' + "[" * 200_000,
                 ]
             )
         )

@@ -176,7 +176,7 @@ static QP_COLD qp_call *begin_measured(const qp_probe *probe, PyObject *self, Py
     qp_own_part part = qp_own_part_begin();
     qp_own_countdown++; /* this call is counted once */
     qp_call *call = qp_call_begin(probe, self, argument, parameters);
-    qp_own_part_end(part, call ? call->active.start_ticks : qp_clock_ticks());
+    qp_own_part_end(&qp_own_begins, part, call ? call->active.start_ticks : qp_clock_ticks());
     if (call) {
         call->active.is_measured = true;
         call->active.own_ticks = 0;

@@ -289,7 +289,7 @@ static QP_COLD void end_measured(qp_call *call, PyObject *result)
     part.from_ticks -= (uint64_t)call->active.own_ticks; /* of its callbacks, which were before */
     call->active.is_measured = false;
     qp_call_end(call, result);
-    qp_own_part_end(part, qp_clock_ticks());
+    qp_own_part_end(&qp_own_ends, part, qp_clock_ticks());
 }
 
 void qp_call_end(qp_call *call, PyObject *result)

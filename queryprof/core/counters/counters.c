@@ -137,7 +137,7 @@ static void statement_ends(void *statement)
     countdown = QP_OWN_SAMPLING;
     qp_own_part part = qp_own_part_begin();
     end_statement(statement);
-    qp_own_part_end(part, qp_clock_ticks());
+    qp_own_part_end(&qp_own_counters, part, qp_clock_ticks());
 }
 
 const char *qp_counters_files_off(void)

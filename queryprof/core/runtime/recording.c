@@ -6,10 +6,12 @@ uint32_t qp_recording;
 
 int64_t qp_own_ticks;
 uint32_t qp_own_countdown = QP_OWN_SAMPLING / 2;
+qp_own_samples qp_own_begins, qp_own_ends, qp_own_counters;
 
 void qp_own_begin(void)
 {
     qp_own_ticks = 0;
+    qp_own_begins.count = qp_own_ends.count = qp_own_counters.count = 0;
     qp_own_countdown = QP_OWN_SAMPLING / 2; /* not the first: nothing is in the caches yet */
 }
 
@@ -18,9 +20,25 @@ qp_own_part qp_own_part_begin(void)
     return (qp_own_part){qp_clock_ticks(), qp_own_ticks};
 }
 
-void qp_own_part_end(qp_own_part part, uint64_t now_ticks)
+/* The median of the samples in the ring; of an even number, the lower one. */
+static int64_t median(const qp_own_samples *samples)
+{
+    int64_t sorted[QP_OWN_LAST];
+    uint32_t count = samples->count < QP_OWN_LAST ? samples->count : QP_OWN_LAST;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = i;
+        for (; at > 0 && sorted[at - 1] > samples->ticks[i]; at--) {
+            sorted[at] = sorted[at - 1];
+        }
+        sorted[at] = samples->ticks[i];
+    }
+    return sorted[(count - 1) / 2];
+}
+
+void qp_own_part_end(qp_own_samples *samples, qp_own_part part, uint64_t now_ticks)
 {
     int64_t ticks = qp_clock_elapsed(part.from_ticks, now_ticks);
     int64_t rest = ticks - (qp_own_ticks - part.own_ticks);
-    qp_own_ticks += rest > 0 ? rest * QP_OWN_SAMPLING : 0;
+    samples->ticks[samples->count++ % QP_OWN_LAST] = rest > 0 ? rest : 0;
+    qp_own_ticks += median(samples) * QP_OWN_SAMPLING;
 }

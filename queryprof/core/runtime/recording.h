@@ -13,7 +13,7 @@ extern uint32_t qp_recording;
  * lookups of statements) and on turns, and on 1 of QP_OWN_SAMPLING calls, which stands for all. A
  * prime: so that it is not in step with what is done for 16 calls together. With the GIL. */
 extern int64_t qp_own_ticks;
-enum { QP_OWN_SAMPLING = 61 };
+enum { QP_OWN_SAMPLING = 61, QP_OWN_LAST = 9 };
 
 /* Calls until one whose cost is measured. */
 extern uint32_t qp_own_countdown;
@@ -28,6 +28,15 @@ static QP_INLINE bool qp_own_is_due(void)
     return is_due;
 }
 
+/* The last samples of one kind of part, a ring, and how many there were. Each sample adds their
+ * median: the machine may have interrupted one of them for long. */
+typedef struct {
+    int64_t ticks[QP_OWN_LAST];
+    uint32_t count;
+} qp_own_samples;
+
+extern qp_own_samples qp_own_begins, qp_own_ends, qp_own_counters;
+
 /* A part of such a call. */
 typedef struct {
     uint64_t from_ticks;
@@ -36,7 +45,7 @@ typedef struct {
 } qp_own_part;
 
 qp_own_part qp_own_part_begin(void);
-void qp_own_part_end(qp_own_part part, uint64_t now_ticks);
+void qp_own_part_end(qp_own_samples *samples, qp_own_part part, uint64_t now_ticks);
 
 /* A new recording begins. */
 void qp_own_begin(void);
