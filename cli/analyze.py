@@ -73,7 +73,7 @@ def analyze(
     """
     from queryprof.analysis.findings.proved import with_proofs
     from queryprof.analysis.report import Report
-    from queryprof.cli.accepted import read_accepted
+    from queryprof.accepted import read_accepted
     from queryprof.cli.reading import read_whole
     from queryprof.findings import findings_of, misfit
     from queryprof.report.places import Places

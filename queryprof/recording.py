@@ -40,6 +40,21 @@ COLUMNS, TOP_SHOWN = 78, 10
 """Columns of the text form, and statements in it."""
 
 
+def profile_so_far() -> Profile:
+    """What this process has recorded since it began; the recording goes on."""
+    from queryprof.collect.keep import add_all
+    from queryprof.collect.reader import profile_of
+    from queryprof.trace.store import TraceStore
+
+    session.settle()
+    store = TraceStore(":memory:")
+    try:
+        add_all(store, (), own=True, is_clean=None)
+        return profile_of(store.connection)
+    finally:
+        store.close()
+
+
 class Recording:
     """A recording of one block of code, as `profile` returns it.
 

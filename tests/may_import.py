@@ -180,14 +180,17 @@ MAY_IMPORT = {
         "queryprof.report",
         "queryprof.version",
     },
+    "queryprof.accepted": {"queryprof.errors"},
     # What tests of any runner share.
     "queryprof.testing": {
         "queryprof.analysis",
         "queryprof.core",
         "queryprof.errors",
+        "queryprof.findings",
         "queryprof.given_file",
         "queryprof.model",
         "queryprof.postgresql",
+        "queryprof.recording",
         "queryprof.region",
         "queryprof.report",
         "queryprof.session",
@@ -195,6 +198,7 @@ MAY_IMPORT = {
     },
     # The test runner's own command line, as it were: it records, compares and reports.
     "queryprof.pytest_plugin": {
+        "queryprof.accepted",
         "queryprof.analysis",
         "queryprof.core",
         "queryprof.errors",

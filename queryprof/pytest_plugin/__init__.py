@@ -10,6 +10,8 @@ import argparse
 
 import pytest
 
+from queryprof.pytest_plugin.gates import GATES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -61,7 +63,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("queryprof_baseline", "path of the baseline", default="queryprof-baseline.json")
     parser.addini(
         "queryprof_fail_on",
-        "what must not get worse: counts, plans, vmsteps, stalls, time",
+        "what must not get worse: counts, plans, vmsteps, stalls, time; and which findings fail a"
+        " test: n_plus_one, full_scan",
         type="args",
         default=["counts", "plans", "vmsteps"],
     )
@@ -88,7 +91,8 @@ def pytest_configure(config: pytest.Config) -> None:
             "queryprof: --queryprof-save makes what --queryprof-check compares with: use one of"
             " them"
         )
-    if any(config.getoption(option) for option in OPTIONS):
+    is_chosen = any(config.getoption(option) for option in OPTIONS)
+    if is_chosen or set(config.getini("queryprof_fail_on")) - GATES:
         _recorder(config)
 
 

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from queryprof.accepted import read_accepted
 from queryprof.analysis.baseline_figures import Figures
 from queryprof.analysis.baseline_rules import Rules
+from queryprof.analysis.findings.finding import OF_TESTS
 from queryprof.core.settings import read_settings
 from queryprof.pytest_plugin.times import TestTimes
 from queryprof.pytest_plugin.verification import Verification, verify
-from queryprof.report.text.failures import slower_message, stall_message
+from queryprof.report.text.failures import fault_message, slower_message, stall_message
 from queryprof.testing.calls import Calls
 from queryprof.testing.limits import exceeded, limits_of
 from queryprof.testing.records import add_statements, describe
@@ -62,6 +64,8 @@ class Gate:
         self.baseline = SuiteBaseline(path, rules, checks=checks, is_shuffled=is_shuffled(config))
         times = "time" in rules.fail_on and (saves or checks)
         self._times = TestTimes(config) if times else None
+        has_faults = not rules.fail_on.isdisjoint(OF_TESTS)
+        self._accepted = read_accepted(config.rootpath) if has_faults else {}
         self._stall_ms = read_settings().stall_ms
 
     def check(self, item: pytest.Item, calls: Calls, report: TestRecord, has_passed: bool) -> str:
@@ -76,6 +80,7 @@ class Gate:
             return ""
         return (
             self._over_budget(item, calls)
+            or self._faults(item, calls)
             or self._stalled(item, calls)
             or (self._regressed(item.nodeid, calls, figures, report) if is_held else "")
             or self._slower(item.nodeid, calls, report["database_ns"])
@@ -92,6 +97,14 @@ class Gate:
         except (TypeError, ValueError) as error:
             return f"queryprof marker of {item.nodeid}: {error}"
         return exceeded(limits, calls, "max_")
+
+    def _faults(self, item: pytest.Item, calls: Calls) -> str:
+        categories = self._rules.fail_on & OF_TESTS
+        if not categories:
+            return ""
+        from queryprof.testing.faults import faults_of
+
+        return fault_message(faults_of(calls, categories, str(item.path), self._accepted))
 
     def _stalled(self, item: pytest.Item, calls: Calls) -> str:
         has_budget = "max_stall_ms" in budgets_of(item)

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from queryprof.analysis.baseline_rules import IGNORED, REPEATS, SCANNED_ROWS, Rules
+from queryprof.analysis.findings.finding import OF_TESTS
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
+from queryprof.pytest_plugin.gates import GATES
 from queryprof.region.changes import Part
 from queryprof.report.inert import visible
 from queryprof.testing.calls import Calls
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from queryprof.pytest_plugin.queries import Queries
     from queryprof.testing.suite_baseline import TestRecord
 
-GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
 SAVE = "pytest --queryprof-save"
 """The command that saves the baseline."""
 
@@ -51,10 +52,11 @@ COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 def rules_of(config: pytest.Config) -> Rules:
     """The settings of a run. Raises SettingsError."""
     fail_on = frozenset(config.getini("queryprof_fail_on"))
-    if not fail_on <= GATES:
+    known = GATES | OF_TESTS
+    if not fail_on <= known:
         raise SettingsError(
-            f"queryprof_fail_on: {', '.join(sorted(fail_on - GATES))}: must be of"
-            f" {', '.join(sorted(GATES))}"
+            f"queryprof_fail_on: {', '.join(sorted(fail_on - known))}: must be of"
+            f" {', '.join(sorted(known))}"
         )
     patterns = [IGNORED, *config.getini("queryprof_ignore")]
     try:
@@ -99,6 +101,9 @@ class TestRecorder:
             self._gate()  # which raises now if it cannot read the baseline
         self._block: Block | None = None  # of the running phase
         self._report: TestRecord | None = None  # of the phase that has ended
+        self._finds = not self._rules.fail_on.isdisjoint(OF_TESTS)
+        if self._finds:
+            self._phase()  # what modules execute as they are imported may make the tables
         self._collected: set[str] = set()
         self._selected: set[str] = set()
         # What reports brought, by test:
@@ -172,6 +177,7 @@ class TestRecorder:
         report = self._end_phase()
         calls = Calls(list(self._phase().parts), meter.descriptions, self._rules)
         is_held = self._saves or self._checks or item.get_closest_marker("queryprof") is not None
+        is_held = is_held or self._finds
         if is_held or is_suspicious(calls.parts):
             has_passed = outcome.excinfo is None
             message = self._gate().check(item, calls, report, has_passed)

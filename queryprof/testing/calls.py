@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import current_thread
 
 from queryprof.analysis.baseline_figures import Figures, TestFigures, figures_of
 from queryprof.analysis.baseline_rules import Rules
-from queryprof.model import LockTime, Step
+from queryprof.model import Aggregate, LockTime, Plan, Step
 from queryprof.region.changes import Part
 from queryprof.region.descriptions import Descriptions
 
@@ -36,10 +36,18 @@ class Calls:
     def figures_by_part(self) -> list[TestFigures]:
         return [self._figures_of([part], with_sites=True) for part in self.parts]
 
+    def aggregates(self) -> list[Aggregate]:
+        """Of all parts; the same one may be in several."""
+        return [one for part in self.parts for one in self.descriptions.aggregates(part)]
+
+    def plans(self) -> list[Plan]:
+        """The plans of all parts."""
+        return [plan for part in self.parts for plan in self.descriptions.plans(part)]
+
     def _figures_of(self, parts: list[Part], with_sites: bool) -> dict[str, Figures]:
-        aggregates = [one for part in parts for one in self.descriptions.aggregates(part)]
-        plans = [plan for part in parts for plan in self.descriptions.plans(part)]
-        return figures_of(aggregates, self.rules, plans, with_sites, self.test_thread, self.script)
+        some = replace(self, parts=parts)
+        found = some.aggregates(), self.rules, some.plans()
+        return figures_of(*found, with_sites, self.test_thread, self.script)
 
     def longer_than(self, stall_ms: float) -> tuple[Step, ...]:
         """The functions with a step of an event loop that took longer, the longest first."""

@@ -93,6 +93,9 @@ OF_LINES = frozenset(
 )
 """Categories whose fix saves passes of the program's line, and so what a library takes in it."""
 
+OF_TESTS = frozenset({"n_plus_one", "full_scan"})
+"""Categories that are found in a test, whose tables have a few rows (few_rows.py)."""
+
 OF_SERVERS = frozenset({"bad_estimate"})
 """Categories that are found with the plans of a database's server alone."""
 

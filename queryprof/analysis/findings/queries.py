@@ -141,7 +141,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             * (group.cost_ns - (1 - shares.JOINED) * group.more_rows_ns)
             * (1 - 1 / max(runs, 1)),
             tuple(evidence),
-            (RECURSIVE if is_recursion and not parent else _one_query(program, group, parent))
+            (RECURSIVE if is_recursion and not parent else one_query(program, group, parent))
             + NO_AUTOFLUSH * program.flushed_before(group),
             loop,
             doubt=said_of_threads(group)
@@ -277,7 +277,8 @@ def _loading(program: Program, group: Group, owner: str) -> str:
     return ""
 
 
-def _one_query(program: Program, group: Group, parent: Group | None) -> str:
+def one_query(program: Program, group: Group, parent: Group | None) -> str:
+    """How one query does what the group's statement does again and again."""
     library = program.library(group.statement)
     if note := program.note_of(group):
         return _loaded_before(program, group, parent, note)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from queryprof.analysis.baseline_deviations import Deviation
 from queryprof.analysis.baseline_figures import Figures, TestFigures
+from queryprof.analysis.findings.finding import CATEGORIES, Finding
 from queryprof.analysis.units import duration, percent
 from queryprof.model import BASELINE_FIGURES, LockTime, Step
 from queryprof.report.inert import visible
@@ -56,6 +57,28 @@ def budget_message(exceeded: Iterable[Excess]) -> str:
         [f"over budget: {one.reason}:", *_query_lines(one.figures, one.shown)] for one in exceeded
     ]
     return _text(*parts)
+
+
+def fault_message(found: Sequence[Finding]) -> str:
+    """Why a test failed for findings: each with its statement, its line and its fix."""
+    if not found:
+        return ""
+    names = ", ".join(dict.fromkeys(one.category for one in found))
+    return _text([f"found in this test: {names}"], *map(_fault, found))
+
+
+def _fault(found: Finding) -> list[str]:
+    frame = found.site.frame
+    place = f"{frame.function} {numbered(file_of(frame.file), frame.line)}" if frame else "?"
+    code = "\n".join(filter(None, (found.code, found.migration))).splitlines()
+    return [
+        f"{place}: {CATEGORIES[found.category]}",
+        f"  {cut(found.statement)}",
+        *(f"  {line}" for line in found.evidence),
+        f"  -> {found.fix}",
+        *(f"     {line}" for line in code),
+        f"  {found.identity}: docs/findings.md#{found.category}",
+    ]
 
 
 def stall_message(budget: str, stalls: Iterable[Step]) -> str:

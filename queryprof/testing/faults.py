@@ -1,0 +1,57 @@
+"""The findings of one test: queries in loops, and scans that an index would do without."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import replace
+
+from queryprof.analysis.findings.few_rows import LEAST_LAZY
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.plans import plans_by_statement, signs_of
+from queryprof.analysis.report import Report
+from queryprof.core.own_imports import own_imports
+from queryprof.core.recorder import muted
+from queryprof.findings import findings_of_test
+from queryprof.model import Aggregate, Plan
+from queryprof.recording import profile_so_far
+from queryprof.sql.clauses import READS, verb_of
+from queryprof.testing.calls import Calls
+
+
+def faults_of(
+    calls: Calls, categories: Collection[str], test_file: str, accepted: Collection[str]
+) -> list[Finding]:
+    """The findings of what a test has executed.
+
+    Args:
+        categories: of OF_TESTS; accepted: identities that are none.
+        test_file: whose own queries and loops are not judged.
+    """
+    ignore = calls.rules.ignore
+    aggregates = [one for one in calls.aggregates() if not ignore.match(one.statement)]
+    plans = calls.plans()
+    if not _may_be(aggregates, plans, categories):
+        return []
+    own = os.path.realpath(test_file)
+    with muted(), own_imports():
+        whole = profile_so_far()
+        report = Report(replace(whole, aggregates=tuple(aggregates), plans=tuple(plans)))
+        statements = dict.fromkeys(one.statement for one in whole.aggregates)
+        found = findings_of_test(
+            report, statements, categories, lambda file: os.path.realpath(file) == own
+        )
+    return [one for one in found if one.identity not in accepted]
+
+
+def _may_be(aggregates: list[Aggregate], plans: list[Plan], categories: Collection[str]) -> bool:
+    """Whether counts or plans show a sign of one, so that it is worth to look closer."""
+    runs: dict[str, int] = {}
+    for one in aggregates:
+        runs[one.statement] = runs.get(one.statement, 0) + one.count
+    if "n_plus_one" in categories and any(
+        number >= LEAST_LAZY and verb_of(statement) in READS for statement, number in runs.items()
+    ):
+        return True
+    forms = plans_by_statement(plans).values() if "full_scan" in categories else ()
+    return any(signs_of(plan).scans for found in forms for plan in found)
