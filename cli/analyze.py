@@ -71,9 +71,9 @@ def analyze(
 
     FILE may be a directory, of which it is all traces together, or a pattern.
     """
+    from queryprof.accepted import read_accepted
     from queryprof.analysis.findings.proved import with_proofs
     from queryprof.analysis.report import Report
-    from queryprof.accepted import read_accepted
     from queryprof.cli.reading import read_whole
     from queryprof.findings import findings_of, misfit
     from queryprof.report.places import Places

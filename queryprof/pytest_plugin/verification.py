@@ -21,7 +21,8 @@ from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.units import counted
 from queryprof.errors import BaselineError, QueryprofError
 from queryprof.report.text.causes import cut, tests_in_words
-from queryprof.testing.baseline_file import Tests, read_baseline
+from queryprof.testing.baseline_file import read_baseline
+from queryprof.testing.baseline_lines import Tests
 
 SHOWN = 20
 """Unstable statements in the summary."""
