@@ -1,6 +1,9 @@
 """The operations of programs on a database, by their names in the recording."""
 
-FETCH_OPERATIONS = frozenset({"fetchone", "fetchmany", "fetchall", "next"})
+UNCOUNTED = "fetchtable"
+"""The operation that returns all rows in a form of another library: how many is not known."""
+
+FETCH_OPERATIONS = frozenset({"fetchone", "fetchmany", "fetchall", UNCOUNTED, "next"})
 """Operations that return rows of an execution which another operation began."""
 
 STATEMENT_OPERATIONS = frozenset({"execute", "executemany", "executescript", "commit", "rollback"})

@@ -62,9 +62,9 @@ DUCKDB_FETCHES = dict.fromkeys(
         "to_dicts",
         "torch",
     ),
-    "fetchall",
+    "fetchtable",
 )
-"""What makes all rows in a form of another library."""
+"""What makes all rows in a form of another library, which does not say how many."""
 
 DUCKDB_CALLS: dict[str, str | Query] = {
     **CURSOR_METHODS,

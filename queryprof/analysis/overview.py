@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from queryprof.analysis.totals import self_ns_of
 from queryprof.analysis.units import counted
 from queryprof.model import OTHER_LINE, Process, Profile
-from queryprof.operations import NO_CALLS, STATEMENT_OPERATIONS
+from queryprof.operations import NO_CALLS, STATEMENT_OPERATIONS, UNCOUNTED
 
 
 def complete(processes: int) -> str:
@@ -33,6 +33,7 @@ class Overview:
     """The figures above the ranking. Times are ns.
 
     Attributes:
+        rows: None: some were fetched in a form that does not say how many they are.
         run_ns: from the first start to the last end; process_ns: the processes' run times added.
         database_share: of process_ns; with threads it can be more than 1.
         profiler_ns: what queryprof took in the calls: measured in 1 of 61 (an estimate) and of
@@ -50,7 +51,7 @@ class Overview:
     executions: int
     statements: int
     errors: int
-    rows: int
+    rows: int | None
     profiler_ns: float
     cautions: tuple[str, ...]
 
@@ -70,6 +71,7 @@ def overview_of(profile: Profile) -> Overview:
     profiler_ns = sum(p.call_cost_ns * calls_by_process.get(p.id, 0) for p in processes) + (
         profile.total("flush_ns") or 0
     )
+    is_uncounted = any(a.operation == UNCOUNTED for a in aggregates)
     statements = {a.statement for a in aggregates if a.count and not a.statement.startswith("(")}
     return Overview(
         command=processes[0].argv if processes else (),
@@ -82,7 +84,7 @@ def overview_of(profile: Profile) -> Overview:
         executions=sum(executed),
         statements=len(statements),
         errors=sum([a.errors for a in aggregates]),
-        rows=sum([a.rows for a in aggregates]),
+        rows=None if is_uncounted else sum([a.rows for a in aggregates]),
         profiler_ns=profiler_ns,
         cautions=tuple([] if calls else [NO_CALLS]) + tuple(_cautions(profile)),
     )

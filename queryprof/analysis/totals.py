@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from queryprof.analysis.histogram import add_histograms, percentiles
 from queryprof.model import Aggregate
-from queryprof.operations import FETCH_OPERATIONS, STATEMENT_OPERATIONS
+from queryprof.operations import FETCH_OPERATIONS, STATEMENT_OPERATIONS, UNCOUNTED
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -27,6 +27,7 @@ class Totals(NamedTuple):
             with profiled calls made inside them; self_mean_ns: without these.
         vm_steps, full_scan_steps, automatic_index_rows, page_fetches: for each execution, over
             those for which SQLite's counters are known.
+        has_uncounted_rows: some rows were fetched in a form that does not say how many they are.
     """
 
     calls: int
@@ -49,6 +50,7 @@ class Totals(NamedTuple):
     automatic_indexes_sum: int | None
     page_fetches: float | None
     deviation_ns: float | None
+    has_uncounted_rows: bool
 
     @property
     def mean_ns(self) -> float | None:
@@ -68,8 +70,13 @@ class Totals(NamedTuple):
         return self.total_ns / self.calls if self.calls else None
 
     @property
+    def known_rows(self) -> int | None:
+        return None if self.has_uncounted_rows else self.rows
+
+    @property
     def rows_each(self) -> float | None:
-        return self.rows / self.executions if self.executions else None
+        rows = self.known_rows
+        return rows / self.executions if self.executions and rows is not None else None
 
     @property
     def vm_steps(self) -> float | None:
@@ -97,6 +104,7 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
     counted = vm_steps = full_scan_steps = sorts = automatic_indexes = fetches = samples = 0
     shortest_call_ns: int | None = None
     longest_call_ns = 0
+    is_uncounted = False
     squares = 0.0
     histograms = []
     for a in aggregates:
@@ -118,6 +126,7 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
         fetches += a.page_fetches
         samples += a.page_fetch_samples
         operation = a.operation
+        is_uncounted = is_uncounted or operation == UNCOUNTED
         if operation not in FETCH_OPERATIONS:
             executions += count
             if operation in STATEMENT_OPERATIONS:
@@ -149,6 +158,7 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
         automatic_indexes if counted else None,
         fetches / samples if samples else None,
         _deviation_ns(executions, total_ns, squares),
+        is_uncounted,
     )
 
 

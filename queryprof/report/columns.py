@@ -54,7 +54,7 @@ def _figures(totals: Totals) -> tuple[Cell, ...]:
         totals.executions,
         totals.calls,
         totals.errors,
-        totals.rows,
+        totals.known_rows,
         totals.total_ns,
         totals.self_ns,
         totals.mean_ns,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import queryprof
+from queryprof.analysis.report import Report
+from queryprof.report.json.report import json_report
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -24,7 +28,13 @@ def test_a_frame_is_a_fetch_of_its_statement(way):
     connection = duckdb.connect()
     with queryprof.profile() as recording:
         getattr(connection.execute("SELECT 42 AS a"), way)()
-    assert calls(recording) == {("SELECT ? AS a", "execute"): 1, ("SELECT ? AS a", "fetchall"): 1}
+    assert calls(recording) == {
+        ("SELECT ? AS a", "execute"): 1,
+        ("SELECT ? AS a", "fetchtable"): 1,
+    }
+    report = Report(recording.profile)
+    assert json.loads("".join(json_report(report)))["rows"] is None
+    assert report.ranking.bottlenecks[0].totals.rows_each is None
 
 
 @pytest.mark.skipif(not hasattr(duckdb.DuckDBPyRelation, "to_df"), reason="an older DuckDB")
@@ -42,7 +52,7 @@ def test_a_relation_is_executed_when_it_is_fetched():
         ("SELECT ? AS a", "execute"): 1,
         ("SELECT ? AS a", "fetchall"): 1,
         ("SELECT ? AS b", "execute"): 1,
-        ("SELECT ? AS b", "fetchall"): 1,
+        ("SELECT ? AS b", "fetchtable"): 1,
     }
 
 

@@ -161,7 +161,8 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
         fix = BIGGER_CACHE
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
-    rows = f", {rows_of(group.totals.rows_each or 0.0)}{each}" if group.reads else ""
+    returned = group.totals.rows_each if group.reads else None
+    rows = "" if returned is None else f", {rows_of(returned)}{each}"
     return program.finding(
         "heavy_query",
         group,

@@ -47,7 +47,7 @@ static bool is_part_of(const qp_call *call, const qp_call *outer)
         return true;
     }
     if (qp_operation_serves_rows(call->active.operation)) {
-        return outer->self == call->self && outer->active.operation == QP_FETCHALL;
+        return outer->self == call->self && qp_operation_serves_all(outer->active.operation);
     }
     return outer->active.sql == call->active.sql &&
            outer->active.operation == call->active.operation &&

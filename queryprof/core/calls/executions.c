@@ -86,7 +86,7 @@ static bool has_served(const qp_execution *e)
 {
     const qp_pending_rows *p = &e->pending;
     bool has_fetched = p->calls || e->plotted_ticks > e->started_ticks + (uint64_t)e->ticks;
-    return has_fetched && (p->timed_calls > p->rows || p->operation == QP_FETCHALL);
+    return has_fetched && (p->timed_calls > p->rows || qp_operation_serves_all(p->operation));
 }
 
 /* Whether a full set drops `a` before `b`. */

@@ -7,6 +7,7 @@ const qp_operation_facts qp_operations[QP_OPERATIONS] = {
     [QP_FETCHONE] = {"fetchone", QP_SOURCE_ROWS, 0},
     [QP_FETCHMANY] = {"fetchmany", QP_SOURCE_ROWS, 0},
     [QP_FETCHALL] = {"fetchall", QP_SOURCE_ROWS, 0},
+    [QP_FETCHTABLE] = {"fetchtable", QP_SOURCE_ROWS, 0},
     [QP_NEXT] = {"next", QP_SOURCE_ROWS, 0},
     [QP_COMMIT] = {"commit", QP_SOURCE_FIXED, "COMMIT"},
     [QP_ROLLBACK] = {"rollback", QP_SOURCE_FIXED, "ROLLBACK"},

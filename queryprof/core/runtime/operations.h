@@ -19,6 +19,7 @@ typedef enum {
     QP_FETCHONE,
     QP_FETCHMANY,
     QP_FETCHALL,
+    QP_FETCHTABLE, /* all rows, in a form of another library: how many is not known */
     QP_NEXT,
     QP_COMMIT,
     QP_ROLLBACK,
@@ -59,6 +60,12 @@ extern const qp_operation_facts qp_operations[QP_OPERATIONS];
 static inline bool qp_operation_serves_rows(qp_operation operation)
 {
     return operation >= QP_FETCHONE && operation <= QP_NEXT;
+}
+
+/* Whether it serves all rows. */
+static inline bool qp_operation_serves_all(qp_operation operation)
+{
+    return operation == QP_FETCHALL || operation == QP_FETCHTABLE;
 }
 
 /* The numbers of these statements in the present recording, by operation. */

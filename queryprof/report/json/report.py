@@ -71,6 +71,7 @@ def _frame_text(frame: Frame) -> str:
 
 
 TOTALS_SOURCES = {
+    "rows": "known_rows",
     "counted_executions": "counted",
     "vm_steps": "vm_steps_sum",
     "full_scan_steps": "full_scan_steps_sum",

@@ -52,7 +52,7 @@ class Totals:
     calls: Annotated[int, "driver calls"]
     executions: Annotated[int, "of them, those that began an execution"]
     errors: Annotated[int, "calls that raised"]
-    rows: Annotated[int, "fetched by, or changed for, the program"]
+    rows: Annotated[int | None, "fetched by, or changed for, the program; null: some as a table"]
     total_ns: Annotated[int, "in the calls"]
     self_ns: Annotated[int, "total_ns without measured calls made inside them"]
     min_call_ns: int
@@ -331,7 +331,7 @@ class Document:
     executions: Annotated[int, "of statements"]
     statements: int
     errors: int
-    rows: int
+    rows: Annotated[int | None, "null: some were fetched as a table, of unknown length"]
     profiler_ns_estimate: Annotated[
         float, "what queryprof took in the calls; not: in spans, loops, files"
     ]

@@ -138,7 +138,8 @@ def _overview(report: Report) -> Iterable[RenderableType]:
         " of ",
         (counted(overview.statements, "statement"), "bold"),
         ", ",
-        f"{counted(overview.rows, 'row')}, {counted(overview.errors, 'error')}",
+        "rows unknown" if overview.rows is None else counted(overview.rows, "row"),
+        f", {counted(overview.errors, 'error')}",
     )
     if overview.calls:
         yield Text(_own_work(overview), style="dim")

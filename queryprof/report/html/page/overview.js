@@ -52,7 +52,7 @@ function facts() {
       `in the database, ${percent(f.database_share)} of ${duration(f.process_ns)}`,
     ),
     fact(count(f.executions), `executions of ${counted(f.statements, "statement")}`),
-    fact(count(f.rows), "rows"),
+    fact(f.rows === null ? "?" : count(f.rows), "rows"),
     fact(count(f.errors), "errors"),
     f.processes > 1 && fact(count(f.processes), "processes"),
     fact(duration(f.profiler_ns), "recording cost (estimate)"),
