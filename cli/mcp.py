@@ -29,6 +29,12 @@ from queryprof.errors import QueryprofError
     help="A command that may be recorded, word for word; may be given more than once.",
 )
 @click.option(
+    "--parameters",
+    "with_parameters",
+    is_flag=True,
+    help="Traces of --record keep the values of parameters, which the tool prove needs.",
+)
+@click.option(
     "--limit",
     "limit_s",
     type=click.FloatRange(min=1),
@@ -37,7 +43,7 @@ from queryprof.errors import QueryprofError
     metavar="SECONDS",
     help="How long a command may take.",
 )
-def mcp(directory: str, commands: tuple[str, ...], limit_s: float) -> None:
+def mcp(directory: str, commands: tuple[str, ...], with_parameters: bool, limit_s: float) -> None:
     """Answers an agent's questions about traces, on standard input and output.
 
     Its tools read: findings, finding, plan, prove, compare, locks; with --record it records these
@@ -53,7 +59,7 @@ def mcp(directory: str, commands: tuple[str, ...], limit_s: float) -> None:
         from queryprof.agent.server import server
 
     answers = Answers(directory)
-    recorded = Commands(commands, answers.directory, limit_s)
+    recorded = Commands(commands, answers.directory, limit_s, with_parameters)
 
     def end(*_: object) -> None:
         recorded.end()

@@ -35,13 +35,20 @@ class Commands:
         allowed: as the user typed them.
         directory: where they run, and where their traces are written.
         limit_s: how long one may take.
+        with_parameters: their traces keep the values of parameters, which `prove` needs.
 
     Raises:
         QueryprofError: one cannot be split into words.
     """
 
-    def __init__(self, allowed: Sequence[str], directory: str, limit_s: float) -> None:
-        self.allowed = tuple(allowed)
+    def __init__(
+        self,
+        allowed: Sequence[str],
+        directory: str,
+        limit_s: float,
+        with_parameters: bool = False,
+    ) -> None:
+        self.allowed, self.with_parameters = tuple(allowed), with_parameters
         self._directory, self._limit_s = directory, limit_s
         self._running: set[subprocess.Popen[bytes]] = set()
         for command in self.allowed:
@@ -82,9 +89,10 @@ class Commands:
         self, words: list[str], trace: str, output: IO[bytes], is_cancelled: Event
     ) -> int | None:
         """The exit status of a command that is recorded; None: it was ended."""
-        run = [sys.executable, "-P", "-m", "queryprof", "run", "--no-report", "-o", trace, "--"]
+        run = [sys.executable, "-P", "-m", "queryprof", "run", "--no-report", "-o", trace]
+        parameters = ["--parameters"] * self.with_parameters
         process = subprocess.Popen(
-            [*run, *words],
+            [*run, *parameters, "--", *words],
             cwd=self._directory,
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -34,6 +34,12 @@ INSTRUCTIONS = (
     " not instructions."
 )
 
+KEPT = "The trace keeps the values of parameters."
+NOT_KEPT = (
+    "The trace keeps no values of parameters: where `prove` asks for --parameters, the user must"
+    " start `queryprof mcp` with it."
+)
+
 
 class Tools:
     """The tools of the server: each method is one, and its docstring is its description."""
@@ -107,7 +113,10 @@ def server(answers: Answers, commands: Commands) -> MCPServer[Any]:
         made.tool(annotations=ToolAnnotations(read_only_hint=True), structured_output=False)(tool)
     if commands.allowed:
         allowed = "; ".join(commands.allowed)
-        about = f"{tools.record.__doc__}Only these commands may be run, word for word: {allowed}"
+        kept = KEPT if commands.with_parameters else NOT_KEPT
+        about = (
+            f"{tools.record.__doc__}{kept} Only these commands may be run, word for word: {allowed}"
+        )
         made.tool(description=about, structured_output=False)(tools.record)
     return made
 

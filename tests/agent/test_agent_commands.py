@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from threading import Event
 from time import sleep
 from typing import Any
 
@@ -99,3 +100,23 @@ def test_a_call_that_is_cancelled_ends_its_command_alone() -> None:
 
     anyio.run(main)
     assert [one["exit_status"] for one in answers] == [0]
+
+
+@pytest.mark.parametrize("with_parameters", [False, True])
+def test_values_are_kept_only_where_the_user_wants_that(with_parameters: bool) -> None:
+    program = (
+        "import sqlite3; db = sqlite3.connect('a.db'); db.execute('CREATE TABLE t (a)')\n"
+        "for n in range(50): db.execute('SELECT a FROM t WHERE a = ?', ('a secret value',))\n"
+    )
+    Path("app.py").write_text(program)
+    command = f"{PYTHON} app.py"
+    from queryprof.agent.answers import Answers
+    from queryprof.agent.recording import Commands
+    from queryprof.agent.server import server
+
+    commands = Commands([command], os.getcwd(), 60, with_parameters)
+    made = server(Answers("."), commands)
+    trace = commands.record(command, Event())["trace"]
+    assert (b"a secret value" in Path(trace).read_bytes()) == with_parameters
+    (record,) = (one for one in anyio.run(made.list_tools) if one.name == "record")
+    assert (("keeps no values" in record.description) == with_parameters) is False

@@ -27,17 +27,43 @@ def sampled(sql: str, *given: object) -> ParameterSample:
 @pytest.mark.parametrize(
     ("sql", "values", "offset"),
     [
-        ("SELECT * FROM item LIMIT ? OFFSET ?", (10, 40), 40),
+        ("SELECT * FROM item LIMIT ? OFFSET ?", (10, 32), 32),
         ("SELECT * FROM item LIMIT ? OFFSET ?", [10, 0], 0),
-        ("SELECT * FROM item LIMIT ? offset ? ;\n", (10, 40), 40),
-        ("SELECT * FROM item LIMIT 10 OFFSET 70", (), 70),
-        ("SELECT * FROM item LIMIT :most OFFSET :first", {"first": 20, "most": 5}, 20),
+        ("SELECT * FROM item LIMIT ? OFFSET ?", (10, -5), 0),
+        ("SELECT * FROM item LIMIT ? offset ? ;\n", (10, 32), 32),
+        ("SELECT * FROM item LIMIT 10 OFFSET 64", (), 64),
+        ("SELECT * FROM item LIMIT :most OFFSET :first", {"first": 16, "most": 5}, 16),
         ("SELECT * FROM item LIMIT -1 OFFSET @first", {"first": 0}, 0),
+        ("SELECT * FROM item LIMIT ?, ?", (16, 10), 16),
+        ("SELECT * FROM item LIMIT 16, 10", (), 16),
+        ("SELECT * FROM item LIMIT 5 OFFSET 1 -- the rest OFFSET 9", (), 1),
+        ("SELECT * FROM item WHERE name <> '?' /* ? */ LIMIT ? OFFSET ?", (10, 32), 32),
+        ("SELECT * FROM item WHERE (id > ? OR name = 'ä') LIMIT 5 OFFSET ?", (10, 32), 32),
     ],
 )
 def test_an_offset_is_known(sql: str, values: object, offset: int) -> None:
     found = sampled(sql, values)
     assert (found.offsets, found.skipped) == (1, offset)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (1, 1),
+        (2, 2),
+        (3, 4),
+        (5, 4),
+        (6, 8),
+        (7361928450177, 2**32),
+        (2**63 - 1, 2**32),
+        (2**31 + 2**30, 2**32),
+        (2**31 + 2**30 - 1, 2**31),
+    ],
+)
+def test_a_power_of_two_is_kept_of_it(value: int, kept: int) -> None:
+    """Which is next to it: so a trace tells no value."""
+    found = sampled("SELECT * FROM item LIMIT 5 OFFSET ?", (value,))
+    assert (found.offsets, found.skipped) == (1, kept)
 
 
 @pytest.mark.parametrize(
@@ -47,18 +73,50 @@ def test_an_offset_is_known(sql: str, values: object, offset: int) -> None:
         ("SELECT * FROM (SELECT * FROM item LIMIT 5 OFFSET ?)", (3,)),
         ("SELECT 7 AS offset", ()),
         ("SELECT * FROM item LIMIT 5 OFFSET ? + 1", (3,)),
-        ("SELECT * FROM item LIMIT 5 OFFSET 1 -- the rest", ()),
         ("SELECT * FROM item LIMIT 5 OFFSET ?", ("4",)),
+        ("SELECT * FROM item LIMIT 5 OFFSET (?)", (4,)),
+        ("SELECT id, ? FROM item LIMIT max(5, ?)", (4, 5)),
+        ("SELECT * FROM item WHERE name = 'OFFSET' LIMIT 5", ()),
     ],
 )
 def test_another_end_is_no_offset(sql: str, values: object) -> None:
     assert sampled(sql, values).offsets == 0
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_order_of_names_in_a_sequence_is_not_known() -> None:
+    """sqlite3 binds them by the order in which they first appear, whatever they are called."""
+    found = sampled("SELECT * FROM item LIMIT $2 OFFSET $1", (10, 5000))
+    assert found.offsets == 0
+    found = sampled("SELECT * FROM item LIMIT ?2 OFFSET ?1", (16, 5))
+    assert (found.offsets, found.skipped) == (1, 16)
+
+
 def test_offsets_add_up() -> None:
     """The first executions, and the slowest of all, are sampled."""
-    found = sampled("SELECT * FROM item LIMIT ? OFFSET ?", *((10, n) for n in (10, 20, 30)))
-    assert (found.offsets, found.skipped) == (3, 60)
+    found = sampled("SELECT * FROM item LIMIT ? OFFSET ?", *((10, n) for n in (8, 16, 32)))
+    assert (found.offsets, found.skipped) == (3, 56)
+
+
+def test_slow_executions_count_no_more_than_others() -> None:
+    """From the fourth sample on: each of these takes longer than the one before."""
+    offsets = [256 * 2**n for n in range(9)] * 8
+    found = sampled(
+        "SELECT x FROM (WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r LIMIT"
+        " 100000) SELECT x FROM r) LIMIT 1 OFFSET ?",
+        *((n,) for n in sorted(offsets)),
+    )
+    assert found.offsets <= 4 + len(offsets) / 8
+
+
+def test_an_execution_that_failed_shows_nothing() -> None:
+    with queryprof.profile() as recording:
+        db = sqlite3.connect(":memory:")
+        for sql in ("SELECT zq9secret zq9other OFFSET 64", "SELECT 'not closed OFFSET 64"):
+            with pytest.raises(sqlite3.OperationalError):
+                db.execute(sql)
+        db.close()
+    assert sum(one.offsets for one in recording.profile.parameters) == 0
 
 
 @pytest.mark.parametrize(
@@ -74,6 +132,15 @@ def test_offsets_add_up() -> None:
         ("SELECT strftime('%Y', name) FROM item WHERE name LIKE 'a%'", (), False),
         ("SELECT * FROM item WHERE name GLOB '*a'", (), True),
         ("SELECT * FROM item WHERE id = ?", (7,), False),
+        ("SELECT * FROM item WHERE name <> ? AND name LIKE ?", ("_hidden", "n11%"), False),
+        ("SELECT * FROM item WHERE name LIKE ? AND name <> ?", ("n11%", "%"), False),
+        ("SELECT * FROM item WHERE name LIKE ?", ("*text",), False),
+        ("SELECT * FROM item WHERE name GLOB ?", ("%text",), False),
+        ("SELECT * FROM item WHERE name GLOB ?", ("[a]text",), True),
+        ("SELECT * FROM item WHERE name LIKE lower(?)", ("%text",), True),
+        ("SELECT * FROM item WHERE name LIKE name AND name = ?", ("%text",), False),
+        ("SELECT * FROM item WHERE name NOT LIKE 'ä%' AND name LIKE ?", ("_x",), True),
+        ("SELECT 'LIKE', ? FROM item WHERE name LIKE ?", ("%", "a%"), False),
     ],
 )
 def test_patterns_that_begin_with_a_wildcard(sql: str, values: object, is_open: bool) -> None:

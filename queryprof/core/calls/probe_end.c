@@ -105,13 +105,20 @@ static QP_COLD void note(const qp_call *call)
 }
 
 /* Of some executions. */
-static QP_COLD void sample(const qp_call *call)
+static QP_COLD void sample(const qp_call *call, bool has_failed)
 {
     int64_t span = qp_span_outermost();
-    uint64_t work = span ? (uint64_t)span : PyThreadState_GetID(call->thread->tstate);
+    const qp_sampled sampled = {
+        .sql = call->active.sql,
+        .parameters = call->parameters,
+        .work = span ? (uint64_t)span : PyThreadState_GetID(call->thread->tstate),
+        .is_sqlite = call->probe->system == QP_SYSTEM_SQLITE,
+        .has_failed = has_failed,
+        .is_chosen = !call->execution->meter.sampled,
+    };
     /* A portal has the parameters itself. */
     if (call->probe->returns != QP_RETURNS_PORTAL) {
-        qp_parameters_sample(&call->execution->meter.key, call->active.sql, call->parameters, work);
+        qp_parameters_sample(&call->execution->meter.key, &sampled);
     }
 }
 
@@ -157,7 +164,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     /* The first and the slowest, too: of few executions else only the first one's values count. */
     bool sampled = e->meter.sampled || notable;
     if (sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
-        sample(call);
+        sample(call, result == NULL);
     }
     e->in_use = false;
     e->cursor = NULL;

@@ -3,180 +3,323 @@
 #include <string.h>
 
 enum {
-    LONGEST = 16384, /* characters of a text that is searched for literals */
-    OPERATOR = 4     /* letters of LIKE and GLOB */
+    LONGEST = 16384,   /* characters of a text that is looked at */
+    LAST = 4,          /* tokens that the end of a text is known by */
+    MOST_DIGITS = 18,  /* of a number */
+    LARGEST_SHIFT = 32 /* an OFFSET is counted as 2 to the power of this at the most, so that sums
+                        * stay in 64 bits */
 };
 
-static const char WILDCARDS[] = "%*_?";
+typedef enum { NOTHING, WORD, NUMBER, PARAMETER, TEXT, SIGN } kind;
 
-/* A part of a text that has characters of ASCII alone. */
 typedef struct {
-    const char *at;
-    size_t length;
-} part;
+    kind kind;
+    Py_ssize_t begin, end; /* in the text; of a literal without its quotes */
+    Py_ssize_t index;      /* of a parameter among those in a sequence, from 1; 0: by its name */
+    int depth;             /* of parentheses */
+} token;
 
-/* The text of a str, as far as it is ASCII; of others, and of no str, nothing. */
-static part text_of(PyObject *sql)
+/* A text as it is read. Its str is borrowed. */
+typedef struct {
+    int width;
+    const void *characters;
+    Py_ssize_t length, at;
+    Py_ssize_t largest; /* index of a parameter so far */
+    bool has_names;     /* a parameter has a name, so that the indexes of others are not known */
+    bool is_sqlite;
+    int depth;
+} text;
+
+static Py_UCS4 character(const text *t, Py_ssize_t at)
 {
-    if (!sql || !PyUnicode_CheckExact(sql) || !PyUnicode_IS_COMPACT_ASCII(sql)) {
-        return (part){"", 0};
-    }
-    return (part){(const char *)((PyASCIIObject *)sql + 1), (size_t)PyUnicode_GET_LENGTH(sql)};
+    return at < t->length ? PyUnicode_READ(t->width, t->characters, at) : 0;
 }
 
-static bool is_blank(char c)
+static bool is_digit(Py_UCS4 c)
 {
-    return c == ' ' || (c >= '\t' && c <= '\r');
+    return c >= '0' && c <= '9';
 }
 
-/* Takes the last word off a text; `ends` are further characters that are left out behind it. */
-static part last_word(part *text, const char *ends)
+static bool is_of_word(Py_UCS4 c)
 {
-    size_t end = text->length;
-    while (end && (is_blank(text->at[end - 1]) || strchr(ends, text->at[end - 1]))) {
-        end--;
-    }
-    size_t begin = end;
-    while (begin && !is_blank(text->at[begin - 1])) {
-        begin--;
-    }
-    text->length = begin;
-    return (part){text->at + begin, end - begin};
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c > 127;
 }
 
-static bool is_word(part word, const char *capitals)
+static Py_ssize_t end_of_word(const text *t, Py_ssize_t at)
 {
-    size_t length = strlen(capitals);
-    for (size_t i = 0; word.length == length && i < length; i++) {
-        char c = word.at[i];
-        if ((c >= 'a' && c <= 'z' ? c - 32 : c) != capitals[i]) {
+    while (is_of_word(character(t, at))) {
+        at++;
+    }
+    return at;
+}
+
+/* Where a quoted text or name ends: at the quote that closes it, which is doubled inside. */
+static Py_ssize_t end_of_quotes(const text *t, Py_ssize_t at, Py_UCS4 quote)
+{
+    for (; at < t->length; at++) {
+        if (character(t, at) != quote) {
+            continue;
+        }
+        if (quote == ']' || character(t, at + 1) != quote) {
+            return at;
+        }
+        at++;
+    }
+    return t->length;
+}
+
+/* Passes blanks and comments. */
+static void pass_blanks(text *t)
+{
+    for (; t->at < t->length; t->at++) {
+        Py_UCS4 c = character(t, t->at), next = character(t, t->at + 1);
+        if (c == '-' && next == '-') {
+            while (t->at < t->length && character(t, t->at) != '\n') {
+                t->at++;
+            }
+        } else if (c == '/' && next == '*') {
+            t->at += 2;
+            while (t->at < t->length &&
+                   !(character(t, t->at) == '*' && character(t, t->at + 1) == '/')) {
+                t->at++;
+            }
+            t->at++;
+        } else if (c != ' ' && !(c >= '\t' && c <= '\r')) {
+            return;
+        }
+    }
+}
+
+/* A parameter that a sequence gives: the next one, or one of a number. */
+static token in_sequence(text *t, Py_ssize_t end, Py_ssize_t number)
+{
+    Py_ssize_t index = number ? number : t->largest + 1;
+    t->largest = index > t->largest ? index : t->largest;
+    token found = {PARAMETER, t->at, end, t->has_names ? -1 : index, t->depth};
+    t->at = end;
+    return found;
+}
+
+static token with_name(text *t, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t after)
+{
+    t->has_names = true;
+    t->at = after;
+    return (token){PARAMETER, begin, end, 0, t->depth};
+}
+
+/* The number that digits stand for; -1: they are none, or too many. */
+static int64_t number_in(const text *t, Py_ssize_t begin, Py_ssize_t end)
+{
+    int64_t number = 0;
+    for (Py_ssize_t at = begin; at < end; at++) {
+        if (!is_digit(character(t, at)) || at - begin >= MOST_DIGITS) {
+            return -1;
+        }
+        number = 10 * number + (int64_t)(character(t, at) - '0');
+    }
+    return end > begin ? number : -1;
+}
+
+/* The parameter that begins here; of another kind: none does. */
+static token parameter(text *t)
+{
+    Py_UCS4 c = character(t, t->at), next = character(t, t->at + 1);
+    Py_ssize_t end = end_of_word(t, t->at + 1);
+    int64_t number = number_in(t, t->at + 1, end);
+    bool is_small = number > 0 && number < LONGEST;
+    if (c == '?' && (end == t->at + 1 || is_small)) {
+        return in_sequence(t, end, is_small ? (Py_ssize_t)number : 0);
+    }
+    if (c == '$' && is_small && !t->is_sqlite) {
+        return in_sequence(t, end, (Py_ssize_t)number);
+    }
+    if ((c == ':' || c == '@' || c == '$') && end > t->at + 1) {
+        return with_name(t, t->at + 1, end, end);
+    }
+    if (c == '%' && !t->is_sqlite && (next == 's' || next == 'b' || next == 't')) {
+        return in_sequence(t, t->at + 2, 0);
+    }
+    if (c == '%' && !t->is_sqlite && next == '(') {
+        end = end_of_word(t, t->at + 2);
+        return with_name(t, t->at + 2, end, end + 2); /* ")s" */
+    }
+    return (token){.kind = NOTHING};
+}
+
+/* The token that is next; NOTHING: the text is at its end. */
+static token next_token(text *t)
+{
+    pass_blanks(t);
+    Py_ssize_t begin = t->at;
+    Py_UCS4 c = character(t, begin);
+    if (begin >= t->length) {
+        return (token){.kind = NOTHING};
+    }
+    if (c == '\'' || c == '"' || c == '`' || c == '[') {
+        Py_ssize_t end = end_of_quotes(t, begin + 1, c == '[' ? ']' : c);
+        t->at = end + 1;
+        return (token){c == '\'' ? TEXT : WORD, begin + 1, end, 0, t->depth};
+    }
+    if (is_of_word(c)) {
+        t->at = end_of_word(t, begin);
+        return (token){is_digit(c) ? NUMBER : WORD, begin, t->at, 0, t->depth};
+    }
+    if (c == ':' && character(t, begin + 1) == ':') { /* PostgreSQL's cast */
+        t->at += 2;
+        return (token){SIGN, begin, t->at, 0, t->depth};
+    }
+    token found = parameter(t);
+    if (found.kind == NOTHING) {
+        t->depth -= c == ')' && t->depth;
+        found = (token){SIGN, begin, ++t->at, 0, t->depth};
+        t->depth += c == '(';
+    }
+    return found;
+}
+
+static bool is_word(const text *t, token one, const char *capitals)
+{
+    Py_ssize_t length = (Py_ssize_t)strlen(capitals);
+    if (one.kind != WORD || one.end - one.begin != length) {
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < length; i++) {
+        Py_UCS4 c = character(t, one.begin + i);
+        if ((c >= 'a' && c <= 'z' ? c - 32 : c) != (Py_UCS4)capitals[i]) {
             return false;
         }
     }
-    return word.length == length;
+    return true;
 }
 
-/* The number that digits at the begin of a word stand for, and behind them nothing; else -1. */
-static int64_t number_of(part digits)
+static bool is_sign(const text *t, token one, Py_UCS4 sign)
 {
-    int64_t number = 0;
-    for (size_t i = 0; i < digits.length; i++) {
-        if (digits.at[i] < '0' || digits.at[i] > '9' || i > 17) {
-            return -1;
-        }
-        number = 10 * number + (digits.at[i] - '0');
-    }
-    return digits.length ? number : -1;
+    return one.kind == SIGN && one.end - one.begin == 1 && character(t, one.begin) == sign;
 }
 
-/* The items of a tuple or list, borrowed; NULL: it is none. */
-static PyObject **items_of(PyObject *parameters, Py_ssize_t *count)
+static bool is_called(const text *t, token one, PyObject *name)
+{
+    if (!PyUnicode_CheckExact(name) || PyUnicode_GET_LENGTH(name) != one.end - one.begin) {
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < one.end - one.begin; i++) {
+        if (PyUnicode_READ_CHAR(name, i) != character(t, one.begin + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The value of a parameter, borrowed; NULL: it is not known. */
+static PyObject *value_of(const text *t, token one, PyObject *parameters)
 {
     bool is_sequence =
         parameters && (PyTuple_CheckExact(parameters) || PyList_CheckExact(parameters));
-    *count = is_sequence ? PySequence_Fast_GET_SIZE(parameters) : 0;
-    return is_sequence ? PySequence_Fast_ITEMS(parameters) : NULL;
-}
-
-/* The value that has a name among parameters, borrowed; NULL: none. */
-static PyObject *named(PyObject *parameters, part name)
-{
+    if (is_sequence) {
+        bool is_there = one.index > 0 && one.index <= PySequence_Fast_GET_SIZE(parameters);
+        return is_there ? PySequence_Fast_GET_ITEM(parameters, one.index - 1) : NULL;
+    }
     PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(parameters, &at, &key, &value);) {
-        part known = text_of(key);
-        if (known.length == name.length && memcmp(known.at, name.at, name.length) == 0) {
+    Py_ssize_t at = 0;
+    while (parameters && !one.index && PyDict_CheckExact(parameters) &&
+           PyDict_Next(parameters, &at, &key, &value)) {
+        if (is_called(t, one, key)) {
             return value;
         }
     }
     return NULL;
 }
 
-/* The value that a parameter at the end of a text stands for, borrowed; NULL: it is not known. */
-static PyObject *value_of(part word, PyObject *parameters)
+/* The number that a token stands for, as the power of two that is next to it; -1: it is not
+ * known. */
+static int64_t about(const text *t, token one, PyObject *parameters)
 {
-    Py_ssize_t count;
-    PyObject **items = items_of(parameters, &count);
-    if (is_word(word, "?") || (word.length == 2 && memcmp(word.at, "%s", 2) == 0)) {
-        return count ? items[count - 1] : NULL;
-    }
-    part name = {word.at + 1, word.length - (word.length > 0)};
-    bool is_numbered = word.length > 1 && (word.at[0] == '?' || word.at[0] == '$');
-    int64_t number = is_numbered ? number_of(name) : -1;
-    if (number > 0) {
-        return number <= count ? items[number - 1] : NULL;
-    }
-    if (!parameters || !PyDict_CheckExact(parameters) || word.length < 2) {
-        return NULL;
-    }
-    if (word.length > 4 && memcmp(word.at, "%(", 2) == 0) {
-        name = (part){word.at + 2, word.length - 4}; /* without ")s" */
-    } else if (!strchr(":@$", word.at[0])) {
-        return NULL;
-    }
-    return named(parameters, name);
-}
-
-int64_t qp_offset_of(PyObject *sql, PyObject *parameters)
-{
-    part text = text_of(sql);
-    part word = last_word(&text, ";");
-    part before = last_word(&text, "");
-    if (!is_word(before, "OFFSET")) {
-        return -1;
-    }
-    int64_t number = number_of(word);
-    PyObject *value = number < 0 ? value_of(word, parameters) : NULL;
+    int64_t number = one.kind == NUMBER ? number_in(t, one.begin, one.end) : -1;
+    PyObject *value = one.kind == PARAMETER ? value_of(t, one, parameters) : NULL;
     if (value && PyLong_CheckExact(value)) {
         int overflow;
         long long given = PyLong_AsLongLongAndOverflow(value, &overflow);
-        number = overflow ? -1 : given < 0 ? 0 : given;
+        number = overflow > 0 ? INT64_MAX : given < 0 ? 0 : given;
     }
-    return number;
-}
-
-static bool begins_open(PyObject *value)
-{
-    if (!PyUnicode_CheckExact(value) || PyUnicode_GET_LENGTH(value) == 0) {
-        return false;
+    if (number <= 0) {
+        return number;
     }
-    Py_UCS4 first = PyUnicode_READ_CHAR(value, 0);
-    return first && first < 128 && strchr(WILDCARDS, (char)first);
+    int shift = 0;
+    while (shift < LARGEST_SHIFT && number >> (shift + 1)) {
+        shift++;
+    }
+    int64_t power = (int64_t)1 << shift;
+    return shift < LARGEST_SHIFT && number - power >= (power + 1) / 2 ? 2 * power : power;
 }
 
-static bool is_operator(const char *at)
+/* By the tokens that a text ends with, the last one first: OFFSET n; LIMIT n, n; OFFSET n LIMIT n
+ * (https://www.sqlite.org/lang_select.html#limitoffset). */
+static int64_t offset_of(const text *t, const token last[LAST], PyObject *parameters)
 {
-    part word = {at, OPERATOR};
-    return is_word(word, "LIKE") || is_word(word, "GLOB");
-}
-
-/* Whether a literal behind LIKE or GLOB begins with a wildcard. */
-static bool has_open_literal(part text)
-{
-    size_t end = 0; /* of what is before, without blanks: each character is looked at once */
-    for (size_t i = 0; i + 1 < text.length && i < LONGEST; i++) {
-        bool begins = text.at[i] == '\'' && text.at[i + 1] && strchr("%*", text.at[i + 1]);
-        if (begins && end > OPERATOR && is_operator(text.at + end - OPERATOR)) {
-            return true;
+    for (int i = 0; i < LAST; i++) {
+        if (last[i].depth) {
+            return -1;
         }
-        end = is_blank(text.at[i]) ? end : i + 1;
-    }
-    return false;
-}
-
-bool qp_has_open_pattern(PyObject *sql, PyObject *parameters)
-{
-    Py_ssize_t count, at = 0;
-    PyObject *key, *value, **items = items_of(parameters, &count);
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (begins_open(items[i])) {
-            return true;
+        if (is_word(t, last[i], "OFFSET")) {
+            bool is_behind = i == 1 || (i == 3 && is_word(t, last[1], "LIMIT"));
+            return is_behind ? about(t, last[i - 1], parameters) : -1;
         }
     }
-    while (parameters && PyDict_CheckExact(parameters) &&
-           PyDict_Next(parameters, &at, &key, &value)) {
-        if (begins_open(value)) {
-            return true;
-        }
+    bool is_pair = is_sign(t, last[1], ',') && is_word(t, last[3], "LIMIT");
+    return is_pair ? about(t, last[2], parameters) : -1;
+}
+
+/* The wildcards that a pattern may begin with behind an operator; NULL: it compares no pattern. */
+static const char *wildcards_behind(const text *t, token one)
+{
+    if (is_word(t, one, "LIKE") || is_word(t, one, "ILIKE")) {
+        return "%_";
     }
-    return has_open_literal(text_of(sql));
+    return is_word(t, one, "GLOB") ? "*?[" : NULL;
+}
+
+/* Whether a literal or the value of a parameter begins with a wildcard. */
+static bool begins_open(const text *t, token one, PyObject *parameters, const char *wildcards)
+{
+    Py_UCS4 first = one.kind == TEXT && one.end > one.begin ? character(t, one.begin) : 0;
+    PyObject *value = one.kind == PARAMETER ? value_of(t, one, parameters) : NULL;
+    if (value && PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value)) {
+        first = PyUnicode_READ_CHAR(value, 0);
+    }
+    return first && first < 128 && strchr(wildcards, (char)first);
+}
+
+/* Whether no pattern of a comparison before can come any more. */
+static bool ends_comparison(const text *t, token one)
+{
+    return is_word(t, one, "AND") || is_word(t, one, "OR") || is_word(t, one, "THEN");
+}
+
+qp_given_values qp_given_values_of(PyObject *sql, PyObject *parameters, bool is_sqlite)
+{
+    qp_given_values found = {.offset = -1};
+    if (!sql || !PyUnicode_CheckExact(sql) || PyUnicode_GET_LENGTH(sql) > LONGEST) {
+        return found;
+    }
+    text t = {.width = PyUnicode_KIND(sql),
+              .characters = PyUnicode_DATA(sql),
+              .length = PyUnicode_GET_LENGTH(sql),
+              .is_sqlite = is_sqlite};
+    token last[LAST] = {{.kind = NOTHING}};
+    const char *wildcards = NULL;
+    for (token one = next_token(&t); one.kind; one = next_token(&t)) {
+        if (is_sign(&t, one, ';')) {
+            continue;
+        }
+        if (wildcards && (one.kind == PARAMETER || one.kind == TEXT)) {
+            found.has_open_pattern |= begins_open(&t, one, parameters, wildcards);
+            wildcards = NULL;
+        }
+        const char *behind = wildcards_behind(&t, one);
+        wildcards = behind || ends_comparison(&t, one) ? behind : wildcards;
+        memmove(last + 1, last, (LAST - 1) * sizeof *last);
+        last[0] = one;
+    }
+    found.offset = offset_of(&t, last, parameters);
+    return found;
 }

@@ -8,10 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The value of the OFFSET that a text ends with; -1: it ends with none, or its value is not known.
- * All are borrowed, `parameters` may be NULL. No code of the program runs. */
-int64_t qp_offset_of(PyObject *sql, PyObject *parameters);
+typedef struct {
+    int64_t offset; /* its OFFSET, as the power of two that is next to it, so that it tells no
+                     * value; -1: it has none, or that is not known */
+    bool has_open_pattern; /* LIKE or GLOB compares with what begins with a wildcard of theirs */
+} qp_given_values;
 
-/* Whether a value, or a literal behind LIKE or GLOB, begins with a wildcard. The same holds
- * for its arguments. */
-bool qp_has_open_pattern(PyObject *sql, PyObject *parameters);
+/* Both are borrowed, `parameters` may be NULL. `is_sqlite`: the text is for SQLite, whose
+ * parameters are written otherwise. No code of the program runs. */
+qp_given_values qp_given_values_of(PyObject *sql, PyObject *parameters, bool is_sqlite);

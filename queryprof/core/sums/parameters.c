@@ -10,7 +10,8 @@
 
 enum {
     REMEMBERED = 8,
-    LONGEST = 4096 /* hashing a longer text would be felt */
+    LONGEST = 4096, /* hashing a longer text would be felt */
+    ENOUGH = 4      /* samples, from which on slow executions would count too often */
 };
 
 typedef struct {
@@ -88,22 +89,35 @@ static uint64_t hash_of(PyObject *sql, PyObject *parameters, uint64_t work)
     return known ? hash | 1 : 0;
 }
 
-void qp_parameters_sample(const qp_key *key, PyObject *sql, PyObject *parameters, uint64_t work)
+/* Adds what the values show; of an execution that has failed they show nothing. */
+static void add_given_values(qp_parameter_row *row, const qp_sampled *sampled)
 {
-    uint64_t hash = hash_of(sql, parameters, work);
+    if (sampled->has_failed) {
+        return;
+    }
+    qp_given_values given =
+        qp_given_values_of(sampled->sql, sampled->parameters, sampled->is_sqlite);
+    if (given.offset >= 0 && given.offset <= INT64_MAX - row->skipped) {
+        row->offsets++;
+        row->skipped += given.offset;
+    }
+    row->open_patterns += given.has_open_pattern;
+}
+
+void qp_parameters_sample(const qp_key *key, const qp_sampled *sampled)
+{
+    uint64_t hash = hash_of(sampled->sql, sampled->parameters, sampled->work);
     uint32_t number = hash ? qp_sampled_row_of(&table.rows, key) : UINT32_MAX;
     if (number == UINT32_MAX) {
         return;
     }
     qp_parameter_row *row = (qp_parameter_row *)qp_rows(QP_PARAMETER_ROWS) + number;
+    if (sampled->is_chosen && row->samples >= ENOUGH) {
+        return;
+    }
     memory *runs = &table.runs[number];
     row->samples++;
-    int64_t offset = qp_offset_of(sql, parameters);
-    if (offset >= 0 && offset <= INT64_MAX - row->skipped) {
-        row->offsets++;
-        row->skipped += offset;
-    }
-    row->open_patterns += qp_has_open_pattern(sql, parameters);
+    add_given_values(row, sampled);
     for (int i = 0; i < REMEMBERED; i++) {
         if (runs->hash[i] == hash) {
             row->repeats += runs->writes[i] == qp_writes;

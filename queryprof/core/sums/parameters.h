@@ -18,6 +18,15 @@ bool qp_parameters_start(void);
 void qp_parameters_stop(void);
 void qp_parameters_clear(void);
 
-/* Notes an execution's text (it may hold literals) and parameters; both borrowed, `parameters` may
- * be NULL. `work`: a number of the request, or of the thread. No code of the program runs. */
-void qp_parameters_sample(const qp_key *key, PyObject *sql, PyObject *parameters, uint64_t work);
+/* What is sampled: an execution's text (it may hold literals) and parameters, both borrowed;
+ * `parameters` may be NULL. */
+typedef struct {
+    PyObject *sql, *parameters;
+    uint64_t work;   /* a number of the request, or of the thread */
+    bool is_sqlite;  /* the text is for SQLite */
+    bool has_failed; /* the execution */
+    bool is_chosen;  /* it is slow, and no sample: it counts where there are few samples */
+} qp_sampled;
+
+/* Notes an execution. No code of the program runs. */
+void qp_parameters_sample(const qp_key *key, const qp_sampled *sampled);
