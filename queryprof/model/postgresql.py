@@ -36,12 +36,16 @@ class Reference:
 
     Attributes:
         table: that refers, and columns: both as SQL.
+        keys: the columns that it refers to, in small letters.
         rows: of it, by the statistics; None: it was never analyzed.
+        is_partitioned: no index of it is made CONCURRENTLY.
     """
 
     table: str
     columns: tuple[str, ...]
+    keys: tuple[str, ...]
     rows: float | None
+    is_partitioned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +54,22 @@ class ServerTable:
 
     Attributes:
         name: with its schema; quoted: the same as SQL.
-        columns: in small letters, and as SQL.
+        columns: in small letters, as SQL, and whether its type is one of texts.
         rows: by the statistics; None: it was never analyzed.
         changed: rows changed since; None: it is not known.
         analyzed: when, as a date; "": never.
         references: foreign keys that refer to it, without an index.
+        is_partitioned: no index of it is made CONCURRENTLY.
     """
 
     name: str
     quoted: str
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str, bool], ...]
     rows: float | None
     changed: int | None
     analyzed: str
     references: tuple[Reference, ...] = ()
+    is_partitioned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,10 @@ READS_ALL = ("Sort", "Hash", "Materialize", "Aggregate", "WindowAgg", "Unique", 
 
 CONDITIONS = ("Index Cond", "Hash Cond", "Merge Cond", "Join Filter", "Filter", "Sort Key")
 EXPRESSION = re.compile(r"[a-z_]\w*\((?:[\w\"(), ]|::text)*\)")
-"""A function of columns, as the server writes it; of casts, that to text alone is immutable."""
+"""A function of columns, as the server writes it."""
+
+CAST = re.compile(r"\((\"(?:[^\"]|\"\")+\"|\w+)\)::text")
+"""A column as a text, which of a text alone is immutable."""
 
 FUNCTION = re.compile(r"\b([a-z_]\w*)\(")
 
@@ -184,14 +187,19 @@ def _compared(side: str, other: str, table: ServerTable | None, aliases: tuple[s
     neither, or the other side is none.
     """
     is_value = "$" in other and not any(alias in other for alias in aliases)
+    is_value = is_value and not other.startswith("ALL (")
     if not is_value or "$" in side or not any(alias in side for alias in aliases):
         return ""
     for alias in aliases:
         side = side.replace(alias, "")
-    for _, column in table.columns if table else ():
-        if side in (column, f"({column})::text"):
+    texts = {column for _, column, is_text in table.columns if is_text} if table else set()
+    for _, column, _ in table.columns if table else ():
+        if side == column or (column in texts and side == f"({column})::text"):
             return column
-    return f"({side})" if EXPRESSION.fullmatch(side) else ""
+    is_fixed = side.count("::text") == len(CAST.findall(side)) and texts.issuperset(
+        CAST.findall(side)
+    )
+    return f"({side})" if is_fixed and EXPRESSION.fullmatch(side) else ""
 
 
 def _scan(

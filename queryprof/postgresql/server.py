@@ -50,13 +50,15 @@ STOPPED = ("57014", "55P03")
 TABLES = """
 SELECT n.nspname || '.' || c.relname,
        quote_ident(n.nspname) || '.' || quote_ident(c.relname),
-       ARRAY(SELECT ARRAY[lower(a.attname), quote_ident(a.attname)]
+       ARRAY(SELECT ARRAY[lower(a.attname), quote_ident(a.attname), (y.typcategory = 'S')::text]
              FROM pg_catalog.pg_attribute AS a
+             JOIN pg_catalog.pg_type AS y ON y.oid = a.atttypid
              WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
              ORDER BY a.attnum),
        c.reltuples::float8,
        s.n_mod_since_analyze,
-       greatest(s.last_analyze, s.last_autoanalyze)::date::text
+       greatest(s.last_analyze, s.last_autoanalyze)::date::text,
+       c.relkind = 'p'
 FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_catalog.pg_stat_all_tables AS s ON s.relid = c.oid
@@ -64,9 +66,12 @@ WHERE n.nspname || '.' || c.relname = ANY (%s::text[])
 """
 
 IMMUTABLE = """
-SELECT proname FROM pg_catalog.pg_proc WHERE prokind = 'f'
+SELECT proname FROM pg_catalog.pg_proc
+WHERE prokind = 'f' AND pronamespace = 'pg_catalog'::regnamespace
+  AND proargtypes[0] = 'text'::regtype
 GROUP BY proname HAVING bool_and(provolatile = 'i')
 """
+"""The server's own functions of texts."""
 
 REFERENCES = """
 SELECT tn.nspname || '.' || t.relname,
@@ -75,16 +80,23 @@ SELECT tn.nspname || '.' || t.relname,
              FROM unnest(k.conkey) WITH ORDINALITY AS u (number, place)
              JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = u.number
              ORDER BY u.place),
-       c.reltuples::float8
+       ARRAY(SELECT lower(a.attname) FROM pg_catalog.pg_attribute AS a
+             WHERE a.attrelid = t.oid AND a.attnum = ANY (k.confkey) ORDER BY a.attnum),
+       c.reltuples::float8,
+       c.relkind = 'p'
 FROM pg_catalog.pg_constraint AS k
 JOIN pg_catalog.pg_class AS t ON t.oid = k.confrelid
 JOIN pg_catalog.pg_namespace AS tn ON tn.oid = t.relnamespace
 JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE k.contype = 'f' AND tn.nspname || '.' || t.relname = ANY (%s::text[])
+WHERE k.contype = 'f' AND k.conparentid = 0
+  AND tn.nspname || '.' || t.relname = ANY (%s::text[])
   AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_index AS i
+    JOIN pg_catalog.pg_class AS ic ON ic.oid = i.indexrelid
+    JOIN pg_catalog.pg_am AS m ON m.oid = ic.relam
     WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL
+      AND m.amname IN ('btree', 'hash')
       AND (i.indkey::int2[])[0:cardinality(k.conkey) - 1] @> k.conkey)
 ORDER BY 1, 2, 3
 """
@@ -222,41 +234,63 @@ class _Server:
 
     def tables(self, names: Iterable[str]) -> Mapping[str, ServerTable]:
         """What the catalogue has of tables, by their names with schemas."""
-        rows = self._connection.execute(TABLES, (sorted(names),)).fetchall()
-        references: dict[str, list[Reference]] = {}
-        found = self._connection.execute(REFERENCES, (sorted(names),)).fetchall()
-        for name, table, columns, count in found:
-            one = Reference(table, tuple(columns), float(count) if count >= 0 else None)
-            references.setdefault(name, []).append(one)
+        references: dict[str, dict[Reference, None]] = {}
+        for name, table, columns, keys, count, is_partitioned in self._catalogue(REFERENCES, names):
+            rows = float(count) if count >= 0 else None
+            one = Reference(table, tuple(columns), tuple(keys), rows, is_partitioned)
+            references.setdefault(name, {}).setdefault(one)
         return {
             name: ServerTable(
                 name,
                 quoted,
-                tuple((small, column) for small, column in columns),
+                tuple((small, column, is_text == "true") for small, column, is_text in columns),
                 float(count) if count >= 0 else None,
                 changed,
                 analyzed or "",
                 tuple(references.get(name, ())),
+                is_partitioned,
             )
-            for name, quoted, columns, count, changed, analyzed in rows
+            for name, quoted, columns, count, changed, analyzed, is_partitioned in self._catalogue(
+                TABLES, names
+            )
         }
 
     def immutable(self) -> frozenset[str]:
         """The functions that an index can be on an expression of."""
-        return frozenset(name for (name,) in self._connection.execute(IMMUTABLE).fetchall())
+        return frozenset(name for (name,) in self._catalogue(IMMUTABLE))
+
+    def _catalogue(self, query: str, names: Iterable[str] | None = None) -> list[Any]:
+        """The answer of the server's catalogue.
+
+        Args:
+            names: the parameter of the query; None: it has none.
+        """
+        given = None if names is None else (sorted(names),)
+        with self._own_names():
+            return list(self._connection.execute(query, given).fetchall())
+
+    @contextmanager
+    def _own_names(self) -> Iterator[None]:
+        """In the block names are those of the server itself: a function or an operator of another
+        schema that fits better is not called
+        (https://www.postgresql.org/docs/current/typeconv-func.html).
+        """
+        self._connection.execute("SAVEPOINT queryprof_names")
+        self._connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+        yield
+        self._connection.execute("ROLLBACK TO SAVEPOINT queryprof_names")
 
     def times(self, plans: Mapping[str, ServerPlan]) -> tuple[Mapping[str, ServerTime], str, str]:
         """The server's time of statements, why it is not known, and since when it was counted."""
-        schemas: list[Any] = []
-        self._tried(EXTENSION, schemas)
+        schemas, rows, since = self._catalogue(EXTENSION), list[Any](), list[Any]()
         if not schemas:
             return {}, "the extension pg_stat_statements is not in this database", ""
-        rows: list[Any] = []
-        if reason := self._tried(TIMES.format(schema=schemas[0][0]), rows):
+        with self._own_names():
+            reason = self._tried(TIMES.format(schema=schemas[0][0]), rows)
+            if not reason and self.version >= QUERY_ID:
+                self._tried(SINCE.format(schema=schemas[0][0]), since)
+        if reason:
             return {}, f"pg_stat_statements cannot be read: {reason}", ""
-        since: list[Any] = []
-        if self.version >= QUERY_ID:
-            self._tried(SINCE.format(schema=schemas[0][0]), since)
         times = times_of(plans, rows)
         is_hidden = not times and any(text == HIDDEN for _, text, _, _ in rows)
         return (

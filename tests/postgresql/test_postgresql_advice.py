@@ -22,8 +22,8 @@ pytestmark = pytest.mark.once
 psycopg = pytest.importorskip("psycopg")
 
 TABLES = """
-CREATE TABLE hit (k int, active int, note text);
-INSERT INTO hit SELECT g % 50, (g % 100)::int, g FROM generate_series(1, 100000) AS g;
+CREATE TABLE hit (k int, active int, note text, at timestamptz);
+INSERT INTO hit SELECT g % 50, (g % 100)::int, g, now() FROM generate_series(1, 100000) AS g;
 CREATE INDEX ON hit (k) WHERE active = 1;
 CREATE TABLE "Item" ("ownerId" int, "user" int);
 INSERT INTO "Item" SELECT g % 5000, g FROM generate_series(1, 50000) AS g;
@@ -165,10 +165,83 @@ def test_a_foreign_key_without_an_index(dsn: str, has_index: bool) -> None:
         "SELECT note FROM hit WHERE ((note = '5') = (k = 3)) AND note::float = 5",
         "SELECT note FROM hit WHERE to_char(k, note) = '5'",
         "SELECT note FROM hit WHERE md5(note) = reverse(note)",
+        "SELECT note FROM hit WHERE active::text = '5'",
+        "SELECT note FROM hit WHERE upper(at::text) = '5'",
+        "SELECT note FROM hit WHERE active = ALL ('{5}')",
     ],
 )
 def test_no_index_is_shown_where_one_may_serve_nothing(dsn: str, statement: str) -> None:
     assert not any(one.code for one in findings(dsn, statement))
+
+
+SHADOWS = """
+CREATE FUNCTION public.quote_ident(name) RETURNS text LANGUAGE sql AS $$ SELECT 'public.shadow' $$;
+CREATE FUNCTION public.lower(name) RETURNS text LANGUAGE sql AS $$ SELECT 'shadow' $$;
+CREATE FUNCTION public.cardinality(int2[]) RETURNS int LANGUAGE sql AS $$ SELECT 1 / 0 $$;
+CREATE FUNCTION public.is_in(int2[], int2[]) RETURNS bool LANGUAGE sql AS $$ SELECT 1 / 0 = 1 $$;
+CREATE OPERATOR public.@> (LEFTARG = int2[], RIGHTARG = int2[], FUNCTION = public.is_in)
+"""
+
+
+def test_functions_of_others_that_fit_better_are_not_called(dsn: str) -> None:
+    """They would run with the rights of who asks, and write the advice."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in SHADOWS.split(";\n"):
+            connection.execute(statement)
+        try:
+            found = findings(dsn, "SELECT note FROM hit WHERE note = '5'")
+            plain = findings(dsn, "DELETE FROM o WHERE id < 0")
+        finally:
+            connection.execute("DROP OPERATOR public.@> (int2[], int2[])")
+            for name in ("quote_ident(name)", "lower(name)", "cardinality(int2[])"):
+                connection.execute(f"DROP FUNCTION public.{name}")
+            connection.execute("DROP FUNCTION public.is_in")
+    assert [one.code for one in found] == ["CREATE INDEX CONCURRENTLY ON public.hit (note);"]
+    assert not any("shadow" in one.code for one in plain)
+
+
+KEYS = """
+CREATE TABLE shop (id int PRIMARY KEY, name text);
+INSERT INTO shop SELECT g, g FROM generate_series(1, 3000) AS g;
+CREATE TABLE sale (shop int REFERENCES shop, day int) PARTITION BY RANGE (day);
+CREATE TABLE sale1 PARTITION OF sale FOR VALUES FROM (0) TO (100);
+INSERT INTO sale SELECT 3000, 1 FROM generate_series(1, 20000) AS g;
+ALTER TABLE sale ADD CONSTRAINT again FOREIGN KEY (shop) REFERENCES shop;
+ANALYZE shop, sale
+"""
+
+
+@pytest.mark.parametrize(
+    ("index", "statement", "codes"),
+    [
+        ("", "DELETE FROM shop WHERE id < 20", ["CREATE INDEX ON public.sale (shop);"]),
+        ("", "UPDATE shop SET id = -id WHERE id < 20", ["CREATE INDEX ON public.sale (shop);"]),
+        ("", "UPDATE shop SET name = repeat('x', 9) WHERE id < 20", []),
+        ("CREATE INDEX ON sale (shop)", "DELETE FROM shop WHERE id < 20", []),
+        (
+            "CREATE INDEX ON sale USING brin (shop)",
+            "DELETE FROM shop WHERE id < 20",
+            ["CREATE INDEX ON public.sale (shop);"],
+        ),
+    ],
+)
+def test_the_index_of_a_foreign_key(dsn: str, index: str, statement: str, codes: list[str]) -> None:
+    """Of a partitioned table, and of two keys on one column: one, and not CONCURRENTLY. An UPDATE
+    that leaves the key alone looks for nothing; a BRIN index finds no row.
+    """
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for one in KEYS.split(";\n"):
+            connection.execute(one)
+        try:
+            if index:
+                connection.execute(index)
+            found = findings(dsn, statement)
+            created = [one.code for one in found if "refers to the table" in "".join(one.evidence)]
+            for code in created:
+                connection.execute(code)
+        finally:
+            connection.execute("DROP TABLE sale, shop")
+    assert created == codes
 
 
 def scan(**fields: Any) -> dict[str, Any]:

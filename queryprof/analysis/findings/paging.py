@@ -51,7 +51,11 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
                         f"{counted(totals.executions, 'execution')} return {rows_of(rows)} each and"
                         f" take {average(steps)} VM steps: every page reads all pages before it"
                     ),
-                    *(() if offset is None else (f"OFFSET was about {average(offset)} on average",)),
+                    *(
+                        ()
+                        if offset is None
+                        else (f"OFFSET was about {average(offset)} on average",)
+                    ),
                 ),
                 "Remember the last row of a page and go on after it: WHERE key > ? ORDER BY key"
                 " LIMIT ? (keyset pagination), with an index on the key.",

@@ -14,7 +14,8 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import average, counted, duration, percent, shortened
 from queryprof.analysis.units import rows as rows_of
-from queryprof.model.postgresql import TableScan
+from queryprof.model.postgresql import Reference, TableScan
+from queryprof.sql.clauses import all_comparisons_of, column_of
 
 MANY_ROWS, TIMES_RETURNED = 1000, 4
 """A scan reads so many rows, and so many times those that it leaves: as of SQLite's plans
@@ -52,7 +53,7 @@ def server_scan(program: Program) -> Iterator[Finding | None]:
         returned = f" returned {rows_of(group.totals.rows_each or 0)} each" if group.reads else ""
         along = f" along {scan.index}" if scan.index else ""
         columns = scan.equals
-        table = next(one.quoted for one in plan.tables if one.name == scan.table)
+        table = next(one for one in plan.tables if one.name == scan.table)
         yield program.finding(
             "full_scan",
             group,
@@ -71,7 +72,7 @@ def server_scan(program: Program) -> Iterator[Finding | None]:
             if columns
             else "Look whether an index serves what the filter compares: one on an expression of"
             " it, or one that also has the columns that are joined.",
-            code=f"CREATE INDEX CONCURRENTLY ON {table} ({', '.join(columns)});" * bool(columns),
+            code=_create(table.quoted, columns, table.is_partitioned) if columns else "",
             doubt=NOT_PROVED,
             most=Severity.HIGH if columns else Severity.MEDIUM,
         )
@@ -86,7 +87,7 @@ def server_reference(program: Program) -> Iterator[Finding | None]:
         if not plan or group.verb not in ("DELETE", "UPDATE") or not plan.tables:
             continue
         table = next((one for one in plan.tables if _is_changed(group, one.name)), None)
-        keys = [one for one in table.references if (one.rows or 0) >= MANY_ROWS] if table else []
+        keys = [one for one in table.references if _may_be_slow(group, one)] if table else []
         rows = max(group.rows, group.totals.statement_executions)
         least_ns = sum(LEAST_ROW_NS * (one.rows or 0.0) for one in keys) * rows
         if not keys or group.steady_ns < least_ns:
@@ -108,12 +109,27 @@ def server_reference(program: Program) -> Iterator[Finding | None]:
                 *server_time(program, group),
             ),
             "Create an index on the columns that refer.",
-            code=" ".join(
-                f"CREATE INDEX CONCURRENTLY ON {one.table} ({', '.join(one.columns)});"
-                for one in keys
-            ),
-            doubt="" if group.verb == "DELETE" else "Whether it changes the key is not known.",
+            code=" ".join(_create(one.table, one.columns, one.is_partitioned) for one in keys),
         )
+
+
+def _may_be_slow(group: Group, reference: Reference) -> bool:
+    """Whether a foreign key of a large table looks for the rows that refer to one that goes, or
+    whose key is changed.
+    """
+    changed = {
+        column_of(one.left) for one in all_comparisons_of(group.statement) if one.clause == "SET"
+    }
+    is_touched = group.verb == "DELETE" or not changed.isdisjoint(reference.keys)
+    return is_touched and (reference.rows or 0) >= MANY_ROWS
+
+
+def _create(table: str, columns: tuple[str, ...], is_partitioned: bool) -> str:
+    """An index is made beside other work, but for a partitioned table
+    (https://www.postgresql.org/docs/current/sql-createindex.html).
+    """
+    how = "" if is_partitioned else "CONCURRENTLY "
+    return f"CREATE INDEX {how}ON {table} ({', '.join(columns)});"
 
 
 def _is_changed(group: Group, table: str) -> bool:
