@@ -12,7 +12,7 @@ from queryprof.proof.judging import EMPTY, Judge, StatementError
 from queryprof.proof.trial import Trial
 from queryprof.proof.tried_plans import in_quotes
 from queryprof.proof.values import replaced
-from queryprof.sql.clauses import Comparison, column_of, comparisons_of, names_in
+from queryprof.sql.clauses import Comparison, column_of, comparisons_of
 from queryprof.sql.tokens import parameters_in, tokens_of
 
 ENDS = frozenset({"SELECT", "FROM", "JOIN", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING"})
@@ -35,24 +35,47 @@ def partial_indexes(judge: Judge) -> list[PartialIndex]:
     return [index for index in found if index.comparisons]
 
 
-def missed(judge: Judge, trial: Trial, statement: str, before: Steps) -> tuple[str, str] | None:
-    """A partial index that the planner would take, had it all rows, of a condition on columns that
-    the statement's conditions name as well; with that condition.
+def missed(
+    judge: Judge, trial: Trial, statement: str, before: Steps
+) -> tuple[str, str, bool] | None:
+    """A partial index that the planner would take, had it all rows, and whose condition the
+    statement may mean; with that condition, and whether it surely means it.
     """
-    named = set(_conditions(statement))
     for index in partial_indexes(judge):
-        ((sql,),) = judge.rows(EMPTY, "SELECT sql FROM sqlite_schema WHERE name = ?", (index.name,))
-        tokens = tokens_of(sql)
-        where = next((one for one in tokens if one.keyword == "WHERE" and not one.depth), None)
-        if where is None or not set(names_in(tokens[tokens.index(where) + 1 :])) <= named:
+        meant = {_is_meant(one, statement) for one in index.comparisons}
+        if None in meant:
             continue
+        ((sql,),) = judge.rows(EMPTY, "SELECT sql FROM sqlite_schema WHERE name = ?", (index.name,))
+        where = next(one for one in tokens_of(sql) if one.keyword == "WHERE" and not one.depth)
         with trial.undone(), suppress(StatementError):
             judge.do(EMPTY, f"DROP INDEX {in_quotes(index.name)}")
             judge.do(EMPTY, sql[: where.start])
             after = trial.plan()
             if is_used(index.name, [after]) and is_better(before, after):
-                return index.name, sql[where.start + len(where.text) :].strip()
+                condition = sql[where.start + len(where.text) :].strip()
+                return index.name, condition, meant == {True}
     return None
+
+
+def _is_meant(condition: Comparison, statement: str) -> bool | None:
+    """Whether a statement means a condition of an index that it writes otherwise: a column alone,
+    NOT it, or IS TRUE and the like. False: it may, as it compares in the same way with a value
+    that is not known; None: it does not.
+    """
+    column = column_of(condition.left)
+    if not column or column not in set(_conditions(statement)):
+        return None
+    own = [one for one in comparisons_of(statement) if column == column_of(one.left)]
+    if any(one.operator == condition.operator for one in own):
+        return False
+    others = [one for one in own if not _is_of_truth(one)]
+    is_truth = condition.operator in ("=", "==", "IS") and not others
+    return True if is_truth else None
+
+
+def _is_of_truth(one: Comparison) -> bool:
+    words = [token.keyword for token in one.tokens[one.left_range.stop : one.right_range.stop]]
+    return words in (["IS", "TRUE"], ["IS", "FALSE"])
 
 
 def _conditions(statement: str) -> Iterator[str]:

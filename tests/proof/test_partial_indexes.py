@@ -15,19 +15,26 @@ SORTED = ("SCAN task", "USE TEMP B-TREE FOR ORDER BY")
 
 
 @pytest.mark.parametrize(
-    ("where", "plan", "is_missed"),
+    ("where", "plan", "is_missed", "is_sure"),
     [
-        ("NOT done", SORTED, True),
-        ("done IS FALSE", SORTED, True),
-        ("done = ?", SORTED, True),
-        ("title = ?", SORTED, False),
-        ("id < ?", ("SEARCH task USING INTEGER PRIMARY KEY (rowid<?)", SORTED[1]), False),
+        ("NOT done", SORTED, True, True),
+        ("done IS FALSE", SORTED, True, True),
+        ("done = ?", SORTED, True, False),
+        ("done <> ?", SORTED, False, False),
+        ("done IS NOT FALSE", SORTED, False, False),
+        ("done IN (?, ?)", SORTED, False, False),
+        ("done IS NULL", SORTED, False, False),
+        ("title = ?", SORTED, False, False),
+        ("id < ?", ("SEARCH task USING INTEGER PRIMARY KEY (rowid<?)", SORTED[1]), False, False),
     ],
 )
-def test_what_the_planner_would_take(where: str, plan: tuple[str, ...], is_missed: bool) -> None:
+def test_what_the_planner_would_take(
+    where: str, plan: tuple[str, ...], is_missed: bool, is_sure: bool
+) -> None:
+    """Of a value that is not known the statement may mean the index's."""
     statement = f"SELECT title, done FROM task WHERE {where} ORDER BY due LIMIT ?"
     schema = Schema("app.db", (), (TABLE, INDEX))
     with Planner({"app.db": schema}, {statement: "app.db"}, ()) as planner:
         served = planner.served(statement, (plan,))
     assert served is not None
-    assert served.partial == (("task_open", "done = 0") if is_missed else None)
+    assert served.partial == (("task_open", "done = 0", is_sure) if is_missed else None)

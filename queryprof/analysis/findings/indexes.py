@@ -127,8 +127,8 @@ class _Reason:
 def _planned(served: Served) -> _Reason | None:
     """As SQLite's planner shows it."""
     terms = ", ".join(served.terms)
-    if served.partial:
-        name, condition = served.partial
+    if served.partial and (served.partial[2] or not served.code):
+        name, condition, _ = served.partial
         return _Reason(
             f"the index {name} has the rows WHERE {condition} alone, which the statement does not"
             " say in the same way",

@@ -87,6 +87,19 @@ class RowSteps:
         return (self.taken - first) / first
 
 
+def partial_note(served: Served | None) -> tuple[str, ...]:
+    """The sentence about a partial index whose condition the statement may mean."""
+    if not served or not served.partial or served.partial[2]:
+        return ()
+    name, condition, _ = served.partial
+    return (
+        (
+            f"the index {name} has the rows WHERE {condition} alone: where it looks for these,"
+            " write the condition as it is there, with its value in the text"
+        ),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """What would serve a statement.
@@ -117,7 +130,8 @@ class Served:
         folds: whether it makes one row of several that it reads.
         row_steps: of its scan, as the program's SQLite has it; None: it has none, or not one alone.
         partial: an index on some rows alone that the planner would take, had it all rows, and its
-            WHERE: the statement does not have that as it is written there.
+            WHERE: the statement does not have that as it is written there; whether it means that
+            condition, or may only mean it.
         differing: columns that an index would serve, had they another type; recollated: had they no
             collation of their own.
     """
@@ -139,7 +153,7 @@ class Served:
     folds: bool = False
     differing: tuple[str, ...] = ()
     recollated: tuple[str, ...] = ()
-    partial: tuple[str, str] | None = None
+    partial: tuple[str, str, bool] | None = None
     is_other: bool = False
     row_steps: RowSteps | None = None
 

@@ -10,7 +10,7 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import PREFIX, SCAN_STEPS, works_hard
 from queryprof.analysis.findings.libraries import loaded_before
-from queryprof.analysis.findings.planning import Served
+from queryprof.analysis.findings.planning import Served, partial_note
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.scan_words import index_fix, made_of
 from queryprof.analysis.findings.selectivity import (
@@ -126,6 +126,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                     f"{made_of(needed, returned)}"
                 ),
                 step_of(group, SCAN),
+                *partial_note(served),
             ),
             unless_changed(
                 program,
