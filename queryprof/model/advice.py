@@ -73,7 +73,7 @@ class Proof:
         recorded_ns: all its executions together, as recorded.
         is_proved: time and VM steps or page fetches agree, and the rows are equal.
         doubt: why it is not proved, or what else is not sure; else "".
-        is_drawn: its parameters are values of the database, as none were recorded.
+        is_drawn: its parameters are values of the database, not the recording's.
     """
 
     statement: str
@@ -113,7 +113,7 @@ class Rewrite:
             and the statement for each of its rows.
         with_changes: it was measured with all changes to the database made; else with none.
         compared: sets of parameters for which the rows were equal.
-        is_drawn: its parameters are values of the database, as none were recorded.
+        is_drawn: its parameters are values of the database, not the recording's.
     """
 
     statement: str

@@ -286,6 +286,11 @@ class Executor:
                 least[name] = min(least[name], took_ns)
         return {name: (least[name], *facts[name][1:]) for name in names}
 
+    def changes(self, name: str, sql: str, values: Values) -> int:
+        """How many rows a statement changes, which is undone."""
+        _, rows = self._timed(self._copies[name], sql, values, True, None)
+        return int(rows[-1][0])
+
     def _timed(
         self, copy: Any, sql: str, values: Values, writes: bool, most_rows: int | None
     ) -> tuple[int, list[Any]]:

@@ -267,6 +267,10 @@ class Judge:
         )
         return {name: Measured(*one) for name, one in found.items()}
 
+    def changes(self, name: str, sql: str, values: object) -> int:
+        """See the judge's `changes`. Raises StatementError, OutOfTime."""
+        return int(self._ask("changes", name, sql, values))
+
     def insert_ns(
         self,
         names: Sequence[str],

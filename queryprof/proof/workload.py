@@ -205,18 +205,45 @@ def _with_samples(
         return of((), used, "an INSERT is measured by its table")
     if recorded:
         chosen = dict.fromkeys((recorded[0], recorded[len(recorded) // 2], recorded[-1]))
-        samples = (Sample(one[0], _plain(one[1]), False, read[one] + 1) for one in chosen)
-        return of(tuple(samples), used)
-    is_of_patterns = _compares_pattern(query.statement)
-    found = () if is_of_patterns else _drawn(query.statement, used, judge, schema)
-    drawn = tuple(dict.fromkeys(found))
-    if not drawn:
-        what = "patterns" if is_of_patterns else "values of its parameters"
-        return of((), used, f"the {what} are not known: record with --parameters")
+        samples = [Sample(one[0], _plain(one[1]), False, read[one] + 1) for one in chosen]
+        if not query.writes or any(_changes(judge, one) for one in samples):
+            return of(tuple(samples), used)
+        # What it changed is changed already: other rows of the table are in its place.
+    samples = _drawn_samples(query, exemplars, used, judge, schema)
+    return of(tuple(samples), used, "" if samples else _unknown(query, bool(recorded)))
+
+
+def _drawn_samples(
+    query: Query,
+    exemplars: Sequence[Exemplar],
+    used: Sequence[Access],
+    judge: Judge,
+    schema: DatabaseSchema,
+) -> list[Sample]:
+    """Samples with values of the database; none where a pattern would have to be made up."""
+    if _compares_pattern(query.statement):
+        return []
     # Other values may have more rows than the program's had.
     is_cut = exemplars and not query.reads_all
     most_rows = max(one.rows for one in exemplars) + 1 if is_cut else None
-    return of(tuple(Sample(sql, values, True, most_rows) for sql, values in drawn), used)
+    drawn = dict.fromkeys(_drawn(query.statement, used, judge, schema))
+    return [Sample(sql, values, True, most_rows) for sql, values in drawn]
+
+
+def _unknown(query: Query, was_recorded: bool) -> str:
+    """Why there are no values to measure a statement with."""
+    if was_recorded:
+        return "what it changed is changed already: give a copy of before the run"
+    what = "patterns" if _compares_pattern(query.statement) else "values of its parameters"
+    return f"the {what} are not known: record with --parameters"
+
+
+def _changes(judge: Judge, sample: Sample) -> bool:
+    """Whether a statement changes rows of the copy; one that cannot be executed may."""
+    try:
+        return judge.changes(BEFORE, sample.sql, sample.values) > 0
+    except StatementError:
+        return True
 
 
 def _compares_pattern(statement: str) -> bool:

@@ -20,9 +20,15 @@ from queryprof.report.text.advice import summary
 pytestmark = pytest.mark.once
 
 
+@pytest.mark.parametrize("ends", ["rollback", "commit"])
 @pytest.mark.parametrize("is_on", [True, False])
-def test_foreign_keys_are_looked_after_as_by_the_program(tmp_path: Path, is_on: bool) -> None:
-    """Without them nothing is read for a row that is deleted, and an index wins nothing."""
+def test_foreign_keys_are_looked_after_as_by_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_on: bool, ends: str
+) -> None:
+    """Without them nothing is read for a row that is deleted, and an index wins nothing. Where the
+    recorded rows are deleted already, others are in their place.
+    """
+    monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
     path = tmp_path / "shop.db"
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE buyer (id INTEGER PRIMARY KEY)")
@@ -37,10 +43,29 @@ def test_foreign_keys_are_looked_after_as_by_the_program(tmp_path: Path, is_on: 
         db.execute(f"PRAGMA foreign_keys = {'ON' if is_on else 'OFF'}")
         for number in range(20):
             db.execute("DELETE FROM buyer WHERE id = ?", (number,))
-        db.rollback()
+        getattr(db, ends)()
     advice = proved(Report(counted(recording.profile)), str(path))
     codes = [change.sql for change in advice.changes]
     assert codes == (["CREATE INDEX sale_buyer_idx ON sale (buyer);"] if is_on else [])
+
+
+def test_what_is_changed_already_is_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the advice of the plan stays."""
+    monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, code TEXT)")
+        db.executemany("INSERT INTO item (code) VALUES (?)", [(f"c{n}",) for n in range(5000)])
+        db.commit()
+    with api.profile() as recording, closing(sqlite3.connect(path)) as db:
+        for number in range(20):
+            db.execute("DELETE FROM item WHERE code GLOB ?", (f"c{number}",))
+        db.commit()
+    advice = proved(Report(counted(recording.profile)), str(path))
+    (one,) = advice.not_measured
+    assert one.reason == "what it changed is changed already: give a copy of before the run"
 
 
 def test_patterns_are_not_made_up(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ NO_INDEX = (
     " keep their result."
 )
 
-DRAWN = "The values are of the database: none were recorded."
+DRAWN = "The values are of rows of the database, not those of the recording."
 
 
 def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, ...]:

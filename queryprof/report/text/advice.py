@@ -69,7 +69,7 @@ def proof_line(proof: Proof) -> str:
     """A statement before and after, and whether that is proved."""
     text = proof_in_words(proof)
     if proof.is_drawn:
-        text += ", with values of the database: none were recorded"
+        text += ", with values of the database, not the recording's"
     return text
 
 
@@ -77,7 +77,7 @@ def rewrite_line(rewrite: Rewrite) -> str:
     """What another text wins, and what the program has to change."""
     text = rewrite_in_words(rewrite)
     if rewrite.is_drawn:
-        text += ", with values of the database: none were recorded"
+        text += ", with values of the database, not the recording's"
     return f"{text}. {rewrite.how}"
 
 
