@@ -22,7 +22,9 @@ CREATED = (
 HAS_STATISTICS = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1' AND type = 'table'"
 STATISTICS = "SELECT tbl, idx, stat FROM sqlite_stat1"
 KEYS = 'SELECT name, coll, "desc" FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno'
-ORDINARY = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
+ORDINARY = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
+"""pragma_table_list would prepare each view, which no progress handler ends."""
+
 FUNCTIONS = frozenset({"count", "like"})
 """Those that the queries here call."""
 

@@ -37,8 +37,8 @@ MOST_COLUMNS = 16
 """Of a table that are tried."""
 
 COLUMNS = (
-    "SELECT c.name, c.type, c.pk FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c"
-    " WHERE t.name = ? AND t.type = 'table' AND t.schema = 'main' AND c.hidden <> 1"
+    "SELECT c.name, c.type, c.pk FROM sqlite_schema AS t, pragma_table_xinfo(t.name) AS c"
+    " WHERE t.name = ? AND t.type = 'table' AND t.rootpage > 0 AND c.hidden <> 1"
 )
 REFERRING = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
 NAMES = "SELECT name FROM sqlite_schema"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from queryprof.sql.clauses import WRITES, all_comparisons_of, clauses_of, column_of, verb_of
-from queryprof.sql.tokens import tokens_of
+from queryprof.sql.tokens import Token, tokens_of
 
 EVENTS = ("INSERT", "UPDATE", "DELETE")
 BEFORE_EVENT = frozenset({"BEFORE", "AFTER", "INSTEAD", "OF"})
@@ -28,16 +29,40 @@ class Trigger:
 
 
 def triggers_in(created: Iterable[str]) -> tuple[Trigger, ...]:
-    """The triggers that some statements create."""
-    return tuple(filter(None, map(trigger_in, created)))
+    """The triggers that some statements create, and do not drop again."""
+    found: dict[str, Trigger] = {}
+    for sql in created:
+        if trigger := trigger_in(sql):
+            found[trigger.name.lower()] = trigger
+        elif name := _dropped_by(sql):
+            found.pop(name, None)
+    return tuple(found.values())
+
+
+def _dropped_by(sql: str) -> str:
+    tokens = tokens_of(sql)
+    is_drop = [token.keyword for token in tokens[:2]] == ["DROP", "TRIGGER"]
+    return _name(tokens[-1]).lower() if is_drop and len(tokens) > 2 else ""
+
+
+def _name(token: Token) -> str:
+    """A name as it is written, without its quotes; SQLite takes a text for one."""
+    text = token.text
+    if token.kind not in ("name", "text") or len(text) < 2:
+        return text
+    return text[1:-1].replace(text[0] * 2, text[0])
 
 
 def triggers_of(statement: str, triggers: Iterable[Trigger]) -> Iterator[Trigger]:
-    """Those that a statement fires, which changes a table."""
+    """Those that a statement fires, which changes a table; of one that inserts or updates (ON
+    CONFLICT DO UPDATE) those of both.
+    """
     verb, table = verb_of(statement).replace("REPLACE", "INSERT"), clauses_of(statement).changed
+    words = [token.keyword for token in tokens_of(statement)]
+    verbs = {verb, "UPDATE"} if ("DO", "UPDATE") in pairwise(words) else {verb}
     given = {column_of(one.left) for one in all_comparisons_of(statement) if one.clause == "SET"}
     for one in triggers if verb in WRITES else ():
-        is_fired = (one.event, one.table) == (verb, table)
+        is_fired = one.event in verbs and one.table == table
         if is_fired and not (one.columns and given.isdisjoint(one.columns)):
             yield one
 
@@ -52,11 +77,11 @@ def trigger_in(sql: str) -> Trigger | None:
     on = next((at for at, word in enumerate(words) if at > event and word == "ON"), 0)
     if not event or not on or on + 1 >= len(tokens):
         return None
-    named = [one for one in tokens[:event] if one.named and one.keyword not in BEFORE_EVENT]
+    named = [one for one in tokens[:event] if one.keyword not in BEFORE_EVENT]
     has_schema = tokens[on + 2 : on + 3] and tokens[on + 2].text == "."
     table = tokens[on + 3 if has_schema else on + 1 :][:1]
     return Trigger(
-        sql[named[-1].start :][: len(named[-1].text)].strip('"`[]'),
+        _name(named[-1]),
         words[event],
         table[0].named if table else "",
         tuple(one.named for one in tokens[event + 2 : on] if one.named),

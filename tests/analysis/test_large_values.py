@@ -11,7 +11,7 @@ from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.planning import NoPlanner
 from queryprof.analysis.report import Report
-from queryprof.model import Profile, Thread
+from queryprof.model import Plan, Profile, Thread
 from queryprof.model.files import FileWork
 from queryprof.sql.triggers import Trigger
 
@@ -99,3 +99,44 @@ def test_a_trigger_takes_most(
     (said,) = [one.fix for one in found if one.category == "trigger_work"] or [""]
     assert fix in said
     assert bool(fix) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("sql", "plan", "is_one"),
+    [
+        (READ, "SCAN t", True),
+        ("SELECT a FROM words WHERE words MATCH ?", "SCAN words VIRTUAL TABLE INDEX 0:M1", False),
+        ("SELECT a, (SELECT count(*) FROM u) FROM t WHERE b = ?", "SCAN t", False),
+    ],
+)
+def test_pages_of_no_row_are_no_large_values(sql: str, plan: str, is_one: bool) -> None:
+    """Of a virtual table, and of a table that is counted in one step."""
+    one = aggregate(sql, SITE, ns=300 * MS, count=50)._replace(
+        rows=100, vm_steps=1000, page_fetches=120, page_fetch_samples=10
+    )
+    profile = replace(profile_of(one), plans=(Plan(sql, "a.db", plan),))
+    assert ("large_values" in [each.category for each in findings(profile)]) == is_one
+
+
+@pytest.mark.parametrize(("rows", "is_one"), [(100, True), (101, False)])
+def test_what_other_statements_of_a_transaction_write(rows: int, is_one: bool) -> None:
+    """More than two rows for each that is updated: what its commits write is theirs."""
+    insert = "INSERT INTO u VALUES (?)"
+    other = aggregate(insert, SITE, ns=MS, operation="executemany")._replace(rows=rows)
+    commit = aggregate("COMMIT", SITE, ns=100 * MS, count=51, operation="commit")
+    profile = changes(50, 0)
+    work = replace(
+        profile.file_work[0], statement="COMMIT", operation="commit", written_bytes=50 * 300_000
+    )
+    profile = replace(profile, aggregates=(*profile.aggregates, other, commit), file_work=(work,))
+    assert ("large_values" in [each.category for each in findings(profile)]) == is_one
+
+
+@pytest.mark.parametrize(("number", "said"), [(3, "t0, t1, t2"), (4, "t0, t1, t2 and 1 more")])
+def test_some_of_many_triggers_are_named(number: int, said: str) -> None:
+    class Many(NoPlanner):
+        def triggers(self, statement: str) -> tuple[Trigger, ...]:
+            return tuple(Trigger(f"t{at}", "UPDATE", "t", ()) for at in range(number))
+
+    (one,) = find(Report(changes(50, 0)), lambda *_: None, {}, Many())
+    assert one.evidence[-1] == f"it fires the triggers {said}"

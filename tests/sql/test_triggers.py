@@ -18,6 +18,11 @@ SCHEMA = (
     """CREATE TRIGGER "the text" BEFORE UPDATE OF text, id ON "Note"
     WHEN 1 BEGIN INSERT INTO log VALUES ('the text'); END""",
     "CREATE TEMP TRIGGER removed AFTER DELETE ON [note] BEGIN INSERT INTO log VALUES ('removed'); END",
+    "CREATE TRIGGER 'in text' AFTER INSERT ON note BEGIN INSERT INTO log VALUES ('in text'); END",
+    """CREATE TRIGGER "a ""b"" c" AFTER DELETE ON note
+    BEGIN INSERT INTO log VALUES ('a "b" c'); END""",
+    "CREATE TRIGGER gone AFTER INSERT ON note BEGIN INSERT INTO log VALUES ('gone'); END",
+    "DROP TRIGGER IF EXISTS Gone",
     "CREATE TRIGGER of_log AFTER INSERT ON log BEGIN SELECT 1; END",
 )
 
@@ -50,3 +55,9 @@ def test_as_sqlite_fires_them(statement: str) -> None:
 )
 def test_what_creates_none(sql: str) -> None:
     assert triggers_in([sql]) == ()
+
+
+def test_an_insert_that_may_update_fires_the_triggers_of_both() -> None:
+    statement = "INSERT INTO note VALUES (1, 'a', 0) ON CONFLICT DO UPDATE SET seen = 1"
+    fired = {one.name for one in triggers_of(statement, triggers_in(SCHEMA))}
+    assert fired == {"added", "in text", "changed"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,20 @@ def test_columns_that_are_computed_are_read_and_not_computed(tmp_path: Path) -> 
     schema = read_schema(str(path))
     assert schema.rows == {"t": 2, "other": 1}
     assert [index.name for index in schema.indexes] == ["other_a", "t_kind"]
+
+
+def test_views_of_views_are_not_prepared(tmp_path: Path) -> None:
+    """Each of two of the one before: the last one has 2^40 parts."""
+    path = tmp_path / "views.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE t (a)")
+        db.execute("CREATE VIEW v0 AS SELECT a FROM t")
+        for n in range(40):
+            both = f"SELECT a FROM v{n} UNION ALL SELECT a FROM v{n}"
+            db.execute(f"CREATE VIEW v{n + 1} AS {both}")
+        db.execute("CREATE INDEX t_a ON t (a)")
+        db.execute("INSERT INTO t VALUES (1)")
+        db.execute("ANALYZE")
+        db.commit()
+    schema = read_schema(str(path))
+    assert (schema.rows, [one.name for one in schema.indexes]) == ({"t": 1}, ["t_a"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from queryprof.analysis.call_sites import Function
 from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.transactions import changing_by_function, commits_of
+from queryprof.analysis.findings.transactions import changing_by_function, commits_of, sharing
 from queryprof.analysis.units import average, counted, size
 from queryprof.analysis.units import rows as rows_of
+from queryprof.sql.tokens import tokens_of
 
 LARGE_ROW_FETCHES = 6
 """Page fetches for each row, from which on its values have pages of their own: a table has no more
@@ -43,6 +46,8 @@ def large_values_read(program: Program) -> Iterator[Finding | None]:
         is_list = rows >= FEW_ROWS and rows * totals.executions >= LEAST_ROWS
         if not group.reads or not is_list or pages < LARGE_ROW_FETCHES * read:
             continue
+        if _reads_more_than_rows(group):
+            continue
         library = program.called_library(group.statement)
         yield program.finding(
             "large_values",
@@ -59,6 +64,14 @@ def large_values_read(program: Program) -> Iterator[Finding | None]:
         )
 
 
+def _reads_more_than_rows(group: Group) -> bool:
+    """Whether pages are read in steps that are of no row: of a table that is counted, or of one
+    that is virtual.
+    """
+    is_virtual = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
+    return is_virtual or any(one.named == "count" for one in tokens_of(group.statement))
+
+
 def large_values_written(program: Program) -> Iterator[Finding | None]:
     """UPDATEs of single rows that write very much."""
     by_function = changing_by_function(program)
@@ -69,6 +82,8 @@ def large_values_written(program: Program) -> Iterator[Finding | None]:
         commits = commits_of(program, group, by_function)
         written = group.files.written_bytes + sum(one.files.written_bytes for one in commits)
         if written < LARGE_WRITE_BYTES * rows or program.planner.triggers(group.statement):
+            continue
+        if commits and _others_write_more(program, group, by_function):
             continue
         yield program.finding(
             "large_values",
@@ -85,3 +100,18 @@ def large_values_written(program: Program) -> Iterator[Finding | None]:
             program.loop_of(group),
             doubt="Whether all of the value changes each time is not known.",
         )
+
+
+def _others_write_more(
+    program: Program, group: Group, by_function: Mapping[Function, list[Group]]
+) -> bool:
+    """Whether other statements of its transactions change more rows, so that what commits write is
+    theirs.
+    """
+    others = [
+        one
+        for one in sharing(program, [group], by_function)
+        if one.writes and one.statement != group.statement
+    ]
+    rows = sum(max(one.rows, one.totals.executions) for one in others)
+    return rows > 2 * max(group.rows, group.totals.executions)

@@ -159,7 +159,7 @@ def commits_of(
     Args:
         by_function: what changes a database, by the functions on its paths.
     """
-    found = filter(_is_commit, _sharing(program, [group], by_function))
+    found = filter(_is_commit, sharing(program, [group], by_function))
     verdicts = [(commit, _is_with(program, group, commit)) for commit in found]
     commits = _of_something([commit for commit, is_with in verdicts if is_with])
     if commits:
@@ -188,7 +188,7 @@ def _functions(program: Program, group: Group) -> set[Function]:
     return {(frame.file, frame.function) for frame in program.path_of(group)}
 
 
-def _sharing(
+def sharing(
     program: Program, groups: Sequence[Group], by_function: Mapping[Function, list[Group]]
 ) -> list[Group]:
     """What changes a database in a function on the path of one of some groups; of each the
@@ -243,7 +243,7 @@ def _writes_with(
     return sum(
         one.calls_of.get("executemany", 0)
         or _writes_of(one)  # its rows are one of the program's writes
-        for one in _sharing(program, commits, by_function)
+        for one in sharing(program, commits, by_function)
         if one.writes and any(_is_with(program, one, commit) is not False for commit in commits)
     )
 

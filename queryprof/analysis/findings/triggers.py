@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.units import counted, duration
+from queryprof.analysis.units import counted, duration, shortened
 
 FEW = 20
 """Executions, from which on a trigger's work adds up."""
+
+SHOWN, MOST_CHARACTERS = 3, 60
+"""Names of triggers, and characters of one."""
 
 LONG_NS = 100_000
 """For each row: an UPDATE by the key took 8 us without its trigger, and 250 us with one that writes
@@ -27,7 +30,8 @@ def trigger_work(program: Program) -> Iterator[Finding | None]:
         fired = program.planner.triggers(group.statement)
         if not fired:
             continue
-        names = ", ".join(one.name for one in fired)
+        names = ", ".join(shortened(one.name, MOST_CHARACTERS) for one in fired[:SHOWN])
+        more = f" and {len(fired) - SHOWN} more" if len(fired) > SHOWN else ""
         is_of_all = group.verb == "UPDATE" and not any(one.columns for one in fired)
         yield program.finding(
             "trigger_work",
@@ -35,7 +39,7 @@ def trigger_work(program: Program) -> Iterator[Finding | None]:
             worked_ns,
             (
                 f"{counted(rows, 'row')} of {duration(worked_ns / rows)} each, without files",
-                f"it fires {'the trigger' if len(fired) == 1 else 'the triggers'} {names}",
+                f"it fires {'the trigger' if len(fired) == 1 else 'the triggers'} {names}{more}",
             ),
             (
                 "Let the trigger run for the columns alone that it needs: AFTER UPDATE OF column ON"
