@@ -18,17 +18,25 @@ from typing import Any
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.plans import Steps, normal_form, signs_of
 from queryprof.proof.better_plans import compared_in, is_better, scans_in, searches_more, sorting_in
+from queryprof.proof.catalogue import COLUMNS, INDEXES, KEYS, NAMES, REFERRING, TABLE_OF
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.expressions import expressions_of
 from queryprof.proof.judging import EMPTY, Judge, StatementError
-from queryprof.proof.tried_index import TriedIndex, TriedTerm, as_used, begins, wider_ones
+from queryprof.proof.tried_index import (
+    ANYCASE,
+    TriedIndex,
+    TriedTerm,
+    anycase_after,
+    as_used,
+    begins,
+    wider_ones,
+)
 from queryprof.proof.tried_plans import TRIED, USED, in_quotes, is_as_good, is_by_range
 from queryprof.proof.values import all_named, nulls_of
 from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import tokens_of
 
 MOST_TERMS = 3
-ANYCASE = " COLLATE NOCASE"
 MOST_STEPS = 500  # of a plan
 MOST_COVERING = 5
 """Of an index that has all that is read: a wider one is a second copy of the table."""
@@ -36,22 +44,6 @@ MOST_COVERING = 5
 MOST_COLUMNS = 16
 """Of a table that are tried."""
 
-COLUMNS = (
-    "SELECT c.name, c.type, c.pk FROM sqlite_schema AS t, pragma_table_xinfo(t.name) AS c"
-    " WHERE t.name = ? AND t.type = 'table' AND t.rootpage > 0 AND c.hidden <> 1"
-)
-REFERRING = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
-NAMES = "SELECT name FROM sqlite_schema"
-TABLE_OF = (
-    "SELECT s.tbl_name FROM sqlite_schema AS s, pragma_index_list(s.tbl_name) AS i"
-    " WHERE s.name = ? AND s.type = 'index' AND i.name = s.name AND NOT i.\"unique\""
-)
-"""Not of one that keeps rows unique: with more columns it would not."""
-INDEXES = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?"
-KEYS = (
-    'SELECT i.name, k.name, k."desc" FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS'
-    " k WHERE k.key AND NOT i.partial ORDER BY i.name, k.seqno"
-)
 OTHER_TYPES = ("TEXT", "INTEGER", "")
 LOOKED_UP = re.compile(r"(?:SCAN|SEARCH) \S+ USING INDEX (\S+)")
 SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -214,12 +206,19 @@ class Trial:
                     break
                 taken = wider
             taken = self._with_all_compared(taken or self._grouping(before, columns), columns)
-        for indexes in (taken, self._on_expressions(columns)):
-            new = [index for index in indexes if not self._exists(index)]
-            after, used = self._plan_with(new)
-            if used and is_better(before, after):
-                return [new[number] for number in used], after
-        return [], before
+        found, plan = self._better([], before, taken)
+        found, plan = self._better(found, plan, anycase_after(taken, columns, self._quoted))
+        return (found, plan) if found else self._better([], before, self._on_expressions(columns))
+
+    def _better(
+        self, known: list[TriedIndex], before: Steps, indexes: Sequence[TriedIndex]
+    ) -> tuple[list[TriedIndex], Steps]:
+        """Those of some indexes that make a plan a better one, and that; else what is known."""
+        new = [index for index in indexes if not self._exists(index)]
+        after, used = self._plan_with(new)
+        if used and is_better(before, after):
+            return [new[number] for number in used], after
+        return known, before
 
     def _grouping(
         self, before: Steps, columns: Mapping[str, tuple[str, ...]]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+MOST_TRIED = 16
+ANYCASE = " COLLATE NOCASE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,27 @@ def wider_ones(
                     if sorts and index.terms:
                         yield TriedIndex(table, (*index.terms, TriedTerm(name, is_descending=True)))
                     yield TriedIndex(table, (*index.terms, TriedTerm(name)))
+
+
+def anycase_after(
+    taken: Iterable[TriedIndex],
+    columns: Mapping[str, tuple[str, ...]],
+    quote: Callable[[str], str],
+) -> list[TriedIndex]:
+    """The indexes, or what they begin with, and one more column without regard to case: it is
+    sorted by, or compared, behind what is compared for equality.
+    """
+    return [
+        TriedIndex(index.table, (*index.terms[:width], anycase(name, quote)))
+        for index in taken
+        for width in range(1, len(index.terms) + 1)
+        for name in columns.get(index.table, ())
+        if name not in index.columns[:width]
+    ][:MOST_TRIED]
+
+
+def anycase(name: str, quote: Callable[[str], str]) -> TriedTerm:
+    return TriedTerm(f"{quote(name)}{ANYCASE}", is_expression=True)
 
 
 def _is_listed(term: TriedTerm, listed: str, operators: str) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.findings.find import find
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Aggregate, Profile, Thread
@@ -19,6 +19,7 @@ pytestmark = pytest.mark.once
 MS = 1_000_000
 MB = 1_000_000
 SITE = (QUERY, MAIN)
+QUERY_TEXT = "SELECT a FROM t WHERE b = ?"
 
 
 def findings(profile: Profile) -> tuple[Finding, ...]:
@@ -98,3 +99,58 @@ def test_commits_that_another_finding_has_are_named_once(file: str, is_one: bool
     assert [one.category for one in found if one.category == "heavy_query"] == (
         [] if is_one else ["heavy_query"]
     )
+
+
+UPDATE_ONE = "UPDATE counter SET value = value + ? WHERE name = ?"
+
+
+@pytest.mark.parametrize(
+    ("system", "threads", "each_ns", "rows", "is_said"),
+    [
+        ("postgresql", 2, 5 * MS, 1, True),
+        ("postgresql", 1, 5 * MS, 1, False),
+        ("postgresql", 2, 5 * MS - 1, 1, False),
+        ("postgresql", 2, 5 * MS, 3, False),
+        ("sqlite", 2, 5 * MS, 1, False),
+    ],
+)
+def test_writes_of_one_row_that_wait_for_each_other(
+    system: str, threads: int, each_ns: int, rows: int, is_said: bool
+) -> None:
+    """Of a server, which locks rows."""
+    one = aggregate(UPDATE_ONE, SITE, ns=40 * each_ns, count=40)._replace(rows=40 * rows)
+    half = one._replace(count=20, self_ns=one.self_ns // 2, rows=one.rows // 2)
+    other = half._replace(thread=Thread(1, "T2"))
+    profile = profile_of(*([one] if threads == 1 else [half, other]))
+    found = findings(replace(profile, systems={UPDATE_ONE: system}))
+    said = [each for each in found if "locked up to its COMMIT" in each.fix]
+    assert [each.severity for each in said] == ([Severity.MEDIUM] if is_said else [])
+
+
+@pytest.mark.parametrize(
+    ("read_ms", "read", "count", "is_said"),
+    [
+        (60, 10 * MB, 5, True),
+        (59, 10 * MB, 5, False),
+        (60, 10 * MB - 1, 5, False),
+        (60, 10 * MB, 4, False),
+    ],
+)
+def test_pages_that_are_read_again_and_again(
+    read_ms: int, read: int, count: int, is_said: bool
+) -> None:
+    """A fifth of the time of a query that runs several times."""
+    work = files(QUERY_TEXT, read_bytes=read, read_ns=read_ms * MS)
+    one = aggregate(QUERY_TEXT, SITE, ns=300 * MS, count=count)
+    found = findings(replace(profile_of(one), file_work=(work,)))
+    assert any("page cache: give it more" in each.fix for each in found) == is_said
+
+
+@pytest.mark.parametrize(("system", "severity"), [("postgresql", "medium"), ("sqlite", "low")])
+def test_rows_that_a_loop_sends_one_by_one(system: str, severity: str) -> None:
+    """To a server each takes a way there and back."""
+    insert = "INSERT INTO t VALUES (?)"
+    one = aggregate(insert, SITE, ns=300 * MS, count=1000)._replace(rows=1000)
+    profile = replace(profile_of(one), systems={insert: system})
+    (found,) = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
+    assert (found.category, str(found.severity)) == ("heavy_query", severity)

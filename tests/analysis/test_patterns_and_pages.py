@@ -10,8 +10,10 @@ import pytest
 from analysis.by_hand import aggregate, profile_of
 from analysis.test_causes import SITE, Knows, findings
 
+from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.planning import Served
+from queryprof.analysis.report import Report
 from queryprof.model import ParameterSample, Plan, Profile
 
 pytestmark = pytest.mark.once
@@ -87,3 +89,21 @@ def test_an_offset_of_as_many_rows_as_are_returned_is_small(skipped: int, is_sai
     profile = replace(profile_of(one), parameters=(sample,))
     found = findings(profile, Knows(Served(("SCAN t USING INDEX t_b",))), is_loop=False)
     assert ("offset_pagination" in {each.category for each in found}) == is_said
+
+
+@pytest.mark.parametrize(
+    ("skipped", "rows", "is_said"),
+    [(4000, 100, True), (3999, 100, False), (4000, 101, False)],
+)
+def test_an_offset_in_a_database_without_counted_steps(
+    skipped: int, rows: int, is_said: bool
+) -> None:
+    """A thousand rows on average, and ten times those returned; the fastest page is what stays."""
+    one = aggregate(PAGED, SITE, ns=300 * MS, count=50)._replace(
+        rows=50 * rows, counted=0, vm_steps=0, min_ns=MS
+    )
+    sample = ParameterSample(PAGED, SITE, 4, 0, offsets=4, skipped=skipped)
+    profile = replace(profile_of(one), parameters=(sample,))
+    found = find(Report(profile), lambda *_: None, {})
+    said = [each for each in found if each.category == "offset_pagination"]
+    assert [each.gain_ns for each in said] == ([250 * MS] if is_said else [])

@@ -49,6 +49,12 @@ SERVED = {
     "DELETE FROM item WHERE kind = ?": "item (kind)",
     "SELECT id FROM item WHERE lower(kind) = ?": "item (lower(kind))",
     "SELECT id FROM item WHERE kind = ? COLLATE NOCASE": "item (kind COLLATE NOCASE)",
+    "SELECT id FROM item WHERE owner = ? ORDER BY name COLLATE NOCASE LIMIT ?": (
+        "item (owner, name COLLATE NOCASE)"
+    ),
+    "SELECT id FROM item WHERE owner = ? AND name > ? COLLATE NOCASE": (
+        "item (owner, name COLLATE NOCASE)"
+    ),
     "SELECT o.city, (SELECT count(*) FROM item i WHERE i.owner = o.id) FROM owner o": (
         "item (owner)"
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
@@ -10,12 +11,37 @@ from queryprof.analysis.findings.libraries import NO_OBJECTS, NO_RELATION
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import average, counted, duration, percent, size
 from queryprof.analysis.units import rows as rows_of
+from queryprof.sql.tokens import tokens_of
 
-OFF_THE_LOOP = (
-    "Call the database off the loop: aiosqlite, or await asyncio.to_thread(function, ...); and make"
-    " the statement faster."
-)
-TO_THREAD = "or leave it as it is and call it off the loop: aiosqlite, asyncio.to_thread()"
+AWAITED = {
+    "sqlite": "aiosqlite",
+    "postgresql": "psycopg.AsyncConnection or asyncpg",
+    "mysql": "aiomysql",
+    "oracle": "oracledb.AsyncConnection",
+}
+"""By database system: a driver whose calls are awaited."""
+
+
+def off_the_loop(program: Program, statement: str) -> str:
+    """How an event loop does not wait for a statement."""
+    return (
+        f"Call the database off the loop: {_awaited(program, statement)}await"
+        " asyncio.to_thread(function, ...); and make the statement faster."
+    )
+
+
+def to_thread(program: Program, statement: str) -> str:
+    """The same beside another fix."""
+    return (
+        f"or leave it as it is and call it off the loop: {_awaited(program, statement)}"
+        "asyncio.to_thread()"
+    )
+
+
+def _awaited(program: Program, statement: str) -> str:
+    driver = AWAITED.get(program.report.profile.systems.get(statement, ""))
+    return f"{driver}, or " if driver else ""
+
 
 LONG_ON_LOOP_NS = 1_000_000
 """Far more than the way to a thread and back takes."""
@@ -104,7 +130,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                         f" {percent(min(1.0, share))} of the {program.whole}"
                     ),
                 ),
-                OFF_THE_LOOP,
+                off_the_loop(program, group.statement),
                 program.loop_of(group),
                 doubt="Whether other callbacks had to wait for it is not known.",
                 most=Severity.MEDIUM,
@@ -156,9 +182,15 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
         fix = "It makes the same again each time: make it once, and keep it."
     if _is_single_insert(group):
         fix = INSERTS_AT_ONCE.get(program.report.profile.systems.get(group.statement, ""), fix)
-    spilled = _spilled(group)
+    spilled = _spilled(group) or _read_again(group)
     if spilled:
-        fix = BIGGER_CACHE
+        fix = BIGGER_CACHE if group.writes else BIGGER_CACHE_TO_READ
+    waits = _waits_for_rows(program, group)
+    if waits:
+        fix = ROW_LOCKS
+    is_sent = program.report.profile.systems.get(group.statement, "") in INSERTS_AT_ONCE
+    is_loop = is_sent and _is_single_insert(group) and program.loop_of(group)
+    is_known = bool(waits or spilled or is_loop)
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None
@@ -173,12 +205,42 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
                 f"{rows}"
             ),
             *spilled,
+            *waits,
             *_longest(groups),
         ),
         fix,
         program.loop_of(group),
-        doubt="Whether the program needs all of this work is not known.",
-        most=Severity.LOW,
+        doubt=NOT_RECORDED if waits else "Whether the program needs all of this work is not known.",
+        most=Severity.MEDIUM if is_known else Severity.LOW,
+    )
+
+
+def _waits_for_rows(program: Program, group: Group) -> tuple[str, ...]:
+    """That writes of single rows take long side by side, in a server's database."""
+    system = program.report.profile.systems.get(group.statement, "")
+    runs = group.totals.executions
+    each_ns = group.work_ns / max(1, runs)
+    is_of_rows = group.writes and runs >= FEW and group.rows <= 2 * runs
+    if system not in SERVERS or not is_of_rows or each_ns < LONG_WRITE_NS:
+        return ()
+    if group.threads < 2 and not group.overlaps:
+        return ()
+    where = f"{group.threads} threads" if group.threads > 1 else "tasks side by side"
+    return (f"it changes single rows, from {where}",)
+
+
+def _read_again(group: Group) -> tuple[str, ...]:
+    """That a query reads pages from the file in each execution."""
+    files, runs = group.files, group.totals.executions
+    is_much = files.read_ns >= SPILLED * group.work_ns
+    is_again = runs >= FEW_READS and files.read_bytes >= SPILLED_BYTES
+    if not (group.reads and is_much and is_again):
+        return ()
+    return (
+        (
+            f"{size(files.read_bytes / runs)} read from the file by each,"
+            f" {percent(files.read_ns / max(1, group.work_ns))} of its time"
+        ),
     )
 
 
@@ -214,6 +276,25 @@ BIGGER_CACHE = (
     " MB), or write the rows in the order of the key."
 )
 
+BIGGER_CACHE_TO_READ = (
+    "Its pages do not stay in SQLite's page cache: give it more (PRAGMA cache_size = -200000 is 200"
+    " MB), and keep the connection open; another process's writes empty it, too."
+)
+
+FEW_READS = 5
+
+SERVERS = frozenset({"postgresql", "mysql", "oracle"})
+"""Database systems in which a row has a lock."""
+
+LONG_WRITE_NS = 5_000_000
+"""For a row that is found by its key a server takes 0.1 ms to 1 ms, with its commit some more."""
+
+ROW_LOCKS = (
+    "They may wait for each other: a transaction keeps the rows that it has changed locked up to"
+    " its COMMIT. Do slow work (calls, files, rendering) before the first change, or after COMMIT."
+)
+NOT_RECORDED = "What it waits for in the server is not recorded."
+
 UNKNOWN_FAULT = "queryprof knows no fault of it. Look at its plan, and at how often it runs."
 
 KINDS = (
@@ -247,6 +328,18 @@ INSERTS_AT_ONCE = {
 """By database system: what is faster than INSERTs of single rows."""
 
 
+SEVERAL_JOINS = 2
+MULTIPLIED = (
+    "Where it joins several collections (joinedload()), each row of one comes with each of the"
+    " other: load them with selectinload()."
+)
+
+
+def _outer_joins(group: Group) -> int:
+    words = [token.keyword for token in tokens_of(group.statement)]
+    return sum(pair == ("OUTER", "JOIN") for pair in pairwise(words))
+
+
 def many_objects(program: Program) -> Iterator[Finding | None]:
     """A library takes longer to make objects of a query's rows than the database to find them."""
     for group in program.groups:
@@ -261,6 +354,8 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
         fix = NO_OBJECTS[library]
         if program.is_preload(group):
             fix = NO_RELATION.get(library, fix)
+        if library == "sqlalchemy" and _outer_joins(group) >= SEVERAL_JOINS:
+            fix = f"{MULTIPLIED} {fix}"
         yield program.finding(
             "many_objects",
             group,

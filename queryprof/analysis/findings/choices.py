@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from queryprof.analysis.findings.finding import Finding, most_severe
+from queryprof.analysis.findings.finding import Finding, Severity, most_severe
 from queryprof.analysis.units import duration
 
 PLANNED = ("full_scan", "narrow_index", "temp_btree_sort", "automatic_index", "bad_index_choice")
@@ -67,6 +67,8 @@ def choose(known: Finding, finding: Finding) -> Finding:
 def _is_alternative(known: Finding, finding: Finding) -> bool:
     """Whether the second finding may be the cause in place of the first."""
     is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
+    is_known = finding.category == "heavy_query" and finding.severity is not Severity.LOW
+    is_inserted = is_inserted or (known.category == "commit_per_write" and is_known)
     is_read = known.category in PLANNED and finding.category == "n_plus_one" and not finding.doubt
     return is_inserted or is_read or finding.category == "many_objects"
 

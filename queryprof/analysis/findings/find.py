@@ -35,7 +35,7 @@ from queryprof.analysis.findings.merging import of_one_cause
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.recorded import NO_TASKS, LoopFinder, TaskFinder
-from queryprof.analysis.loops import DATABASE
+from queryprof.analysis.loops import DATABASE, StallSummary
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
 from queryprof.model import OTHER_LINE, Frame, Schema
@@ -63,19 +63,26 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                 cause.site,
                 stall.stall.total_ns,
                 (
-                    (
-                        f"it blocked the {loop.loop.kind} loop"
-                        f" {counted(stall.stall.count, 'time')}, {duration(stall.mean_ns)} each,"
-                        f" {duration(stall.stall.max_ns)} at most"
-                    ),
+                    _stalls(loop.loop.kind, stall),
                     *delayed,
                 ),
-                amounts.OFF_THE_LOOP,
+                amounts.off_the_loop(program, cause.statement),
                 doubt="No callback or timer waited for it." * is_alone,
                 most=Severity.LOW if is_alone else Severity.HIGH,
             )
             if finding:
-                yield locks.Consequence(finding, is_of_work=True)
+                otherwise = amounts.to_thread(program, cause.statement)
+                yield locks.Consequence(finding, is_of_work=True, otherwise=otherwise)
+
+
+def _stalls(kind: str, stall: StallSummary) -> str:
+    """How often and how long a loop was blocked without a break."""
+    if stall.stall.count == 1:
+        return f"it blocked the {kind} loop once for {duration(stall.stall.max_ns)}"
+    return (
+        f"it blocked the {kind} loop {counted(stall.stall.count, 'time')},"
+        f" {duration(stall.mean_ns)} each, {duration(stall.stall.max_ns)} at most"
+    )
 
 
 OF_LOOPS = (
@@ -156,7 +163,7 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
     if waits.doubt or is_idle:  # no call has waited: there is nothing to win by it
         return replace(cause, evidence=(*cause.evidence, *waits.evidence))
     if waits.category == "blocked_loop":
-        waits = replace(waits, evidence=(*waits.evidence, amounts.TO_THREAD))
+        waits = replace(waits, evidence=(*waits.evidence, consequence.otherwise))
     if waits.category == "blocked_loop":
         # A scan's cause is an index that can be named, and surely wins.
         is_known = cause.category != "full_scan" or bool(cause.code and not cause.doubt)

@@ -278,27 +278,6 @@ ONE_CHANGE = {
 }
 """How rows that are changed one by one are changed at once."""
 
-GROUPED = {
-    "django": (
-        'Count with the query before: .annotate(number=Count("relation")), with filter=Q(...) where'
-        " it is filtered; or, of all that .prefetch_related() has loaded,"
-        " len(object.relation.all())."
-    ),
-    "sqlalchemy": (
-        "Compute it for all of them with one select(Model.key, func.count()).group_by(Model.key),"
-        " and look it up in a dict."
-    ),
-    "peewee": (
-        "Compute it for all of them with one Model.select(Model.key,"
-        " fn.COUNT(Model.id)).group_by(Model.key).tuples(), and look it up in a dict."
-    ),
-    "pony": (
-        "Compute it for all of them with one select((e.key, count(e)) for e in Entity), and look it"
-        " up in a dict."
-    ),
-}
-"""How what is computed of the related rows of each object is computed for many at once."""
-
 FIRST_OF_ALL = {
     "django": (
         "Fetch the first of all of them with the query before:"
@@ -332,7 +311,8 @@ ONE_QUERY = {
 NO_OBJECTS = {
     "django": (
         'Read the columns that you need: .values_list("column"), or .only("column") for objects.'
-        " Let the database count (.count()), and find distinct values (.distinct()) and sums."
+        " Let the database count (.count()), say whether there are any (.exists()), and find"
+        " distinct values (.distinct()) and sums (.aggregate())."
     ),
     "sqlalchemy": (
         "Read the columns that you need: select(Model.column), or .options(load_only(...)) for"

@@ -40,3 +40,37 @@ FIXES = {
 def fix_of(library: str, calls: Iterable[str]) -> str:
     """How the call is made once for all objects; "": none of a library's functions is known."""
     return next(filter(None, (FIXES.get((library, one), "") for one in calls)), "")
+
+
+GROUPED = {
+    "django": (
+        "Compute it with the query before: .annotate(value={Name}({of})), with filter=Q(...) where"
+        " it is filtered; or in Python, of all that .prefetch_related() has loaded."
+    ),
+    "sqlalchemy": (
+        "Compute it for all of them with one select(Model.key, func.{name}({column}))"
+        ".group_by(Model.key), and look it up in a dict."
+    ),
+    "peewee": (
+        "Compute it for all of them with one Model.select(Model.key,"
+        " fn.{NAME}({column})).group_by(Model.key).tuples(), and look it up in a dict."
+    ),
+    "pony": (
+        "Compute it for all of them with one select((e.key, {name}({value})) for e in Entity), and"
+        " look it up in a dict."
+    ),
+}
+"""How what is computed of the related rows of each object is computed for many at once."""
+
+
+def grouped(library: str, function: str) -> str:
+    """The same for a function of SQL that adds up, in small letters; "": it is not known."""
+    is_count = function == "count"
+    return GROUPED.get(library, "").format(
+        name=function,
+        Name=function.capitalize(),
+        NAME=function.upper(),
+        of='"relation"' if is_count else '"relation__field"',
+        column=("Model.id" if library == "peewee" else "") if is_count else "Model.column",
+        value="e" if is_count else "e.attribute",
+    )

@@ -67,11 +67,13 @@ class Consequence:
         is_of_work: whether the statement's own work makes it, and not what the program does
             meanwhile.
         held_ns: how long the lock was held that others waited for.
+        otherwise: how a loop does not wait for it, beside another fix.
     """
 
     finding: Finding
     is_of_work: bool
     held_ns: int = 0
+    otherwise: str = ""
 
 
 def lock_findings(program: Program) -> Iterator[Consequence]:

@@ -24,6 +24,9 @@ from queryprof.analysis.units import rows as rows_of
 PASSED_STEPS = 100
 """VM steps of a row that OFFSET leaves out, at the most: with more, others are read besides."""
 
+FAR, FAR_TIMES = 1000, 10
+"""Rows that OFFSET leaves out where no steps are known, and how many times those returned."""
+
 SKIPPED_STEPS = 2000
 """VM steps of one execution, from which on an OFFSET is large."""
 
@@ -41,15 +44,21 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
             continue  # it reads many more rows than it leaves out
         if skips and is_chosen_by_scan(group, program.served(group)):
             continue  # with or without an OFFSET: see full_scan
-        if skips and steps and steps >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1)):
+        is_far = offset is not None and steps is None and offset >= max(FAR, FAR_TIMES * rows)
+        takes_long = bool(steps) and steps >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1))
+        if skips and (is_far or takes_long):
+            # Without steps: a page takes at the least what the fastest took.
+            first_ns = totals.executions * totals.min_call_ns
+            needed_ns = first_ns if is_far else group.steady_ns * shares.needed(totals)
+            work = "" if steps is None else f" and take {average(steps)} VM steps"
             yield program.finding(
                 "offset_pagination",
                 group,
-                group.steady_ns * (1 - shares.needed(totals)),
+                max(0.0, group.steady_ns - needed_ns),
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} return {rows_of(rows)} each and"
-                        f" take {average(steps)} VM steps: every page reads all pages before it"
+                        f"{counted(totals.executions, 'execution')} return {rows_of(rows)}"
+                        f" each{work}: every page reads all pages before it"
                     ),
                     *(
                         ()

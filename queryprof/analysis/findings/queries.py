@@ -13,7 +13,6 @@ from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import (
     DRIVERS,
     FIRST_OF_ALL,
-    GROUPED,
     IN_TEMPLATE,
     LAZY,
     MANY,
@@ -25,13 +24,14 @@ from queryprof.analysis.findings.libraries import (
     loaded_before,
     owner_of,
 )
-from queryprof.analysis.findings.library_calls import FILTERED, fix_of
+from queryprof.analysis.findings.library_calls import FILTERED, fix_of, grouped
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
 from queryprof.analysis.spans import RepeatSummary
 from queryprof.analysis.units import average, counted, duration, shortened
 from queryprof.model import Frame
 from queryprof.sql.clauses import comparisons_of, first_table
+from queryprof.sql.tokens import tokens_of
 
 FEW = 20
 """A statement that runs less often is in no costly loop."""
@@ -61,6 +61,8 @@ FIRST_OF_EACH = (
 )
 BY_ROWID = "(rowid=?)"
 """In a plan: a row is found by its primary key."""
+
+ADDING = frozenset({"avg", "count", "max", "min", "sum"})
 
 GROUP_BY = (
     "Compute it for all items with one query (GROUP BY what is compared), and look the values up in"
@@ -288,7 +290,7 @@ def one_query(program: Program, group: Group, parent: Group | None) -> str:
     if fix := filtered or fix_of(library, program.calls_by(group)):
         return fix
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
-        return GROUPED.get(library, GROUP_BY)
+        return grouped(library, _adding(group)) or GROUP_BY
     if _takes_first(group):
         return FIRST_OF_ALL.get(library, FIRST_OF_EACH)
     if library in ONE_QUERY and (parent or group.executions_outside < FEW):
@@ -312,6 +314,12 @@ def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
     if parent:
         return "Join the two queries, or fetch all of it with one WHERE ... IN (...)."
     return "Fetch all rows before the loop with one WHERE ... IN (...), or with a JOIN."
+
+
+def _adding(group: Group) -> str:
+    """The first function of a statement that adds up, in small letters."""
+    named = (token.named for token in tokens_of(group.statement))
+    return next((one for one in named if one in ADDING), "count")
 
 
 def _takes_first(group: Group) -> bool:

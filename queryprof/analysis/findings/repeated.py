@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.libraries import HANDING, LAZY
+from queryprof.analysis.findings.libraries import LAZY
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.queries import FEW, parent_of
 from queryprof.analysis.units import average, counted, percent
@@ -61,12 +61,6 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
                 "it has no parameters, and nothing was written",
                 True,
             )
-        is_awaited = program.called_library(group.statement) in HANDING
-        cache = (
-            "a dict; functools.lru_cache keeps nothing that is awaited"
-            if is_awaited
-            else "functools.lru_cache"
-        )
         others = program.writers - group.process_ids
         is_said = group.reads and runs >= FEW and ratio >= REPEATED_SHARE
         if is_said and not program.is_inside(group) and not _is_lazy_load(program, group):
@@ -76,7 +70,7 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
                 group.cost_ns * ratio,
                 (f"{counted(runs, 'execution')}; {how_many}",),
                 "Run it once and keep the result: before the loop, for the request, or in a cache"
-                f" ({cache}) that a write empties.",
+                " that a write empties (functools.lru_cache; of a coroutine a dict of results).",
                 program.loop_of(group),
                 doubt=OTHERS_WRITE if others else "" if is_sure else "Few executions were sampled.",
                 most=Severity.LOW if others else Severity.HIGH if is_sure else Severity.MEDIUM,

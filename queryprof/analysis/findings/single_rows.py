@@ -70,10 +70,9 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
         runs, parent = group.totals.statement_executions, parent_of(program, group)
         library = program.library(group.statement)
         of_each = duration(group.steady_ns / runs)
-        changed = (
-            f"{counted(runs, 'execution')} of {of_each} each, which change"
-            f" {counted(group.rows, 'row')}"
-        )
+        # Some drivers do not say how many rows a statement has changed.
+        rows = f", which change {counted(group.rows, 'row')}" if group.rows else ""
+        changed = f"{counted(runs, 'execution')} of {of_each} each{rows}"
         evidence = [f"{changed}{line_time(program, group)}"]
         if parent:
             evidence.append(

@@ -318,8 +318,8 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
             unless_changed(
                 program,
                 group,
-                "Create an index in the order of ORDER BY (the compared columns first): the rows"
-                " then come sorted"
+                f"Create an index in the order of {_sorted_for(group)} (the compared columns"
+                " first): the rows then come sorted"
                 + (", and LIMIT stops after the first." if limited else "")
                 + (AFTER_OFFSET if group.skips else "")
                 + (", and no more are made than the program takes." if takes_few > limited else "")
@@ -331,6 +331,12 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
             ),
             most=Severity.HIGH if takes_few else Severity.MEDIUM,
         )
+
+
+def _sorted_for(group: Group) -> str:
+    """The clause that it sorts rows for."""
+    words = {word for plan in group.plans for word in signs_of(plan).temporary}
+    return "GROUP BY" if any("GROUP BY" in word for word in words) else "ORDER BY"
 
 
 def _sorts_for_few(group: Group) -> bool:

@@ -1,0 +1,20 @@
+"""What a trial asks an empty copy of a schema, as SQL."""
+
+from __future__ import annotations
+
+COLUMNS = (
+    "SELECT c.name, c.type, c.pk FROM sqlite_schema AS t, pragma_table_xinfo(t.name) AS c"
+    " WHERE t.name = ? AND t.type = 'table' AND t.rootpage > 0 AND c.hidden <> 1"
+)
+REFERRING = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
+NAMES = "SELECT name FROM sqlite_schema"
+TABLE_OF = (
+    "SELECT s.tbl_name FROM sqlite_schema AS s, pragma_index_list(s.tbl_name) AS i"
+    " WHERE s.name = ? AND s.type = 'index' AND i.name = s.name AND NOT i.\"unique\""
+)
+"""Not of one that keeps rows unique: with more columns it would not."""
+INDEXES = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?"
+KEYS = (
+    'SELECT i.name, k.name, k."desc" FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS'
+    " k WHERE k.key AND NOT i.partial ORDER BY i.name, k.seqno"
+)

@@ -1,0 +1,50 @@
+"""The words of a library fit the statement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
+
+from queryprof.analysis.findings.amounts import MULTIPLIED
+from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.library_calls import grouped
+from queryprof.analysis.report import Report
+from queryprof.model import Frame, LineTime, StackSample
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+MAPPER = Frame("Session.scalars", "/venv/site-packages/sqlalchemy/orm/session.py", 1, "library")
+
+
+@pytest.mark.parametrize(
+    ("library", "function", "words"),
+    [
+        ("django", "count", '.annotate(value=Count("relation"))'),
+        ("django", "sum", '.annotate(value=Sum("relation__field"))'),
+        ("sqlalchemy", "count", "func.count())"),
+        ("sqlalchemy", "max", "func.max(Model.column))"),
+        ("peewee", "avg", "fn.AVG(Model.column))"),
+        ("pony", "sum", "sum(e.attribute))"),
+        ("sqlite3", "sum", ""),
+    ],
+)
+def test_the_function_is_that_of_the_statement(library: str, function: str, words: str) -> None:
+    found = grouped(library, function)
+    assert words in found
+    assert bool(found) == bool(words)
+
+
+@pytest.mark.parametrize(("joins", "is_said"), [(2, True), (1, False)])
+def test_collections_that_are_joined_multiply(joins: int, is_said: bool) -> None:
+    joined = "".join(f" LEFT OUTER JOIN c{n} ON c{n}.a = a.id" for n in range(joins))
+    sql = f"SELECT a.id FROM a{joined} WHERE a.id = ?"
+    one = aggregate(sql, (QUERY, MAIN), ns=50 * MS, count=20)._replace(rows=20 * 1200)
+    line = LineTime(sql, (QUERY, MAIN), 20, 20, 0, 400 * MS)
+    stack = StackSample(sql, (MAPPER, QUERY, MAIN), 20, 50 * MS)
+    profile = replace(profile_of(one), line_times=(line,), stack_samples=(stack,))
+    (found,) = find(Report(profile), lambda *_: None, {})
+    assert found.category == "many_objects"
+    assert found.fix.startswith(MULTIPLIED) == is_said
