@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import click
 
 from queryprof.cli.compare import comparing, print_verdict
 from queryprof.errors import QueryprofError
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+PATIENCE_S = 5.0
+"""For a command to end after SIGTERM."""
 
 RUN = (
     sys.executable,
@@ -64,6 +71,8 @@ def ab(
     from queryprof.cli.progress import progress
     from queryprof.cli.revisions import checkouts, find_revision, has_uncommitted_changes
 
+    for number in ENDING:
+        signal.signal(number, _end)
     commits = [find_revision(base), find_revision(head or "HEAD")]
     if head is None and has_uncommitted_changes():
         raise QueryprofError(
@@ -88,8 +97,13 @@ def ab(
         print_verdict(*sides, **judgement)
 
 
+def _end(number: int, _frame: FrameType | None) -> None:
+    """Ends this command as an error does: what it has checked out is removed."""
+    raise SystemExit(128 + number)
+
+
 def _run(what: str, arguments: list[str], directory: str) -> None:
-    result = subprocess.run(
+    process = subprocess.Popen(
         arguments,
         cwd=directory,
         stdin=subprocess.DEVNULL,
@@ -97,8 +111,16 @@ def _run(what: str, arguments: list[str], directory: str) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        check=False,
     )
-    if result.returncode != 0:
-        lines = result.stdout.strip().splitlines() or ["it printed nothing"]
-        raise QueryprofError(f"ab: {what} failed (exit status {result.returncode}): {lines[-1]}")
+    try:
+        output, _ = process.communicate()
+    except BaseException:  # Ctrl-C, or a signal: the command ends, too
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE_S)
+        process.kill()
+        process.wait()
+        raise
+    if process.returncode != 0:
+        lines = output.strip().splitlines() or ["it printed nothing"]
+        raise QueryprofError(f"ab: {what} failed (exit status {process.returncode}): {lines[-1]}")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -106,3 +109,28 @@ def test_outside_of_a_repository(queryprof: Run) -> None:
     result = queryprof("ab", "--base", "HEAD", "app.py")
     assert result.returncode == 2
     assert "not a git repository" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_command_and_removes_the_checkouts(
+    repository: None, tmp_path: Path, number: signal.Signals
+) -> None:
+    """The command has written its number, and waits."""
+    pids = tmp_path / "pids"
+    program = (
+        f"import os, time; open({str(pids)!r}, 'a').write(f'{{os.getpid()}} '); time.sleep(600)"
+    )
+    Path("work/wait.py").write_text(program)
+    git("add", ".")
+    git("commit", "-qm", "waits")
+    command = [sys.executable, "-m", "queryprof", "ab", "--base", "HEAD", sys.executable]
+    process = subprocess.Popen([*command, "wait.py"], cwd="work", stdout=subprocess.PIPE)
+    while not (pids.exists() and pids.read_text().endswith(" ")):
+        assert process.poll() is None
+        sleep(0.02)
+    process.send_signal(number)
+    process.communicate()
+    assert process.returncode == 128 + number
+    assert len(git("worktree", "list").splitlines()) == 1
+    (pid,) = pids.read_text().split()
+    assert not Path("/proc", pid).exists()

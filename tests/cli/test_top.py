@@ -269,10 +269,12 @@ def test_shares_and_rates_are_of_the_interval() -> None:
 @pytest.mark.parametrize(
     ("columns", "shown"),
     [
-        (25, "customers_of_… shop.py:51 <- report()"),
-        (36, "customers_of_the_region() shop.py:51 <- report()"),
-        (35, "customers_of_the_region… shop.py:51 <- report()"),
-        (5, "c… shop.py:51 <- report()"),
+        (25, "customers_of_… shop.py:51"),
+        (36, "customers_of_the_region() shop.py:51"),
+        (35, "customers_of_the_region… shop.py:51"),
+        (43, "customers_of_the_region() shop.py:51"),
+        (44, "customers_of_the_region() shop.py:51 <- report()"),
+        (5, "c… shop.py:51"),
     ],
 )
 def test_a_narrow_place_keeps_its_line(columns: int, shown: str) -> None:

@@ -29,6 +29,9 @@ MOST_HELD = 4
 FRAMES = 2
 """Of who took a lock: the innermost may be a function that all statements go through."""
 
+CALLER = 8
+"""Columns for a caller: with fewer its "..." would stand in place of the line."""
+
 LINES_AROUND = 6
 """Of the screen: what is above and below the table."""
 
@@ -134,7 +137,8 @@ def place_of(one: BusyStatement, places: Places, columns: int) -> str:
     function, room = places.function(one.frame), max(2, columns - len(where) - 1)
     if len(function) > room:
         function = f"{function[: room - 1]}…"
-    return f"{function} {where}{caller}"
+    text = f"{function} {where}"
+    return f"{text}{caller}" if columns - len(text) >= min(len(caller), CALLER) else text
 
 
 def details_of(one: BusyStatement, plans: Sequence[str]) -> list[str]:
