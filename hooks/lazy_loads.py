@@ -10,6 +10,7 @@ from queryprof.core import _core
 from queryprof.errors import DriverError
 from queryprof.hooks.reading_places import reading_place
 from queryprof.hooks.replacing import Replacements
+from queryprof.operations import OWN_NOTE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,6 +96,11 @@ def django_column(
     return _label(f"column {type(instance).__name__}.{fields[0]}")
 
 
+def django_own(_operations: object, *_args: object) -> str:
+    """The label of what Django executes to show the values of its list of queries (DEBUG)."""
+    return OWN_NOTE
+
+
 LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str | None]]] = {
     # The class was renamed in 2.1.
     "sqlalchemy.orm.strategies": (("LazyLoader", "_LazyLoader"), "_emit_lazyload", sqlalchemy_load),
@@ -105,6 +111,11 @@ LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str | None]]] = {
     ),
     "django.db.models.query": (("QuerySet",), "_fetch_all", django_rows),
     "django.db.models.base": (("Model",), "refresh_from_db", django_column),
+    "django.db.backends.sqlite3.operations": (
+        ("DatabaseOperations",),
+        "_quote_params_for_last_executed_query",
+        django_own,
+    ),
 }
 """By module: the names that the class has had, its method that loads, and what the label is."""
 

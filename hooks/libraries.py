@@ -53,6 +53,7 @@ HOMES = {
     "django.db.models.fields.related_descriptors": "lazy_loads:LazyLoads",
     "django.db.models.query": "lazy_loads:LazyLoads",
     "django.db.models.base": "lazy_loads:LazyLoads",
+    "django.db.backends.sqlite3.operations": "lazy_loads:LazyLoads",
     "asyncio.base_events": "event_loops.asyncio_loop:AsyncioLoop",
     "multiprocessing.util": "worker_processes:WorkerProcesses",
     "uvloop": "event_loops.uvloop_loop:UvloopLoop",

@@ -9,4 +9,7 @@ FETCH_OPERATIONS = frozenset({"fetchone", "fetchmany", "fetchall", UNCOUNTED, "n
 STATEMENT_OPERATIONS = frozenset({"execute", "executemany", "executescript", "commit", "rollback"})
 """Operations that run a statement: each of their calls is an execution."""
 
+OWN_NOTE = "Django's own, for its list of queries: none of it where DEBUG is False"
+"""The note of statements that a library executes for itself."""
+
 NO_CALLS = "No database calls were recorded."

@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "queryprof.hooks": {
         "queryprof.core",
         "queryprof.errors",
+        "queryprof.operations",
     },
     "queryprof.hooks.lock_notes": {
         "queryprof.core",
@@ -159,8 +160,10 @@ MAY_IMPORT = {
         "queryprof.model",
         "queryprof.operations",
         "queryprof.program.sources",
+        "queryprof.recording",
         "queryprof.report.html.cards",
         "queryprof.report.inert",
+        "queryprof.session",
         "queryprof.testing.meter",
         "queryprof.version",
     },

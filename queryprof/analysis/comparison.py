@@ -27,7 +27,7 @@ from queryprof.analysis.overview import overview_of
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.random_names import fold_random
 from queryprof.analysis.totals import add_up, group_by
-from queryprof.analysis.verdicts import IO, LOOPS, RUN, STATEMENT, WHOLE, Comparer
+from queryprof.analysis.verdicts import CPU, IO, LOOPS, RUN, STATEMENT, WHOLE, Comparer
 from queryprof.model import Aggregate, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 
@@ -73,9 +73,10 @@ def compare(
     whole = [compared(m, *([m.of(run) for run in side] for side in totals)) for m in WHOLE]
     whole.append(compared(RUN, [_run_ns(p) for p in before], [_run_ns(p) for p in after]))
     has_loops = any(profile.loops for profile in (*before, *after))
+    has_cpu = all(profile.thread_usage for profile in (*before, *after))
     whole += [
         compared(metric, [of(p) for p in before], [of(p) for p in after])
-        for metric, of in (*IO, *(LOOPS if has_loops else ()))
+        for metric, of in (*(CPU if has_cpu else ()), *IO, *(LOOPS if has_loops else ()))
     ]
     least_ns = MATTERS * fmean(run.self_ns for side in totals for run in side)
     names = sorted({name for side in sides for run in side for name in run})

@@ -11,7 +11,7 @@ from queryprof.analysis.bottlenecks import Ranking, grouped, rank_bottlenecks
 from queryprof.analysis.call_sites import Function, Place, Sites, find_helpers
 from queryprof.analysis.errors import SiteErrors, errors_by_site
 from queryprof.analysis.files import Files, files_by_site
-from queryprof.analysis.findings.libraries import OWN_NOTE, is_own
+from queryprof.analysis.findings.libraries import is_own
 from queryprof.analysis.handoffs import HandoffSummary, find_handoffs
 from queryprof.analysis.lock_holders import whole_events, whole_holds
 from queryprof.analysis.loops import LoopSummary, find_loops
@@ -21,6 +21,7 @@ from queryprof.analysis.threads import usage_by_name
 from queryprof.analysis.totals import Sums, self_ns_of
 from queryprof.analysis.views import View, view_by
 from queryprof.model import Aggregate, LockEvent, LockHold, Profile, SlowSpan, ThreadUsage
+from queryprof.operations import OWN_NOTE
 
 TOP_SHOWN = 10
 """Rows that fit on a first screen."""

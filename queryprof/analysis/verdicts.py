@@ -88,6 +88,14 @@ IO: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
 """Of whole processes."""
 
 
+CPU: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
+    (
+        Metric("cpu_ns", "time", lambda _: None),
+        lambda p: sum(one.user_ns + one.system_ns for one in p.thread_usage),
+    ),
+)
+"""Of all threads, database or not."""
+
 LOOPS: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
         Metric("loop_lag_ns", "time", lambda _: None),

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 from queryprof.badge.requests import Request, Requests
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import muted
-from queryprof.model import Frame, Process, Profile
+from queryprof.model import Process, Profile
 from queryprof.report.inert import visible
 from queryprof.version import __version__
 
@@ -107,14 +107,17 @@ def _line(line: Line) -> dict[str, Any]:
         "statement": visible(line.statement[:LONGEST]),
         "executions": line.executions,
         "ms": round(line.self_ns / 1e6, 1),
-        "place": visible(_place(line.site)),
+        "place": visible(_place(line)),
     }
 
 
-def _place(frame: Frame | None) -> str:
+def _place(line: Line) -> str:
+    """The line of the program; of a lazy load what it loads, and the template that reads it."""
+    frame = line.site
     if frame is None:
-        return "no line of the program"
-    return f"{os.path.basename(frame.file)}:{frame.line} {frame.function}"
+        return line.note or "no line of the program"
+    place = f"{os.path.basename(frame.file)}:{frame.line} {frame.function}"
+    return f"{place} ({line.note})" if line.note else place
 
 
 def _card(request: Request) -> bytes:
@@ -128,7 +131,7 @@ def _card(request: Request) -> bytes:
     profile = _profile(request)
     report, sources = Report(profile), Sources(profile.sources, {})
     loops = [
-        f"A query in a loop: {counted(one.executions, 'time')} at {_place(one.site)}:"
+        f"A query in a loop: {counted(one.executions, 'time')} at {_place(one)}:"
         f" {one.statement[:LONGEST]}"
         for one in request.repeats
     ]
@@ -173,7 +176,27 @@ def _profile(request: Request) -> Profile:
         one._replace(span="", thread=replace(one.thread, process_id=1))
         for one in request.aggregates
     )
-    return Profile((process,), aggregates, plans=request.plans, left_out=left_out)
+    whole = _whole()
+    return Profile(
+        (process,),
+        aggregates,
+        plans=request.plans,
+        left_out=left_out,
+        notes=whole.notes,
+        stack_samples=whole.stack_samples,
+        systems=whole.systems,
+        sources=whole.sources,
+    )
+
+
+def _whole() -> Profile:
+    """What this process has recorded so far, with what libraries have noted; nothing where it is
+    not recorded any more.
+    """
+    from queryprof.recording import profile_so_far
+    from queryprof.session import session
+
+    return profile_so_far() if session.is_on else Profile((), ())
 
 
 def _page(title: str, body: str) -> bytes:

@@ -20,12 +20,12 @@ from queryprof.core.span import nesting, outer_span, span
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import QueryprofError
 from queryprof.model import Aggregate, Frame, Plan
-from queryprof.operations import STATEMENT_OPERATIONS
+from queryprof.operations import OWN_NOTE, STATEMENT_OPERATIONS
 from queryprof.testing.meter import Block, meter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 KEPT = 200
 """Requests."""
@@ -51,12 +51,14 @@ class Line:
 
     Attributes:
         site: None: no frame of the program is known.
+        note: what a library has noted of it, as the relation that it loads; "": nothing.
     """
 
     statement: str
     site: Frame | None
     executions: int
     self_ns: int
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -230,17 +232,27 @@ class Requests:
             request.queries, request.database_ns = figures
             request.aggregates, request.plans, request.unknown = (), (), LATE
             return
+        notes = {one: meter.descriptions.note(one) for one in statements}
+        request.aggregates = tuple(
+            one for one in request.aggregates if notes[one.statement] != OWN_NOTE
+        )
+        request.queries = sum(
+            one.count for one in request.aggregates if one.operation in STATEMENT_OPERATIONS
+        )
         request.database_ns = self_ns_of(request.aggregates)
-        request.lines = tuple(_lines(request.aggregates, find_helpers(everything)))
+        helpers = find_helpers(everything)
+        request.lines = tuple(_lines(request.aggregates, helpers, notes))
 
 
 requests = Requests()
 
 
-def _lines(aggregates: Sequence[Aggregate], helpers: frozenset[Function]) -> Iterable[Line]:
+def _lines(
+    aggregates: Sequence[Aggregate], helpers: frozenset[Function], notes: Mapping[str, str]
+) -> Iterable[Line]:
     found: dict[tuple[str, Frame | None], list[Aggregate]] = {}
     for one in aggregates:
         found.setdefault((one.statement, call_site(one.path, helpers).frame), []).append(one)
     for (statement, site), group in found.items():
         runs = sum(one.count for one in group if one.operation in STATEMENT_OPERATIONS)
-        yield Line(statement, site, runs, self_ns_of(group))
+        yield Line(statement, site, runs, self_ns_of(group), notes[statement])

@@ -50,6 +50,7 @@ class Descriptions:
         self._step = self._region.tables["steps"].decoder(STEP)
         self._operations = _core.operations()
         self._statements: dict[int, str] = {}
+        self._numbers: dict[str, int] = {}  # by text
         self._paths: dict[int, CallPath] = {}
         self._threads: dict[int, Thread] = {}
         self._names: dict[tuple[str, int], str] = {}
@@ -140,11 +141,20 @@ class Descriptions:
             )
         return found
 
+    def note(self, statement: str) -> str:
+        """What a library has noted of a statement that was described here; "": nothing."""
+        number = self._numbers.get(statement)
+        if number is None:
+            return ""
+        (at,) = self._region.row("statements", number, ("note",))
+        return self._region.text(at) if at else ""
+
     def _statement(self, number: int) -> str:
         (at,) = self._region.row("statements", number, ("text",))
         text = self._statements.get(at)  # a statement gets its text when it is first accepted
         if text is None:
             text = self._statements[at] = self._region.text(at)
+            self._numbers[text] = number
         return text
 
     def _name(self, table: str, number: int) -> str:

@@ -305,3 +305,19 @@ def test_an_index_by_whose_order_is_read_may_be_the_wrong_choice(plan: str, fix:
     profile = replace(profile_of(scan), plans=(Plan(READ, "/app/t.db", plan),))
     found = find(Report(profile), lambda *_: None, {}, ServedBy(""))
     assert [one.fix[: len(fix)] for one in found if one.category == "full_scan"] == [fix]
+
+
+@pytest.mark.parametrize(
+    ("makes_tasks", "severity"), [(True, Severity.LOW), (False, Severity.HIGH)]
+)
+def test_tasks_that_run_side_by_side_are_no_loop_over_rows(
+    makes_tasks: bool, severity: Severity
+) -> None:
+    """As of asyncio.gather(): each is a request of its own."""
+    one = aggregate(READ, SITE, ns=600 * MS, count=100)._replace(rows=100)
+
+    def loop(frame: Frame, _: str) -> Frame | None:
+        return replace(frame, line=1)
+
+    found = find(Report(profile_of(one)), loop, {}, makes_tasks=lambda _: makes_tasks)
+    assert [each.severity for each in found if each.category == "n_plus_one"] == [severity]

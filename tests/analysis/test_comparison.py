@@ -21,7 +21,16 @@ from conftest import Run
 from queryprof.analysis.bootstrap import ratio_interval
 from queryprof.analysis.comparison import compare, regressions
 from queryprof.analysis.comparison_result import Change, Comparison, Verdict
-from queryprof.model import Distribution, Frame, Interval, Loop, Plan, Profile, Stall, Thread
+from queryprof.model import (
+    Distribution,
+    Frame,
+    Interval,
+    Loop,
+    Plan,
+    Profile,
+    Stall,
+    Thread,
+)
 from queryprof.report.json.comparison import comparison_json
 from queryprof.report.places import Places
 from queryprof.report.terminal.comparison import print_comparison

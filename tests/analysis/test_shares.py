@@ -10,12 +10,12 @@ from analysis.test_causes import Knows
 
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Severity
-from queryprof.analysis.findings.libraries import OWN_NOTE
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.whole import BUSY, PROCESSES, RAN, whole_of
 from queryprof.analysis.overview import complete
 from queryprof.analysis.report import Report
 from queryprof.model import Frame, Plan, Profile, StackSample, Thread, ThreadUsage
+from queryprof.operations import OWN_NOTE
 from queryprof.report.findings.text import hint
 
 pytestmark = pytest.mark.once

@@ -92,8 +92,6 @@ OWN = ("DatabaseOperations._quote_params_for_last_executed_query",)
 """Functions of libraries that execute statements for themselves: Django's list of queries under
 DEBUG."""
 
-OWN_NOTE = "Django's own, for its list of queries: none of it where DEBUG is False"
-
 DISPATCHERS = (
     "werkzeug/",
     "flask/",
@@ -180,6 +178,9 @@ NO_AUTOFLUSH = (
     " Each query first writes the session's new objects (autoflush): query before you add objects,"
     " or under `with session.no_autoflush:`."
 )
+
+NAMING = frozenset({"django", "sqlalchemy"})
+"""Object mappers that give such notes."""
 
 LAZY = "lazy load of "
 """How a note begins that the object mapper has given, before the class and the attribute."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings import shares
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import (
@@ -54,6 +54,8 @@ MANY_ROWS = 20
 20, x1.08 with 40 (sqlite3_fan_out). So in a loop that only the source shows it is none for one
 item.
 """
+
+SIDE_BY_SIDE = "The loop makes tasks, which run side by side, as requests do."
 
 FIRST_OF_EACH = (
     "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER BY"
@@ -133,6 +135,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         if IN_TEMPLATE in (program.note_of(group) or ""):
             loop = None  # it is the template's
         is_recursion = _is_recursion(loop, group)
+        makes_tasks = not in_spans and _makes_tasks(program, loop, group)
         if loop and loop.frame:
             place = f"in line {loop.frame.line} of {loop.frame.function}"
             evidence.append(f"it calls itself {place}" if is_recursion else f"the loop is {place}")
@@ -147,9 +150,21 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             + NO_AUTOFLUSH * program.flushed_before(group),
             loop,
             doubt=said_of_threads(group)
+            or SIDE_BY_SIDE * makes_tasks
             or ("" if in_spans or parent else "The loop's items may not come from a query."),
+            most=Severity.LOW if makes_tasks else Severity.HIGH,
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
+
+
+def _makes_tasks(program: Program, loop: CallSite | None, group: Group) -> bool:
+    """Whether a loop's function executes a statement in tasks that it makes in the loop."""
+    within = loop.frame if loop else None
+    return within is not None and any(
+        program.makes_tasks(frame)
+        for frame in (within, *group.path)
+        if (frame.file, frame.function) == (within.file, within.function)
+    )
 
 
 def _is_recursion(loop: CallSite | None, group: Group) -> bool:
@@ -262,7 +277,8 @@ def _loaded_before(program: Program, group: Group, parent: Group | None, note: s
         for one in ([parent] if parent else near)
     )
     is_of_owner = not (is_of_other or is_preloaded)
-    return loaded_before(program.library(group.statement), note, outer, is_of_owner)
+    library = program.library(group.statement) or program.mapper
+    return loaded_before(library, note, outer, is_of_owner)
 
 
 def _loading(program: Program, group: Group, owner: str) -> str:

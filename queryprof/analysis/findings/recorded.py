@@ -18,6 +18,7 @@ from queryprof.analysis.findings.finding import (
 from queryprof.analysis.findings.groups import Group, by_function, groups_of
 from queryprof.analysis.findings.handing import hand_over
 from queryprof.analysis.findings.libraries import (
+    NAMING,
     PRELOADS,
     SEVERAL,
     is_handed,
@@ -172,6 +173,15 @@ class Recorded:
     def library(self, statement: str) -> str:
         """The package that the program executes a statement through; "" for none, or not known."""
         return next((package_of(stack) for stack in self._stacks.get(statement, ())), "")
+
+    @cached_property
+    def mapper(self) -> str:
+        """The only object mapper that names what it loads in this recording; "": none was seen, or
+        several.
+        """
+        found = {package_of(stack) for stacks in self._stacks.values() for stack in stacks}
+        named = found & NAMING
+        return named.pop() if len(named) == 1 else ""
 
     def called_library(self, statement: str) -> str:
         """The package whose calls are timed: the one nearest to the driver."""
