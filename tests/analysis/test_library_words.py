@@ -48,3 +48,19 @@ def test_collections_that_are_joined_multiply(joins: int, is_said: bool) -> None
     (found,) = find(Report(profile), lambda *_: None, {})
     assert found.category == "many_objects"
     assert found.fix.startswith(MULTIPLIED) == is_said
+
+
+@pytest.mark.parametrize("has_handler", [True, False])
+def test_what_a_save_also_runs_is_named(has_handler: bool) -> None:
+    """A handler of a signal, which an insert of many rows does not call."""
+    django = Frame("Model.save", "/venv/site-packages/django/db/models/base.py", 1, "library")
+    insert, total = "INSERT INTO line VALUES (?)", "SELECT sum(a) FROM line WHERE b = ?"
+    handler = Frame("refresh_total", "/app/signals.py", 7)
+    one = aggregate(insert, (QUERY, MAIN), ns=100 * MS, count=100)._replace(rows=100)
+    path = (handler, QUERY, MAIN) if has_handler else (handler, MAIN)
+    other = aggregate(total, path, ns=100 * MS, count=100)._replace(rows=100)
+    stack = StackSample(insert, (django, QUERY, MAIN), 20, 50 * MS)
+    profile = replace(profile_of(one, other), stack_samples=(stack,))
+    found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
+    (inserts,) = (each for each in found if each.category == "single_inserts")
+    assert ("also runs refresh_total(): do that once" in inserts.fix) == has_handler

@@ -22,6 +22,9 @@ from queryprof.analysis.units import counted, duration, shortened
 MOST_ROWS = 2
 """Rows of a statement, from which on it writes several at once (a row may be returned as well)."""
 
+SHOWN = 2
+"""Functions that are named."""
+
 CHANGES = ("UPDATE", "DELETE")
 
 FETCH_MANY = (
@@ -56,10 +59,25 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
                         f" each{line_time(program, group)}"
                     ),
                 ),
-                fix_of(library, program.calls_by(group)) or ONE_INSERT[library],
+                (fix_of(library, program.calls_by(group)) or ONE_INSERT[library])
+                + _handlers(program, group),
                 program.loop_of(group),
                 doubt=said_of_threads(group),
             )
+
+
+def _handlers(program: Program, group: Group) -> str:
+    """The sentence about the program's functions that a library calls in a statement's line, as
+    handlers of signals and events do: an insert of many rows may not call them.
+    """
+    frame, found = group.site.frame, dict[str, None]()
+    for other in program.all_groups:
+        path = program.path_of(other)
+        place = path.index(frame) if frame in path else 0
+        if place:
+            found.setdefault(f"{path[place - 1].function.rpartition('.')[2]}()")
+    names = list(found)[:SHOWN]
+    return f" Its line also runs {' and '.join(names)}: do that once afterwards." if names else ""
 
 
 def single_changes(program: Program) -> Iterator[Finding | None]:
