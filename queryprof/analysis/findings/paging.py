@@ -45,7 +45,7 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
         if skips and is_chosen_by_scan(group, program.served(group)):
             continue  # with or without an OFFSET: see full_scan
         is_far = offset is not None and steps is None and offset >= max(FAR, FAR_TIMES * rows)
-        takes_long = bool(steps) and steps >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1))
+        takes_long = (steps or 0.0) >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1))
         if skips and (is_far or takes_long):
             # Without steps: a page takes at the least what the fastest took.
             first_ns = totals.executions * totals.min_call_ns
