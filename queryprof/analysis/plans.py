@@ -34,6 +34,8 @@ _REWRITES = tuple(
         (r" FOR LAST (?:TERM|\d+ TERMS) OF ", " FOR RIGHT PART OF "),
         (r" \(~\d+ rows?\)$", ""),
         (r" (?:LEFT|RIGHT|FULL|STRONG)-JOIN$", ""),
+        # Of EXISTS that newer versions turn into a join.
+        (r"^((?:SCAN|SEARCH) \S+) EXISTS(?= |$)", r"\1"),
     )
 )
 

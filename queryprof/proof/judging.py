@@ -304,12 +304,13 @@ def judge_for(versions: Sequence[str], interpreter: str = sys.executable) -> Jud
     Raises:
         ProofError: it cannot be started, or is no Python.
     """
-    for library in ("sqlite3", "apsw"):
-        try:
-            judge = Judge(interpreter, library)
-        except ProofError:
-            continue  # it lacks the library
-        if judge.version in versions:
-            return judge
-        judge.close()
-    return Judge(interpreter)
+    judge = Judge(interpreter)
+    if judge.version in versions:
+        return judge
+    try:
+        other = Judge(interpreter, "apsw")
+    except ProofError:
+        return judge  # it lacks that library
+    found, left = (other, judge) if other.version in versions else (judge, other)
+    left.close()
+    return found

@@ -16,7 +16,7 @@ from queryprof.analysis.plans import Steps
 from queryprof.errors import ProofError
 from queryprof.model import Schema
 from queryprof.proof.dummies import with_dummies
-from queryprof.proof.judging import EMPTY, Judge, OutOfTime, StatementError
+from queryprof.proof.judging import EMPTY, Judge, OutOfTime, StatementError, judge_for
 from queryprof.proof.partial_indexes import is_used, missed, partial_indexes, with_values_of
 from queryprof.proof.row_steps import row_steps, scan_of
 from queryprof.proof.statistics import set_statistics
@@ -93,6 +93,9 @@ class Planner:
             if len(self._known) < MOST_STATEMENTS:
                 with suppress(StatementError, OutOfTime, ProofError):
                     found = self._with_row_steps(statement, self._served(statement, plans))
+            judge = self._judge
+            if found and judge and judge.version not in self._versions:
+                found = replace(found, other_version=judge.version)
             self._known[statement] = found
         return self._known[statement]
 
@@ -175,7 +178,7 @@ class Planner:
         """The judge, with the schema of a database."""
         judge = self._judge
         if judge is None:
-            judge = self._judge = Judge()
+            judge = self._judge = judge_for(sorted(self._versions))
             judge.deadline(BUDGET_S)
         if self._ready != (database, with_statistics):
             judge.blank(EMPTY)

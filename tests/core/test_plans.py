@@ -305,6 +305,7 @@ def test_threads_on_one_connection() -> None:
             "SEARCH TABLE u USING AUTOMATIC COVERING INDEX (x=?)\n",
             "BLOOM FILTER ON u (x=?)\nSEARCH u USING AUTOMATIC COVERING INDEX (x=?) LEFT-JOIN\n",
         ),
+        ("SEARCH TABLE b USING INDEX i (g=?)\n", "SEARCH b EXISTS USING INDEX i (g=?)\n"),
     ],
 )
 def test_the_normal_form_is_the_same_for_versions_of_sqlite(old: str, new: str) -> None:

@@ -58,7 +58,8 @@ class Group:
     Attributes:
         paths: its call paths with the executions of each.
         plans: of the statement; empty: unknown. planned_here: they were made on an empty copy of
-            the schema, as the driver does not show the program's.
+            the schema, as the driver does not show the program's; planned_by: another version of
+            SQLite than the program's.
         given: what the values show that its executions were given.
         texts: different texts of the statement, at the least, from all call sites.
         line_times: of its call paths.
@@ -76,6 +77,7 @@ class Group:
     texts: int = 1
     line_times: list[LineTime] = field(default_factory=list)
     planned_here: bool = False
+    planned_by: str = ""
     handed_ns: float = 0.0
     overlaps: bool = False
     collapsed: Collapsed | None = None

@@ -132,6 +132,8 @@ class Served:
         partial: an index on some rows alone that the planner would take, had it all rows, and its
             WHERE: the statement does not have that as it is written there; whether it means that
             condition, or may only mean it.
+        other_version: of SQLite, whose planner says so, where the program's own is another one that
+            is not here; "": it is the program's.
         differing: columns that an index would serve, had they another type; recollated: had they no
             collation of their own.
     """
@@ -147,6 +149,7 @@ class Served:
     searches: bool = True
     sorts_less: bool = False
     finds_end: bool = False
+    other_version: str = ""
     by_range: bool = False
     by_prefix: bool = False
     by_reference: bool = False

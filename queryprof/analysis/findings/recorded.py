@@ -109,6 +109,7 @@ class Recorded:
             served = self.planner.served(group.statement, ())
             if served and served.plan:
                 group.plans, group.planned_here = (served.plan,), True
+                group.planned_by = served.other_version
         return group
 
     @cached_property

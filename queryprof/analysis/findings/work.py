@@ -360,12 +360,17 @@ def marked(program: Program, kind: str) -> Iterator[Group]:
                 yield group
 
 
+def _where_planned(group: Group) -> str:
+    if not group.planned_here:
+        return ""
+    by = f" by SQLite {group.planned_by}, not the program's" if group.planned_by else ""
+    return f" (planned on an empty copy of its schema{by})"
+
+
 def step_of(group: Group, kind: str) -> str:
     """The step of its plan that a mark is about."""
     for plan in group.plans:
         at = marked_step(plan, kind)
         if at is not None:
-            return plan[at].strip() + (
-                " (planned on an empty copy of its schema)" if group.planned_here else ""
-            )
+            return plan[at].strip() + (_where_planned(group))
     return "its plan is not known"
