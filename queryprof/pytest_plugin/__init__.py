@@ -10,8 +10,6 @@ import argparse
 
 import pytest
 
-from queryprof.pytest_plugin.gates import GATES
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -23,6 +21,9 @@ if TYPE_CHECKING:
 NAME = "queryprof-recorder"
 ABSENCE = pytest.StashKey[str]()
 """Why nothing can be recorded here."""
+
+GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
+"""What queryprof_fail_on names beside findings: figures that are compared."""
 
 OPTIONS = ("queryprof", "queryprof_save", "queryprof_save_to", "queryprof_check")
 """Those with which something is recorded."""
@@ -131,7 +132,7 @@ def _recorder(config: pytest.Config) -> TestRecorder | None:
         from queryprof.pytest_plugin.recorder import TestRecorder
 
         try:
-            recorder = TestRecorder(config)
+            recorder = TestRecorder(config, GATES)
         except QueryprofError as error:
             raise pytest.UsageError(f"queryprof: {error}") from error
         config.pluginmanager.register(recorder, NAME)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,6 @@ from queryprof.analysis.baseline_rules import IGNORED, REPEATS, SCANNED_ROWS, Ru
 from queryprof.analysis.findings.finding import OF_TESTS
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
-from queryprof.pytest_plugin.gates import GATES
 from queryprof.region.changes import Part
 from queryprof.report.inert import visible
 from queryprof.testing.calls import Calls
@@ -49,10 +49,10 @@ COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """The exit codes of a run that was not interrupted."""
 
 
-def rules_of(config: pytest.Config) -> Rules:
+def rules_of(config: pytest.Config, gates: AbstractSet[str]) -> Rules:
     """The settings of a run. Raises SettingsError."""
     fail_on = frozenset(config.getini("queryprof_fail_on"))
-    known = GATES | OF_TESTS
+    known = gates | OF_TESTS
     if not fail_on <= known:
         raise SettingsError(
             f"queryprof_fail_on: {', '.join(sorted(fail_on - known))}: must be of"
@@ -82,13 +82,17 @@ def is_suspicious(parts: list[Part]) -> bool:
 
 
 class TestRecorder:
-    """A plugin object: one of every process that runs tests, and of the one that sums up."""
+    """A plugin object: one of every process that runs tests, and of the one that sums up.
+
+    Args:
+        gates: what queryprof_fail_on may name beside findings.
+    """
 
     __test__ = False
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, gates: AbstractSet[str]) -> None:
         self._config = config
-        self._rules = rules_of(config)
+        self._rules = rules_of(config, gates)
         second_run: str | None = config.getoption("queryprof_save_to")
         baseline = second_run or config.getini("queryprof_baseline")
         self._path = str(config.rootpath / baseline)

@@ -106,7 +106,9 @@ def test_long_waits_are_added_up_where_the_source_shows_no_task(
     """The loop and the threads are busy with other requests."""
     makes = {QUERY: of_query, MAIN: of_main}
     found = findings(
-        [reads(ns=30 * MS)], handed(EXECUTE, 100, MS), makes_tasks=lambda frame: makes.get(frame, False)
+        [reads(ns=30 * MS)],
+        handed(EXECUTE, 100, MS),
+        makes_tasks=lambda frame: makes.get(frame, False),
     )[READ]
     assert found.gain_ns == near(0.99 * (30 * MS + (100 * 2 * MS if is_counted else 0)))
 

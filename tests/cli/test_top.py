@@ -124,7 +124,7 @@ def test_a_look_has_lines_callers_and_rates(queryprof: Run, script: Callable[[st
         assert 0 < process["busy"] < 1
         assert select_["vm_steps"] > 3
         shown = queryprof("top", str(process["pid"]), "--once", "--every", "200ms").stdout
-        assert "load() program.py:6 <-" in shown
+        assert "load() program.py:6" in shown
         assert all(len(each) <= 80 for each in shown.splitlines())
         assert (
             "No process records"

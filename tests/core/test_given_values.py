@@ -139,6 +139,7 @@ def test_an_execution_that_failed_shows_nothing() -> None:
         ("SELECT * FROM item WHERE name GLOB ?", ("[a]text",), True),
         ("SELECT * FROM item WHERE name LIKE lower(?)", ("%text",), True),
         ("SELECT * FROM item WHERE name LIKE name AND name = ?", ("%text",), False),
+        ("SELECT * FROM item WHERE name LIKE name OR name = ?", ("%text",), False),
         ("SELECT * FROM item WHERE name NOT LIKE 'ä%' AND name LIKE ?", ("_x",), True),
         ("SELECT 'LIKE', ? FROM item WHERE name LIKE ?", ("%", "a%"), False),
     ],

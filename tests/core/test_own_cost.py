@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import queryprof
-
 pytestmark = pytest.mark.once
 
-CORE = Path(queryprof.__path__[0], "core")
+CORE = Path(__file__).parents[2] / "queryprof" / "core"
 PROGRAM = """
 #include "runtime/recording.c"
 
