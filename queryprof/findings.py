@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from queryprof.analysis.findings import few_rows
+from queryprof.analysis.findings.few_rows import RULES, TestProgram
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import groups_of
 from queryprof.analysis.findings.planning import NO_PLANNER
 from queryprof.analysis.findings.planning import Planner as ProgramsPlanner
-from queryprof.analysis.findings.program import Program
 from queryprof.analysis.report import Report
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.program.database_schema import read_schema, schemas_of
@@ -108,16 +107,14 @@ def findings_of_test(
 
     Args:
         statements: all of the recording, some of which may have made the tables.
-        categories: of OF_TESTS; is_test: whether a file is the test's own.
+        categories: of OF_TESTS; is_test: whether a file is one of tests.
     """
     profile = report.profile
     sources, schemas = Sources(profile.sources), schemas_of(sorted(profile.databases))
 
     def found(planner: ProgramsPlanner) -> list[Finding]:
-        program = Program(report, sources.loop_at, schemas, planner, sources.makes_tasks)
-        return [
-            one for name in sorted(categories) for one in few_rows.RULES[name](program, is_test)
-        ]
+        program = TestProgram(report, sources.loop_at, schemas, planner, sources.makes_tasks)
+        return [one for name in sorted(categories) for one in RULES[name](program, is_test)]
 
     if not can_confine():
         return found(NO_PLANNER)

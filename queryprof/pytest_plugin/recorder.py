@@ -15,6 +15,7 @@ import pytest
 
 from queryprof.analysis.baseline_rules import IGNORED, REPEATS, SCANNED_ROWS, Rules
 from queryprof.analysis.findings.finding import OF_TESTS
+from queryprof.core import _core
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
 from queryprof.region.changes import Part
@@ -52,6 +53,8 @@ COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 def rules_of(config: pytest.Config, gates: AbstractSet[str]) -> Rules:
     """The settings of a run. Raises SettingsError."""
     fail_on = frozenset(config.getini("queryprof_fail_on"))
+    if not fail_on & gates:  # findings come beside what is compared
+        fail_on |= Rules().fail_on
     known = gates | OF_TESTS
     if not fail_on <= known:
         raise SettingsError(
@@ -107,7 +110,9 @@ class TestRecorder:
         self._report: TestRecord | None = None  # of the phase that has ended
         self._finds = not self._rules.fail_on.isdisjoint(OF_TESTS)
         if self._finds:
+            _core.stacks_sample(1)  # which tell whether a library or the program asks
             self._phase()  # what modules execute as they are imported may make the tables
+            self._gate()  # which raises now if it cannot read what is accepted
         self._collected: set[str] = set()
         self._selected: set[str] = set()
         # What reports brought, by test:
@@ -207,6 +212,7 @@ class TestRecorder:
         if self._block is not None:
             meter.close(self._block)
             self._block = None
+            _core.stacks_sample(0)
 
     # -- summing up ------------------------------------------------------------------------
 

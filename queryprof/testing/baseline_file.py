@@ -68,16 +68,26 @@ def read_baseline(path: str) -> Baseline:
         raise BaselineError(
             f"{path}:{error.lineno}: is no JSON ({error.msg}); restore it, or {_again(text)}"
         ) from error
+    except _TwiceError as error:
+        raise BaselineError(
+            f"{path}: {str(error)!r} is there twice, as after a merge; {_again(text)}"
+        ) from error
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise BaselineError(f"{path}: is no baseline of queryprof; {_again(text)}") from error
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON. Raises ValueError where a name is there twice: a merge leaves that."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name is there twice")
+    """An object of JSON. Raises _TwiceError."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _TwiceError(name)
+        found[name] = value
     return found
+
+
+class _TwiceError(ValueError):
+    """A name is there twice: a merge leaves that."""
 
 
 def _again(text: str) -> str:

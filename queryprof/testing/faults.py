@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 from queryprof.analysis.findings.few_rows import LEAST_LAZY
 from queryprof.analysis.findings.finding import Finding
@@ -18,6 +20,12 @@ from queryprof.recording import profile_so_far
 from queryprof.sql.clauses import READS, verb_of
 from queryprof.testing.calls import Calls
 
+NAMES = ("test_", "conftest.", "factories.", "factory.")
+"""How names of files of tests begin."""
+
+FOLDERS = frozenset({"tests", "test", "testing"})
+"""Names of folders of tests."""
+
 
 def faults_of(
     calls: Calls, categories: Collection[str], test_file: str, accepted: Collection[str]
@@ -26,21 +34,19 @@ def faults_of(
 
     Args:
         categories: of OF_TESTS; accepted: identities that are none.
-        test_file: whose own queries and loops are not judged.
+        test_file: of the test. Its queries and loops, and those of other tests, conftest.py and
+            their helpers, are not judged.
     """
     ignore = calls.rules.ignore
     aggregates = [one for one in calls.aggregates() if not ignore.match(one.statement)]
     plans = calls.plans()
     if not _may_be(aggregates, plans, categories):
         return []
-    own = os.path.realpath(test_file)
     with muted(), own_imports():
         whole = profile_so_far()
         report = Report(replace(whole, aggregates=tuple(aggregates), plans=tuple(plans)))
         statements = dict.fromkeys(one.statement for one in whole.aggregates)
-        found = findings_of_test(
-            report, statements, categories, lambda file: os.path.realpath(file) == own
-        )
+        found = findings_of_test(report, statements, categories, _tests_like(test_file))
     return [one for one in found if one.identity not in accepted]
 
 
@@ -55,3 +61,16 @@ def _may_be(aggregates: list[Aggregate], plans: list[Plan], categories: Collecti
         return True
     forms = plans_by_statement(plans).values() if "full_scan" in categories else ()
     return any(signs_of(plan).scans for found in forms for plan in found)
+
+
+def _tests_like(test_file: str) -> Callable[[str], bool]:
+    """Whether a file is one of tests: by its name, or in a folder of tests."""
+    own = os.path.realpath(test_file)
+
+    @cache
+    def is_test(file: str) -> bool:
+        *folders, name = Path(os.path.realpath(file)).parts
+        is_named = name.startswith(NAMES) or name.endswith("_test.py")
+        return os.path.realpath(file) == own or is_named or not FOLDERS.isdisjoint(folders[-2:])
+
+    return is_test

@@ -132,8 +132,11 @@ def test_alembic_executes_what_is_written(
     with engine.begin() as connection:
         connection.exec_driver_sql(f"CREATE TABLE {table}")
         op = Operations(MigrationContext.configure(connection))
-        for line in migration_of("sqlalchemy", code).splitlines():
-            eval(line.removeprefix("Alembic: "), {"op": op, "sa": sa})
+        line, *model = migration_of("sqlalchemy", code).splitlines()
+        eval(line.removeprefix("Alembic: "), {"op": op, "sa": sa})
+    assert [one.partition(" of the model")[0] for one in model] == (
+        ["and in __table_args__"] if "op.create_index" in line else []
+    )
     engine.dispose()
     assert index_in(tmp_path / "shop.db") == made
 
@@ -142,6 +145,7 @@ def test_several_indexes_have_a_line_each() -> None:
     lines = migration_of("sqlalchemy", f"{TWO} {LOWER}").splitlines()
     assert [line.split("(")[0] for line in lines] == [
         "Alembic: op.create_index",
+        "and in __table_args__ of the model of shop_ticket: Index",
         "Alembic: op.execute",
     ]
 
@@ -155,7 +159,8 @@ def test_indexes_of_postgresql_are_made_outside_of_a_transaction() -> None:
     )
     assert migration_of("sqlalchemy", code) == (
         "Alembic: with op.get_context().autocommit_block():"
-        ' op.create_index("ticket_state_idx", "ticket", ["state"], postgresql_concurrently=True)'
+        ' op.create_index("ticket_state_idx", "ticket", ["state"], postgresql_concurrently=True)\n'
+        'and in __table_args__ of the model of ticket: Index("ticket_state_idx", "state")'
     )
 
 

@@ -154,6 +154,14 @@ with orm.Session(engine) as db:
     db.add_all(Book(author=Author()) for _ in range(2))
     db.commit()
 
+def by_key(number):
+    with orm.Session(engine) as db:
+        return db.get(Author, number)
+
+def one_by_one(keys):
+    with orm.Session(engine) as db:
+        return [db.scalars(sa.select(Book.id).where(Book.id.in_([key]))).all() for key in keys]
+
 def authors(number):
     with orm.Session(engine) as db:
         return [book.author.id for book in db.scalars(sa.select(Book).limit(number))]
@@ -167,6 +175,41 @@ def test_a_relation_of_sqlalchemy(tmp_path: Path) -> None:
     shown = alone(tmp_path, MODELS, f"{tests}def test_one(): assert authors(1)\n")
     assert "1 failed, 1 passed" in shown, shown
     assert ".options(selectinload(Book.author))" in shown
+
+
+CALLED_AGAIN = """
+import unittest, shop, helpers_of_tests.made
+
+def test_lazy(): assert shop.authors(2)
+def test_in_a_loop_of_its_own():
+    for number in (1, 2): assert shop.by_key(number)
+def test_in_a_comprehension(): assert all(shop.by_key(number) for number in (1, 2, 1))
+def test_twice():
+    assert shop.authors(1)
+    assert shop.authors(1)
+def test_lists_of_keys(): assert shop.one_by_one([1, 2, 1])
+def test_a_helper(): assert helpers_of_tests.made.many()
+
+class Prepared(unittest.TestCase):
+    def setUp(self): shop.authors(2)
+    def test_nothing(self): pass
+"""
+
+
+def test_what_a_test_does_again_is_its_own(tmp_path: Path) -> None:
+    """Its loops and calls, what prepares it and its helpers; and the relation that another test has
+    loaded is none of the same statement here.
+    """
+    pytest.importorskip("sqlalchemy")
+    folder = tmp_path / "helpers_of_tests" / "tests"
+    folder.mkdir(parents=True)
+    (folder.parent / "made.py").write_text("from helpers_of_tests.tests.more import many")
+    (folder / "more.py").write_text(
+        "import shop\ndef many(): return [shop.by_key(1) for _ in 'abc']"
+    )
+    shown = alone(tmp_path, MODELS, CALLED_AGAIN)
+    assert "FAILED test_shop.py::test_lazy - " in shown
+    assert "1 failed, 6 passed" in shown, shown
 
 
 DJANGO = """

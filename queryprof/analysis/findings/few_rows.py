@@ -5,33 +5,66 @@ and takes no time there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.call_sites import MODULE, CallSite
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.libraries import LAZY
+from queryprof.analysis.findings.libraries import LAZY, loads_lazily, without_reader
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.queries import one_query, parent_of
+from queryprof.analysis.findings.queries import one_query, parent_of, reads_what_it_writes
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import counted, shortened
+from queryprof.model import CallPath
+from queryprof.operations import STATEMENT_OPERATIONS
 
 LEAST_LOOP, LEAST_LAZY = 3, 2
 """Executions of a query in a loop of the program, and for an attribute of an object mapper."""
 
-Rule = Callable[[Program, Callable[[str], bool]], Iterator[Finding]]
+SET_UP = frozenset(
+    {"setUp", "asyncSetUp", "setUpTestData", "setUpClass", "tearDown", "setup_method"}
+)
+"""Functions of a test's file that prepare it."""
+
+RENDERING = ("/django/template/", "/jinja2/", "/rest_framework/")
+"""In the files of libraries that read attributes for a template or a serializer."""
+
+MOST = 2
+"""A scan that returns more than one of so many rows that it reads needs no index."""
+
+IsTest = Callable[[str], bool]
+Rule = Callable[["TestProgram", IsTest], Iterator[Finding]]
 
 
-def n_plus_one(program: Program, is_test: Callable[[str], bool]) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class TestProgram(Program):
+    """A program in one test of many: what a library has noted of a statement may be another test's,
+    so that the stacks of its executions here must show it.
+    """
+
+    __test__ = False
+
+    def note_of(self, group: Group) -> str | None:
+        note = self.profile.notes.get(group.statement) or ""
+        here = [one for one in self._stacks.get(group.statement, ()) if group.site.frame in one]
+        lazy = [stack for stack in here if loads_lazily(stack, note)]
+        if not lazy:
+            return None
+        is_read = any(name in frame.file for stack in lazy for frame in stack for name in RENDERING)
+        return note if is_read else without_reader(note)
+
+
+def n_plus_one(program: TestProgram, is_test: IsTest) -> Iterator[Finding]:
     """Queries that a loop of the program executes, or an object mapper for objects one by one.
 
     Args:
-        is_test: whether a file is the test's: what that executes in its own loops is not judged.
+        is_test: whether a file is one of tests: their loops, and what they prepare, are not judged.
     """
     for group in program.all_groups:
-        runs = group.totals.executions
-        if not group.reads or group.site.frame is None or is_test(group.site.frame.file):
+        frame = group.site.frame
+        if not group.reads or frame is None or is_test(frame.file) or _is_for_many(program, group):
             continue
+        runs = _executions_in_a_call(program, group, is_test)
         note = program.note_of(group) or ""
         loop = program.loop_of(group)
         if loop and loop.frame and is_test(loop.frame.file):
@@ -51,14 +84,57 @@ def n_plus_one(program: Program, is_test: Callable[[str], bool]) -> Iterator[Fin
         yield _finding(program, "n_plus_one", group, evidence, fix, loop)
 
 
-def full_scan(program: Program, is_test: Callable[[str], bool]) -> Iterator[Finding]:
-    """Queries that read a table from end to end where an index would serve them."""
+def _is_for_many(program: Program, group: Group) -> bool:
+    """Whether it reads many rows at once: by a list of keys, page by page, what a preload is for;
+    or the next of a queue.
+    """
+    pages = group.clauses.limits and (group.totals.rows_each or 0) > 1
+    return (
+        group.has_list or pages or program.is_preload(group) or reads_what_it_writes(program, group)
+    )
+
+
+def _executions_in_a_call(program: Program, group: Group, is_test: IsTest) -> int:
+    """The most executions by one call of a test, whose line is in no loop of its own."""
+    runs: dict[CallPath, int] = {}
+    for one in group.members:
+        if one.operation in STATEMENT_OPERATIONS and not _is_prepared(program, one.path, is_test):
+            runs[one.path] = runs.get(one.path, 0) + one.count
+    return max(runs.values(), default=0)
+
+
+def _is_prepared(program: Program, path: CallPath, is_test: IsTest) -> bool:
+    """Whether a test executes it to prepare, or in a loop of its own."""
+    for depth, frame in enumerate(path):
+        if not is_test(frame.file):
+            continue
+        name = frame.function.rpartition(".")[2]
+        called = path[depth - 1].function.rpartition(".")[2] if depth else ""
+        is_loop = name.startswith("<") and name != MODULE
+        if is_loop or program.loop_at(frame, called):
+            return True
+    return _prepares(path, is_test)
+
+
+def _prepares(path: CallPath, is_test: IsTest) -> bool:
+    return any(
+        is_test(frame.file) and frame.function.rpartition(".")[2] in SET_UP for frame in path
+    )
+
+
+def full_scan(program: TestProgram, is_test: IsTest) -> Iterator[Finding]:
+    """Queries that read a table from end to end for a part of it, where an index would serve."""
     for group in program.all_groups:
         scans = dict.fromkeys(table for plan in group.plans for table in signs_of(plan).scans)
         if not scans or group.site.frame is None or is_test(group.site.frame.file):
             continue
+        totals = group.totals
+        returns_most = MOST * (totals.rows_each or 0.0) > (totals.full_scan_steps or 0.0) + 1
+        is_own = all(_prepares(one.path, is_test) for one in group.members)
         served = program.served(group)
-        if served is None or not (served.code and served.searches) or served.is_other:
+        if returns_most or is_own or served is None or served.is_other:
+            continue
+        if not (served.code and served.searches):
             continue
         evidence = [f"it reads {', '.join(scans)} from end to end"]
         fix = f"Create an index on what it compares: {', '.join(served.terms)}."

@@ -119,6 +119,8 @@ def _alembic(index: _Index) -> Iterator[str]:
     given = f"{json.dumps(name)}, {json.dumps(index.table)}, [{', '.join(columns)}]"
     how = ", postgresql_concurrently=True" if index.is_concurrent else ""
     yield f"Alembic: {within}op.create_index({given}{how})"
+    listed = ", ".join([json.dumps(name), *columns])
+    yield f"and in __table_args__ of the model of {index.table}: Index({listed})"
 
 
 def _text(sql: str) -> str:

@@ -115,7 +115,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
         is_for_many = rows > MANY_ROWS or (group.has_list and rows > 1)
         known_fix = fix_of(program.library(group.statement), program.calls_by(group))
-        depends = not known_fix and _reads_what_it_writes(program, group)
+        depends = not known_fix and reads_what_it_writes(program, group)
         if not is_sure and (is_for_many or is_work or takes_first or is_matched or depends):
             continue  # it is for many items already, or each execution is too much work
         each_ns = group.steady_ns / max(runs, 1)
@@ -176,7 +176,7 @@ def _is_recursion(loop: CallSite | None, group: Group) -> bool:
     return again and loop.frame in group.path
 
 
-def _reads_what_it_writes(program: Program, group: Group) -> bool:
+def reads_what_it_writes(program: Program, group: Group) -> bool:
     """Whether it takes the next of some rows, as of a queue: about each time the same function
     writes to their table.
     """

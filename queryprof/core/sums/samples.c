@@ -9,6 +9,8 @@
 #include "runtime/compiler.h"
 #include "runtime/index.h"
 
+uint32_t qp_stack_sampling = QP_STACK_SAMPLING;
+
 enum {
     VALUE_BYTES = QP_TEXT_BYTES / 5 * 2, /* of the texts, for SQL and parameters of exemplars */
     SAMPLE_SLOTS = 2 * QP_STACK_SAMPLES

@@ -15,6 +15,10 @@ enum {
     QP_EXEMPLARS_KEPT = 5          /* of each statement */
 };
 
+/* Of so many executions, 1 has its stack taken: QP_STACK_SAMPLING, or fewer where each counts. With
+ * the GIL. */
+extern uint32_t qp_stack_sampling;
+
 /* Allocates the tables; false without memory. */
 bool qp_samples_start(void);
 void qp_samples_stop(void);

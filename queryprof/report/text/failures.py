@@ -63,8 +63,13 @@ def fault_message(found: Sequence[Finding]) -> str:
     """Why a test failed for findings: each with its statement, its line and its fix."""
     if not found:
         return ""
-    names = ", ".join(dict.fromkeys(one.category for one in found))
-    return _text([f"found in this test: {names}"], *map(_fault, found))
+    names = ", ".join(f"{one.category} at {_place(one)}" for one in found)
+    return _text([names], *map(_fault, found))
+
+
+def _place(found: Finding) -> str:
+    frame = found.site.frame
+    return numbered(os.path.basename(frame.file), frame.line) if frame else "?"
 
 
 def _fault(found: Finding) -> list[str]:
