@@ -19,7 +19,6 @@
 #include "stacks/call_paths.h"
 #include "stacks/code_owners.h"
 #include "stacks/frames.h"
-#include "sums/samples.h"
 #include "wrappers/coroutine_proxy.h"
 #include "wrappers/module_state.h"
 #include "wrappers/wrapper.h"
@@ -166,18 +165,6 @@ static PyObject *counters_start_private(PyObject *Py_UNUSED(module), PyObject *P
     return none_or(qp_counters_start_private());
 }
 
-static PyObject *stacks_sample(PyObject *Py_UNUSED(module), PyObject *every)
-{
-    unsigned long value = PyLong_AsUnsignedLong(every);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    uint32_t before = qp_stack_sampling;
-    qp_stack_sampling =
-        value > 0 && value <= QP_STACK_SAMPLING ? (uint32_t)value : QP_STACK_SAMPLING;
-    return PyLong_FromUnsignedLong(before);
-}
-
 static PyObject *plans_allow(PyObject *Py_UNUSED(module), PyObject *share)
 {
     double value = PyFloat_AsDouble(share);
@@ -310,7 +297,6 @@ static PyMethodDef functions[] = {
     {"files_off", files_off, METH_NOARGS, NULL},
     {"counters_stop", counters_stop, METH_NOARGS, NULL},
     {"counters_start_private", counters_start_private, METH_NOARGS, NULL},
-    {"stacks_sample", stacks_sample, METH_O, NULL},
     {"plans_allow", plans_allow, METH_O, NULL},
     {"plans_requested", plans_requested, METH_NOARGS, NULL},
     {"set_muted", set_muted, METH_VARARGS, NULL},

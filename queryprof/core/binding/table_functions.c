@@ -15,6 +15,7 @@
 #include "sharing/region_file.h"
 #include "sharing/shared_region.h"
 #include "sums/aggregates.h"
+#include "sums/samples.h"
 
 static PyObject *flush(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
@@ -201,6 +202,18 @@ static PyObject *plans_met(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unus
     return qp_require_recording() ? qp_plans_met() : NULL;
 }
 
+static PyObject *stacks_sample(PyObject *Py_UNUSED(module), PyObject *every)
+{
+    unsigned long value = PyLong_AsUnsignedLong(every);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    uint32_t before = qp_stack_sampling;
+    qp_stack_sampling =
+        value > 0 && value <= QP_STACK_SAMPLING ? (uint32_t)value : QP_STACK_SAMPLING;
+    return PyLong_FromUnsignedLong(before);
+}
+
 PyMethodDef qp_table_functions[] = {
     {"flush", flush, METH_NOARGS, NULL},
     {"has_recorded", has_recorded, METH_NOARGS, NULL},
@@ -221,5 +234,6 @@ PyMethodDef qp_table_functions[] = {
     {"set_facts", set_facts, METH_O, NULL},
     {"changes", changes, METH_O, NULL},
     {"plans_met", plans_met, METH_NOARGS, NULL},
+    {"stacks_sample", stacks_sample, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
