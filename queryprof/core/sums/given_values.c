@@ -317,6 +317,7 @@ qp_given_values qp_given_values_of(PyObject *sql, PyObject *parameters, bool is_
         }
         const char *behind = wildcards_behind(&t, one);
         wildcards = behind || ends_comparison(&t, one) ? behind : wildcards;
+        found.may_be_there |= behind || is_word(&t, one, "LIMIT") || is_word(&t, one, "OFFSET");
         memmove(last + 1, last, (LAST - 1) * sizeof *last);
         last[0] = one;
     }

@@ -9,8 +9,9 @@
 #include <stdint.h>
 
 typedef struct {
-    int64_t offset; /* its OFFSET, as the power of two that is next to it, so that it tells no
-                     * value; -1: it has none, or that is not known */
+    int64_t offset;    /* its OFFSET, as the power of two that is next to it, so that it tells no
+                        * value; -1: it has none, or that is not known */
+    bool may_be_there; /* the text has a word that the others are found by */
     bool has_open_pattern; /* LIKE or GLOB compares with what begins with a wildcard of theirs */
 } qp_given_values;
 

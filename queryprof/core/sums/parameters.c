@@ -18,6 +18,7 @@ typedef struct {
     uint64_t hash[REMEMBERED]; /* 0: none */
     uint32_t writes[REMEMBERED];
     uint32_t next;
+    bool has_no_given_values; /* its text has nothing that they could be found by */
 } memory;
 
 static struct {
@@ -90,13 +91,14 @@ static uint64_t hash_of(PyObject *sql, PyObject *parameters, uint64_t work)
 }
 
 /* Adds what the values show; of an execution that has failed they show nothing. */
-static void add_given_values(qp_parameter_row *row, const qp_sampled *sampled)
+static void add_given_values(qp_parameter_row *row, memory *runs, const qp_sampled *sampled)
 {
-    if (sampled->has_failed) {
+    if (sampled->has_failed || runs->has_no_given_values) {
         return;
     }
     qp_given_values given =
         qp_given_values_of(sampled->sql, sampled->parameters, sampled->is_sqlite);
+    runs->has_no_given_values = !given.may_be_there;
     if (given.offset >= 0 && given.offset <= INT64_MAX - row->skipped) {
         row->offsets++;
         row->skipped += given.offset;
@@ -117,7 +119,7 @@ void qp_parameters_sample(const qp_key *key, const qp_sampled *sampled)
     }
     memory *runs = &table.runs[number];
     row->samples++;
-    add_given_values(row, sampled);
+    add_given_values(row, runs, sampled);
     for (int i = 0; i < REMEMBERED; i++) {
         if (runs->hash[i] == hash) {
             row->repeats += runs->writes[i] == qp_writes;
