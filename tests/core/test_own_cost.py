@@ -46,10 +46,10 @@ def own_ticks_of(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     [
         ([], 0),
         ([100], 100),
-        ([100] * 50, 5000),
-        ([100] * 20 + [90_000_000] + [100] * 29, 5000),  # one is interrupted
-        ([100, 90_000_000, *[100] * 48], 5000),
-        ([100] * 20 + [200] * 30, 2000 + 4 * 100 + 26 * 200),  # from then on they take longer
+        ([100] * 54, 5400),
+        ([100] * 20 + [90_000_000] + [100] * 33, 5400),  # one is interrupted
+        ([100, 90_000_000, *[100] * 52], 5400),
+        ([100] * 20 + [200] * 34, 2 * 900 + 4 * 1800),  # from then on they take longer
     ],
 )
 def test_one_long_sample_stands_for_no_others(

@@ -28,8 +28,8 @@ static QP_INLINE bool qp_own_is_due(void)
     return is_due;
 }
 
-/* The last samples of one kind of part, a ring, and how many there were. Each sample adds their
- * median: the machine may have interrupted one of them for long. */
+/* The last samples of one kind of part, a ring, and how many there were. Their median counts for
+ * each: the machine may have interrupted one of them for long. */
 typedef struct {
     int64_t ticks[QP_OWN_LAST];
     uint32_t count;

@@ -297,7 +297,7 @@ static bool ends_comparison(const text *t, token one)
 
 qp_given_values qp_given_values_of(PyObject *sql, PyObject *parameters, bool is_sqlite)
 {
-    qp_given_values found = {.offset = -1};
+    qp_given_values found = {.offset = -1, .may_be_there = true};
     if (!sql || !PyUnicode_CheckExact(sql) || PyUnicode_GET_LENGTH(sql) > LONGEST) {
         return found;
     }
@@ -307,6 +307,7 @@ qp_given_values qp_given_values_of(PyObject *sql, PyObject *parameters, bool is_
               .is_sqlite = is_sqlite};
     token last[LAST] = {{.kind = NOTHING}};
     const char *wildcards = NULL;
+    found.may_be_there = false;
     for (token one = next_token(&t); one.kind; one = next_token(&t)) {
         if (is_sign(&t, one, ';')) {
             continue;
