@@ -5,13 +5,15 @@ its databases, and what SQLite's planner makes of its statements.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from queryprof.analysis.findings.few_rows import RULES, TestProgram
+from queryprof.analysis.findings.few_rows import RULES, TestProgram, n_plus_one
 from queryprof.analysis.findings.find import find
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import groups_of
 from queryprof.analysis.findings.planning import NO_PLANNER
 from queryprof.analysis.findings.planning import Planner as ProgramsPlanner
+from queryprof.analysis.findings.program import Program
 from queryprof.analysis.report import Report
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.program.database_schema import read_schema, schemas_of
@@ -95,6 +97,18 @@ def findings_of(
         files = {**dict.fromkeys(statements, *schemas), **files}
     with Planner(schemas, files, statements, profile.sqlite_versions) as planner:
         return find(report, sources.loop_at, schemas, planner, sources.makes_tasks, server)
+
+
+def findings_of_request(report: Report, sources: Sources) -> tuple[Finding, ...]:
+    """The findings of one request, and its queries in loops that take no time on the few rows of
+    a development database.
+    """
+    found = findings_of(report, sources=sources)
+    known = {(one.statement, one.site) for one in found}
+    program = Program(report, sources.loop_at, {}, makes_tasks=sources.makes_tasks)
+    loops = n_plus_one(program, lambda _: False)
+    fast = [one for one in loops if (one.statement, one.site) not in known]
+    return (*found, *(replace(one, severity=Severity.LOW) for one in fast))
 
 
 def findings_of_test(

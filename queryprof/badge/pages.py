@@ -124,7 +124,7 @@ def _card(request: Request) -> bytes:
     """The page of one request: what to do, and the vital few, as in a notebook."""
     from queryprof.analysis.report import Report
     from queryprof.analysis.units import counted
-    from queryprof.findings import findings_of
+    from queryprof.findings import findings_of_request
     from queryprof.program.sources import Sources
     from queryprof.report.html.cards import cards
 
@@ -135,7 +135,7 @@ def _card(request: Request) -> bytes:
         f" {one.statement[:LONGEST]}"
         for one in request.repeats
     ]
-    found = findings_of(report, sources=sources)
+    found = findings_of_request(report, sources)
     body = cards(report, found, sources.lines_around, loops, heading="h2", ways="")
     status = f", status {request.status}" if request.status is not None else ""
     return _page(f"{request.name}{status}", body)

@@ -54,7 +54,7 @@ class TestProgram(Program):
         return note if is_read else without_reader(note)
 
 
-def n_plus_one(program: TestProgram, is_test: IsTest) -> Iterator[Finding]:
+def n_plus_one(program: Program, is_test: IsTest) -> Iterator[Finding]:
     """Queries that a loop of the program executes, or an object mapper for objects one by one.
 
     Args:
