@@ -56,6 +56,17 @@ EXAMPLES = int(os.environ.get("QUERYPROF_EXAMPLES", "100"))
 QUERYPROF = Path(sys.executable).with_name("queryprof")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses tests by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks all but the first set of parameters of a test that `repeats` as slow."""
+    known = set()
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("repeats") and name in known:
+            item.add_marker(pytest.mark.slow)
+        known.add(name)
+
+
 @pytest.fixture(autouse=True)
 def _recording_is_off() -> Iterator[None]:
     """Every test starts and ends with nothing recorded and nothing patched."""

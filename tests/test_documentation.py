@@ -23,9 +23,13 @@ pytestmark = pytest.mark.once
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LONG = {
+    "agents.md",
+    "drivers.md",
     "findings.md",
+    "fleet.md",
     "loops.md",
     "pictures.md",
+    "production.md",
     "proving.md",
     "replay.md",
     "requests-and-threads.md",
@@ -68,7 +72,7 @@ def test_every_command_shown_runs(page: Path, tmp_path: Path) -> None:
     }
     for command in commands(page):
         if command == ACTIVATE:
-            assert f"-m venv {ACTIVATE.split('/')[0][2:]}" in (ROOT / "Makefile").read_text()
+            assert f"-m venv {ACTIVATE.partition('/')[0][2:]}" in (ROOT / "Makefile").read_text()
             continue
         if command in OWN_TARGETS:
             assert re.search(

@@ -32,6 +32,7 @@ def lives(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_command_that_takes_long_ends_with_all_that_it_started() -> None:
     Path("slow.py").write_text(PROGRAM)
     command = f"{PYTHON} slow.py"
@@ -45,6 +46,7 @@ def test_a_command_that_takes_long_ends_with_all_that_it_started() -> None:
     talk(work, command, limit="4")
 
 
+@pytest.mark.slow
 def test_a_command_ends_with_the_client() -> None:
     Path("slow.py").write_text(PROGRAM)
     command = f"{PYTHON} slow.py"

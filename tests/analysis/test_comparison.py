@@ -227,6 +227,7 @@ def test_regressions_fail_the_command(queryprof: Run, script: Script) -> None:
         assert f"load() {name}.py:9" in result.stdout
 
 
+@pytest.mark.slow
 def test_harmless_changes_pass(queryprof: Run, script: Script) -> None:
     """Another format of the SQL, another name of a function, another run: exit status 0."""
     base = record(queryprof, script, "base")
@@ -239,6 +240,7 @@ def test_harmless_changes_pass(queryprof: Run, script: Script) -> None:
         assert result.returncode == 0, result.stdout
 
 
+@pytest.mark.slow
 def test_formats(queryprof: Run, script: Script) -> None:
     """JSON, JUnit and GitHub's annotations can be read by what reads them."""
     base, after = record(queryprof, script, "base"), record(queryprof, script, "after", times=25)
@@ -258,6 +260,7 @@ def test_formats(queryprof: Run, script: Script) -> None:
     assert "| worse | `SELECT a FROM t WHERE b = ?` |" in output("markdown")
 
 
+@pytest.mark.slow
 def test_what_fails_can_be_chosen(queryprof: Run, script: Script) -> None:
     """--fail-on names the gates; nothing at all only reports."""
     base, after = record(queryprof, script, "base"), record(queryprof, script, "after", times=25)
@@ -266,6 +269,7 @@ def test_what_fails_can_be_chosen(queryprof: Run, script: Script) -> None:
     assert queryprof("compare", base, after, "--fail-on", "vmsteps").returncode == 1
 
 
+@pytest.mark.slow
 def test_directories_and_lists_are_sides(queryprof: Run, script: Script) -> None:
     """A directory stands for its traces; :: parts two lists."""
     Path("a").mkdir()
@@ -277,6 +281,7 @@ def test_directories_and_lists_are_sides(queryprof: Run, script: Script) -> None
     assert (result.returncode, "1 and 2 runs" in result.stdout) == (0, True)
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line(queryprof: Run, script: Script) -> None:
     """Exit status 2, and what to do."""
     empty = script("pass", "empty.py")

@@ -171,6 +171,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 def test_a_request_that_another_one_delays(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(textwrap.dedent(PROGRAM))
     command = [Path(sys.executable).with_name("queryprof"), "run", "--no-report", "-o", "t.qprof"]

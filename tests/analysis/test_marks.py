@@ -127,6 +127,7 @@ def test_a_sort_is_marked_when_it_is_of_many_rows(marked: Marked) -> None:
         "SELECT id FROM ticket WHERE user = ?",
     ],
 )
+@pytest.mark.repeats
 def test_what_costs_little_is_not_marked(marked: Marked, sql: str) -> None:
     """All that is read is wanted, or it is little."""
     assert marked(sql, times=200) == []

@@ -31,6 +31,7 @@ def first_of(recording):
 
 @pytest.mark.parametrize("times", [1, 5])
 @pytest.mark.parametrize("order", ["", " ORDER BY id"])
+@pytest.mark.repeats
 def test_what_chooses_by_a_scan_lacks_an_index(con, times, order):
     with queryprof.profile() as recording:
         for number in range(times):

@@ -54,6 +54,7 @@ def test_it_reports_what_it_has_recorded() -> None:
     assert "trace: x.qprof" in said
 
 
+@pytest.mark.slow
 def test_again_and_again() -> None:
     with running(**STANDBY) as program:
         for number in range(1, 4):
@@ -96,6 +97,7 @@ def test_for_a_time() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.repeats
 def test_signals_end_it_with_its_trace(number: int) -> None:
     with running(**STANDBY) as program, attached(program, "--no-report") as command:
         program("work(2)")
@@ -118,6 +120,7 @@ def test_a_killed_command_ends_the_recording() -> None:
 
 
 @pytest.mark.parametrize("ends", ["sys.exit()", "os.kill(os.getpid(), 9)"])
+@pytest.mark.repeats
 def test_a_program_that_ends_meanwhile(ends: str) -> None:
     with running(**STANDBY) as program, attached(program, "--no-report") as command:
         program("work(4)")
@@ -128,6 +131,7 @@ def test_a_program_that_ends_meanwhile(ends: str) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("-W", "error::DeprecationWarning")])
+@pytest.mark.repeats
 def test_a_fork_meanwhile(options: tuple[str, ...]) -> None:
     """The child is not recorded, and Python finds no thread to warn of."""
     with running(OBEYS, *options, **STANDBY) as program:
@@ -168,6 +172,7 @@ def test_a_program_that_is_recorded_already() -> None:
     assert by_operation(read_profile("own.qprof"))[SELECT] == 2
 
 
+@pytest.mark.slow
 def test_a_program_that_records_itself_meanwhile() -> None:
     """What it wants goes on after the command's end, and what was before is in its trace."""
     with running(**STANDBY) as program:
@@ -181,6 +186,7 @@ def test_a_program_that_records_itself_meanwhile() -> None:
     assert by_operation(read_profile("own.qprof"))[SELECT] == 9
 
 
+@pytest.mark.slow
 def test_an_event_loop_that_runs_already(queryprof: Run) -> None:
     program = """
 import asyncio, os, sqlite3, sys

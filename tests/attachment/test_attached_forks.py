@@ -39,6 +39,7 @@ YIELDS = IMPORTS.replace(
 
 
 @pytest.mark.parametrize("text", [IMPORTS, pytest.param(YIELDS, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_forks_while_a_recording_begins_and_ends(text: str) -> None:
     """No child waits for a lock of a thread that it has not, and none is recorded."""
     with running(text, "-W", "error::DeprecationWarning", **STANDBY) as program:
@@ -71,6 +72,7 @@ def test_descriptors_that_are_closed_meanwhile() -> None:
     assert by_operation(read_profile("x.qprof"))[SELECT] == 7
 
 
+@pytest.mark.slow
 def test_one_of_several_that_stands_still_at_the_end() -> None:
     """The others have their trace at once; it ends its own recording when it runs on."""
     with running(**STANDBY) as one, running(**STANDBY) as other:
@@ -93,6 +95,7 @@ def test_one_of_several_that_stands_still_at_the_end() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a namespace of its own")
+@pytest.mark.slow
 def test_a_process_in_another_time_namespace_lives() -> None:
     """When it started is another number there."""
     program = (

@@ -272,6 +272,7 @@ def test_a_stranger_at_the_commands_socket(monkeypatch: pytest.MonkeyPatch) -> N
         ("b'{\"refused\": \"' + b'no\\\\u001b[31m' * 9999 + b'\"}\\n'", "no"),
     ],
 )
+@pytest.mark.repeats
 def test_a_hostile_program(queryprof: Run, answer: str, said: str) -> None:
     """What it answers is a line at the most."""
     text = OBEYS.replace(

@@ -139,6 +139,7 @@ class Load:
     "name",
     ["uvicorn", *(pytest.param(n, marks=pytest.mark.slow) for n in SERVERS if n != "uvicorn")],
 )
+@pytest.mark.slow
 def test_attachments_to_a_loaded_server(name: str) -> None:
     text, command, ready = SERVERS[name]
     if not find_spec(name):

@@ -56,6 +56,7 @@ def forget() -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
+@pytest.mark.repeats
 def test_a_title_where_the_environment_was(when: str) -> None:
     with running(TITLED, **STANDBY) as program:
         if when == "before":
@@ -80,6 +81,7 @@ def test_a_title_is_no_standby() -> None:
 
 
 @pytest.mark.skipif(BY_DEBUGGER, reason="Python 3.14 and newer have another way to it")
+@pytest.mark.slow
 def test_a_handler_that_the_program_takes_away() -> None:
     with running("import signal\n" + OBEYS, **STANDBY) as program:
         command = Command(program.pid, "-o", "x.qprof", "--no-report")
@@ -225,6 +227,7 @@ def test_a_command_that_is_no_more(is_reaped: bool) -> None:
 
 
 @pytest.mark.once
+@pytest.mark.slow
 def test_a_guardian_ends_all_that_it_can() -> None:
     """Also where the first of them is stopped; and the name of a socket is free meanwhile."""
     with running(**STANDBY) as one, running(**STANDBY) as other:

@@ -336,6 +336,7 @@ def test_thresholds_of_a_page() -> None:
 
 
 @pytest.mark.parametrize("name", ["flask", "fastapi", "django"])
+@pytest.mark.repeats
 def test_off_a_server_sends_the_same(serving: Serving, name: str) -> None:
     """Without the switch: the bytes and the headers of an application without the middleware."""
     with serving(name, on="0") as address:

@@ -25,6 +25,7 @@ def page(chromium: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.repeats
 def test_it_lists_what_the_page_asks_for(serving: Serving, page: Any, name: str) -> None:
     with serving(name) as address:
         page.goto(f"{address}/")
@@ -60,6 +61,7 @@ def test_it_lists_what_the_page_asks_for(serving: Serving, page: Any, name: str)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.repeats
 def test_it_can_be_used_by_everybody(serving: Serving, chromium: Any, scheme: str) -> None:
     """Axe finds nothing, and keys are enough."""
     context = chromium.new_context(color_scheme=scheme, viewport={"width": 400, "height": 700})
@@ -88,6 +90,7 @@ def test_it_can_be_used_by_everybody(serving: Serving, chromium: Any, scheme: st
     ],
 )
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.repeats
 def test_policies_are_kept(
     serving: Serving, page: Any, name: str, policy: str, shows: bool
 ) -> None:
@@ -123,6 +126,7 @@ def test_the_slow_request_is_not_missed(serving: Serving, page: Any) -> None:
 @pytest.mark.parametrize(
     "how", ["document.body = document.createElement('body')", "document.body.innerHTML = 'new'"]
 )
+@pytest.mark.repeats
 def test_a_page_that_replaces_its_body_keeps_the_badge(
     serving: Serving, page: Any, how: str
 ) -> None:

@@ -85,6 +85,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.slow
 def test_django_s_own_statements_are_not_counted(shown: dict[str, Any]) -> None:
     """Of each statement with values under DEBUG there is one more. Three are a new connection's."""
     assert shown["request"]["queries"] == 21 + 3

@@ -76,6 +76,7 @@ def test_a_regression_between_revisions(queryprof: Run) -> None:
 
 
 @pytest.mark.usefixtures("repository")
+@pytest.mark.slow
 def test_from_inside_a_directory_with_a_setup(
     queryprof: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +113,7 @@ def test_outside_of_a_repository(queryprof: Run) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.repeats
 def test_a_signal_ends_the_command_and_removes_the_checkouts(
     repository: None, tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -29,6 +29,7 @@ WORK = "import sqlite3\nc = sqlite3.connect(':memory:')\nc.execute('SELECT 1').f
 
 
 @pytest.mark.parametrize("status", [0, 1, 7, 255])
+@pytest.mark.repeats
 def test_exit_status_is_the_programs(queryprof: Run, script: Script, status: int) -> None:
     """And its streams: the report goes to stderr alone."""
     path = script(
@@ -43,6 +44,7 @@ def test_exit_status_is_the_programs(queryprof: Run, script: Script, status: int
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
+@pytest.mark.repeats
 def test_death_by_a_signal_is_passed_on(queryprof: Run, script: Script, number: int) -> None:
     """Who waits for queryprof sees the signal that the program died of."""
     path = script(WORK + f"import os\nos.kill(os.getpid(), {int(number)})\n")
@@ -140,6 +142,7 @@ def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path
         (("merge", "out.qprof", "missing.qprof"), "missing.qprof: there is no such trace"),
     ],
 )
+@pytest.mark.repeats
 def test_bad_input_is_told_in_one_line(
     queryprof: Run, arguments: tuple[str, ...], message: str
 ) -> None:
@@ -165,6 +168,7 @@ def test_bad_input_is_told_in_one_line(
         ("setup.cfg", "[queryprof]\ncall_path_frames = x", "invalid literal"),
     ],
 )
+@pytest.mark.repeats
 def test_bad_settings(queryprof: Run, script: Script, file: str, text: str, message: str) -> None:
     """The command refuses them before it runs anything; a running program goes on without us."""
     Path(file).write_text(text)
@@ -183,6 +187,7 @@ def test_bad_settings(queryprof: Run, script: Script, file: str, text: str, mess
 
 @pytest.mark.parametrize("file", ["pyproject.toml", "setup.cfg"])
 @pytest.mark.parametrize("kind", ["pipe", "link to a pipe", "directory"])
+@pytest.mark.repeats
 def test_what_may_never_end_has_no_settings(
     queryprof: Run, script: Script, file: str, kind: str
 ) -> None:
@@ -196,6 +201,7 @@ def test_what_may_never_end_has_no_settings(
     assert (result.returncode, result.stdout) == (0, "ran\n"), result.stderr
 
 
+@pytest.mark.slow
 def test_settings_are_followed(queryprof: Run, tmp_path: Path, script: Script) -> None:
     """Roots and call_path_frames from setup.cfg and from pyproject.toml."""
     library = tmp_path / "lib" / "site-packages"
@@ -226,6 +232,7 @@ def test_settings_are_followed(queryprof: Run, tmp_path: Path, script: Script) -
     assert functions() == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_formats(queryprof: Run) -> None:
     """Every format and view of the command works."""
     with qp.profile("x.qprof"):
@@ -250,6 +257,7 @@ READERS = {
 
 
 @pytest.mark.parametrize(("command", "status"), READERS.values(), ids=READERS)
+@pytest.mark.repeats
 def test_a_reader_that_ends_first_changes_no_exit_status(command: list[str], status: int) -> None:
     """`head`, for instance: a comparison's verdict is not what is read of it."""
     for number, path in ((1, "x.qprof"), (2, "y.qprof")):
@@ -266,6 +274,7 @@ def test_a_reader_that_ends_first_changes_no_exit_status(command: list[str], sta
 
 
 @pytest.mark.parametrize("options", [[], ["--html", "--cprofile"]], ids=["report", "files"])
+@pytest.mark.repeats
 def test_a_reader_of_the_report_that_ends_first_changes_no_exit_status(
     script: Script, options: list[str]
 ) -> None:
@@ -293,6 +302,7 @@ def test_it_is_a_module_too(script: Script) -> None:
     assert usage.stdout.startswith("Usage: python -m queryprof ")
 
 
+@pytest.mark.slow
 def test_doctor(queryprof: Run) -> None:
     """What is active here, a line each."""
     result = queryprof("doctor")
@@ -314,6 +324,7 @@ def test_run_imports_what_it_needs_alone(script: Script) -> None:
 
 
 @pytest.mark.parametrize("columns", ["0", "1", "19", "10001", "9" * 400])
+@pytest.mark.repeats
 def test_a_width_that_is_none_is_the_usual_one(queryprof: Run, columns: str) -> None:
     """Some terminals and services give 0."""
     queryprof(

@@ -92,6 +92,7 @@ def test_the_second_run_starts_clean_and_is_compared_with_the_first(queryprof: R
     assert "15 -> 18 executions" in worse.stdout
 
 
+@pytest.mark.slow
 def test_lines_start_at_their_times(queryprof: Run) -> None:
     """In the order of time; what is due while another still runs starts after it."""
     Path("s.toml").write_text(

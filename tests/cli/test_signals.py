@@ -73,6 +73,7 @@ def test_each_signal_arrives_once(tmp_path: Path) -> None:
 @pytest.mark.once
 @pytest.mark.parametrize("send", [os.kill, os.killpg])
 @pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
+@pytest.mark.repeats
 def test_it_stops_and_goes_on_with_the_command(
     tmp_path: Path, send: Callable[[int, int], None], number: signal.Signals
 ) -> None:
@@ -96,6 +97,7 @@ def _state(pid: int) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP])
+@pytest.mark.repeats
 def test_it_goes_on_with_a_command_that_others_stop(tmp_path: Path, number: signal.Signals) -> None:
     """They let the command go on, and know of no other process; a shell that waits sees both."""
     with started(tmp_path, str(int(signal.SIGUSR1)), process_group=0) as process:
@@ -195,6 +197,7 @@ def controlled_by(terminal: int) -> Callable[[], None]:
 
 @pytest.mark.parametrize("group", [[], ["own group"]], ids=["our group", "its own group"])
 @pytest.mark.parametrize(("key", "number"), [(b"\x03", signal.SIGINT), (b"\x1c", signal.SIGQUIT)])
+@pytest.mark.repeats
 def test_a_key_arrives_once(
     tmp_path: Path, key: bytes, number: signal.Signals, group: list[str]
 ) -> None:

@@ -112,6 +112,7 @@ def test_looks_add_up_to_the_trace(script: Callable[[str], Path]) -> None:
     assert recorded - 100 <= seen_while_it_waits <= seen <= recorded
 
 
+@pytest.mark.slow
 def test_a_look_has_lines_callers_and_rates(queryprof: Run, script: Callable[[str], Path]) -> None:
     with running(script):
         line = queryprof("top", "x.qprof", "--json", "--once").stdout
@@ -194,6 +195,7 @@ class Screen:
 
 
 @pytest.mark.parametrize("columns", [80, 160])
+@pytest.mark.repeats
 def test_keys(script: Callable[[str], Path], columns: int) -> None:
     """Sorts, pauses, tells more, ends; the terminal is as it was."""
     with running(script):

@@ -221,6 +221,7 @@ def test_the_most_threads_of_a_process_are_no_sum() -> None:
         (MOST_LISTED + 5, 5, 10**18 - 10**9),
     ],
 )
+@pytest.mark.slow
 def test_processes_beyond_the_listed_ones_are_in_all_figures(
     queryprof: Run, number: int, more: int, window: int | None
 ) -> None:
@@ -325,6 +326,7 @@ def test_settings_that_are_too_large_to_be_added(command: Command) -> None:
 
 @pytest.mark.strange_traces
 @pytest.mark.parametrize("end", ["start_unix_ns", "start_unix_ns - 5", "0"])
+@pytest.mark.repeats
 def test_a_clock_that_was_set_back(end: str) -> None:
     """Processes that ended before they began are counted, and the trace is read."""
     processes("a.qprof", MOST_LISTED + 7)

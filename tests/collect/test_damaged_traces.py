@@ -113,6 +113,7 @@ ODD = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 def test_a_good_trace_is_read_by_all_commands(good: Path, command: Command) -> None:
     """What the other tests change is good before, and every table has a row."""
     Path("x.qprof").write_bytes(good.read_bytes())
@@ -125,6 +126,7 @@ def test_a_good_trace_is_read_by_all_commands(good: Path, command: Command) -> N
 
 @FUZZED
 @given(seed=st.integers(0, 1 << 32), turned=st.sampled_from([1, 5, 50, 500]))
+@pytest.mark.slow
 def test_bytes_are_turned(good: Path, command: Command, seed: int, turned: int) -> None:
     """A disk or a transfer that turns bytes."""
     numbers = random.Random(seed)
@@ -137,6 +139,7 @@ def test_bytes_are_turned(good: Path, command: Command, seed: int, turned: int) 
 
 @FUZZED
 @given(share=st.floats(0, 1))
+@pytest.mark.slow
 def test_the_end_is_cut_off(good: Path, command: Command, share: float) -> None:
     """A copy that was not finished."""
     data = good.read_bytes()
@@ -146,6 +149,7 @@ def test_the_end_is_cut_off(good: Path, command: Command, share: float) -> None:
 
 @FUZZED
 @given(data=st.data(), value=ODD | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats())
+@pytest.mark.slow
 def test_values_are_of_another_kind(
     good: Path, command: Command, data: st.DataObject, value: object
 ) -> None:
@@ -166,6 +170,7 @@ def test_values_are_of_another_kind(
 @given(
     table=st.sampled_from(["process", "statement", "aggregate", "step"]), number=st.integers(0, 6)
 )
+@pytest.mark.slow
 def test_tables_are_others(good: Path, command: Command, table: str, number: int) -> None:
     """A table is gone, renamed, empty, computed, or an endless view: it never hangs."""
     endless = "WITH RECURSIVE r (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM r) SELECT id FROM r"
@@ -218,12 +223,14 @@ DAMAGE = {
         "UPDATE process SET start_unix_ns = 0",
     ],
 )
+@pytest.mark.repeats
 def test_a_chart_of_odd_figures_ends(good: Path, command: Command, sql: str) -> None:
     """What is far outside of a chart's axes is not drawn point by point."""
     changed(good, sql)
     assert refused(command) == []
 
 
+@pytest.mark.slow
 def test_a_path_of_many_frames(good: Path, command: Command) -> None:
     """Deeper than Python's own stack."""
     frames = ",".join(["1", "2"] * 5000)
@@ -250,6 +257,7 @@ def test_sums_that_are_too_large_for_the_file_are_not_merged(good: Path, command
     assert "too large to be added" in err
 
 
+@pytest.mark.slow
 def test_what_is_no_file_is_refused(good: Path, command: Command, tmp_path: Path) -> None:
     """A pipe is never waited for; odd names are one line."""
     os.mkfifo("x.qprof")

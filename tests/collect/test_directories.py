@@ -69,6 +69,7 @@ def executions(queryprof: Run, given: str) -> tuple[int, str]:
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("given", [f"{SERVICE}/", SERVICE, f"{SERVICE}/*.qprof"])
+@pytest.mark.repeats
 def test_all_processes_are_counted(queryprof: Run, given: str) -> None:
     """With how many there are of each, once more the same: reading takes nothing away."""
     for _ in range(2):
@@ -100,6 +101,7 @@ def test_other_commands_read_directories(queryprof: Run) -> None:
 
 
 @pytest.mark.usefixtures("service")
+@pytest.mark.slow
 def test_what_cannot_be_read_is_named(queryprof: Run) -> None:
     """The rest is counted, nothing of it in part."""
     ended = Path(SERVICE, "ended.qprof").read_bytes()
@@ -114,6 +116,7 @@ def test_what_cannot_be_read_is_named(queryprof: Run) -> None:
 
 
 @pytest.mark.usefixtures("service")
+@pytest.mark.slow
 def test_a_process_in_two_traces_is_named(queryprof: Run) -> None:
     """A merged trace beside its parts is counted with each, as `merge` does."""
     assert queryprof("merge", f"{SERVICE}/all.qprof", SERVICE).returncode == 0
@@ -150,6 +153,7 @@ def test_directories_without_traces(queryprof: Run) -> None:
 
 
 @pytest.mark.usefixtures("service")
+@pytest.mark.slow
 def test_a_directory_is_merged_into_itself_as_often_as_one_likes(queryprof: Run) -> None:
     """The trace of all is no trace of a process."""
     for _ in range(3):

@@ -137,6 +137,7 @@ def test_every_state(value: str, windows: bool, killed: tuple[int, ...], counted
 
 
 @pytest.mark.parametrize("windows", [False, True])
+@pytest.mark.repeats
 def test_memory_that_is_gone_and_a_directory_that_was_moved(
     windows: bool, counted: Counted
 ) -> None:
@@ -193,6 +194,7 @@ def made(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["-journal", "-wal", "-shm"])
+@pytest.mark.repeats
 def test_a_pipe_beside_a_trace_is_named(queryprof: Run, name: str) -> None:
     """No reader waits for it, and no program that is recorded."""
     os.mkdir(DIRECTORY)
@@ -214,6 +216,7 @@ def test_a_damaged_window_is_named(counted: Counted) -> None:
 
 
 @pytest.mark.parametrize("ours", [False, True])
+@pytest.mark.repeats
 def test_what_is_no_trace_stays_as_it_is(queryprof: Run, ours: bool) -> None:
     """A journal that SQLite would roll back is its owner's."""
     os.mkdir(DIRECTORY)
@@ -246,6 +249,7 @@ def test_what_is_no_trace_stays_as_it_is(queryprof: Run, ours: bool) -> None:
         ("x.qprof.999999-0123456789ab.new", b"SQLite format 3\0", False),
     ],
 )
+@pytest.mark.repeats
 def test_what_is_no_unfinished_trace_stays(
     name: str, content: bytes, stays: bool, counted: Counted
 ) -> None:
@@ -273,6 +277,7 @@ def test_a_trace_that_is_being_written_stays(counted: Counted) -> None:
 @pytest.mark.parametrize(
     "name", ["x.qprof.\u00b2-abc.new", "x-\u00b2-1.qprof", "x.qprof.\u00b2.abc.live"]
 )
+@pytest.mark.repeats
 def test_a_digit_that_is_no_number_is_no_process(name: str, queryprof: Run) -> None:
     """Superscripts are digits, and no decimals."""
     os.mkdir(DIRECTORY)
@@ -320,6 +325,7 @@ FORMATS: list[Callable[[str], list[str]]] = [
 
 
 @pytest.mark.parametrize("number", range(len(FORMATS)))
+@pytest.mark.repeats
 def test_what_is_left_out_is_named_in_each_format(queryprof: Run, number: int) -> None:
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/x.qprof")

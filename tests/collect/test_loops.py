@@ -64,6 +64,7 @@ def test_a_merge_adds_up() -> None:
     assert merged[0].stalls[0].max_ns >= 60_000_000
 
 
+@pytest.mark.slow
 def test_a_trace_of_the_first_version_is_read() -> None:
     """It has no loops, and stays as it is."""
     before = record("old.qprof")

@@ -58,6 +58,7 @@ def left_open(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+@pytest.mark.repeats
 def test_older_traces_are_read(
     good: Path, command: Command, version: int, left_open: list[str]
 ) -> None:
@@ -79,6 +80,7 @@ EACH = range(1, SCHEMA_VERSION)
         *(pytest.param(one, marks=pytest.mark.slow) for one in EACH),
     ],
 )
+@pytest.mark.repeats
 def test_damaged_older_traces_are_refused(
     good: Path, command: Command, version: int, left_open: list[str]
 ) -> None:

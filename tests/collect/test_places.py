@@ -47,6 +47,7 @@ def make_socket(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [make_fifo, make_null, make_socket, Path.mkdir])
+@pytest.mark.repeats
 def test_what_is_no_file_stays(tmp_path: Path, make: Callable[[Path], None]) -> None:
     """A pipe, a device, a socket or a directory is neither removed nor written to, by no
     command.
@@ -215,6 +216,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.repeats
 def test_names_that_are_no_utf8_end_nothing(tmp_path: Path, name: str) -> None:
     code = (
         f"{INSTALL}import sqlite3, threading\nconnect = lambda: sqlite3.connect(':memory:')\n"

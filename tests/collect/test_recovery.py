@@ -217,6 +217,7 @@ def test_a_directory_of_two_names(script: Script) -> None:
 
 
 @pytest.mark.parametrize("end", ["", DIES])
+@pytest.mark.repeats
 def test_a_mask_that_takes_every_right(queryprof: Run, script: Script, end: str) -> None:
     queryprof("run", "--no-report", "-o", "x.qprof", script(f"os.umask(0o777)\nwork(5)\n{end}"))
     assert asked() == 5
@@ -234,6 +235,7 @@ def test_the_file_is_removed_from_outside(queryprof: Run, script: Script) -> Non
     assert asked() == 10
 
 
+@pytest.mark.slow
 def test_no_descriptor_to_spare_at_the_first_call(queryprof: Run, script: Script) -> None:
     path = script(
         "connection = sqlite3.connect(':memory:')\n"

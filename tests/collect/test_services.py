@@ -69,6 +69,7 @@ def test_a_running_worker_s_trace_has_its_name(pids: dict[int, int]) -> None:
     assert [executions(f"rec/shop-{pids[times]}.qprof") for times in (7, 9)] == [7, 9]
 
 
+@pytest.mark.slow
 def test_the_command_that_report_names(queryprof: Run, pids: dict[int, int]) -> None:
     """It adds up what runs, as it stands there, and again when its output is there."""
     shown = queryprof("report", "rec/shop.qprof").stderr
@@ -103,6 +104,7 @@ def test_nothing_of_such_a_name(queryprof: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.strange_traces
+@pytest.mark.slow
 def test_what_a_pattern_is_not(queryprof: Run, pids: dict[int, int], tmp_path: Path) -> None:
     """Recordings of directories below, files of other kinds, and second names of a trace."""
     below = tmp_path / "rec" / "below"
@@ -119,6 +121,7 @@ def test_what_a_pattern_is_not(queryprof: Run, pids: dict[int, int], tmp_path: P
         assert by_operation(profile)[SELECT] == 21
 
 
+@pytest.mark.slow
 def test_directories_whose_names_are_patterns(queryprof: Run, pids: dict[int, int]) -> None:
     """Of a directory that is given by a link, or has brackets in its name, workers are read, too."""
     for name in ("l[1]", "link"):

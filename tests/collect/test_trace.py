@@ -150,6 +150,7 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 @pytest.mark.parametrize("command", [("report",), ("merge", "out.qprof")])
+@pytest.mark.repeats
 def test_bad_traces_get_one_line_and_status_2(
     queryprof: Run, kind: str, command: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -307,6 +308,7 @@ def test_a_killed_writers_journal_is_rolled_back(tmp_path: Path) -> None:
     assert by_operation(read_profile("b.qprof"))["SELECT ?", "execute"] == 1
 
 
+@pytest.mark.slow
 def test_what_the_program_reads_and_writes_is_in_its_trace() -> None:
     """Bytes of its own calls; what queryprof writes meanwhile is not among them."""
     Path("program.py").write_text(

@@ -147,6 +147,7 @@ TestBlocks.settings = settings(max_examples=max(10, EXAMPLES // 2), stateful_ste
         pytest.param(16, True, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.repeats
 def test_blocks_of_several_threads_at_once_miss_nothing(threads: int, is_recorded: bool) -> None:
     """Each has at least what its own thread executed; with one thread, exactly that."""
     found: list[int] = []
@@ -235,6 +236,7 @@ def calls_of_a_block() -> int:
 
 @pytest.mark.once
 @pytest.mark.parametrize("is_recorded", [False, True])
+@pytest.mark.repeats
 def test_a_block_costs_the_same_after_many_blocks(is_recorded: bool) -> None:
     if is_recorded:
         queryprof.install("x.qprof")

@@ -33,6 +33,7 @@ with open("found", "w") as file:
 
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+@pytest.mark.repeats
 def test_it_is_recorded_and_its_writes_fail_as_without(closed: tuple[int, ...]) -> None:
     """No file of the recording stays open under the number of a closed stream."""
 

@@ -308,6 +308,7 @@ def test_steps_of_an_execution_are_counted_whenever_they_are_read() -> None:
 
 
 @pytest.mark.parametrize("cursors", [10, 65, 300, 3000])
+@pytest.mark.repeats
 def test_steps_of_many_open_cursors_are_exact(cursors: int) -> None:
     """As many as one cursor's, each; whether they are fetched to their end or not."""
     counting = (
@@ -330,6 +331,7 @@ def test_steps_of_many_open_cursors_are_exact(cursors: int) -> None:
     assert steps[1] == cursors * steps[0]
 
 
+@pytest.mark.slow
 def test_steps_of_cursors_that_are_left_open_are_the_same_in_every_run(
     queryprof: Run, script: Callable[[str], Path]
 ) -> None:

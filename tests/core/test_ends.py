@@ -159,6 +159,7 @@ print(sum(a.count for a in recording.profile.aggregates if a.operation.startswit
         pytest.param(BLOBS, "b'\\x01bc' 98\n5\n", id="a blob, which is no connection"),
     ],
 )
+@pytest.mark.repeats
 def test_it_ends_as_without_queryprof(
     program: str, output: str, script: Callable[[str], Path]
 ) -> None:

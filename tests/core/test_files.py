@@ -74,6 +74,7 @@ class Waiter(threading.Thread):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.repeats
 def test_a_wait_for_a_lock_and_its_holder(tmp_path: Path, mode: str) -> None:
     """Both are as long as a clock in the program saw, which looks before and after."""
     path = tmp_path / "t.db"
@@ -171,6 +172,7 @@ def test_a_database_in_memory_has_no_file_work() -> None:
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.repeats
 def test_files_outlive_the_recording(tmp_path: Path, mode: str) -> None:
     """What was opened while it ran goes on; what is opened after it is SQLite's alone."""
     with queryprof.profile():

@@ -207,6 +207,7 @@ def test_paths_that_differ_many_frames_out(tmp_path: Path) -> None:
     assert counted == expected
 
 
+@pytest.mark.slow
 def test_more_functions_than_are_kept_at_once() -> None:
     """Between two looks at the clock: all have their callers."""
     import sqlite3
@@ -230,6 +231,7 @@ def test_more_functions_than_are_kept_at_once() -> None:
 
 
 @pytest.mark.once
+@pytest.mark.slow
 def test_open_cursors_outlive_those_that_have_served_all_rows(tmp_path: Path) -> None:
     """A recursion holds a cursor a level open while thousands come and go below, at new addresses.
 

@@ -67,6 +67,7 @@ def holding(folder: Path, path: Path, *statements: str, recorded: bool) -> Itera
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.repeats
 def test_a_recorded_process_is_named_with_its_line(
     tmp_path: Path, queryprof: Run, mode: str
 ) -> None:
@@ -235,6 +236,7 @@ NOTED = """
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.repeats
 def test_an_exception_says_who_has_the_lock(tmp_path: Path, queryprof: Run, mode: str) -> None:
     """If that is wanted. Type, text and arguments are as without."""
     path = database(tmp_path / "t.db", mode)
@@ -332,6 +334,7 @@ READER = """
 
 
 @pytest.mark.parametrize("whose", ["own", "another's"])
+@pytest.mark.repeats
 def test_a_commit_that_waits_for_readers_does_not_name_itself(
     tmp_path: Path, queryprof: Run, whose: str
 ) -> None:

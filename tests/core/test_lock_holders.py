@@ -47,6 +47,7 @@ def hold(path: Path, name: str, held: threading.Event, asked: threading.Event, s
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.repeats
 def test_of_threads(tmp_path: Path, mode: str) -> None:
     path, draw = tmp_path / "t.db", random.Random(1)
     setup = sqlite3.connect(path)
@@ -151,6 +152,7 @@ PROGRAM = """
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.repeats
 def test_of_processes(tmp_path: Path, mode: str) -> None:
     """Each wait was for the process that held the lock then."""
     (tmp_path / "holder.py").write_text(textwrap.dedent(HOLDER))

@@ -257,6 +257,7 @@ def test_holders_that_all_wait_are_looked_behind_once(monkeypatch: pytest.Monkey
     assert len(looked) <= 1 + LOOKED_BEHIND**2
 
 
+@pytest.mark.slow
 def test_a_log_that_was_begun_again_is_not_pinned(tmp_path: Path) -> None:
     """SQLite keeps the file's size then: what is in use is counted."""
     path = database(tmp_path / "t.db", "wal")
@@ -339,6 +340,7 @@ def test_of_a_transaction_that_writes_one_lock_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.repeats
 def test_a_cursor_that_is_open_after_a_commit_reads_on(tmp_path: Path, mode: str) -> None:
     """From there on its lock is a reader's."""
     path = database(tmp_path / "t.db", mode)

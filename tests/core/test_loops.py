@@ -38,6 +38,7 @@ def line_of(marker: str) -> int:
     return next(n for n, line in enumerate(lines, 1) if line.endswith(f"# {marker}"))
 
 
+@pytest.mark.slow
 def test_what_blocks_the_loop_is_found_with_its_line() -> None:
     """Waiting, slow queries, a loop in Python, C code that holds the GIL: line, kind, duration."""
     least_ns: dict[str, int] = {}

@@ -53,6 +53,7 @@ def test_memory_is_bounded_with_100_000_different_statements(tmp_path: Path) -> 
 
 
 @pytest.mark.once
+@pytest.mark.slow
 def test_inlined_literals_are_one_statement(tmp_path: Path) -> None:
     """A program that inlines literals into every text has one statement."""
     connection = sqlite3.connect(":memory:")

@@ -241,6 +241,7 @@ def test_no_plan_where_none_is_wanted(tmp_path: Path) -> None:
 
 
 @pytest.mark.once
+@pytest.mark.slow
 def test_plans_are_in_the_trace_of_every_process() -> None:
     """A child that was forked has those that it met, and SIGKILL takes no more than a second."""
     with_table("x.db").close()

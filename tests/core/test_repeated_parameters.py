@@ -75,6 +75,7 @@ def with_writes_between(db: sqlite3.Connection) -> None:
     ],
     ids=lambda work: getattr(work, "__name__", None),
 )
+@pytest.mark.repeats
 def test_what_repeats(work: Callable[[sqlite3.Connection], None], repeats: bool) -> None:
     """Another request executes it again: what it reads may have been changed elsewhere."""
     found = sampled(work)

@@ -83,6 +83,7 @@ SAYS = (
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs shared memory")
+@pytest.mark.slow
 def test_no_secret_is_in_anything_that_is_written(tmp_path: Path, queryprof: Run) -> None:
     """Nor in the memory that others of this user can read while the program runs: its file is what
     a checkpoint holds, and what a killed process leaves.

@@ -88,6 +88,7 @@ def test_calls_in_order(db: sqlite3.Connection) -> None:
 
 @settings(max_examples=EXAMPLES // 2, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4)), max_size=90))
+@pytest.mark.slow
 def test_runs_are_of_equal_calls(calls: list[tuple[str, int]]) -> None:
     """Against a model: a run for each group of equal calls, and the last one for the rest."""
     with (
@@ -250,6 +251,7 @@ def are_slowest(kept: list[SlowSpan], least_ns: dict[int, int]) -> bool:
 
 @pytest.mark.once
 @pytest.mark.parametrize("end", ["killed", "forks", "ends"])
+@pytest.mark.repeats
 def test_in_a_trace(queryprof: Run, script: Callable[[str], Path], end: str) -> None:
     """After a kill, too; a child of a fork has spans of its own."""
     result = queryprof("run", "--no-report", "-o", "x.qprof", script(PROGRAM), end, 1, 20, 10, 30)
@@ -266,6 +268,7 @@ def test_in_a_trace(queryprof: Run, script: Callable[[str], Path], end: str) -> 
 
 
 @pytest.mark.once
+@pytest.mark.slow
 def test_a_merge_keeps_the_slowest(queryprof: Run, script: Callable[[str], Path]) -> None:
     program, of_all = script(PROGRAM), []
     for name, times in (("a", (1, 20, 10, 30)), ("b", (15, 25, 2, 3))):
@@ -304,6 +307,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("end", ["", "import os; os.kill(os.getpid(), 9)"])
+@pytest.mark.repeats
 def test_stalls_have_their_times(script: Callable[[str], Path], end: str) -> None:
     started_ns = time.time_ns()
     command = ["-m", "queryprof.cli.main", "run", "--no-report", "-o", "x.qprof"]

@@ -81,6 +81,7 @@ SHAPE = st.recursive(
 
 @settings(max_examples=30, deadline=None)
 @given(shape=SHAPE)
+@pytest.mark.slow
 def test_spans_count_what_is_in_them(shape: list[object]) -> None:
     """Random nests of spans and queries: counts, maxima and repeats are those of a model."""
     connection = sqlite3.connect(":memory:")

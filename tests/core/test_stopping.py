@@ -116,6 +116,7 @@ def run(program: Path, *arguments: str) -> str:
     ],
     ids=["text", "rowcount", "greenlet", "thread", "function"],
 )
+@pytest.mark.repeats
 def test_the_programs_own_code_ends_it(needs: str, inside: str, then: str, tmp_path: Path) -> None:
     """Wherever the core or the driver calls code of the program, that code may stop recording."""
     pytest.importorskip(needs)

@@ -96,6 +96,7 @@ def test_what_a_living_thread_has_used_is_counted_once() -> None:
 
 
 @pytest.mark.once
+@pytest.mark.slow
 def test_the_profilers_own_work_is_no_threads() -> None:
     """What it takes to write the trace is not the program's."""
     if not os.path.exists("/proc/self/task"):

@@ -95,6 +95,7 @@ def seen(folder: Path, uri: str, mode: str, *command: str | Path) -> object:
 
 @pytest.mark.parametrize("mode", ["delete", "wal", "memory"])
 @pytest.mark.parametrize("uri", URIS)
+@pytest.mark.repeats
 def test_uris(tmp_path: Path, uri: str, mode: str) -> None:
     bare = seen(tmp_path / "bare", uri, mode, sys.executable)
     run = (Path(sys.executable).with_name("queryprof"), "run", "--no-report", "-o", "t.qprof")

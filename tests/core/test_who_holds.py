@@ -89,6 +89,7 @@ def test_a_commit_waits_for_a_reader(tmp_path: Path, reads: str) -> None:
 
 @pytest.mark.parametrize("known", ["before", "after", "after 300 others"])
 @pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.repeats
 def test_a_holder_that_has_attached_the_database(tmp_path: Path, mode: str, known: str) -> None:
     """Whether the file was opened as a connection's main database before it was attached,
     or after.
@@ -148,6 +149,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 def test_a_holder_of_another_process_that_has_attached_it(tmp_path: Path) -> None:
     """Which names no file that it has not opened as its main one."""
     main, side = database(tmp_path / "main.db"), database(tmp_path / "side.db")
@@ -212,6 +214,7 @@ LOCKED = "sqlite3.OperationalError: database is locked "
         ("wal", begins_in_vain, "(SQLITE_BUSY)"),
     ],
 )
+@pytest.mark.repeats
 def test_a_transaction_that_read_first_may_not_wait(
     tmp_path: Path, mode: str, work: Callable[..., object], said: str
 ) -> None:
@@ -287,6 +290,7 @@ MANY = """
 """
 
 
+@pytest.mark.slow
 def test_many_attached_files_leave_room_for_main_ones(tmp_path: Path) -> None:
     (tmp_path / "many.py").write_text(textwrap.dedent(MANY))
     output = subprocess.run(

@@ -40,6 +40,7 @@ def three_windows() -> None:
 
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
 @pytest.mark.parametrize("fault", ["empty", "cut", "gone", "directory"])
+@pytest.mark.repeats
 def test_a_window_that_cannot_be_read_is_told(queryprof: Run, place: int, fault: str) -> None:
     """The others are read, and the report is not complete."""
     three_windows()
@@ -68,6 +69,7 @@ def test_one_window_is_read_alone(queryprof: Run) -> None:
     assert len(parts()) == 4
 
 
+@pytest.mark.slow
 def test_blocks_are_no_windows() -> None:
     """Their parts do not count for those that are kept, and stay while they are read."""
     connection = sqlite3.connect(":memory:")
@@ -122,6 +124,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.slow
 def test_the_windows_of_workers_are_named(queryprof: Run) -> None:
     result = run(FORKS, QUERYPROF="shop.qprof", QUERYPROF_WINDOW="1h")
     assert (result.returncode, result.stderr) == (0, "")

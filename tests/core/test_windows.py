@@ -52,6 +52,7 @@ def counts(path: Path) -> dict[tuple[str, str], int]:
     return found
 
 
+@pytest.mark.slow
 def test_windows_add_up_to_a_recording_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +203,7 @@ def execute_for_turns(connection: sqlite3.Connection, turns: int) -> int:
 
 
 @pytest.mark.parametrize("fault", ["no directory", "too large"])
+@pytest.mark.repeats
 def test_a_window_that_cannot_be_written_is_in_the_next(
     fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

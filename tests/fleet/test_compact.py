@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -98,6 +99,7 @@ def age(directory: str = "store") -> None:
         os.utime(path, ns=(then, then))
 
 
+@pytest.mark.slow
 def test_a_day_is_one_file_and_its_sources_go_a_day_later() -> None:
     fleet()
     before = sums()
@@ -128,6 +130,7 @@ def test_the_sums_are_those_of_a_host_and_version() -> None:
     assert sums() == before
 
 
+@pytest.mark.slow
 def test_late_files_are_folded_in() -> None:
     fleet(days=1)
     compact()
@@ -143,6 +146,7 @@ def test_late_files_are_folded_in() -> None:
     assert len(files()) == 4
 
 
+@pytest.mark.slow
 def test_what_was_compacted_and_comes_again_does_not_count_again() -> None:
     """A shipper that was killed before it noted that it had sent a batch sends it again."""
     fleet(days=1)
@@ -159,6 +163,7 @@ def test_what_was_compacted_and_comes_again_does_not_count_again() -> None:
     assert len(files()) == 4
 
 
+@pytest.mark.slow
 def test_two_at_once() -> None:
     """One of them has seen a file that the other has not."""
     fleet(days=1, hosts=2)
@@ -184,6 +189,7 @@ names = st.sampled_from([f"f{number}" for number in range(6)])
 
 
 @given(st.data())
+@pytest.mark.slow
 def test_any_days_files_have_each_file_once(data: st.DataObject) -> None:
     """Runs at once, each of which sees some of the files, and what is deleted meanwhile."""
     everything = {f"f{number}": {f"f{number}"} for number in range(6)}  # name: the leaves in it
@@ -224,14 +230,12 @@ def test_the_fold_is_that_of_the_roles(
         table = FLEET_TABLE[name]
         before = [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
         after = [row for some in folded(table, paths) for row in some.to_pylist()]
-        keys = {tuple(row[one] for one in table.key) for row in before}
+        keyed = itemgetter(*table.key)
+        keys = {keyed(row) for row in before}
         assert len(after) == len(keys)
         for key in keys:
-            its = [
-                [row for row in some if tuple(row[k] for k in table.key) == key]
-                for some in (before, after)
-            ]
-            expected, found = (sums_of(name, some) for some in its)
+            sides = [[row for row in some if keyed(row) == key] for some in (before, after)]
+            expected, found = (sums_of(name, some) for some in sides)
             for column in table.columns:
                 if column.role == FIRST:
                     values = expected.pop(column.name, set())
@@ -239,6 +243,7 @@ def test_the_fold_is_that_of_the_roles(
             assert found == expected
 
 
+@pytest.mark.slow
 def test_every_question_has_the_same_answer(queryprof: Run) -> None:
     fleet(days=9, hosts=4)
     add_host(Path("store"), "h0", {READ: Work(10, 10**5, 10, "SCAN t")}, version="2", day=8)
@@ -299,6 +304,7 @@ def test_damaged_pages_are_not_made_a_day(queryprof: Run) -> None:
     assert damaged.exists()
 
 
+@pytest.mark.slow
 def test_columns_of_a_newer_version_are_not_lost(queryprof: Run) -> None:
     fleet(days=1)
     newer = next(Path("store/aggregate").rglob("*.parquet"))
@@ -315,6 +321,7 @@ def test_columns_of_a_newer_version_are_not_lost(queryprof: Run) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "~", "é"])
+@pytest.mark.repeats
 def test_rows_of_any_statement_are_kept(value: str | None) -> None:
     fleet(days=1)
     path = next(Path("store/aggregate").rglob("*.parquet"))
@@ -380,8 +387,7 @@ def test_it_dies_at_each_of_its_file_operations() -> None:
 
 def died(number: int) -> int:
     """The exit status of a run that dies at a file operation."""
-    command = [sys.executable, FAULTS, "store", str(number)]
-    return subprocess.run(command, check=False).returncode
+    return subprocess.run([sys.executable, FAULTS, "store", str(number)], check=False).returncode
 
 
 @pytest.mark.parametrize("rows", [2**62, 2**36, -1])

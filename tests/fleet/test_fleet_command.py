@@ -38,6 +38,7 @@ def test_it_reads_no_other_file(tmp_path: Path) -> None:
     assert not (tmp_path / "written.csv").exists()
 
 
+@pytest.mark.slow
 def test_names_are_values(queryprof: Run) -> None:
     hostile = "'; DROP TABLE aggregate; --"
     add_host(Path("out"), hostile, {READ: Work(1, 10)}, service=hostile, version=hostile)
@@ -52,6 +53,7 @@ def test_names_are_values(queryprof: Run) -> None:
     assert "nothing is selected; there are, from 2026-11-01 00:00" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_selection(queryprof: Run) -> None:
     for day in range(3):
         add_host(Path("out"), f"h{day}", {READ: Work(10 + day, 10)}, version=f"v{day}", day=day)
@@ -143,6 +145,7 @@ def calls(queryprof: Run, *arguments: str) -> float:
     return sum(one["calls"] for one in json.loads(result.stdout))
 
 
+@pytest.mark.slow
 def test_names_of_directories_mean_nothing(queryprof: Run) -> None:
     """Not as columns (KEY=VALUE), nor as patterns, nor twice."""
     inside = Path("version=9", "host=z", "buckets=1")
@@ -160,6 +163,7 @@ def test_names_of_directories_mean_nothing(queryprof: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["é" * 200, "x" * 300, "123", "..", "__HIVE_DEFAULT_PARTITION__"])
+@pytest.mark.repeats
 def test_any_name_of_a_service_can_be_chosen(queryprof: Run, name: str) -> None:
     add_host(Path("out"), "h", {READ: Work(10, 10)}, service=name)
     add_host(Path("out"), "h", {READ: Work(5, 10)}, service="other")
@@ -186,6 +190,7 @@ def test_what_is_no_file_or_of_other_columns(queryprof: Run) -> None:
     assert [one["calls"] for one in json.loads(result.stdout)] == [10]
 
 
+@pytest.mark.slow
 def test_figures_that_are_none(queryprof: Run) -> None:
     """No traceback and no JSON that is none."""
     import pyarrow as pa
@@ -205,6 +210,7 @@ def test_figures_that_are_none(queryprof: Run) -> None:
         json.loads(document)
 
 
+@pytest.mark.slow
 def test_a_merged_trace_says_what_it_has_not(queryprof: Run) -> None:
     from collect.test_collapse import processes
 

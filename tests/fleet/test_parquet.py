@@ -260,6 +260,7 @@ def test_a_trace_twice_is_the_same_files() -> None:
 @pytest.mark.parametrize(
     "name", ["../../up", "a/b", "..", ".", "x" * 300, "ü" * 200, "'; DROP", "service=\n\0", "~"]
 )
+@pytest.mark.repeats
 def test_a_service_is_one_folder(name: str) -> None:
     record()
     (window,) = host_windows(read_profile("x.qprof"), Given(service=name))
@@ -272,6 +273,7 @@ def test_a_service_is_one_folder(name: str) -> None:
     assert path.exists()
 
 
+@pytest.mark.slow
 def test_windows_are_files_of_their_own(queryprof: Run) -> None:
     connection = sqlite3.connect(":memory:")
     now = time.time_ns()

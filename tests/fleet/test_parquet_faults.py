@@ -30,6 +30,7 @@ def export(queryprof: Run, *arguments: str, **options: Any) -> subprocess.Comple
 
 
 @pytest.mark.strange_traces
+@pytest.mark.slow
 def test_what_cannot_be_read_is_left_out(queryprof: Run) -> None:
     record("good.qprof")
     content = Path("good.qprof").read_bytes()
@@ -57,6 +58,7 @@ def test_what_cannot_be_read_is_left_out(queryprof: Run) -> None:
     assert rows_of(Path("out"), "aggregate")
 
 
+@pytest.mark.slow
 def test_a_living_process_is_left_out(queryprof: Run) -> None:
     record("good.qprof")
     program = (
@@ -75,6 +77,7 @@ def test_a_living_process_is_left_out(queryprof: Run) -> None:
     assert len(list(Path("out", "aggregate").rglob("*.parquet"))) == 1
 
 
+@pytest.mark.slow
 def test_a_directory_of_others(queryprof: Run, tmp_path: Path) -> None:
     record()
     folder = Path("out", "aggregate", "service=x")
@@ -95,6 +98,7 @@ def test_a_directory_of_others(queryprof: Run, tmp_path: Path) -> None:
     assert "cannot be written" in result.stderr
 
 
+@pytest.mark.slow
 def test_no_room_leaves_no_unfinished_file(queryprof: Run) -> None:
     record()
     limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "-"]

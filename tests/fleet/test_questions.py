@@ -154,6 +154,7 @@ def _findings(found: dict[str, Any]) -> dict[str, int]:
         (("--fail-on", "time", "--fail-on", "plans"), 1),
     ],
 )
+@pytest.mark.repeats
 def test_what_fails(queryprof: Run, arguments: tuple[str, ...], status: int) -> None:
     a_canary()
     assert queryprof("fleet", "out", "--compare", "1", "2", *arguments).returncode == status
@@ -173,6 +174,7 @@ def verdict_of(statement: str) -> str:
 
 
 @pytest.mark.parametrize(("hosts", "verdict"), [(7, "unclear"), (8, "slower")])
+@pytest.mark.repeats
 def test_few_hosts_say_nothing_of_times(hosts: int, verdict: str) -> None:
     a_canary(hosts)
     assert verdict_of(SLOW) == verdict
@@ -181,6 +183,7 @@ def test_few_hosts_say_nothing_of_times(hosts: int, verdict: str) -> None:
 @pytest.mark.parametrize(
     ("factor", "verdict"), [(104, "same"), (107, "slower"), (97, "same"), (93, "faster")]
 )
+@pytest.mark.repeats
 def test_a_difference_counts_from_five_percent_on(factor: int, verdict: str) -> None:
     for host in range(HOSTS):
         for version, part in (("1", 100), ("2", factor)):
@@ -210,6 +213,7 @@ def test_intervals_are_welchs() -> None:
     assert interval(moments(7, 1.0, 1.0), "time", 1) is None
 
 
+@pytest.mark.slow
 def test_equal_versions_of_noisy_hosts_are_seldom_told_apart() -> None:
     """Of 200 comparisons of 100 statements on 10 hosts a side at most 5% have a statement."""
     draw, alarms = random.Random(1), 0
@@ -250,6 +254,7 @@ def test_one_execution_is_no_ten_hosts() -> None:
     assert verdict_of(READ) == "unclear"
 
 
+@pytest.mark.slow
 def test_services_are_not_mixed(queryprof: Run) -> None:
     for host in range(3):
         add_host(Path("out"), f"h{host}", {READ: Work(100, 10)}, service="shop")
@@ -310,6 +315,7 @@ def test_two_hosts_have_no_usual_one() -> None:
 
 
 @pytest.mark.parametrize(("later_ns", "is_found"), [(1200, False), (1250, True)])
+@pytest.mark.repeats
 def test_trend(later_ns: int, is_found: bool) -> None:
     for day in range(10):
         version = "1" if day < 8 else "2"

@@ -78,6 +78,7 @@ def ship(queryprof: Run, *arguments: str) -> subprocess.CompletedProcess[str]:
     return queryprof("ship", "--to", "store", "--once", *arguments)
 
 
+@pytest.mark.slow
 def test_windows_are_sent_once_and_deleted(queryprof: Run) -> None:
     os.mkdir("place")
     count = record("place/a.qprof", 3)
@@ -161,6 +162,7 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_it_is_killed_while_programs_write(kills: int) -> None:
     """Four programs, of which two are killed; the shipper dies at operations chosen at random, so
     often between two borders of theirs.
@@ -238,6 +240,7 @@ def test_what_waits_too_long_is_lost_and_counted(queryprof: Run) -> None:
     assert "4 windows were lost" in queryprof("fleet", "store").stderr
 
 
+@pytest.mark.slow
 def test_only_the_oldest_are_lost(queryprof: Run) -> None:
     os.mkdir("place")
     Path("store").write_text("in the way")
@@ -301,15 +304,12 @@ def test_what_is_in_another_shape_is_named_and_stays(queryprof: Run) -> None:
     assert os.listdir("place") == ["a.qprof.1-abc-1.live"]
 
 
+@pytest.mark.slow
 def test_traces_of_a_share_of_the_hosts(queryprof: Run) -> None:
     os.mkdir("place")
     environment = {**os.environ, "QUERYPROF_SERVICE": "shop", "QUERYPROF_PARAMETERS": "1"}
-    subprocess.run(
-        [sys.executable, "-c", RECORDS, "place/a.qprof", "1", "ends"],
-        env=environment,
-        check=True,
-        capture_output=True,
-    )
+    command = [sys.executable, "-c", RECORDS, "place/a.qprof", "1", "ends"]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
     assert ship(queryprof, "--traces", "100%", "place").returncode == 0
     traces = list(Path("store/trace/service=shop").glob("date=*/*.qprof"))
     assert len(traces) == 2
@@ -375,6 +375,7 @@ def test_a_command_is_sent_with_its_status(queryprof: Run) -> None:
     assert "1 window sent to store" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_command_whose_store_is_away(queryprof: Run) -> None:
     Path("store").write_text("in the way")
     code = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1')"
@@ -391,6 +392,6 @@ def test_a_command_ends_by_its_signal(queryprof: Run) -> None:
         "import os, signal, sqlite3; sqlite3.connect(':memory:').execute('SELECT 1');"
         " os.kill(os.getppid(), signal.SIGTERM); signal.pause()"
     )
-    result = queryprof("ship", "--to", "store", "--", sys.executable, "-c", code)
-    assert result.returncode == -signal.SIGTERM
+    command = ["ship", "--to", "store", "--", sys.executable, "-c", code]
+    assert queryprof(*command).returncode == -signal.SIGTERM
     assert executions("store") == 1

@@ -76,6 +76,7 @@ def test_a_window_without_calls_is_no_end(queryprof: Run) -> None:
     assert executions(ranking(queryprof, "out")) == 12
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_back(queryprof: Run) -> None:
     """Windows that begin at one time are files of their own."""
     record("x.qprof", "1@1 1000@3601 3@3599 5@3601 7@1")
@@ -85,6 +86,7 @@ def test_a_clock_that_is_set_back(queryprof: Run) -> None:
 
 
 @pytest.mark.parametrize("how", ["cut", "gone", "damaged", "impossible"])
+@pytest.mark.repeats
 def test_a_window_that_is_missing_is_named(queryprof: Run, how: str) -> None:
     record("x.qprof", "5@0 50@3600 500@7200")
     (part,) = Path().glob("x.qprof.*-2.live")
@@ -120,6 +122,7 @@ def test_a_merged_trace_beside_its_windows_is_noted(queryprof: Run) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_reader_that_ends_early_is_no_regression() -> None:
     for version in ("1", "2"):
         for host in range(8):
@@ -224,6 +227,7 @@ STRANGE_VALUES = (
         *(pytest.param(*value, 0, 1, marks=pytest.mark.slow) for value in STRANGE_VALUES),
     ],
 )
+@pytest.mark.repeats
 def test_values_that_are_none_of_ours(
     whole_fleet: Path, table: str, column: str, value: Any, first: int, every: int
 ) -> None:
@@ -250,6 +254,7 @@ QUESTIONS = (
 
 
 @pytest.mark.parametrize("names", [("service",), ("HOST",), ("Host", "service")])
+@pytest.mark.repeats
 def test_columns_that_are_none_of_ours(queryprof: Run, names: tuple[str, ...]) -> None:
     for host in range(3):
         add_host(Path("out"), f"h{host}", {READ: Work(10, 10)})
@@ -300,6 +305,7 @@ def test_a_planted_link_is_not_followed(queryprof: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["x[1].qprof", "a*b.qprof", "l" * 230 + ".qprof"])
+@pytest.mark.repeats
 def test_any_name_of_a_recording(queryprof: Run, name: str) -> None:
     Path("place").mkdir()
     record(f"place/{name}", "5@0 7@3600")
@@ -309,6 +315,7 @@ def test_any_name_of_a_recording(queryprof: Run, name: str) -> None:
     assert executions(ranking(queryprof, "other")) == 12
 
 
+@pytest.mark.slow
 def test_a_service_that_is_no_text(queryprof: Run) -> None:
     environment = {**os.environb, b"QUERYPROF_SERVICE": b"\xff"}
     subprocess.run([sys.executable, "-c", RECORDS, "x.qprof", "5"], check=True, env=environment)
@@ -348,13 +355,13 @@ def test_a_working_directory_that_was_removed() -> None:
     place = Path("out").resolve()
     code = "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone');"
     code += f" os.execv({str(QUERYPROF)!r}, ['queryprof', 'fleet', {str(place)!r}])"
-    result = subprocess.run(
-        [sys.executable, "-c", code], check=False, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
     assert "Traceback" not in result.stderr
     assert result.returncode in (0, 2)
 
 
+@pytest.mark.slow
 def test_a_merged_trace_beside_those_of_hosts_makes_no_loop(queryprof: Run) -> None:
     """Its spans are of all versions together, so executions a span are not known."""
     program = (
@@ -367,10 +374,8 @@ def test_a_merged_trace_beside_those_of_hosts_makes_no_loop(queryprof: Run) -> N
     Path("program.py").write_text(program)
     for number, version in enumerate(("1", "2", "2", "2", "1")):
         environment = {"QUERYPROF_VERSION": version, "QUERYPROF_SERVICE": "shop"}
-        result = queryprof(
-            "run", "--no-report", "-o", f"{number}.qprof", "program.py", env=environment
-        )
-        assert result.returncode == 0
+        command = ["run", "--no-report", "-o", f"{number}.qprof", "program.py"]
+        assert queryprof(*command, env=environment).returncode == 0
     assert queryprof("merge", "all.qprof", "2.qprof", "3.qprof", "4.qprof").returncode == 0
     result = queryprof(
         "fleet", "0.qprof", "1.qprof", "all.qprof", "--compare", "1", "2", "--fail-on", "counts"
@@ -383,9 +388,8 @@ def test_a_day_is_what_was_recorded_of_it(queryprof: Run) -> None:
     """Ten days, and a finding on one of them."""
     for day in range(10):
         heavy = {READ: HEAVY, SLOW: HEAVY._replace(each_ns=10**7)}
-        add_host(
-            Path("out"), "h", heavy if day == 5 else {READ: Work(1, 1)}, day=day, spans={"GET /": 5}
-        )
+        work = heavy if day == 5 else {READ: Work(1, 1)}
+        add_host(Path("out"), "h", work, day=day, spans={"GET /": 5})
 
     def gains(*options: str) -> list[float]:
         result = queryprof("fleet", "out", "--findings", "--format", "json", *options)

@@ -57,6 +57,7 @@ def test_no_link_in_its_folder_is_followed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["sent-3", "lost-3-1", "taken-3"])
+@pytest.mark.repeats
 def test_a_file_in_its_folder_is_passed_over_or_named(queryprof: Run, name: str) -> None:
     os.mkdir("place")
     Path("place", FOLDER).mkdir()
@@ -96,6 +97,7 @@ def test_a_place_under_another_path(queryprof: Run) -> None:
     assert os.listdir("moved") == []
 
 
+@pytest.mark.slow
 def test_several_places_of_one_directory(queryprof: Run) -> None:
     os.mkdir("place")
     count = record("place/a.qprof", 1) + record("place/b.qprof", 1)
@@ -107,6 +109,7 @@ def test_several_places_of_one_directory(queryprof: Run) -> None:
     assert os.listdir("place") == []
 
 
+@pytest.mark.slow
 def test_a_whole_trace_needs_no_room_in_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkdir("place")
     record("place/a.qprof", 1)
@@ -131,6 +134,7 @@ def test_a_whole_trace_needs_no_room_in_the_place(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("stream", ["/dev/full", "/dev/null"])
+@pytest.mark.repeats
 def test_a_command_keeps_its_status_without_a_place_for_messages(stream: str) -> None:
     command = [QUERYPROF, "ship", "--to", "store", "--", sys.executable, "-c", f"{CALLS}; exit(7)"]
     with open(stream, "w") as errors:
@@ -138,6 +142,7 @@ def test_a_command_keeps_its_status_without_a_place_for_messages(stream: str) ->
     assert executions("store") == 1
 
 
+@pytest.mark.slow
 def test_a_command_runs_where_another_one_sends(queryprof: Run) -> None:
     os.mkdir("place")
     command = ("ship", "--to", "store", "place", "--", sys.executable, "-c", f"{CALLS}; exit(3)")
@@ -157,6 +162,7 @@ def test_a_command_runs_where_there_can_be_no_place(queryprof: Run) -> None:
     assert "the command runs, and nothing is sent from here" in result.stderr
 
 
+@pytest.mark.slow
 def test_the_place_stays_while_a_process_records_in_it(
     queryprof: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +193,7 @@ def test_the_place_stays_while_a_process_records_in_it(
     assert executions("store") == 2
 
 
+@pytest.mark.slow
 def test_the_service_ends_by_a_signal() -> None:
     os.mkdir("place")
     record("place/a.qprof", 1)
@@ -203,6 +210,7 @@ def test_the_service_ends_by_a_signal() -> None:
     assert "sent to store (" in line
 
 
+@pytest.mark.slow
 def test_one_of_the_traces_is_no_output(queryprof: Run) -> None:
     os.mkdir("place")
     record("place/a.qprof", 1)

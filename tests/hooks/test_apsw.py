@@ -89,6 +89,7 @@ def test_apsw() -> None:
 
 
 @pytest.mark.parametrize("cached", [0, 1, 100])
+@pytest.mark.repeats
 def test_apsw_counts_what_each_run_does(cached: int) -> None:
     """A statement that runs again is known by the number of its runs; another one may stand at its
     address. What SQLite counts of each is the same every time.

@@ -238,6 +238,7 @@ def test_any_driver_by_name(
     ],
 )
 @pytest.mark.parametrize("is_recorded", [False, True])
+@pytest.mark.repeats
 def test_a_module_that_is_no_driver(types: str, said: str, is_recorded: bool) -> None:
     """A recorded program names it on stderr and goes on; another one says nothing."""
     code = f"import json, queryprof; queryprof.instrument('json'{types}); print('goes on')"

@@ -189,6 +189,7 @@ END
 """
 
 
+@pytest.mark.slow
 def test_processes_are_added_up_and_a_killed_one_loses_nothing(
     queryprof: Run, tmp_path: Path
 ) -> None:

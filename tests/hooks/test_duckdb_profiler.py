@@ -167,6 +167,7 @@ COVERAGE = "SELECT current_setting('profiling_coverage')"
 
 @pytest.mark.parametrize("begins", ["before", "meanwhile"])
 @pytest.mark.parametrize("by_method", [False, True])
+@pytest.mark.repeats
 def test_a_profiler_that_the_program_sets(
     begins: str, by_method: bool, connection: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -235,6 +236,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.repeats
 def test_each_way_to_set_it(way: Any, connection: Any, tmp_path: Path) -> None:
     try:
         way(duckdb.connect())
@@ -250,6 +252,7 @@ def test_each_way_to_set_it(way: Any, connection: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", ["execute('selec 1')", "execute(3)", "execute()", "execute('')"])
+@pytest.mark.repeats
 def test_what_is_open_stays_open_behind_a_call_that_fails(call: str, connection: Any) -> None:
     def after(recorded: bool) -> Any:
         own = duckdb.connect()
@@ -311,6 +314,7 @@ def test_a_table_of_profiles_is_a_table(connection: Any) -> None:
 
 
 @pytest.mark.parametrize("call", range(1, 9))
+@pytest.mark.repeats
 def test_what_a_signals_handler_raises_meanwhile(call: int, connection: Any) -> None:
     """At any call of the driver's in the watcher: afterwards the profiler is off all the same."""
     from queryprof.hooks.drivers import duckdb_profiler

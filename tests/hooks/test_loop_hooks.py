@@ -63,6 +63,7 @@ def recorded(queryprof: Run, path: Path) -> Profile:
     ],
     ids=["run", "factory", "policy"],
 )
+@pytest.mark.repeats
 def test_uvloop(queryprof: Run, script: Script, start: str) -> None:
     """Its handles are its own: the heartbeat, the watchdog and the probes tell."""
     pytest.importorskip("uvloop")
@@ -83,6 +84,7 @@ def test_uvloop(queryprof: Run, script: Script, start: str) -> None:
     assert asked.causes[0].statement.startswith("WITH RECURSIVE")
 
 
+@pytest.mark.slow
 def test_trio(queryprof: Run, script: Script) -> None:
     pytest.importorskip("trio")
     path = script(
@@ -130,6 +132,7 @@ def test_twisted(queryprof: Run, script: Script, reactor: str) -> None:
     assert loop.beat_lag.max_ns > 50_000_000
 
 
+@pytest.mark.slow
 def test_a_fork_inside_a_running_loop(queryprof: Run, script: Script) -> None:
     """Parent and child go on with their loops, each with its own figures."""
     path = script(
@@ -178,6 +181,7 @@ def test_a_stall_in_a_process_that_is_killed(queryprof: Run, script: Script) -> 
 
 
 @pytest.mark.once
+@pytest.mark.slow
 def test_the_threshold_is_the_persons_choice(queryprof: Run, script: Script) -> None:
     path = script(
         "import asyncio, time\n"
@@ -217,6 +221,7 @@ def test_a_module_imported_late_has_its_own_loader() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_what_is_attached_late_is_put_back() -> None:
     """By identity, for every hook whose library is here."""
     code = (

@@ -24,6 +24,7 @@ def socket() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("driver", [PYMYSQL, MYSQLCLIENT], ids=lambda driver: driver.module)
+@pytest.mark.repeats
 def test_mysql(socket: str, driver: object) -> None:
     """Each call counts once, what a driver's method calls of its own included; rows are tuples."""
     assert driver in (PYMYSQL, MYSQLCLIENT)

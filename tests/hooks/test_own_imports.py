@@ -55,6 +55,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.repeats
 def test_files_with_names_of_the_standard_library_are_the_programs(
     tmp_path: Path, way: str
 ) -> None:
@@ -94,6 +95,7 @@ sys.path."""
 
 
 @pytest.mark.parametrize("arguments", [["app.py"], ["-m", "app"], ["-c", "import app"]])
+@pytest.mark.repeats
 def test_so_are_those_that_a_start_with_the_process_needs(
     tmp_path: Path, arguments: list[str]
 ) -> None:
@@ -159,6 +161,7 @@ queryprof.uninstall()
 
 
 @pytest.mark.parametrize("module", ["asyncio.constants", "asyncio.sslproto", "asyncio.runners"])
+@pytest.mark.repeats
 def test_a_start_while_another_thread_imports_what_is_attached_to(
     tmp_path: Path, module: str
 ) -> None:

@@ -13,6 +13,7 @@ from queryprof.hooks.drivers.pep249 import PSYCOPG2
 pytestmark = pytest.mark.once
 
 
+@pytest.mark.slow
 def test_psycopg2(postgresql: str) -> None:
     """A driver with C types of its own: calls, rows and errors, and its types are as before."""
     psycopg2 = pytest.importorskip("psycopg2")

@@ -140,6 +140,7 @@ def row_in_the_page(package: str, row: str) -> str:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.repeats
 def test_a_thousand_queries(queryprof: Run, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     module = PACKAGES[package]
     if package in OTHERS:
@@ -163,6 +164,7 @@ def test_a_thousand_queries(queryprof: Run, monkeypatch: pytest.MonkeyPatch, pac
 
 
 @pytest.mark.parametrize("name", [name for name in CONNECTS if name != "libsql"])
+@pytest.mark.repeats
 def test_an_executemany_is_one_sample_of_its_page_fetches(queryprof: Run, name: str) -> None:
     """Also where SQLite reports the end of each of its rows."""
     pytest.importorskip(name)

@@ -34,6 +34,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.repeats
 def test_the_versions_of_a_process(
     queryprof: Run, script: Callable[[str], Path], name: str, tmp_path: Path
 ) -> None:

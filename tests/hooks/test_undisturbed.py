@@ -70,6 +70,7 @@ assert sys.getrecursionlimit() == 60
     [COLLECTIONS, NO_COLLECTIONS, FEW_CALLS, DEEP, NO_LIMIT],
     ids=["gc", "no gc", "60", "deep", "no limit"],
 )
+@pytest.mark.repeats
 def test_the_trace_is_written(tmp_path: Path, end: str) -> None:
     """No garbage is collected meanwhile: of a daemon thread's connections there may be more and
     more.

@@ -40,6 +40,7 @@ def test_they_are_named(queryprof: Run) -> None:
     assert process.unmeasured == ("asyncmy", "db2")
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_not(queryprof: Run) -> None:
     """Known drivers, those that a program names, and modules with the names of either."""
     pytest.importorskip("pymysql")

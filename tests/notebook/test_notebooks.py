@@ -279,6 +279,7 @@ def libraries(tmp_path_factory):
         ("nested", "<module> In [15], line 2", "SELECT max(id) FROM sale"),
     ],
 )
+@pytest.mark.repeats
 def test_the_line_is_the_cells_through_libraries_too(libraries, cell, place, statement):
     text = text_of(notebooks.shown(libraries[cell])[-1])
     first = text[text.index("The vital few") :]
@@ -357,6 +358,7 @@ def test_an_edited_cell_is_compared_with_its_last_run(script):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_line_in_a_cell_counts_for_both(outputs):
     inner, outer = notebooks.shown(outputs["both"])
     assert "1 execution of 1 statement" in text_of(inner)

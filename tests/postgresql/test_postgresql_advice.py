@@ -78,6 +78,7 @@ def any_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LEAST_ROW_NS, 0)
 
 
+@pytest.mark.repeats
 def test_a_scan_that_was_not_made(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With these values the server takes the partial index, which the plan for any values has not:
     what took less than a row of a scan takes was none.
@@ -98,10 +99,12 @@ def test_a_scan_that_was_not_made(dsn: str, monkeypatch: pytest.MonkeyPatch) -> 
         "SELECT o.id FROM o JOIN l ON l.o = o.id WHERE l.x > 39900",
     ],
 )
+@pytest.mark.repeats
 def test_an_estimate_for_other_values_is_none(dsn: str, statement: str) -> None:
     assert not [one for one in findings(dsn, statement) if one.category == "bad_estimate"]
 
 
+@pytest.mark.repeats
 def test_an_index_is_sql_that_the_server_takes_and_uses(dsn: str) -> None:
     statement = 'SELECT "user" FROM "Item" WHERE "ownerId" = %s AND "user" = %s'
     (scan,) = findings(dsn, statement, (7, 7))
@@ -122,6 +125,7 @@ def test_an_index_is_sql_that_the_server_takes_and_uses(dsn: str) -> None:
         ("SELECT h.k FROM hit AS h WHERE left(h.note, 3) = %s", ("555",), ""),
     ],
 )
+@pytest.mark.repeats
 def test_an_index_is_on_what_is_compared(
     dsn: str, statement: str, values: tuple[object, ...], on: str
 ) -> None:
@@ -137,6 +141,7 @@ def test_an_index_is_on_what_is_compared(
 
 
 @pytest.mark.parametrize("has_index", [False, True])
+@pytest.mark.repeats
 def test_a_foreign_key_without_an_index(dsn: str, has_index: bool) -> None:
     """It reads the table that refers for each row that is deleted, which no plan shows."""
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -169,6 +174,7 @@ def test_a_foreign_key_without_an_index(dsn: str, has_index: bool) -> None:
         "SELECT note FROM hit WHERE active = ALL ('{5}')",
     ],
 )
+@pytest.mark.repeats
 def test_no_index_is_shown_where_one_may_serve_nothing(dsn: str, statement: str) -> None:
     assert not any(one.code for one in findings(dsn, statement))
 
@@ -182,6 +188,7 @@ CREATE OPERATOR public.@> (LEFTARG = int2[], RIGHTARG = int2[], FUNCTION = publi
 """
 
 
+@pytest.mark.repeats
 def test_functions_of_others_that_fit_better_are_not_called(dsn: str) -> None:
     """They would run with the rights of who asks, and write the advice."""
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -224,6 +231,7 @@ ANALYZE shop, sale
         ),
     ],
 )
+@pytest.mark.repeats
 def test_the_index_of_a_foreign_key(dsn: str, index: str, statement: str, codes: list[str]) -> None:
     """Of a partitioned table, and of two keys on one column: one, and not CONCURRENTLY. An UPDATE
     that leaves the key alone looks for nothing; a BRIN index finds no row.
@@ -252,6 +260,7 @@ def test_each_half_of_a_union_has_its_own_index(dsn: str) -> None:
     )
 
 
+@pytest.mark.repeats
 def test_what_reads_all_along_an_index_is_a_seq_scan_of_a_test(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,6 +365,7 @@ def ascii_dsn(dsn: str) -> Iterator[str]:
         connection.execute("DROP DATABASE bytes")
 
 
+@pytest.mark.repeats
 def test_a_database_without_an_encoding(ascii_dsn: str) -> None:
     with psycopg.connect(ascii_dsn, autocommit=True) as connection:
         connection.execute("CREATE TABLE hit (k int, note text)")
@@ -365,6 +375,7 @@ def test_a_database_without_an_encoding(ascii_dsn: str) -> None:
     assert scan.code == "CREATE INDEX CONCURRENTLY ON public.hit (k);"
 
 
+@pytest.mark.repeats
 def test_a_name_that_is_no_unicode(ascii_dsn: str) -> None:
     with psycopg.connect(ascii_dsn, autocommit=True) as connection:
         connection.execute(b'CREATE TABLE hit ("\xff" int, k int)')

@@ -82,6 +82,7 @@ def counts_statements(dsn: str) -> bool:
         return found.fetchone() is not None
 
 
+@pytest.mark.repeats
 def test_analyze_names_scans_and_estimates_with_their_lines(queryprof: Run, dsn: str) -> None:
     Path("shop.py").write_text(PROGRAM)
     done = queryprof("run", "--no-report", "-o", "x.qprof", "shop.py", dsn)
@@ -181,6 +182,7 @@ def test_a_function_that_the_planner_calls_changes_and_tells_nothing(dsn: str) -
     assert "20000" not in facts.refused["SELECT tells()"]
 
 
+@pytest.mark.repeats
 def test_what_locks_a_table_is_waited_for_a_while(dsn: str, monkeypatch: Any) -> None:
     monkeypatch.setattr("queryprof.postgresql.server.MOST_MS", 1500)
     with psycopg.connect(dsn) as connection:
@@ -190,6 +192,7 @@ def test_what_locks_a_table_is_waited_for_a_while(dsn: str, monkeypatch: Any) ->
     assert "SELECT * FROM line" in facts.plans
 
 
+@pytest.mark.repeats
 def test_a_server_that_is_not_there_is_one_sentence(queryprof: Run, dsn: str) -> None:
     with pytest.raises(QueryprofError, match="the PostgreSQL server cannot be used: "):
         facts_of("host=/nowhere user=nobody", "SELECT 1")
@@ -235,6 +238,7 @@ def test_the_server_s_text_is_compared_without_values() -> None:
     assert (times[ours].calls, times[ours].mean_ns) == (4, 15.0)
 
 
+@pytest.mark.repeats
 def test_no_seq_scan(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tables of a test are so small that each is scanned: what counts is whether another plan
     is possible.
@@ -308,6 +312,7 @@ def test_by_name():
 """
 
 
+@pytest.mark.repeats
 def test_the_commands_of_the_page(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each but pip's, with a service's file; the second test has no index to use, and fails."""
     page = (Path(__file__).parents[2] / "docs" / "postgresql.md").read_text()

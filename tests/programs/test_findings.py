@@ -152,6 +152,7 @@ db.close()
     assert "index_defeated" not in [one.category for one in found]
 
 
+@pytest.mark.slow
 def test_accepted_findings_are_silent(queryprof: Run, trace: str) -> None:
     """With a reason; and one that is no finding any more is named."""
     (found,) = findings_of(Report(read_profile(trace)))[:1]
@@ -222,6 +223,7 @@ def test_views_that_are_tables_alone(queryprof: Run, trace: str) -> None:
         assert "is a table alone" in result.stderr
 
 
+@pytest.mark.slow
 def test_former_options_show_the_same(queryprof: Run, trace: str) -> None:
     """And two at once are refused."""
     for former, view in (("--loop", "loops"), ("--slowest-requests", "slowest-requests")):

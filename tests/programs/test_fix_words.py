@@ -158,6 +158,7 @@ for number in range(200):
 """
 
 
+@pytest.mark.slow
 def test_what_django_executes_under_debug_is_no_finding(tmp_path: Path, queryprof: Run) -> None:
     pytest.importorskip("django")
     program = DJANGO.replace("INSTALLED_APPS=[]", "INSTALLED_APPS=[], DEBUG=True")
@@ -201,6 +202,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("library", PROGRAMS)
+@pytest.mark.repeats
 def test_fixes(tmp_path: Path, queryprof: Run, library: str) -> None:
     """Each at its line."""
     pytest.importorskip(library)

@@ -73,6 +73,7 @@ def index_in(database: Path) -> list[tuple[object, ...]]:
         return db.execute(found, (name,)).fetchall()
 
 
+@pytest.mark.slow
 def test_django_makes_the_index_of_a_recorded_project(tmp_path: Path, queryprof: Run) -> None:
     """The finding shows models.Index(...); the project makes it, and nothing is left to find."""
     pytest.importorskip("django")
@@ -98,6 +99,7 @@ def test_django_makes_the_index_of_a_recorded_project(tmp_path: Path, queryprof:
         (PARTIAL, "operation", [("state", 0)]),
     ],
 )
+@pytest.mark.repeats
 def test_django_executes_what_is_written(
     code: str, how: str, made: list[tuple[object, ...]], tmp_path: Path
 ) -> None:
@@ -120,6 +122,7 @@ def test_django_executes_what_is_written(
         (QUOTED, '"odd ""table""" ("group", "x y")', [("group", 0), ("x y", 1)]),
     ],
 )
+@pytest.mark.repeats
 def test_alembic_executes_what_is_written(
     code: str, table: str, made: list[tuple[object, ...]], tmp_path: Path
 ) -> None:

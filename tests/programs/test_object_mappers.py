@@ -310,6 +310,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_django(tmp_path: Path) -> None:
     """The ORM's lines, and requests by their route's pattern."""
     pytest.importorskip("django")

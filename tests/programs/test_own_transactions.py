@@ -44,6 +44,7 @@ def found(path: Path, *pragmas: str, begins: bool) -> list[Finding]:
     ],
     ids=" ".join,
 )
+@pytest.mark.repeats
 def test_transactions_that_sync_nothing(tmp_path: Path, pragmas: tuple[str, ...]) -> None:
     (one,) = found(tmp_path / "t.db", *pragmas, begins=False)
     assert one.category == "commit_per_write"

@@ -156,6 +156,7 @@ REGRESSIONS = {
 
 
 @pytest.mark.parametrize("name", REGRESSIONS)
+@pytest.mark.repeats
 def test_a_planted_regression_is_caught(check: Check, name: str) -> None:
     """By --queryprof-check, which names the line."""
     change, line, told = REGRESSIONS[name]
@@ -240,6 +241,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("name", HARMLESS)
+@pytest.mark.repeats
 def test_a_harmless_change_raises_nothing(check: Check, name: str) -> None:
     """Whatever Python runs it; the baseline is of 3.11."""
     status, output = check(*HARMLESS[name])

@@ -170,6 +170,7 @@ def test_django_s_templates(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_django_s_other_relations(tmp_path: Path) -> None:
     """One for one, many for many from both sides, and columns that a query has left out."""
     pytest.importorskip("django")
@@ -181,6 +182,7 @@ def test_django_s_other_relations(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_relations_that_share_a_statement(tmp_path: Path) -> None:
     """Which of them a call site loads is not known, and neither is named for it."""
     pytest.importorskip("django")
@@ -191,6 +193,7 @@ def test_relations_that_share_a_statement(tmp_path: Path) -> None:
     assert [program.note_of(one) for one in shared] == [None, None]
 
 
+@pytest.mark.slow
 def test_serializers_of_the_rest_framework(tmp_path: Path) -> None:
     pytest.importorskip("rest_framework")
     assert notes(tmp_path, SERIALIZERS) == [
@@ -198,6 +201,7 @@ def test_serializers_of_the_rest_framework(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_jinja_s_templates(tmp_path: Path) -> None:
     pytest.importorskip("sqlalchemy")
     assert notes(tmp_path, FLASK) == ["lazy load of Book.author in template jinja.html:4"]

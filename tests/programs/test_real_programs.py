@@ -42,6 +42,7 @@ def outcome(output: str) -> list[str]:
 @pytest.mark.parametrize(
     "name", ["test_sqlite3", pytest.param("test_asyncio", marks=pytest.mark.compat)]
 )
+@pytest.mark.slow
 def test_the_standard_librarys_own_tests(queryprof: Run, name: str) -> None:
     """CPython's suites give the same results under `queryprof run` as without."""
     module = ("-m", "unittest", "-v", f"test.{name}")
@@ -218,6 +219,7 @@ def test_the_standard_librarys_tests_again_and_again(queryprof: Run, times: int)
     assert result.returncode == 0, result.stdout[-2000:]
 
 
+@pytest.mark.slow
 def test_the_example_shows_its_faults(queryprof: Run, script: Callable[[str], Path]) -> None:
     """What `make demo` runs: the commit for each insert, the scan and the N+1 query are found."""
     example = Path(__file__).parents[2] / "examples" / "airports" / "app.py"

@@ -106,6 +106,7 @@ def queries(profile: Profile) -> Counter[tuple[str, str, str]]:
 
 
 @pytest.mark.once
+@pytest.mark.slow
 def test_flask_under_gunicorn(shop: Path) -> None:
     """Four workers and 200 requests: every query of every route, in every process."""
     command = (str(BIN / "gunicorn"), "-w", "4", "-b", "127.0.0.1:PORT", "flask_shop:app")

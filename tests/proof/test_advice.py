@@ -132,6 +132,7 @@ PLANTED = (
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda one: one.name)
+@pytest.mark.repeats
 def test_the_index_is_found(
     database: Path, monkeypatch: pytest.MonkeyPatch, planted: Planted
 ) -> None:
@@ -167,6 +168,7 @@ def test_no_more_rows_are_read_than_the_program_read(
     "seed",
     [0, 118, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)],
 )
+@pytest.mark.repeats
 def test_any_workload_gets_indexes_that_are_used_and_told_apart(
     database: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -197,6 +199,7 @@ def test_any_workload_gets_indexes_that_are_used_and_told_apart(
 
 
 @pytest.mark.parametrize("planted", PLANTED[:8], ids=lambda one: one.name)
+@pytest.mark.repeats
 def test_a_sample_of_a_large_database_chooses_the_same(
     database: Path, monkeypatch: pytest.MonkeyPatch, planted: Planted
 ) -> None:
@@ -252,6 +255,7 @@ NOTHING = (
 
 
 @pytest.mark.parametrize(("name", "sql", "values"), NOTHING, ids=lambda one: str(one)[:20])
+@pytest.mark.repeats
 def test_no_index_helps(
     database: Path, monkeypatch: pytest.MonkeyPatch, name: str, sql: str, values: tuple[object, ...]
 ) -> None:

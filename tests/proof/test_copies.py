@@ -66,6 +66,7 @@ def state(database: Path) -> dict[str, tuple[str, int]]:
 
 
 @pytest.mark.parametrize("how", ["closed", "log, closed", "log, open", "log, killed"])
+@pytest.mark.repeats
 def test_nothing_is_written(
     queryprof: Run, database: Path, trace: Path, temporary: Path, how: str
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_killed_command_leaves_nothing(database: Path, trace: Path, temporary:
     assert state(database) == before
 
 
+@pytest.mark.slow
 def test_a_full_disk(database: Path, trace: Path, temporary: Path) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -168,6 +170,7 @@ def test_a_copy_is_of_one_moment(tmp_path: Path, mode: str) -> None:
     assert counts[0] < counts[-1]
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_with_the_best_so_far(
     database: Path, trace: Path, tmp_path: Path
 ) -> None:
@@ -200,6 +203,7 @@ def bad(queryprof: Run, trace: Path, database: Path) -> str:
     return str(result.stderr)
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line(queryprof: Run, tmp_path: Path, trace: Path, database: Path) -> None:
     assert "there is no such file" in bad(queryprof, trace, tmp_path / "none.db")
     (tmp_path / "noise.db").write_bytes(os.urandom(9000))
@@ -226,6 +230,7 @@ def test_bad_input_is_one_line(queryprof: Run, tmp_path: Path, trace: Path, data
     assert "--format sql goes with --prove" in said
 
 
+@pytest.mark.slow
 def test_what_is_unknown_is_planned_and_not_measured(
     queryprof: Run, tmp_path: Path, database: Path
 ) -> None:

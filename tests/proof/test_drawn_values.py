@@ -17,6 +17,7 @@ pytestmark = pytest.mark.once
 
 
 @pytest.mark.parametrize("reads_all", [True, False], ids=["fetchall", "may stop"])
+@pytest.mark.repeats
 def test_values_of_the_database_have_more_rows_than_the_program_read(
     tmp_path: Path, reads_all: bool
 ) -> None:
@@ -46,6 +47,7 @@ def test_values_of_the_database_have_more_rows_than_the_program_read(
 
 
 @pytest.mark.parametrize("values", [MOST_DRAWN, MOST_DRAWN + 1])
+@pytest.mark.repeats
 def test_values_of_very_many_parameters_are_not_drawn(tmp_path: Path, values: int) -> None:
     """The statement is not measured, and the reason is said."""
     path = tmp_path / "sales.db"
@@ -76,6 +78,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize(("query", "is_proved"), OTHERS.values(), ids=OTHERS)
+@pytest.mark.repeats
 def test_what_is_another_query_with_drawn_values_is_not_measured(
     tmp_path: Path, query: str, is_proved: bool
 ) -> None:

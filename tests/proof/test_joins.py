@@ -37,6 +37,7 @@ years()
 
 
 @pytest.mark.parametrize("parameters", [[], ["--parameters"]])
+@pytest.mark.repeats
 def test_a_join_is_by_the_column_that_was_passed(tmp_path: Path, parameters: list[str]) -> None:
     """Numbers of one table are in a column of most others. What differs twice for each row is not
     joined.

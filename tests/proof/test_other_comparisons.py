@@ -44,6 +44,7 @@ def rewritten(books: Path, compared: str) -> list[str]:
         ("coalesce(code, 'none') = 'x'", "(code = 'x' OR (code IS NULL AND 'none' = 'x'))"),
     ],
 )
+@pytest.mark.repeats
 def test_comparisons_that_keep_an_index_from_being_used(
     books: Path, compared: str, instead: str
 ) -> None:
@@ -65,6 +66,7 @@ def test_comparisons_that_keep_an_index_from_being_used(
         "code > 'x'",
     ],
 )
+@pytest.mark.repeats
 def test_comparisons_that_cannot_be_said_otherwise(books: Path, compared: str) -> None:
     assert rewritten(books, compared) == []
 

@@ -222,6 +222,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 def test_views_of_views_have_an_end() -> None:
     """Each the one before twice: a plan of 2^16 steps is not taken apart."""
     views = [

@@ -127,6 +127,7 @@ REWRITTEN: dict[str, tuple[Work, str, str]] = {
 
 @pytest.mark.parametrize("parameters", ["1", ""], ids=["recorded", "drawn"])
 @pytest.mark.parametrize("name", REWRITTEN)
+@pytest.mark.repeats
 def test_a_faster_text_is_found(
     books: Path, monkeypatch: pytest.MonkeyPatch, name: str, parameters: str
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_value_is_missing_only_where_all_rows_are_known(
 
 
 @pytest.mark.parametrize(("share", "is_advised"), [(0.79, True), (0.81, False)])
+@pytest.mark.repeats
 def test_a_text_is_advised_that_is_faster_by_a_fifth(
     books: Path, monkeypatch: pytest.MonkeyPatch, share: float, is_advised: bool
 ) -> None:
@@ -174,6 +176,7 @@ def test_a_text_is_advised_that_is_faster_by_a_fifth(
 
 
 @pytest.mark.parametrize(("ns", "is_advised"), [(166_000.0, False), (167_000.0, True)])
+@pytest.mark.repeats
 def test_a_text_is_not_advised_where_an_index_wins_three_times_as_much(
     books: Path, monkeypatch: pytest.MonkeyPatch, ns: float, is_advised: bool
 ) -> None:
@@ -276,6 +279,7 @@ NONE: dict[str, Work] = {
 
 
 @pytest.mark.parametrize("name", NONE)
+@pytest.mark.repeats
 def test_what_may_have_other_rows_is_not_advised(
     books: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -283,6 +287,7 @@ def test_what_may_have_other_rows_is_not_advised(
     assert not [one for one in advice.rewrites if " + 0" not in one.sql], advice.rewrites
 
 
+@pytest.mark.slow
 def test_the_command_says_it(books: Path) -> None:
     Path("program.py").write_text(
         f"import sqlite3\ndb = sqlite3.connect({str(books)!r})\nfor number in range(0, 12000,"

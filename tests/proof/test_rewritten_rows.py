@@ -111,6 +111,7 @@ def has_equal_rows(db: sqlite3.Connection, sql: str, other: str) -> None:
         ("SELECT id FROM tag WHERE pair = ? LIMIT 1", False),
     ],
 )
+@pytest.mark.repeats
 def test_a_join_finds_no_rows_that_a_limit_leaves_out(
     tmp_path: Path, inner: str, is_joined: bool
 ) -> None:

@@ -36,6 +36,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("kinds", [1000, 10, 3])
+@pytest.mark.repeats
 def test_the_rows_that_are_taken_are_known_by_the_steps(text: str, kinds: int) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         for table in TABLES:

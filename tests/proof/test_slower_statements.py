@@ -55,6 +55,7 @@ def advice_on(
 @pytest.mark.parametrize(
     ("totals", "likes", "is_made"), [(20, 20, False), (200, 20, True), (20, 0, True)]
 )
+@pytest.mark.repeats
 def test_an_index_is_made_where_it_wins_more_than_it_loses(
     database: Path, monkeypatch: pytest.MonkeyPatch, totals: int, likes: int, is_made: bool
 ) -> None:

@@ -37,6 +37,7 @@ def test_missing_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert advice.proofs[0].is_proved
 
 
+@pytest.mark.slow
 def test_old_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ANALYZE ran when the tables were almost empty: no index is needed. Its undoing has
     what was.

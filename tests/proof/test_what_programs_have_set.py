@@ -22,6 +22,7 @@ pytestmark = pytest.mark.once
 
 @pytest.mark.parametrize("ends", ["rollback", "commit"])
 @pytest.mark.parametrize("is_on", [True, False])
+@pytest.mark.repeats
 def test_foreign_keys_are_looked_after_as_by_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_on: bool, ends: str
 ) -> None:

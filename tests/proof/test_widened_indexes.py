@@ -38,6 +38,7 @@ WIDENED = {
 
 
 @pytest.mark.parametrize("statement", WIDENED)
+@pytest.mark.repeats
 def test_the_index_of_a_plan_may_have_more(statement: str) -> None:
     """What is looked up in the table, also behind another loop."""
     with Planner({}, {}, TABLES) as planner:

@@ -28,6 +28,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.repeats
 def test_a_limit_of_a_late_marker_holds(pytester: pytest.Pytester, way: str) -> None:
     pytester.makepyfile(TEST)
     pytester.makeconftest(WAYS[way])

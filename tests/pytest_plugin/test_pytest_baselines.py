@@ -58,6 +58,7 @@ def saved() -> dict[str, object]:
     [["test_a.py::test_one"], ["-k", "one"], ["-x"], ["--deselect", "test_a.py::test_two"]],
     ids=str,
 )
+@pytest.mark.repeats
 def test_what_did_not_run_keeps_its_figures(run: Run, chosen: list[str]) -> None:
     write()
     assert run("--queryprof-save").returncode == 0
@@ -69,6 +70,7 @@ def test_what_did_not_run_keeps_its_figures(run: Run, chosen: list[str]) -> None
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.repeats
 def test_a_test_that_is_gone_leaves_the_baseline(run: Run, workers: tuple[str, ...]) -> None:
     write()
     run("--queryprof-save")
@@ -85,6 +87,7 @@ def test_a_test_that_is_gone_leaves_the_baseline(run: Run, workers: tuple[str, .
         '{"format_version": 99, "tests": {}}',
     ],
 )
+@pytest.mark.repeats
 def test_a_part_is_not_saved_over_what_cannot_be_read(run: Run, content: str) -> None:
     write()
     BASELINE.write_text(content)
@@ -184,6 +187,7 @@ def test_after():
     ],
 )
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=str)
+@pytest.mark.repeats
 def test_a_check_of_skipped_tests_checks_nothing(
     run: Run,
     skipped: tuple[str, ...],
@@ -203,6 +207,7 @@ def test_a_check_of_skipped_tests_checks_nothing(
 
 
 @pytest.mark.parametrize("size", [1, 5, 40, -5])
+@pytest.mark.repeats
 def test_a_baseline_that_is_cut_is_saved_as_its_error_says(run: Run, size: int) -> None:
     write()
     run("--queryprof-save")

@@ -87,6 +87,7 @@ def settings(text: str) -> None:
         ("counts plans", []),
     ],
 )
+@pytest.mark.repeats
 def test_what_is_named_fails(run: Run, fail_on: str, failed: list[str]) -> None:
     """Three executions in a loop of the program are many, two are not."""
     settings(f"queryprof_fail_on = {fail_on}")
@@ -112,6 +113,7 @@ def test_the_failure_says_what_to_do(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("shop")
+@pytest.mark.slow
 def test_one_that_is_accepted(run: Run) -> None:
     settings("queryprof_fail_on = n_plus_one")
     (identity,) = {word for word in run().stdout.split() if word.startswith("n_plus_one-")}
@@ -168,6 +170,7 @@ def authors(number):
 """
 
 
+@pytest.mark.slow
 def test_a_relation_of_sqlalchemy(tmp_path: Path) -> None:
     """Two objects are enough, and the relation is named."""
     pytest.importorskip("sqlalchemy")
@@ -196,6 +199,7 @@ class Prepared(unittest.TestCase):
 """
 
 
+@pytest.mark.slow
 def test_what_a_test_does_again_is_its_own(tmp_path: Path) -> None:
     """Its loops and calls, what prepares it and its helpers; and the relation that another test has
     loaded is none of the same statement here.

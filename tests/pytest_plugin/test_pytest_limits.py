@@ -15,6 +15,7 @@ pytestmark = pytest.mark.once
 run = pytest_runs.run
 
 
+@pytest.mark.slow
 def test_budgets(run: Run) -> None:
     """A marker in the code holds without any option; the failure lists the queries."""
     suite()
@@ -92,6 +93,7 @@ def test_a_blocked_event_loop_exceeds_the_budget(run: Run) -> None:
     assert run().returncode == 0
 
 
+@pytest.mark.slow
 def test_stalls_are_shown_and_may_fail(run: Run) -> None:
     """The threshold is the setting's; the gate is off unless asked for."""
     Path("test_loop.py").write_text(BLOCKING.format(budget=60_000, tests=TESTS))
@@ -109,6 +111,7 @@ def test_stalls_are_shown_and_may_fail(run: Run) -> None:
     assert "test_healthy" not in result.stdout.partition("short test summary")[2]
 
 
+@pytest.mark.slow
 def test_a_test_that_lasts_is_recorded_whole(run: Run) -> None:
     """The flusher's thread takes what was asked meanwhile, once a second."""
     Path("test_long.py").write_text(
@@ -206,6 +209,7 @@ def test_healthy(tmp_path):
 """
 
 
+@pytest.mark.slow
 def test_locks_have_budgets(run: Run) -> None:
     """For waiting and for holding; each with its statement and line."""
     Path("test_locks.py").write_text(LOCKING.format(budget=20))

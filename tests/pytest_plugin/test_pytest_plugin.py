@@ -17,6 +17,7 @@ run = pytest_runs.run
 
 
 @pytest.mark.usefixtures("installed_plugins")
+@pytest.mark.slow
 def test_off_unless_asked() -> None:
     """Without an option nothing is imported, recorded or printed."""
     Path("test_a.py").write_text(
@@ -82,6 +83,7 @@ def test_a_baseline_holds_what_each_test_asks(run: Run) -> None:
         ({"extra": "db.commit()"}, {"test_one[1]", "test_one[2]"}, "COMMIT"),
     ],
 )
+@pytest.mark.repeats
 def test_what_is_worse_fails(
     run: Run, changes: dict[str, object], failed: set[str], told: str
 ) -> None:
@@ -101,6 +103,7 @@ def test_what_is_worse_fails(
     "changes",
     [{}, {"column": "/* hint */ b"}, {"extra": 'db.execute("SAVEPOINT s")'}],
 )
+@pytest.mark.repeats
 def test_what_is_harmless_passes(run: Run, changes: dict[str, object]) -> None:
     """The same again, SQL written otherwise, what frameworks add."""
     suite()
@@ -130,6 +133,7 @@ def test_a_cause_of_many_tests_is_told_once(run: Run) -> None:
     assert "no longer executed: SELECT a FROM t WHERE b = ?" in summary
 
 
+@pytest.mark.slow
 def test_more_rows_may_come_from_another_test(run: Run) -> None:
     """Where the order of tests changes."""
     suite()
@@ -154,6 +158,7 @@ def test_a_check_says_what_it_compared(run: Run) -> None:
 
 
 @pytest.mark.parametrize("key", ["python_version", "sqlite_version"])
+@pytest.mark.repeats
 def test_a_baseline_of_another_version_may_be_why(run: Run, key: str) -> None:
     """Said where something fails. What a library of Python executes itself differs, too."""
     suite()
@@ -261,6 +266,7 @@ def test_workers_of_xdist(run: Run) -> None:
         ('{"format_version": 1,', "is no JSON"),
     ],
 )
+@pytest.mark.repeats
 def test_a_bad_baseline_is_one_line(run: Run, text: str | None, told: str) -> None:
     """No traceback, and what to do."""
     suite()

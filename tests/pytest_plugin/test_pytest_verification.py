@@ -51,6 +51,7 @@ def random_suite(column: str = "a", extra: str = "c") -> None:
     Path("test_random.py").write_text(text)
 
 
+@pytest.mark.slow
 def test_random_names_are_the_same_statement_in_each_run(run: Run) -> None:
     """Those that can be seen to be random, and those that differ in nothing but names."""
     random_suite()

@@ -74,6 +74,7 @@ def test_copies_after_a_time_without_descriptors(script: Script) -> None:
     assert asked() > 400
 
 
+@pytest.mark.slow
 def test_a_copy_counts_once(script: Script, queryprof: Run) -> None:
     """A process without shared memory that ends by itself has made copies before."""
     path = script(

@@ -138,6 +138,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS)
+@pytest.mark.repeats
 def test_however_a_process_ends(queryprof: Run, script: Script, end: str) -> None:
     path = script(
         f"{ASKS}import os, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
@@ -310,6 +311,7 @@ MOUNTS = {"no room": "size=300k", "hardly any": "size=8k"}
 
 @pytest.mark.once
 @pytest.mark.parametrize("room", MOUNTS)
+@pytest.mark.repeats
 def test_shared_memory_without_room(script: Script, room: str) -> None:
     """Nothing happens to the program; what finds no room is counted together."""
     path = script(
@@ -336,6 +338,7 @@ def test_shared_memory_without_room(script: Script, room: str) -> None:
     assert process.clean_end
 
 
+@pytest.mark.slow
 def test_threads_with_a_name_each(queryprof: Run, script: Script) -> None:
     """A thread a request: later names are told apart without their numbers."""
     path = script(

@@ -43,6 +43,7 @@ def fill(script: Script, path: Path) -> None:
 
 
 @pytest.mark.parametrize("driver", ["sqlite3", "pysqlite3", "sqlcipher3", "sqlean", "apsw"])
+@pytest.mark.repeats
 def test_a_replay_has_the_programs_transactions(
     queryprof: Run, script: Script, tmp_path: Path, driver: str
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_replay_has_the_programs_transactions(
 
 
 @pytest.mark.parametrize("connect", ["sqlite3.connect", "apsw.Connection"])
+@pytest.mark.repeats
 def test_connections_may_be_more_than_files_that_can_be_open(
     queryprof: Run, script: Script, tmp_path: Path, connect: str
 ) -> None:

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.once
 
 
 @pytest.mark.parametrize("processes", [(), pytest.param(("--processes",), marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_workers_play_all_transactions(
     queryprof: Run, before: Path, processes: tuple[str, ...]
 ) -> None:
@@ -80,6 +81,7 @@ def test_tuning(queryprof: Run, before: Path) -> None:
     assert "Best number of workers" in said.stdout
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> None:
     def bad(*arguments: object) -> str:
         result = queryprof(*arguments)

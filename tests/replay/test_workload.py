@@ -107,6 +107,7 @@ def test_all_values_are_kept(queryprof: Run, script: Callable[[str], Path], tmp_
     assert "SELECT :x, :y" in source[named.path[0].line - 1]
 
 
+@pytest.mark.slow
 def test_how_many_rows_were_read_is_kept(
     queryprof: Run, script: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -167,6 +168,7 @@ def test_forked_children_have_files_of_their_own(
 
 
 @pytest.mark.parametrize("limit", [("--workload-limit", 1), (1,)])
+@pytest.mark.repeats
 def test_it_is_bounded(
     limit: tuple[object, ...], queryprof: Run, script: Callable[[str], Path]
 ) -> None:
@@ -222,6 +224,7 @@ def test_any_bytes_are_read_or_refused(
         read_workload("x.qprof")
 
 
+@pytest.mark.slow
 def test_a_replay_has_the_programs_transactions(
     queryprof: Run, before: Path, tmp_path: Path
 ) -> None:
@@ -267,6 +270,7 @@ def test_no_other_file_is_written(
     assert not (tmp_path / "third.db").exists()
 
 
+@pytest.mark.slow
 def test_two_settings_are_compared(queryprof: Run, before: Path) -> None:
     result = queryprof(
         "replay",

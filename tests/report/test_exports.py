@@ -369,6 +369,7 @@ def test_functions_as_a_tree() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"no", marshal.dumps({1: 2}), marshal.dumps({("f", 1, "n"): (1, 2)}), b"{"]
 )
+@pytest.mark.repeats
 def test_no_file_of_cprofile(queryprof: Run, content: bytes) -> None:
     queryprof("run", "--no-report", "-o", "x.qprof", "-c", "import sqlite3; sqlite3.connect('')")
     Path("x.prof").write_bytes(content)
@@ -378,6 +379,7 @@ def test_no_file_of_cprofile(queryprof: Run, content: bytes) -> None:
     assert not Path("x.html").exists()
 
 
+@pytest.mark.slow
 def test_what_cprofile_cannot_see_is_said(queryprof: Run, script: Callable[[str], Path]) -> None:
     program = script(PROGRAM)
     done = queryprof("run", "--no-report", "--cprofile", "-o", "x.qprof", program, "thread")

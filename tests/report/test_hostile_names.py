@@ -326,6 +326,7 @@ def test_recorded_names_go_through_the_command_line(
 
 
 @pytest.mark.parametrize("name", ["\x1b[2J\u202e.qprof", "a\nb.qprof", os.fsdecode(b"\xff\x9b")])
+@pytest.mark.repeats
 def test_errors_show_names_of_files(queryprof: Callable[..., object], name: str) -> None:
     """One line, whatever the file is called."""
     for command in (

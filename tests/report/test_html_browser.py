@@ -93,6 +93,7 @@ def advice(statement: str) -> Advice:
     return Advice("a.db", changes, (), (proof,), (), (), "3.40.1", "3.39.0", 12, False, 1.0)
 
 
+@pytest.mark.slow
 def test_what_was_proved_is_shown(opened: Opening, text: str) -> None:
     with opened(text) as page:
         page.ready()
@@ -122,6 +123,7 @@ def column(page: Page, number: int) -> list[str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("at", ["", "#/s/3"])
+@pytest.mark.repeats
 def test_it_can_be_used_by_everybody(opened: Opening, text: str, scheme: str, at: str) -> None:
     """Axe finds nothing; nothing is on the console."""
     with opened(text, at, color_scheme=scheme, bypass_csp=True) as page:
@@ -135,6 +137,7 @@ def test_it_can_be_used_by_everybody(opened: Opening, text: str, scheme: str, at
 
 @pytest.mark.parametrize("width", [400, 900, 1400])
 @pytest.mark.parametrize("at", ["", "#/s/3"])
+@pytest.mark.repeats
 def test_it_fits_the_window(opened: Opening, text: str, width: int, at: str) -> None:
     with opened(text, at, width) as page:
         page.ready()
@@ -144,6 +147,7 @@ def test_it_fits_the_window(opened: Opening, text: str, width: int, at: str) -> 
         assert page.said == []
 
 
+@pytest.mark.slow
 def test_it_sorts_by_each_column(opened: Opening, text: str) -> None:
     with opened(text) as page:
         page.ready()
@@ -179,6 +183,7 @@ def test_it_searches(opened: Opening, text: str) -> None:
             assert said == f"{none}{found} of 301 statements", words
 
 
+@pytest.mark.slow
 def test_rows_have_their_numbers_wherever_the_table_is(opened: Opening, text: str) -> None:
     """The table holds the rows near the window alone; j moves the mark among all of them."""
     with opened(text) as page:

@@ -84,6 +84,7 @@ def test_single_requests_are_those_of_the_json_report() -> None:
     assert "single requests" in found["not_recorded"]
 
 
+@pytest.mark.slow
 def test_the_tree_adds_up() -> None:
     """What is too small for a node of its own is said."""
     paths = [(Frame(f"f{n}", "/app/a.py", n + 1), MAIN) for n in range(3000)]
@@ -188,6 +189,7 @@ def test_an_empty_trace_has_a_page() -> None:
     assert "No database calls were recorded." in found["strings"]
 
 
+@pytest.mark.slow
 def test_the_command(queryprof: Run, script: Callable[[str], Path], tmp_path: Path) -> None:
     """It writes beside the trace, replaces its own pages alone, and shows source that is
     still so.
@@ -217,6 +219,7 @@ def test_the_command(queryprof: Run, script: Callable[[str], Path], tmp_path: Pa
     assert [p.name for p in Path().iterdir() if p.name.startswith(".queryprof")] == []
 
 
+@pytest.mark.slow
 def test_run_writes_the_page_at_its_end(queryprof: Run, script: Callable[[str], Path]) -> None:
     """And says where it is; what stands in its way is said before the program runs."""
     program = script(

@@ -60,6 +60,7 @@ def without_delete(text: str) -> str:
 
 
 @given(VALUES)
+@pytest.mark.slow
 def test_values(value: Any) -> None:
     written = text_of(value)
     # Equal names of a mapping, 1 and "1", are both written.

@@ -73,6 +73,7 @@ def test_the_slowest_are_shown() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 4, 100_000])
+@pytest.mark.repeats
 def test_so_many_plans_are_shown(count: int) -> None:
     found = lines(*(operator("0", "A", plan=number) for number in range(count)))
     assert found.count("1.00 µs  2.5    A") == 3
@@ -82,6 +83,7 @@ def test_so_many_plans_are_shown(count: int) -> None:
 
 
 @pytest.mark.parametrize("place", ["0", "0.{}"])
+@pytest.mark.repeats
 def test_a_plan_of_any_size(place: str) -> None:
     """A stranger's trace may have many names at one place."""
     plan = [operator(place.format(n), f"A{n}", ns=n) for n in range(100_000)]

@@ -334,6 +334,7 @@ def test_an_empty_profile(profile: Profile) -> None:
         assert "(unknown)" not in text.getvalue() + markdown_report(Report(empty))
 
 
+@pytest.mark.slow
 def test_json_follows_its_schema(profile: Profile) -> None:
     """The documented schema holds, also for an empty profile; what is unknown is null."""
     schema = json.loads(files("queryprof.report").joinpath("report-schema.json").read_text())

@@ -172,6 +172,7 @@ NO_PARAMETERS = ["'?'", '"?"', "`:a`", "[@b]", "x'00'", "/*?*/1", "1--?\n", "1.5
 
 @pytest.mark.parametrize("kinds", [["?"], ["?1", "?2", "?3"], [":a", "@b", "$c", ":1"]], ids=str)
 @given(data=st.data())
+@pytest.mark.repeats
 def test_parameters_are_those_that_sqlite_finds(kinds: list[str], data: st.DataObject) -> None:
     """It refuses a statement with another number of values."""
     values = data.draw(st.lists(st.sampled_from(kinds + NO_PARAMETERS), min_size=1, max_size=9))

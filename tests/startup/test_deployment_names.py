@@ -48,6 +48,7 @@ def test_names_are_read_and_never_refused(
     assert dict(read_settings(environ=environ).deployment) == deployment_names(environ)
 
 
+@pytest.mark.slow
 def test_they_are_in_the_trace_and_shown(queryprof: Run, script: object, tmp_path: Path) -> None:
     path = tmp_path / "app.py"
     path.write_text(PROGRAM)

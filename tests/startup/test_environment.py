@@ -78,6 +78,7 @@ def test_a_directory_has_a_trace_of_each_process(script: Script, value: str) -> 
 
 
 @pytest.mark.parametrize("value", ["out/", "out", "out/x.qprof"])
+@pytest.mark.repeats
 def test_a_program_that_leaves_its_directory_before_it_forks(script: Script, value: str) -> None:
     path = script(FORKS.replace("if os.fork()", "os.chdir('/')\nif os.fork()"))
     Path("out").mkdir()

@@ -95,6 +95,7 @@ def test_a_child_that_imports_nothing_measured_loads_next_to_nothing(recorded: R
 
 
 @pytest.mark.parametrize("text", CHILDREN.values(), ids=CHILDREN)
+@pytest.mark.repeats
 def test_whatever_it_imports_first_is_counted(recorded: Recorded, text: str) -> None:
     _, profile = recorded(text)
     assert all(process.clean_end for process in profile.processes)
@@ -203,6 +204,7 @@ HANDLERS = {
 @pytest.mark.parametrize(
     "name", ["queryprof.session", "queryprof.hooks.drivers.sqlite3_driver", "sqlite3"]
 )
+@pytest.mark.repeats
 def test_what_a_signals_handler_raises_meanwhile_is_the_programs(
     recorded: Recorded, name: str, handler: str, thread: str
 ) -> None:

@@ -86,6 +86,7 @@ STARTS: dict[str, Callable[[], None]] = {
 
 @pytest.mark.once
 @pytest.mark.parametrize("start", STARTS)
+@pytest.mark.repeats
 def test_a_recorded_command_inherits_what_a_bare_one_does(start: str, tmp_path: Path) -> None:
     found = []
     (tmp_path / "program.py").write_text(PROGRAM)
@@ -116,6 +117,7 @@ def test_a_recorded_command_inherits_what_a_bare_one_does(start: str, tmp_path: 
 
 @pytest.mark.once
 @pytest.mark.parametrize("start", STARTS)
+@pytest.mark.repeats
 def test_a_command_of_another_language_does_so_too(start: str, tmp_path: Path) -> None:
     if start == "closed streams":
         pytest.skip("it has no output to compare")

@@ -76,6 +76,7 @@ EXEC = "import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'pass'])
 
 
 @pytest.mark.parametrize("ending", ["", "import sys; sys.exit(0)", "import os; os._exit(0)", EXEC])
+@pytest.mark.repeats
 def test_however_the_process_ends(queryprof: Run, script: Script, ending: str) -> None:
     """Nothing is lost at a normal end, at sys.exit, os._exit and exec."""
     result, profile = recorded(queryprof, script(WORK + f"work(100)\n{ending}\n"))
@@ -83,6 +84,7 @@ def test_however_the_process_ends(queryprof: Run, script: Script, ending: str) -
     assert by_operation(profile)[SELECT] == 100
 
 
+@pytest.mark.slow
 def test_interpreter_exit_with_running_threads(queryprof: Run, script: Script) -> None:
     """Daemon threads that go on asking while the interpreter ends: no crash, no hang."""
     path = script(
@@ -102,6 +104,7 @@ def test_interpreter_exit_with_running_threads(queryprof: Run, script: Script) -
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.repeats
 def test_multiprocessing(queryprof: Run, script: Script, method: str) -> None:
     """Each child's executions are in the merged trace, once."""
     path = script(
@@ -186,6 +189,7 @@ def test_pytest_xdist(queryprof: Run, script: Script) -> None:
 
 @pytest.mark.once
 @pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGSEGV"])
+@pytest.mark.repeats
 def test_a_killed_process_loses_nothing(script: Script, number: str) -> None:
     """But the call that it was in."""
     path = script(
@@ -257,6 +261,7 @@ def limit_file_size() -> None:
 
 
 @pytest.mark.once
+@pytest.mark.slow
 def test_full_disk(script: Script) -> None:
     """When the trace cannot be written, one line says so, and the program ends as it would."""
     path = script(
@@ -298,6 +303,7 @@ def test_queryprof_variable_without_the_command(script: Script, tmp_path: Path) 
     assert (tmp_path / "out" / "x.qprof").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_the_command_is_never_recorded(queryprof: Run, script: Script, tmp_path: Path) -> None:
     """Where QUERYPROF is set for a whole shell: neither `run` nor what reads the trace, nor the
     process that plans the scan for it.
@@ -332,6 +338,7 @@ def test_a_users_sitecustomize_still_runs(queryprof: Run, script: Script, tmp_pa
 
 
 @pytest.mark.once
+@pytest.mark.slow
 def test_profiles_own_connection_is_never_recorded(script: Script) -> None:
     """A program that does nothing has an empty trace, however often it was flushed."""
     path = script(

@@ -50,6 +50,7 @@ def test_no_length_is_none() -> None:
         package.install("x.qprof", window=3600)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_doctor_names_them(queryprof: Run) -> None:
     result = queryprof("doctor", env={"QUERYPROF_WINDOW": "6h", "QUERYPROF_KEEP": "3"})
     (line,) = [one for one in result.stdout.splitlines() if one.startswith("windows")]

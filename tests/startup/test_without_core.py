@@ -193,6 +193,7 @@ def test_warnings_stay_what_they_are(run, script):
         pytest.param(("--queryprof",), ("-n", "2"), marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.repeats
 def test_tests_pass_and_what_needs_figures_is_skipped(run, script, options, workers):
     tests = script(TESTS, "test_suite.py")
     plugins = {
@@ -238,6 +239,7 @@ def trace():
     ],
 )
 @pytest.mark.parametrize("is_posix", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.repeats
 def test_what_reads_reads(queryprof_in, trace, command, found, is_posix):
     done = queryprof_in(is_posix, *command)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
@@ -248,6 +250,7 @@ def test_what_reads_reads(queryprof_in, trace, command, found, is_posix):
 
 
 @pytest.mark.parametrize("command", ["report", "analyze"])
+@pytest.mark.repeats
 def test_what_reads_reads_without_posix(queryprof_in, trace, command):
     done = queryprof_in(False, command, trace)
     assert (done.returncode, done.stderr) == (0, "")

@@ -50,6 +50,7 @@ def seconds_ahead(unix_s: int) -> str:
         pytest.param(400 * YEAR_S, False, id="2370"),
     ],
 )
+@pytest.mark.repeats
 def test_a_wrong_clock(other_clock: str, queryprof: Run, unix_s: int, is_kept: bool) -> None:
     """An instant that a trace cannot hold is the time since the machine started."""
     env = {"LD_PRELOAD": other_clock, "CLOCK_AHEAD_S": seconds_ahead(unix_s)}
@@ -89,6 +90,7 @@ def test_the_wall_clock_is_used(monkeypatch: pytest.MonkeyPatch, found: int) -> 
 
 
 @pytest.mark.parametrize("by_s", [-100 * YEAR_S, -3600, 3600, 56 * YEAR_S])
+@pytest.mark.repeats
 def test_a_clock_that_is_set_meanwhile(by_s: int) -> None:
     """How long a program ran does not depend on the wall clock."""
     program = f"""

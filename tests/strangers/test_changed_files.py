@@ -268,6 +268,7 @@ def judged(base: Path, numbers: list[int]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_changed_files(base: Path) -> None:
     """Traces, workloads and regions, with every command that reads them."""
     each = min(20, -(-CHANGES // AT_ONCE))

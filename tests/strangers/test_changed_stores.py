@@ -140,6 +140,7 @@ def wrong_in(program: str, root: Path, *kinds: str) -> list[str]:
     return wrong
 
 
+@pytest.mark.slow
 def test_what_lies_beside_a_changed_file_is_complete(root: Path) -> None:
     """Stores; parts, copies of regions, and regions of processes that run or were killed."""
     wrong = wrong_in("beside.py", root, *KINDS)

@@ -44,6 +44,7 @@ def test_a_workload(queryprof: Run, recorded: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["report", "analyze", "html"])
+@pytest.mark.repeats
 def test_a_trace(queryprof: Run, recorded: Path, command: str) -> None:
     with closing(sqlite3.connect("x.qprof")) as db:
         db.execute("UPDATE process SET argv = ?, unmeasured = ?", (DEEP, DEEP))
@@ -112,6 +113,7 @@ MORE = {
         ),
     ],
 )
+@pytest.mark.repeats
 def test_statements_of_a_stranger_s_trace(
     queryprof: Run, queried: Path, kind: str, options: list[str]
 ) -> None:

@@ -36,6 +36,7 @@ def trace(queryprof: Run, script: Callable[[str], Path]) -> Path:
 
 
 @pytest.mark.parametrize("form", EXPORTS)
+@pytest.mark.repeats
 def test_an_export_replaces_only_its_like(queryprof: Run, trace: Path, form: str) -> None:
     """A file of another command, of another program and a link stay, unless with --force."""
     export, path = ("export", "--format", form, trace), Path(EXPORTS[form])
@@ -76,6 +77,7 @@ def test_an_export_to_a_stream_is_written(queryprof: Run, trace: Path) -> None:
     assert "SELECT ?" in said.stdout
 
 
+@pytest.mark.slow
 def test_functions_are_no_export(queryprof: Run, script: Callable[[str], Path]) -> None:
     """Both are files for pstats, and have the same name."""
     program = script(PROGRAM)
@@ -91,6 +93,7 @@ def test_functions_are_no_export(queryprof: Run, script: Callable[[str], Path]) 
 
 
 @pytest.mark.parametrize(("option", "name"), [("--cprofile", "x.prof"), ("--html", "x.html")])
+@pytest.mark.repeats
 def test_run_says_so_before_the_program_runs(
     queryprof: Run, script: Callable[[str], Path], option: str, name: str
 ) -> None:

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.once
 
 
 @pytest.mark.parametrize("place", ["x.qprof", "x.qprof.abc.parts/runner", "x.html", "x.prof"])
+@pytest.mark.repeats
 def test_a_pipe_is_not_waited_for(place: str, queryprof: Run, tmp_path: Path) -> None:
     if place != "x.qprof":
         TraceStore(str(tmp_path / "x.qprof")).close()

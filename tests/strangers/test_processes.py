@@ -77,6 +77,7 @@ def wait_for(is_so: Callable[[], object], left: Callable[[], object] = lambda: "
 
 
 @pytest.mark.parametrize("command", ["analyze", "replay"])
+@pytest.mark.repeats
 def test_a_killed_command_leaves_no_process_and_no_copy(recorded: Path, command: str) -> None:
     """Killed at moments that are found by what is there: a folder, a copy, a process that plays."""
     options = ["--prove"] if command == "analyze" else ["--rounds", "50"]
@@ -105,6 +106,7 @@ def test_a_killed_command_leaves_no_process_and_no_copy(recorded: Path, command:
         )
 
 
+@pytest.mark.slow
 def test_a_step_without_end_is_ended_with_its_process(recorded: Path) -> None:
     """SQLite looks at no clock within a step; the copy is there again for the time that follows."""
     database = (recorded / "t.db").as_uri()
@@ -119,6 +121,7 @@ def test_a_step_without_end_is_ended_with_its_process(recorded: Path) -> None:
         assert judge.rows(BEFORE, "SELECT count(*) FROM t") == [(20_200,)]
 
 
+@pytest.mark.slow
 def test_a_budget_ends_such_a_step(queryprof: Run, recorded: Path) -> None:
     with closing(sqlite3.connect(recorded / "x.qprof")) as trace:
         trace.execute(
@@ -131,6 +134,7 @@ def test_a_budget_ends_such_a_step(queryprof: Run, recorded: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_module_of_the_current_directory_is_not_imported(queryprof: Run, recorded: Path) -> None:
     """Nor one of PYTHONPATH: who replays a stranger's workload may stand among the stranger's
     files.

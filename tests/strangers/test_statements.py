@@ -130,6 +130,7 @@ def test_the_judge_refuses_what_reaches_further(database: Path, library: str) ->
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.repeats
 def test_the_judge_executes_what_stays(database: Path, library: str) -> None:
     for sql in ALLOWED:
         with Judge(library=library) as judge:
@@ -165,6 +166,7 @@ def test_planning_executes_nothing(database: Path) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["schema", "no schema"])
+@pytest.mark.repeats
 def test_findings_of_odd_texts(database: Path, known: bool) -> None:
     """Each is read, planned, rewritten and shown, or left alone; none is in the way of another."""
     scan = aggregate("SELECT a FROM t WHERE a = ?", ns=10**8, count=100)

@@ -163,6 +163,7 @@ def test_the_resource_has_the_deployments_names(queryprof: Run, receiver: Receiv
     assert found["host.name"] == os.uname().nodename
 
 
+@pytest.mark.slow
 def test_windows_are_deltas_and_sums_where_they_are_asked_for(
     queryprof: Run, receiver: Receiver
 ) -> None:
@@ -209,6 +210,7 @@ def test_what_ship_sends(queryprof: Run, receiver: Receiver) -> None:
     assert os.listdir("place") == []
 
 
+@pytest.mark.slow
 def test_ship_sends_to_both_each_once(queryprof: Run, receiver: Receiver) -> None:
     pytest.importorskip("pyarrow")
     from fleet.test_ship import executions

@@ -42,6 +42,7 @@ def request_of(items: Any) -> Any:
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
+@pytest.mark.repeats
 def test_what_is_postponed_is_tried_again(receiver: Receiver, status: int) -> None:
     receiver.statuses = [(status, {"Retry-After": "7"}), (status, {})]
     one, _, waits = sender(receiver.url)
@@ -124,6 +125,7 @@ def test_the_variables_of_opentelemetry(queryprof: Run, receiver: Receiver) -> N
         ({"CERTIFICATE": "nothere.pem"}, "No such file"),
     ],
 )
+@pytest.mark.repeats
 def test_variables_that_are_none(queryprof: Run, variables: dict[str, str], message: str) -> None:
     record()
     named = {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in variables.items()}

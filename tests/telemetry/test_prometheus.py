@@ -128,6 +128,7 @@ def scraped(endpoint: Endpoint) -> Samples:
     return samples(endpoint.content("")[1].decode())
 
 
+@pytest.mark.slow
 def test_counters_rise_while_processes_come_and_end_and_end_windows() -> None:
     """Each call is counted, also of windows that end between two looks."""
     trace = os.path.abspath("shop.qprof")
@@ -354,6 +355,7 @@ def served() -> Iterator[int]:
         ("", 403),
     ],
 )
+@pytest.mark.repeats
 def test_only_a_name_of_this_machine_is_answered(served: int, host: str, status: int) -> None:
     """A page of another site can resolve its own name to this machine (DNS rebinding)."""
     answer = asked(served, "GET /metrics", f"Host: {host}")

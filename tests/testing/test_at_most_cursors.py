@@ -64,6 +64,7 @@ def test_the_steps_of_a_cursor_that_began_before_are_those_inside(con):
             cursor.fetchmany(10)
 
 
+@pytest.mark.slow
 def test_more_statements_than_are_kept_apart_cannot_be_checked(con):
     with (
         pytest.raises(AssertionError, match="more different statements than are kept apart"),

@@ -37,6 +37,7 @@ suites = st.dictionaries(
 
 
 @given(suites)
+@pytest.mark.slow
 def test_nothing_is_lost(tests: dict[str, dict[str, dict[str, object]]]) -> None:
     statements, lines = json.loads(json.dumps(baseline_lines.lines_of(tests)))
     assert baseline_lines.tests_of(statements, lines) == tests
@@ -55,6 +56,7 @@ def suite(tests: int, statements: int) -> dict[str, dict[str, dict[str, object]]
     }
 
 
+@pytest.mark.slow
 def test_each_statement_and_each_test_has_one_line(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     write_baseline(str(path), Baseline("3.50", suite(694, 20), "3.12"))

@@ -73,6 +73,7 @@ def saved():
     return json.loads(BASELINE.read_text())["tests"]
 
 
+@pytest.mark.slow
 def test_one_baseline_serves_both_runners(baseline):
     by_django = BASELINE.read_bytes()
     assert set(saved()) == {
@@ -92,6 +93,7 @@ def test_one_baseline_serves_both_runners(baseline):
 
 
 @pytest.mark.parametrize("parallel", [(), ("--parallel", "2")])
+@pytest.mark.repeats
 def test_a_query_in_a_loop_fails_the_check(parallel, baseline):
     done = manage("--queryprof-check", *parallel, SLOW="1", FREE="1")
     assert done.returncode == 1
@@ -118,12 +120,14 @@ def test_a_baseline_without_its_use_is_an_error():
     assert "goes with --queryprof-save or --queryprof-check" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_parallel_run_saves_the_same(baseline):
     alone = BASELINE.read_bytes()
     manage("--queryprof-save", "--parallel", "2")
     assert BASELINE.read_bytes() == alone
 
 
+@pytest.mark.slow
 def test_limits_hold_in_every_run():
     done = manage(SLOW="1")
     assert done.returncode == 1
@@ -132,6 +136,7 @@ def test_limits_hold_in_every_run():
     assert "queryprof" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_failed_test_keeps_its_figures_and_a_part_keeps_the_rest(baseline):
     before = saved()
     done = manage("--queryprof-save", BREAK="1")
@@ -147,6 +152,7 @@ def test_a_failed_test_keeps_its_figures_and_a_part_keeps_the_rest(baseline):
     }
 
 
+@pytest.mark.slow
 def test_a_pattern_of_files_is_a_part(baseline):
     """A baseline that cannot be read is not written again for a part."""
     broken = "<<<<<<< HEAD\n" + BASELINE.read_text()
@@ -157,6 +163,7 @@ def test_a_pattern_of_files_is_a_part(baseline):
     assert saved()
 
 
+@pytest.mark.slow
 def test_a_test_that_ends_the_recording_is_not_compared(baseline):
     tests = Path("shop/tests.py")
     ends = "Author.objects.count(); queryprof.uninstall()\n        if os"
@@ -166,6 +173,7 @@ def test_a_test_that_ends_the_recording_is_not_compared(baseline):
     assert "the recording ended inside" in done.stderr + done.stdout
 
 
+@pytest.mark.slow
 def test_a_check_that_sees_nothing_fails(baseline):
     empty = "from django.test import SimpleTestCase\n\nclass Books(SimpleTestCase):\n    def test_list(self): pass\n"
     Path("shop/tests.py").write_text(empty)
@@ -173,6 +181,7 @@ def test_a_check_that_sees_nothing_fails(baseline):
     assert (done.returncode, "this check checked nothing" in done.stdout) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_check_of_skipped_tests_or_of_none_fails(baseline):
     none = manage("--queryprof-check", "-k", "zzz")
     assert "no test was found: this check checked nothing" in none.stdout
@@ -198,6 +207,7 @@ def test_a_check_of_skipped_tests_or_of_none_fails(baseline):
         ("{}", ("--queryprof-check", "--queryprof-save"), "use one of them"),
     ],
 )
+@pytest.mark.repeats
 def test_what_is_wrong_is_one_line(content, arguments, message):
     if content is not None:
         BASELINE.write_text(content)

@@ -36,6 +36,7 @@ def test_both_ways_agree_where_they_meet() -> None:
     [(8, 200, 0.2, 2), (8, 200, 0.1, 3), (200, 8, 0.8, 2), (8, 8, 0.5, 2), (100, 100, 0.2, 2)],
 )
 @pytest.mark.parametrize("rounds", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.repeats
 def test_equal_versions_on_hosts_of_two_kinds(
     before: int, after: int, slow_share: float, times: float, rounds: int
 ) -> None:

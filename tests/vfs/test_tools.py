@@ -58,6 +58,7 @@ def run(folder: Path, program: str, *arguments: str) -> str:
 @pytest.mark.once
 @pytest.mark.parametrize("moment", ["before", "after", "as default", "across", "twice"])
 @pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.repeats
 def test_a_tool_works(name: str, moment: str, tools: str, tmp_path: Path) -> None:
     if not tools:
         pytest.skip("there is no compiler, or no sqlite3.h")
