@@ -92,7 +92,7 @@ def whole_events(events: Iterable[LockEvent]) -> list[LockEvent]:
 
 
 def _connection(event: LockEvent) -> object:
-    """Whose lock it is; of older traces the thread's."""
+    """Whose lock it is: the connection's; where that is unknown, the thread's."""
     thread = event.thread
     return (thread.process_id, event.connection) if event.connection else thread
 

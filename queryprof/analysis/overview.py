@@ -52,7 +52,7 @@ class Overview:
     statements: int
     errors: int
     rows: int | None
-    profiler_ns: float
+    profiler_ns: int
     cautions: tuple[str, ...]
 
 
@@ -64,13 +64,6 @@ def overview_of(profile: Profile) -> Overview:
     executed = [a.count for a in aggregates if a.operation in STATEMENT_OPERATIONS]
     start_unix_ns, end_unix_ns = profile.span_unix_ns
     process_ns = profile.process_ns
-    calls_by_process: dict[int, int] = {}
-    for aggregate in aggregates:
-        number = aggregate.thread.process_id
-        calls_by_process[number] = calls_by_process.get(number, 0) + aggregate.count
-    profiler_ns = sum(p.call_cost_ns * calls_by_process.get(p.id, 0) for p in processes) + (
-        profile.total("flush_ns") or 0
-    )
     is_uncounted = any(a.operation == UNCOUNTED for a in aggregates)
     statements = {a.statement for a in aggregates if a.count and not a.statement.startswith("(")}
     return Overview(
@@ -85,7 +78,7 @@ def overview_of(profile: Profile) -> Overview:
         statements=len(statements),
         errors=sum([a.errors for a in aggregates]),
         rows=None if is_uncounted else sum([a.rows for a in aggregates]),
-        profiler_ns=profiler_ns,
+        profiler_ns=profile.total("flush_ns") or 0,
         cautions=tuple([] if calls else [NO_CALLS]) + tuple(_cautions(profile)),
     )
 

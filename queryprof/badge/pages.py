@@ -158,7 +158,6 @@ def _profile(request: Request) -> Profile:
         clock="",
         rows_estimated=False,
         counters_off=None,
-        call_cost_ns=0.0,
         flush_ns=0,
         folded_statements=0,
         folded_calls=0,

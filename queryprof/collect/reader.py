@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 
 from queryprof.collect.convert import Conversion
@@ -23,9 +23,9 @@ from queryprof.trace.checked_rows import CheckedTrace, reading
 from queryprof.trace.header import MAGIC
 from queryprof.trace.loader import load_profile
 from queryprof.trace.opening import (
+    checked_version,
     closed_on_error,
     connect,
-    of_present_version,
     opened_as_it_is_now,
     opened_file,
 )
@@ -81,7 +81,7 @@ def opened(path: str, leave_out: Callable[[str], None] = lambda _: None) -> Iter
         leave_out: called with why something of it cannot be read, a line each.
 
     Raises:
-        TraceError: there is no such file, it is no trace, damaged, or of a newer version.
+        TraceError: there is no such file, it is no trace, damaged, or of another version.
     """
     with _opened(path) as (trace, _, left_out):
         for reason in left_out:
@@ -107,7 +107,7 @@ def _with_recordings(path: str, recorded: RecordedFiles) -> Found:
     if is_part(path):
         return _sum_of_part(path), frozenset(), ()
     if absence():
-        return of_present_version(connect(path), path), frozenset(), ()
+        return checked_version(connect(path), path), frozenset(), ()
     moved: TraceError | None = None
     for _ in range(TRIES):
         commands = recorded_commands(path)
@@ -121,7 +121,7 @@ def _with_recordings(path: str, recorded: RecordedFiles) -> Found:
                 raise
             continue
         if recorded_commands(path) == commands:
-            return found or (of_present_version(connect(path), path), frozenset(), ())
+            return found or (checked_version(connect(path), path), frozenset(), ())
         if found:  # a command has just ended, and its trace is made
             found[0].close()
     raise moved or TraceError(f"{path}: commands that are recorded for it end all the time")
@@ -295,7 +295,7 @@ def profile_in(content: bytes, name: str) -> Profile:
         name: of the file, for messages.
 
     Raises:
-        TraceError: it is no trace, damaged, or of a newer version.
+        TraceError: it is no trace, damaged, or of another version.
     """
     if not content.startswith(MAGIC):
         raise TraceError(f"{name}: is no queryprof trace")
@@ -304,11 +304,8 @@ def profile_in(content: bytes, name: str) -> Profile:
         connection.deserialize(content)
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
-    present = of_present_version(connection, name)
-    try:
-        return load_profile(CheckedTrace(present, name))
-    finally:
-        present.close()
+    with closing(checked_version(connection, name)):
+        return load_profile(CheckedTrace(connection, name))
 
 
 def read_windows(path: str, leave_out: Callable[[str], None]) -> Iterator[Profile]:

@@ -58,7 +58,6 @@ class Process:
     clock: str
     rows_estimated: bool
     counters_off: str | None
-    call_cost_ns: float
     flush_ns: int
     folded_statements: int
     folded_calls: int

@@ -77,7 +77,6 @@ KINDS: dict[str, Callable[[object], bool]] = {
     "counters_off": _or_none(_is_text),
     "files_off": _or_none(_is_text),
     "unmeasured": _or_none(_are_texts),
-    "call_cost_ns": _is_number,
     "end_unix_ns": _is_integer,
     "read_bytes": _or_none(_is_integer),
     "written_bytes": _or_none(_is_integer),

@@ -47,7 +47,6 @@ class Facts:
             "counters_off": None,
             "files_off": None,
             "unmeasured": None,
-            "call_cost_ns": 0.0,
             "operations": _core.operations(),
             **deployment,
         }

@@ -26,10 +26,9 @@ class Column:
     Attributes:
         role: KEY and so on.
         is_optional: it may be NULL: unknown.
-        since: the version of the schema that first had it.
     """
 
-    __slots__ = ("is_optional", "meaning", "name", "role", "since", "sql_type")
+    __slots__ = ("is_optional", "meaning", "name", "role", "sql_type")
 
     def __init__(
         self,
@@ -38,14 +37,12 @@ class Column:
         role: int = SUM,
         sql_type: str = "INTEGER",
         is_optional: bool = False,
-        since: int = 1,
     ) -> None:
         self.name = name
         self.meaning = meaning
         self.role = role
         self.sql_type = sql_type
         self.is_optional = is_optional
-        self.since = since
 
     @property
     def reference(self) -> str | None:
@@ -74,7 +71,6 @@ class Table:
         "kept",
         "meaning",
         "name",
-        "since",
         "width",
     )
 
@@ -84,7 +80,6 @@ class Table:
         meaning: str,
         columns: tuple[Column, ...],
         has_id: bool = False,
-        since: int = 1,
         index: tuple[str, ...] = (),
         kept: int = 0,
         width: str = "",
@@ -94,7 +89,6 @@ class Table:
         self.meaning = meaning
         self.columns = columns
         self.has_id = has_id
-        self.since = since
         self.index = index
         self.kept = kept
         self.width = width
@@ -135,28 +129,25 @@ def text(name: str, meaning: str = "", role: int = KEY) -> Column:
     return Column(name, meaning, role, "TEXT")
 
 
-def most(name: str, meaning: str = "", since: int = 1) -> Column:
-    return Column(name, meaning, MOST, since=since)
+def most(name: str, meaning: str = "") -> Column:
+    return Column(name, meaning, MOST)
 
 
 def last(name: str, meaning: str = "", sql_type: str = "INTEGER") -> Column:
     return Column(name, meaning, LAST, sql_type)
 
 
-def unknown(
-    name: str, meaning: str, sql_type: str = "TEXT", role: int = LAST, since: int = 1
-) -> Column:
+def unknown(name: str, meaning: str, sql_type: str = "TEXT", role: int = LAST) -> Column:
     """A column that may be NULL."""
-    return Column(name, meaning, role, sql_type, is_optional=True, since=since)
+    return Column(name, meaning, role, sql_type, is_optional=True)
 
 
-def histogram(name: str, *owner: Column, count: str = "count", since: int = 1) -> Table:
+def histogram(name: str, *owner: Column, count: str = "count") -> Table:
     return Table(
         name,
         "Durations (ns) or numbers: how many fell in each bucket. Bucket b < 16 is b; above, an"
         " octave has 16 buckets: from (16 + b % 16) << (b / 16 - 1) on.",
         (*owner, key("bucket"), Column(count)),
-        since=since,
     )
 
 

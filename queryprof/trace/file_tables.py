@@ -37,7 +37,6 @@ FILE_TABLES = (
             Column("written_bytes"),
             Column("write_ns", "writing, creating, truncating and deleting"),
         ),
-        since=6,
     ),
     Table(
         "lock_hold",
@@ -52,12 +51,9 @@ FILE_TABLES = (
                 "database_ns", "of it, in the driver's calls of the thread that took the lock, ..."
             ),
             Column("database_of_ns", "... known of so much"),
-            unknown(
-                "changed_rows", "by that thread meanwhile; NULL: unknown", "INTEGER", SUM, since=7
-            ),
-            most("log_bytes", "of the write-ahead log at its end; 0: unknown", since=7),
+            unknown("changed_rows", "by that thread meanwhile; NULL: unknown", "INTEGER", SUM),
+            most("log_bytes", "of the write-ahead log at its end; 0: unknown"),
         ),
-        since=6,
     ),
     Table(
         "lock_event",
@@ -66,13 +62,10 @@ FILE_TABLES = (
             *(last(column.name, column.meaning, column.sql_type) for column in LOCK),
             last("start_unix_ns"),
             last("duration_ns"),
-            Column(
-                "connection", "the number of its file in its process; 0: unknown", LAST, since=11
-            ),
-            Column("writes", "of a wait: its connection has the write lock", LAST, since=11),
+            Column("connection", "the number of its file in its process; 0: unknown", LAST),
+            Column("writes", "of a wait: its connection has the write lock", LAST),
         ),
         has_id=True,
-        since=6,
         index=("kind", "duration_ns"),
         kept=4096,
     ),

@@ -34,7 +34,6 @@ LOOP_TABLES = (
             most("waiting_max"),
         ),
         has_id=True,
-        since=2,
     ),
     Table(
         "lag",
@@ -44,9 +43,8 @@ LOOP_TABLES = (
             text("source", "timer: the program's own; beat: queryprof's, ten a second"),
             *DISTRIBUTION,
         ),
-        since=2,
     ),
-    histogram("lag_histogram", key("loop_id"), text("source"), since=2),
+    histogram("lag_histogram", key("loop_id"), text("source")),
     Table(
         "step",
         "What a loop ran: the steps of one coroutine function or callback.",
@@ -58,15 +56,13 @@ LOOP_TABLES = (
             Column("gc_ns", "in garbage collections"),
         ),
         has_id=True,
-        since=2,
     ),
-    histogram("step_histogram", key("step_id"), since=2),
+    histogram("step_histogram", key("step_id")),
     Table(
         "step_cause",
         "The database time of steps: the first 24 pairs of a step; what is missing is in"
         " database_ns.",
         (key("step_id"), *CAUSE),
-        since=2,
     ),
     Table(
         "stall",
@@ -89,9 +85,8 @@ LOOP_TABLES = (
             Column("samples", "looks at the stack"),
         ),
         has_id=True,
-        since=2,
     ),
-    Table("stall_cause", "The same of stalls.", (key("stall_id"), *CAUSE), since=2),
+    Table("stall_cause", "The same of stalls.", (key("stall_id"), *CAUSE)),
     Table(
         "stall_event",
         "The longest stalls of each loop, with their times.",
@@ -104,7 +99,6 @@ LOOP_TABLES = (
             last("duration_ns"),
         ),
         has_id=True,
-        since=7,
         index=("loop_id", "duration_ns"),
         kept=64,
     ),

@@ -1,6 +1,4 @@
-"""Opens trace files: of any version, and as one of the present version. No trace is changed; an
-error is one line.
-"""
+"""Opens trace files. No trace is changed; an error is one line."""
 
 from __future__ import annotations
 
@@ -14,7 +12,6 @@ from queryprof.errors import TraceError
 from queryprof.given_file import what_is
 from queryprof.trace.checked_rows import CheckedTrace, reading, refuse_other_objects
 from queryprof.trace.header import address, is_sqlite, is_trace, mode_without_changes
-from queryprof.trace.migration import migration
 from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION
 
 JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
@@ -23,12 +20,12 @@ JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 
 @contextmanager
 def opened_file(path: str) -> Iterator[CheckedTrace]:
-    """A trace that no process writes to any more, in the present version.
+    """A trace that no process writes to any more.
 
     Raises:
-        TraceError: there is no such file, it is no trace, damaged, or of a newer version.
+        TraceError: there is no such file, it is no trace, damaged, or of another version.
     """
-    with closing(of_present_version(connect(path), path)) as connection:
+    with closing(checked_version(connect(path), path)) as connection:
         yield CheckedTrace(connection, path)
 
 
@@ -37,7 +34,7 @@ def opened_as_it_is_now(path: str) -> Iterator[CheckedTrace]:
     """A trace that another process may add to, at one moment. Raises TraceError."""
     with closed_on_error(connect(path)) as connection:
         copy = _in_memory(connection, path, "header")
-    with closing(of_present_version(copy, path)) as connection:
+    with closing(checked_version(copy, path)) as connection:
         yield CheckedTrace(connection, path)
 
 
@@ -104,19 +101,25 @@ def closed_on_error(connection: sqlite3.Connection) -> Iterator[sqlite3.Connecti
         raise
 
 
-def of_present_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
-    """The connection itself, or one to a copy in memory that was brought up to date. It owns the
-    connection that it is given: that one is closed when the result is another, or an error.
+def checked_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
+    """The connection, if it is one to a trace that this queryprof reads; else it is closed.
+
+    Raises:
+        TraceError: it is no trace, or one of another version.
     """
     with closed_on_error(connection):
-        version = _version(connection, path)
-        if version == SCHEMA_VERSION:
-            return connection
-        copy = _in_memory(connection, path, "schema")
-    with closed_on_error(copy), reading(path, "schema"):
-        for number in range(version, SCHEMA_VERSION):
-            copy.executescript(migration(number + 1))
-    return copy
+        with reading(path, "header"):
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION_ID:
+            raise TraceError(f"{path}: is a SQLite database, but no queryprof trace")
+        if version != SCHEMA_VERSION:
+            raise TraceError(
+                f"{path}: has trace version {version}, and this queryprof reads version"
+                f" {SCHEMA_VERSION}: read it with the queryprof that recorded it, or record again"
+            )
+        refuse_other_objects(connection, path)
+    return connection
 
 
 def _in_memory(connection: sqlite3.Connection, path: str, part: str) -> sqlite3.Connection:
@@ -126,21 +129,3 @@ def _in_memory(connection: sqlite3.Connection, path: str, part: str) -> sqlite3.
         connection.backup(copy)
     connection.close()
     return copy
-
-
-def _version(connection: sqlite3.Connection, path: str) -> int:
-    """The version of a trace that can be read. Raises TraceError."""
-    with reading(path, "header"):
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application != APPLICATION_ID:
-        raise TraceError(f"{path}: is a SQLite database, but no queryprof trace")
-    if version > SCHEMA_VERSION:
-        raise TraceError(
-            f"{path}: was written by a newer queryprof (trace version {version}, this one reads"
-            f" {SCHEMA_VERSION}); upgrade queryprof"
-        )
-    refuse_other_objects(connection, path)
-    if not version >= 1:
-        raise TraceError(f"{path}: has trace version {version}, which no queryprof wrote")
-    return int(version)

@@ -1,8 +1,7 @@
 """The trace file's schema as SQL, made of its tables.
 
 A trace is a SQLite file. Every column names its unit; all times are nanoseconds, all instants
-nanoseconds since 1970 (Unix time). Sums of different traces add up, so a merge is exact. What a
-version has added is in the declarations (`since`).
+nanoseconds since 1970 (Unix time). Sums of different traces add up, so a merge is exact.
 """
 
 from __future__ import annotations
@@ -17,19 +16,17 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): distinguishes it from other SQLite files."""
 
-SCHEMA_VERSION = max(
-    since for table in TABLES for since in (table.since, *[one.since for one in table.columns])
-)
-"""In the header (user_version) of every trace: that of the newest table or column."""
+SCHEMA_VERSION = 1
+"""In the header (user_version) of every trace: one higher after a change of the schema."""
 
 
-def create(table: Table, version: int = SCHEMA_VERSION) -> str:
-    """The SQL that makes a table as it was in a version, with the meaning of each column."""
+def create(table: Table) -> str:
+    """The SQL that makes a table, with the meaning of each column."""
     lines = [("id INTEGER PRIMARY KEY", "")] if table.has_id else []
     is_numbered = not table.has_id and [c.sql_type for c in table.columns if c.role == KEY] == [
         "INTEGER"
     ]
-    for column in [column for column in table.columns if column.since <= version]:
+    for column in table.columns:
         is_primary = is_numbered and column.role == KEY
         lines.append((declared(column) + " PRIMARY KEY" * is_primary, column.meaning))
     names = ", ".join(table.key)

@@ -30,9 +30,8 @@ SPAN_TABLES = (
             Column("queries", "execute, executemany, executescript"),
             most("queries_max", "in one span"),
         ),
-        since=4,
     ),
-    histogram("span_histogram", key("span_id"), text("figure", "duration, queries"), since=4),
+    histogram("span_histogram", key("span_id"), text("figure", "duration, queries")),
     Table(
         "span_repeat",
         "Statements that one call path executed more than ten times in one span.",
@@ -43,13 +42,11 @@ SPAN_TABLES = (
             Column("executions", "in these spans"),
             most("most", "in one of them"),
         ),
-        since=4,
     ),
     Table(
         "span_status",
         "How requests ended.",
         (key("span_id"), key("status", "of HTTP"), Column("count")),
-        since=4,
     ),
     Table(
         "span_slowest",
@@ -63,13 +60,10 @@ SPAN_TABLES = (
             last("executions", "execute, executemany, executescript"),
             last("failed", "1: left by an exception"),
             unknown("status", "of HTTP; NULL: none", "INTEGER"),
-            unknown(
-                "queue_ns", "functions of it waited for a thread, at the least", "INTEGER", since=10
-            ),
-            unknown("cpu_ns", "of its thread while it ran, if it ran alone", "INTEGER", since=10),
+            unknown("queue_ns", "functions of it waited for a thread, at the least", "INTEGER"),
+            unknown("cpu_ns", "of its thread while it ran, if it ran alone", "INTEGER"),
         ),
         has_id=True,
-        since=7,
         index=("span_id", "duration_ns"),
         kept=5,
     ),
@@ -92,6 +86,5 @@ SPAN_TABLES = (
             last("self_ns", "in the driver"),
             last("rows"),
         ),
-        since=7,
     ),
 )

@@ -47,12 +47,6 @@ TABLES = (
             last("clock", "what timed the calls", "TEXT"),
             last("rows_estimated", "1: times of operation 'next' are estimates"),
             unknown("counters_off", "why SQLite's counters are unknown; NULL: they are on"),
-            last(
-                "call_cost_ns",
-                "of older traces: what the profiler added to one call, calibrated; 0: it is in"
-                " flush_ns",
-                "REAL",
-            ),
             Column("flush_ns", "time that turns (once a second) and new statements took"),
             Column("folded_statements", "executions under '(other)' for want of room"),
             Column("folded_calls", "calls whose call path is unknown for want of room"),
@@ -60,38 +54,30 @@ TABLES = (
             Column(
                 "unasked_plans",
                 "questions for plans left out for want of time or room",
-                since=3,
             ),
-            unknown("read_bytes", "through calls that read ...", "INTEGER", since=3),
-            unknown("written_bytes", "... or write, queryprof's own left out", "INTEGER", since=3),
-            unknown("clock_tick_ns", "of what timed the calls", "REAL", since=5),
-            unknown(
-                "files_off", "why work on files and locks are unknown; NULL: they are on", since=7
-            ),
+            unknown("read_bytes", "through calls that read ...", "INTEGER"),
+            unknown("written_bytes", "... or write, queryprof's own left out", "INTEGER"),
+            unknown("clock_tick_ns", "of what timed the calls", "REAL"),
+            unknown("files_off", "why work on files and locks are unknown; NULL: they are on"),
             Column(
                 "unseen_files",
                 "connections by a VFS of the program's own: what it does is unknown",
                 LAST,
-                since=8,
             ),
-            unknown(
-                "unmeasured", "JSON list: imported database modules that are not measured", since=5
-            ),
-            unknown("service", "what the deployment calls the program; NULL: not set", since=12),
-            unknown("version", "of the service", since=12),
-            unknown("environment", "of the deployment: production, staging, ...", since=12),
+            unknown("unmeasured", "JSON list: imported database modules that are not measured"),
+            unknown("service", "what the deployment calls the program; NULL: not set"),
+            unknown("version", "of the service"),
+            unknown("environment", "of the deployment: production, staging, ..."),
             unknown(
                 "window_start_unix_ns",
                 "since when it is recorded, where it is in windows; NULL: since start_unix_ns",
                 "INTEGER",
                 role=FIRST,
-                since=13,
             ),
             unknown(
                 "lost_windows",
                 "windows that were removed, to keep the latest alone; NULL: it is in none",
                 "INTEGER",
-                since=13,
             ),
         ),
         has_id=True,
@@ -106,10 +92,8 @@ TABLES = (
             unknown(
                 "system",
                 "the first database's that it was sent to: sqlite, postgresql, duckdb, mysql,"
-                " oracle.db, other_sql; NULL: a call without a text (commit, connect), or of an"
-                " older trace",
+                " oracle.db, other_sql; NULL: a call without a text (commit, connect)",
                 role=FIRST,
-                since=12,
             ),
         ),
         has_id=True,
@@ -122,7 +106,7 @@ TABLES = (
             text("file"),
             key("line", "0: unknown"),
             text("kind", "user, library, standard", FIRST),
-            most("first_line", "of the function; 0: unknown", since=7),
+            most("first_line", "of the function; 0: unknown"),
         ),
         has_id=True,
     ),
@@ -226,7 +210,6 @@ TABLES = (
             text("database", "its file; ':memory:' when it has none"),
             text("tree", "a line a step, two spaces deeper than what it is part of"),
         ),
-        since=3,
     ),
     *SPAN_TABLES,
     Table(
@@ -241,7 +224,6 @@ TABLES = (
             Column("cancelled", "never ran, or its end was not waited for"),
         ),
         has_id=True,
-        since=4,
     ),
     Table(
         "handoff_time",
@@ -251,9 +233,8 @@ TABLES = (
             text("part", ", ".join(HANDOFF_PARTS)),
             *DISTRIBUTION,
         ),
-        since=4,
     ),
-    histogram("handoff_histogram", key("handoff_id"), text("part"), since=4),
+    histogram("handoff_histogram", key("handoff_id"), text("part")),
     Table(
         "thread_usage",
         "What the threads of one name used, as the system counts it.",
@@ -268,7 +249,6 @@ TABLES = (
             Column("read_calls", "... in so many system calls"),
             Column("write_calls"),
         ),
-        since=4,
     ),
     Table(
         "thread_timeline",
@@ -281,7 +261,6 @@ TABLES = (
             Column("read_bytes"),
             Column("written_bytes"),
         ),
-        since=4,
         width="usage_width_ns",
         intervals=128,
     ),
@@ -290,7 +269,6 @@ TABLES = (
         "statement_use",
         "How many different texts a statement had, at the least.",
         (key("statement_id"), most("texts", "that one process prepared")),
-        since=6,
     ),
     Table(
         "parameter_sample",
@@ -301,11 +279,10 @@ TABLES = (
             Column(
                 "repeats", "with the values of one shortly before, and nothing written in between"
             ),
-            Column("offsets", "with a known OFFSET at the end of the text", since=15),
-            Column("skipped", "the sum of these", since=15),
-            Column("open_patterns", "with a value that begins with a wildcard", since=15),
+            Column("offsets", "with a known OFFSET at the end of the text"),
+            Column("skipped", "the sum of these"),
+            Column("open_patterns", "with a value that begins with a wildcard"),
         ),
-        since=6,
     ),
     Table(
         "line_time",
@@ -317,7 +294,6 @@ TABLES = (
             Column("others", "executions of other statements in them"),
             Column("ns", "of these passes"),
         ),
-        since=15,
     ),
     Table(
         "operator",
@@ -333,14 +309,12 @@ TABLES = (
             Column("scanned", "rows that it read from a table or file"),
             Column("ns", "in it, without those that it reads from, in all threads together"),
         ),
-        since=14,
     ),
     Table(
         "source",
         "A Python file of the program's own code as it was at the end. Lines of it are shown where"
         " its content is still this: a trace may name any file, and cannot know what is in it.",
         (text("file"), text("sha256", "of its content, hexadecimal"), last("bytes")),
-        since=8,
     ),
 )
 """In this order a table comes after those that it refers to."""

@@ -36,7 +36,6 @@ def process(number: int = 1, **changes: object) -> Process:
         "clock": "time-stamp counter",
         "rows_estimated": False,
         "counters_off": None,
-        "call_cost_ns": 100.0,
         "flush_ns": 1000,
         "folded_statements": 0,
         "folded_calls": 0,

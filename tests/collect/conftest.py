@@ -23,7 +23,7 @@ def write_trace(path: str) -> None:
             | dict.fromkeys(("host", "directory", "python_version", "sqlite_version"), "x")
             | {"queryprof_version": "x", "clock": "x", "argv": '["python"]', "counters_off": None}
             | {"unmeasured": '["pymysql"]'}
-            | {"start_unix_ns": 10**18, "end_unix_ns": 10**18 + 10**10, "call_cost_ns": 50.0}
+            | {"start_unix_ns": 10**18, "end_unix_ns": 10**18 + 10**10}
         )
         (process,) = store.add("process", [list(values.values())])
         thread, span = store.id("thread", process, "MainThread"), store.id("span", "GET /")

@@ -185,7 +185,6 @@ def processes(path: str, number: int, first: int = 0, **further: object) -> None
         "read_bytes": 3,
         "flush_ns": 5,
         "host": "h",
-        "call_cost_ns": 0.0,
     }
     with store.transaction():
         statement = store.id("statement", "SELECT 1", None, "sqlite")

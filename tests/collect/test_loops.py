@@ -1,11 +1,10 @@
-"""Event loops in traces: merged exactly, and absent from traces of the first version."""
+"""Event loops in traces: merged exactly."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
 import time
-from pathlib import Path
 
 import pytest
 from core.loop_programs import LONGEST_S, until_seen
@@ -14,7 +13,6 @@ import queryprof
 from queryprof.collect.merge import merge_traces
 from queryprof.collect.reader import read_profile
 from queryprof.model import Loop, Profile
-from queryprof.trace.tables import TABLES
 
 pytestmark = pytest.mark.once
 
@@ -62,26 +60,3 @@ def test_a_merge_adds_up() -> None:
     assert len({loop.thread.process_id for loop in merged}) == 2
     assert merged[0].stalls[0].stack
     assert merged[0].stalls[0].max_ns >= 60_000_000
-
-
-@pytest.mark.slow
-def test_a_trace_of_the_first_version_is_read() -> None:
-    """It has no loops, and stays as it is."""
-    before = record("old.qprof")
-    connection = sqlite3.connect("old.qprof")
-    for table in reversed(TABLES):
-        if table.since > 1:
-            connection.execute(f"DROP TABLE {table.name}")
-        for column in table.columns:
-            if column.since > table.since == 1:
-                connection.execute(f"ALTER TABLE {table.name} DROP COLUMN {column.name}")
-    connection.execute("PRAGMA user_version = 1")
-    connection.close()
-    content = Path("old.qprof").read_bytes()
-    profile = read_profile("old.qprof")
-    assert profile.loops == ()
-    assert profile.aggregates == before.aggregates
-    assert Path("old.qprof").read_bytes() == content
-    record("new.qprof")
-    merge_traces("all.qprof", ["old.qprof", "new.qprof"])
-    assert len(read_profile("all.qprof").loops) == 1

@@ -143,7 +143,7 @@ BAD = {
     "directory": "there are no traces",
     "missing": "there is no such trace",
     "truncated": "damaged: ",
-    "newer": "was written by a newer queryprof",
+    "newer": "has trace version ",
     "corrupt": "damaged: ",
 }
 

@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from collect.test_older_traces import to_version
 
 from conftest import Run
 from queryprof.collect.reader import read_profile
@@ -74,9 +73,7 @@ def test_lines_of_the_program_are_shown_while_they_are_so(queryprof: Run, trace:
 
 
 def test_no_other_file_is_shown(queryprof: Run, trace: str, tmp_path: Path) -> None:
-    """Neither by its name, nor with the hash of another file, nor by a trace of an older
-    version.
-    """
+    """Neither by its name, nor with the hash of another file, nor without a hash."""
     secret = tmp_path / "settings.py"
     secret.write_text(SECRET)
     change(f"UPDATE frame SET file = '{secret}'")
@@ -88,7 +85,7 @@ def test_no_other_file_is_shown(queryprof: Run, trace: str, tmp_path: Path) -> N
     assert "Hush42" not in page(queryprof)
     change(f"UPDATE source SET sha256 = '{sha256(secret.read_bytes()).hexdigest()}'")
     assert "Hush42" in page(queryprof)  # only who knows the content can name it
-    change(*to_version(7))  # before `source`
+    change("DELETE FROM source")
     assert "Hush42" not in page(queryprof)
     del trace
 

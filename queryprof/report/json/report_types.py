@@ -88,7 +88,6 @@ class Process:
     clock: str
     rows_estimated: Annotated[bool, "true: times of operation next are estimates"]
     counters_off: Annotated[str | None, "why SQLite's counters are unknown; null: they are on"]
-    call_cost_ns: Annotated[float, "of older traces: calibrated cost of one call; else 0"]
     read_bytes: Annotated[int | None, "through calls that read, queryprof's own left out"]
     written_bytes: Annotated[int | None, "through calls that write, queryprof's own left out"]
     clock_tick_ns: Annotated[float | None, "of what timed the calls"]
