@@ -31,22 +31,13 @@ VIEWS = {
 }
 """What --show has: a function that prints a report of one kind, which is a table alone."""
 
-FORMER = {
-    "--loop": "loops",
-    "--locks": "locks",
-    "--slowest": "slowest",
-    "--slowest-requests": "slowest-requests",
-}
-"""Options that were before --show, and are not in the help any more."""
-
 
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option(
     "--by",
     "dimension",
-    type=click.Choice((*DIMENSIONS, "tree", "time")),
-    metavar=f"[{'|'.join(DIMENSIONS)}]",
+    type=click.Choice(DIMENSIONS),
     help="One breakdown alone.",
 )
 @click.option(
@@ -63,10 +54,6 @@ FORMER = {
     show_default=True,
     help="What comes first.",
 )
-@click.option("--loop", is_flag=True, hidden=True)
-@click.option("--locks", is_flag=True, hidden=True)
-@click.option("--slowest", is_flag=True, hidden=True)
-@click.option("--slowest-requests", is_flag=True, hidden=True)
 @click.option("--top", type=click.IntRange(min=1), help="How many rows at the most.")
 @click.option(
     "--format",
@@ -82,7 +69,6 @@ def report(
     sort: str,
     top: int | None,
     form: str,
-    **former: bool,
 ) -> None:
     """Ranks the statements and call sites of FILE.
 
@@ -91,17 +77,18 @@ def report(
     from queryprof.analysis.report import TOP_SHOWN, Report
     from queryprof.cli.reading import read_whole
 
-    option, view, dimension = _chosen(dimension, show, former)
-    if view and form != "table" and (form, view) != ("json", "loops"):
-        raise click.UsageError(f"{option} is a table alone: --format json has all of it")
+    if show and dimension:
+        raise click.UsageError("--show goes with no --by")
+    if show and form != "table" and (form, show) != ("json", "loops"):
+        raise click.UsageError(f"--show {show} is a table alone: --format json has all of it")
     shown = top or ((2 * TOP_SHOWN if dimension else TOP_SHOWN) if form == "table" else None)
     found = Report(read_whole(file), sort, shown)
     if form == "json":
         _print_json(found, dimension)
     elif form in RENDERERS:
         click.echo(_imported(RENDERERS[form])(found, dimension))
-    elif view:
-        _imported(VIEWS[view])(found)
+    elif show:
+        _imported(VIEWS[show])(found)
     else:
         from queryprof.report.terminal.report import print_report, print_view
 
@@ -111,27 +98,6 @@ def report(
             print_report(found, findings=findings_of(found), beyond=top is not None)
         else:
             print_view(found, dimension)
-
-
-def _chosen(
-    dimension: str | None, show: str | None, former: dict[str, bool]
-) -> tuple[str, str | None, str | None]:
-    """The option that chooses a view, the view, and the breakdown.
-
-    Raises:
-        UsageError: there are two of them.
-    """
-    chosen: list[tuple[str, str | None]] = [(f"--show {show}", show)] if show else []
-    for former_option, former_view in FORMER.items():
-        if former[former_option.removeprefix("--").replace("-", "_")]:
-            chosen.append((former_option, former_view))
-    if dimension in VIEWS:
-        chosen.append((f"--by {dimension}", dimension))
-        dimension = None
-    option, view = chosen[0] if chosen else ("", None)
-    if len(chosen) > 1 or (chosen and dimension):
-        raise click.UsageError(f"{option} goes with no other breakdown")
-    return option, view, dimension
 
 
 def _print_json(found: Report, dimension: str | None) -> None:

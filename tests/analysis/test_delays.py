@@ -183,7 +183,7 @@ def test_a_request_that_another_one_delays(tmp_path: Path) -> None:
     assert delay.frame is not None
     assert delay.frame.function == "report"
     said = subprocess.run(
-        [command[0], "report", "--slowest-requests", "t.qprof"],
+        [command[0], "report", "--show", "slowest-requests", "t.qprof"],
         cwd=tmp_path,
         check=True,
         capture_output=True,

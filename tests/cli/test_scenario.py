@@ -138,6 +138,7 @@ def test_lines_start_at_their_times(queryprof: Run) -> None:
         ("program:make", "program:fail", "maker failed (exit status 1): RuntimeError: the shop is"),
     ],
 )
+@pytest.mark.repeats
 def test_what_is_wrong_is_told_in_one_line(queryprof: Run, old: str, new: str, told: str) -> None:
     """With the place, exit status 2, and nothing left running."""
     Path("s.toml").write_text(SCENARIO.replace(old, new))

@@ -256,6 +256,7 @@ def test_processes_beyond_the_listed_ones_are_in_all_figures(
 
 
 @pytest.mark.parametrize(("number", "idle"), [(3, 1), (1, 1), (1, 0)])
+@pytest.mark.repeats
 def test_shares_and_threads_are_those_of_the_plain_trace(number: int, idle: int) -> None:
     """Of the processes that executed something, and of one process's threads."""
     processes("a.qprof", number)

@@ -34,8 +34,8 @@ COMMANDS = (
     ("report", "--by", "thread", "x.qprof"),
     ("report", "--by", "span", "--format", "markdown", "x.qprof"),
     ("report", "--by", "span", "x.qprof"),
-    ("report", "--loop", "x.qprof"),
-    ("report", "--slowest-requests", "x.qprof"),
+    ("report", "--show", "loops", "x.qprof"),
+    ("report", "--show", "slowest-requests", "x.qprof"),
     ("report", "--format", "json", "x.qprof"),
     ("compare", "good.qprof", "x.qprof"),
     ("compare", "x.qprof", "good.qprof", "--format", "json"),
@@ -223,7 +223,7 @@ DAMAGE = {
         "UPDATE process SET start_unix_ns = 0",
     ],
 )
-@pytest.mark.repeats
+@pytest.mark.slow
 def test_a_chart_of_odd_figures_ends(good: Path, command: Command, sql: str) -> None:
     """What is far outside of a chart's axes is not drawn point by point."""
     changed(good, sql)

@@ -194,7 +194,7 @@ def made(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["-journal", "-wal", "-shm"])
-@pytest.mark.repeats
+@pytest.mark.slow
 def test_a_pipe_beside_a_trace_is_named(queryprof: Run, name: str) -> None:
     """No reader waits for it, and no program that is recorded."""
     os.mkdir(DIRECTORY)

@@ -125,6 +125,7 @@ print(n)
 
 
 @pytest.mark.parametrize("runs_already", [False, True])
+@pytest.mark.repeats
 def test_two_programs_with_one_path(tmp_path: Path, runs_already: bool) -> None:
     """Both are kept, when they start together, and when one runs already."""
     (tmp_path / "p.py").write_text(LONG)

@@ -140,6 +140,7 @@ def test_a_displaced_connection_may_go_unseen() -> None:
 
 
 @pytest.mark.parametrize("cached_statements", [0, 5, 128])
+@pytest.mark.repeats
 def test_statements_that_come_and_go_are_counted(cached_statements: int) -> None:
     """Whatever the driver's statement cache drops: each execution's steps are there, once."""
     connection = sqlite3.connect(":memory:", cached_statements=cached_statements)
@@ -261,6 +262,7 @@ def test_scripts_and_commits_of_threads_that_share_a_connection(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("address", ["file:memory?mode=memory&cache=shared", "file:x.db"])
+@pytest.mark.repeats
 def test_threads_never_deadlock(address: str, tmp_path: Path) -> None:
     """User functions need the GIL while SQLite holds its mutexes: counting takes neither."""
     program = tmp_path / "program.py"

@@ -53,6 +53,7 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.repeats
 def test_each_kind_of_loop(times: Times, loop: str) -> None:
     times(LOOPS[loop])
     found = [one for one in read_profile("t.qprof").line_times if one.statement == ITEM]

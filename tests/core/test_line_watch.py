@@ -36,6 +36,7 @@ def test_nothing_is_left_after_a_watch(times: Times) -> None:
 
 
 @pytest.mark.parametrize(("taken", "is_timed"), [((), True), ((1,), False), ((4, 5), False)])
+@pytest.mark.repeats
 def test_numbers_of_other_tools_are_left_alone(
     times: Times, taken: tuple[int, ...], is_timed: bool
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_program_that_takes_our_number_away(times: Times) -> None:
 
 
 @pytest.mark.parametrize("tracer", ["sys.settrace(trace)", "sys.setprofile(trace)"])
+@pytest.mark.repeats
 def test_a_debugger_sees_what_it_sees_without_us(times: Times, tracer: str) -> None:
     program = f"""
         import sys
@@ -143,6 +145,7 @@ def test_audit_hooks_that_raise_end_the_watch_alone(times: Times) -> None:
 
 
 @pytest.mark.parametrize("calls", [1, 3, 6, 7, 9, 12])
+@pytest.mark.repeats
 def test_an_audit_hook_that_ends_the_recording(times: Times, calls: int) -> None:
     """When a watch begins (6 calls), and when it ends (6 more)."""
     program = f"""
@@ -199,6 +202,7 @@ def test_passes_that_other_greenlets_share_do_not_count(times: Times) -> None:
 
 
 @pytest.mark.parametrize("room", [8 * 1024, 4 * 1024 * 1024])
+@pytest.mark.repeats
 def test_a_forked_child_without_memory_goes_on(times: Times, room: int) -> None:
     """It is not recorded; what the parent has timed is not its own."""
     program = f"""

@@ -50,6 +50,7 @@ def waits_of(profile: Profile) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.repeats
 def test_a_thread_waits_for_itself(tmp_path: Path, mode: str) -> None:
     """For a transaction of another connection of its own."""
     path = database(tmp_path / "t.db", mode)

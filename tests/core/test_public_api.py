@@ -168,6 +168,7 @@ def test_coverages_own_connections_are_not_the_programs(
 
 @pytest.mark.parametrize("path", [None, "b.qprof"])
 @pytest.mark.parametrize("is_recorded", [False, True])
+@pytest.mark.repeats
 def test_the_time_of_a_block_is_its_own(
     path: str | None, is_recorded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

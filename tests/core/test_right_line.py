@@ -32,6 +32,7 @@ def executed(profile: Profile, text: str) -> Aggregate:
 
 @pytest.mark.parametrize("name", ["<library generated wrapper>", "<string>", "<attrs generated f>"])
 @pytest.mark.parametrize("in_module", [True, False])
+@pytest.mark.repeats
 def test_generated_code_is_not_the_programs(name: str, in_module: bool) -> None:
     """Neither in a namespace of its own, nor in the program's module: its caller is."""
     space: dict[str, Any] = dict(globals()) if in_module else {}
@@ -60,6 +61,7 @@ def test_a_namedtuple_that_asks_when_it_is_made() -> None:
 
 
 @pytest.mark.parametrize("way", ["-c", "-"])
+@pytest.mark.repeats
 def test_code_that_is_typed_in_is_the_programs(tmp_path: Path, way: str) -> None:
     code = (
         "import queryprof, sqlite3; queryprof.install('x.qprof')\n"

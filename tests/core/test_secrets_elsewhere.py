@@ -41,6 +41,7 @@ class Cursor:
         "SELECT 'a' /* b */ \"{}\" FROM t",
     ],
 )
+@pytest.mark.repeats
 def test_other_databases_quote_otherwise(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +85,7 @@ def test_postgresql_quotes_otherwise(tmp_path: Path) -> None:
         ("SELECT 'C:\\dir', 'Hush' AS b", "SELECT ?, ? AS b"),
     ],
 )
+@pytest.mark.repeats
 def test_duckdb_quotes_as_postgresql_does(text: str, form: str, tmp_path: Path) -> None:
     """With a setting of PostgreSQL's, a backslash before the end of a text is none of the end."""
     duckdb = pytest.importorskip("duckdb")

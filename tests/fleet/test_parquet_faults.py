@@ -138,6 +138,7 @@ def test_without_pyarrow(queryprof: Run) -> None:
         ("--format", "speedscope", "x.qprof", "x.qprof"),
     ],
 )
+@pytest.mark.repeats
 def test_options_that_do_not_go_together(queryprof: Run, arguments: tuple[str, ...]) -> None:
     record()
     result = queryprof("export", *arguments)

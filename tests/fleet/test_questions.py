@@ -296,6 +296,7 @@ def test_a_fifth_and_a_half_more_in_each_span(often: int, is_more: bool) -> None
     ("executions", "factor", "hosts", "is_found"),
     [(20, 31, 5, True), (19, 31, 5, False), (20, 30, 5, False), (20, 31, 3, True)],
 )
+@pytest.mark.repeats
 def test_outliers(executions: int, factor: int, hosts: int, is_found: bool) -> None:
     for host in range(hosts):
         work = Work(executions, 1000 * (factor if host == 2 else 10))

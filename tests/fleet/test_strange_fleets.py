@@ -110,6 +110,7 @@ def test_a_window_that_is_missing_is_named(queryprof: Run, how: str) -> None:
         assert "left out: " in queryprof(*command).stderr
 
 
+@pytest.mark.slow
 def test_a_merged_trace_beside_its_windows_is_noted(queryprof: Run) -> None:
     record("x.qprof", "5@0 50@3600 500@7200")
     assert queryprof("merge", "m.qprof", "x.qprof").returncode == 0
@@ -338,9 +339,8 @@ def test_ctrl_c_in_a_question() -> None:
         "engine.text = text\n"
         "engine.answer('ranking', Selection())\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    command, pipe = [sys.executable, "-c", code], subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe) as process:
         assert process.stdout
         process.stdout.readline()
         while process.poll() is None:

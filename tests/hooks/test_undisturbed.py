@@ -97,6 +97,7 @@ def limited(name: int, most: int) -> Callable[[], None]:
         (resource.RLIMIT_NOFILE, 5, "Too many open files"),
     ],
 )
+@pytest.mark.repeats
 def test_what_cannot_begin_is_one_line_and_leaves_nothing(
     tmp_path: Path, name: int, most: int, reason: str
 ) -> None:

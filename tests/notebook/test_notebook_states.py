@@ -89,7 +89,7 @@ def cards(outputs):
 
 
 @pytest.mark.parametrize("cell", ["gather", "group"])
-@pytest.mark.repeats
+@pytest.mark.slow
 def test_a_task_has_its_own_line(outputs, cell):
     (text,) = cards(outputs[cell])
     assert "work() In [2], line 2" in text

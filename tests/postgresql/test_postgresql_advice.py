@@ -251,6 +251,7 @@ def test_the_index_of_a_foreign_key(dsn: str, index: str, statement: str, codes:
     assert created == codes
 
 
+@pytest.mark.repeats
 def test_each_half_of_a_union_has_its_own_index(dsn: str) -> None:
     statement = "SELECT k FROM hit WHERE note = '5' UNION ALL SELECT c FROM o WHERE c = 1000"
     (scan,) = findings(dsn, statement)

@@ -124,6 +124,7 @@ def facts_of(dsn: str, *statements: str) -> ServerFacts:
     return server_facts(dsn, statements)
 
 
+@pytest.mark.repeats
 def test_a_text_of_a_stranger_is_no_more_than_planned(dsn: str) -> None:
     """Several statements, what executes, what changes: nothing of it is done."""
     texts = (
@@ -312,7 +313,7 @@ def test_by_name():
 """
 
 
-@pytest.mark.repeats
+@pytest.mark.slow
 def test_the_commands_of_the_page(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each but pip's, with a service's file; the second test has no index to use, and fails."""
     page = (Path(__file__).parents[2] / "docs" / "postgresql.md").read_text()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -15,6 +17,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from conftest import QUERYPROF
 from queryprof.analysis.findings.finding import CATEGORIES, OF_SERVERS, Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.collect.reader import read_profile
@@ -71,21 +74,30 @@ def test_a_healthy_program_has_no_such_finding(queryprof: Run, name: str) -> Non
     assert [one for one in found if one.severity is Severity.HIGH or one.category == category] == []
 
 
-@pytest.fixture
-def trace(queryprof: Run) -> str:
+@pytest.fixture(scope="module")
+def slow_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trace with one finding that is high: its calls took ten times as long, and its run as long
     as its calls, however busy this machine is.
     """
-    recorded(queryprof, "re_prepare")
-    with closing(sqlite3.connect("t.qprof")) as connection:
+    path = tmp_path_factory.mktemp("slow") / "t.qprof"
+    command = [QUERYPROF, "run", "--no-report", "-o", path, FOLDER / "re_prepare.py"]
+    subprocess.run(command, cwd=path.parent, check=True)
+    with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE aggregate SET self_ns = 10 * self_ns, total_ns = 10 * total_ns")
         connection.execute(
             "UPDATE process SET end_unix_ns = start_unix_ns + (SELECT sum(self_ns) FROM aggregate)"
         )
         connection.commit()
+    return path
+
+
+@pytest.fixture
+def trace(slow_trace: Path) -> str:
+    shutil.copy(slow_trace, "t.qprof")
     return "t.qprof"
 
 
+@pytest.mark.slow
 def test_exit_statuses(queryprof: Run, trace: str) -> None:
     assert queryprof("analyze", trace).returncode == 0
     assert queryprof("analyze", trace, "--fail-on", "high").returncode == 1
@@ -96,6 +108,7 @@ def test_exit_statuses(queryprof: Run, trace: str) -> None:
     assert len(missing.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_another_program_s_database_is_noticed(queryprof: Run, trace: str) -> None:
     """One with a table of a statement's name is taken for the program's."""
     said = (
@@ -213,28 +226,19 @@ def test_what_a_trace_names_is_read_without_a_trace_of_it(tmp_path: Path) -> Non
     assert sorted(tmp_path.iterdir()) == files
 
 
+@pytest.mark.slow
 def test_views_that_are_tables_alone(queryprof: Run, trace: str) -> None:
     """One line and exit status 2, not a traceback."""
-    former = (["--by", "tree"], ["--locks"], ["--slowest"])
-    for options in (["--show", "tree"], ["--show", "locks"], ["--show", "slowest"], *former):
+    for options in (["--show", "tree"], ["--show", "locks"], ["--show", "slowest"]):
         assert queryprof("report", trace, *options).returncode == 0
         result = queryprof("report", trace, *options, "--format", "json")
         assert result.returncode == 2
         assert "is a table alone" in result.stderr
 
 
-@pytest.mark.slow
-def test_former_options_show_the_same(queryprof: Run, trace: str) -> None:
-    """And two at once are refused."""
-    for former, view in (("--loop", "loops"), ("--slowest-requests", "slowest-requests")):
-        old = queryprof("report", trace, former)
-        assert (old.returncode, old.stdout) == (
-            0,
-            queryprof("report", trace, "--show", view).stdout,
-        )
-    for two in (["--locks", "--show", "loops"], ["--show", "tree", "--by", "span"]):
-        result = queryprof("report", trace, *two)
-        assert result.returncode == 2
-        assert "goes with no other breakdown" in result.stderr
+def test_a_view_goes_with_json_and_with_no_breakdown(queryprof: Run, trace: str) -> None:
+    result = queryprof("report", trace, "--show", "tree", "--by", "span")
+    assert result.returncode == 2
+    assert "--show goes with no --by" in result.stderr
     for form, status in (("json", 0), ("csv", 2), ("markdown", 2)):
         assert queryprof("report", trace, "--show", "loops", "--format", form).returncode == status

@@ -71,6 +71,7 @@ with Session(engine) as session:
 """
 
 
+@pytest.mark.slow
 def test_a_commit_for_each_of_many_objects(queryprof: Run, tmp_path: Path) -> None:
     """Which expires all of them: the driver takes a hundredth of the commit's line."""
     (tmp_path / "app.py").write_text(EXPIRING)

@@ -168,7 +168,7 @@ def test_no_more_rows_are_read_than_the_program_read(
     "seed",
     [0, 118, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)],
 )
-@pytest.mark.repeats
+@pytest.mark.slow
 def test_any_workload_gets_indexes_that_are_used_and_told_apart(
     database: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

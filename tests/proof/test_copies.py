@@ -135,6 +135,7 @@ def test_a_full_disk(database: Path, trace: Path, temporary: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.repeats
 def test_a_copy_is_of_one_moment(tmp_path: Path, mode: str) -> None:
     """Two tables get each row together, while copies are taken."""
     path, ends = tmp_path / "t.db", threading.Event()

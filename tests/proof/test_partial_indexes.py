@@ -28,6 +28,7 @@ SORTED = ("SCAN task", "USE TEMP B-TREE FOR ORDER BY")
         ("id < ?", ("SEARCH task USING INTEGER PRIMARY KEY (rowid<?)", SORTED[1]), False, False),
     ],
 )
+@pytest.mark.repeats
 def test_what_the_planner_would_take(
     where: str, plan: tuple[str, ...], is_missed: bool, is_sure: bool
 ) -> None:

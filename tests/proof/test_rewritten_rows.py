@@ -55,6 +55,7 @@ VALUES = ("a", "A", "a ", "5", 5, "05", 0, 0.3, "0.3", b"A", "word9", "", None)
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+@pytest.mark.repeats
 def test_where_the_comparison_stays_all_rows_do(
     tmp_path: Path, kind: str, content: tuple[object, ...]
 ) -> None:

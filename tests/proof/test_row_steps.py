@@ -107,6 +107,7 @@ FOLDS = {
 
 
 @pytest.mark.parametrize(("text", "folds"), FOLDS.items(), ids=FOLDS)
+@pytest.mark.repeats
 def test_sqlite_says_whether_rows_are_added_up(text: str, folds: bool) -> None:
     """A function that is not known here is taken for one of a row."""
     with Planner({}, {}, TABLES) as planner:

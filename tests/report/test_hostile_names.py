@@ -204,6 +204,7 @@ def test_a_terminal_shows_names_and_obeys_none(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.repeats
 def test_colours_are_the_report_s_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left without the report's own sequences has no control character."""
     monkeypatch.setenv("FORCE_COLOR", "1")

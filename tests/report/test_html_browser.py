@@ -123,7 +123,7 @@ def column(page: Page, number: int) -> list[str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("at", ["", "#/s/3"])
-@pytest.mark.repeats
+@pytest.mark.slow
 def test_it_can_be_used_by_everybody(opened: Opening, text: str, scheme: str, at: str) -> None:
     """Axe finds nothing; nothing is on the console."""
     with opened(text, at, color_scheme=scheme, bypass_csp=True) as page:

@@ -147,6 +147,7 @@ def test_text_of_the_program_is_no_markup(name: str) -> None:
     assert visible(name)[:200] in "\n".join(data_of(found)["strings"])
 
 
+@pytest.mark.slow
 def test_large_data_is_packed() -> None:
     profile = profile_of(*(aggregate(f"SELECT {'x' * 40}{n}") for n in range(4000)))
     found = html_page(page(profile), "large")
@@ -244,6 +245,7 @@ def test_bad_input_leaves_no_page(queryprof: Run, content: bytes | None) -> None
     assert not Path("x.html").exists()
 
 
+@pytest.mark.slow
 def test_a_program_that_still_runs_has_a_page(
     queryprof: Run, script: Callable[[str], Path]
 ) -> None:

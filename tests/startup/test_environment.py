@@ -30,6 +30,7 @@ def startup() -> str:
     ("options", "name"),
     [(("-X", "dev"), "program"), (("-Werror", "-W", "ignore", "-B"), "program"), ((), "program")],
 )
+@pytest.mark.repeats
 def test_a_trace_is_called_like_its_program(
     script: Script, options: tuple[str, ...], name: str
 ) -> None:
@@ -43,6 +44,7 @@ def test_a_trace_is_called_like_its_program(
 @pytest.mark.parametrize(
     ("value", "names"), [("1", 1), ("True", 1), ("on", 1), ("0", 0), ("off", 0), ("no", 0)]
 )
+@pytest.mark.repeats
 def test_words_that_switch_on_and_off(script: Script, value: str, names: int) -> None:
     path = script(PROGRAM)
     environment = {**os.environ, "QUERYPROF": value, "PYTHONPATH": startup()}
@@ -65,6 +67,7 @@ else:
 
 
 @pytest.mark.parametrize("value", ["out/", "out"])
+@pytest.mark.repeats
 def test_a_directory_has_a_trace_of_each_process(script: Script, value: str) -> None:
     """They have the names that QUERYPROF=1 gives."""
     path = script(FORKS)
@@ -120,6 +123,7 @@ os.execv(sys.executable, [sys.executable, "-c", code])
 @pytest.mark.parametrize(
     ("room_mib", "is_recorded"), [(50, False), (70, False), (90, False), (110, False), (200, True)]
 )
+@pytest.mark.repeats
 def test_a_program_with_little_address_space_has_it_for_itself(
     script: Script, tmp_path: Path, room_mib: int, is_recorded: bool
 ) -> None:

@@ -140,6 +140,7 @@ def test_a_command_of_another_language_does_so_too(start: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("start", ["nohup", "in the background"])
+@pytest.mark.repeats
 def test_an_ignored_signal_ends_nothing(start: str, tmp_path: Path) -> None:
     """A hangup of the terminal, or its interrupt, does not end what was started to outlive it."""
     number = signal.SIGHUP if start == "nohup" else signal.SIGINT

@@ -22,6 +22,8 @@ import pytest
 from strangers import mutations
 
 from conftest import QUERYPROF
+from queryprof.analysis.views import DIMENSIONS
+from queryprof.cli.report import VIEWS
 from queryprof.region.region_files import regions_of
 
 pytestmark = pytest.mark.once
@@ -138,13 +140,9 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
             2,
         )
     report = ["report", "x.qprof", "--top", draw.choice(["1", "1000"])]
-    by = [
-        *report,
-        "--by",
-        draw.choice(["statement", "callsite", "operation", "thread", "span", "tree", "time"]),
-    ]
+    by = [*report, "--by", draw.choice(list(DIMENSIONS))]
     form = [*report, "--format", draw.choice(["json", "csv", "markdown"])]
-    other = [*report, draw.choice(["--loop", "--locks", "--slowest", "--slowest-requests"])]
+    other = [*report, "--show", draw.choice(list(VIEWS))]
     export = [
         "export",
         "-o",

@@ -113,7 +113,7 @@ MORE = {
         ),
     ],
 )
-@pytest.mark.repeats
+@pytest.mark.slow
 def test_statements_of_a_stranger_s_trace(
     queryprof: Run, queried: Path, kind: str, options: list[str]
 ) -> None:

@@ -77,7 +77,7 @@ def wait_for(is_so: Callable[[], object], left: Callable[[], object] = lambda: "
 
 
 @pytest.mark.parametrize("command", ["analyze", "replay"])
-@pytest.mark.repeats
+@pytest.mark.slow
 def test_a_killed_command_leaves_no_process_and_no_copy(recorded: Path, command: str) -> None:
     """Killed at moments that are found by what is there: a folder, a copy, a process that plays."""
     options = ["--prove"] if command == "analyze" else ["--rounds", "50"]

@@ -48,6 +48,7 @@ def work(con, times=3):
         ({"plans": "no full scan of smal"}, "checks nothing: no statement is about smal:"),
     ],
 )
+@pytest.mark.repeats
 def test_what_exceeds_a_limit_is_shown_with_its_lines(con, limits, message):
     with pytest.raises(AssertionError) as error, queryprof.at_most(**limits):
         work(con)
@@ -71,6 +72,7 @@ def test_what_exceeds_a_limit_is_shown_with_its_lines(con, limits, message):
         {"lock_wait_ms": 60_000, "transaction_ms": 60_000, "stall_ms": 60_000},
     ],
 )
+@pytest.mark.repeats
 def test_what_is_within_passes(con, limits):
     with queryprof.at_most(**limits):
         work(con)

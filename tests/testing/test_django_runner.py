@@ -207,7 +207,7 @@ def test_a_check_of_skipped_tests_or_of_none_fails(baseline):
         ("{}", ("--queryprof-check", "--queryprof-save"), "use one of them"),
     ],
 )
-@pytest.mark.repeats
+@pytest.mark.slow
 def test_what_is_wrong_is_one_line(content, arguments, message):
     if content is not None:
         BASELINE.write_text(content)
@@ -217,6 +217,7 @@ def test_what_is_wrong_is_one_line(content, arguments, message):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_without_an_option_it_is_djangos_runner():
     done = manage()
     assert (done.returncode, "queryprof" in done.stdout) == (0, False)

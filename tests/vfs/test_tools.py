@@ -65,6 +65,7 @@ def test_a_tool_works(name: str, moment: str, tools: str, tmp_path: Path) -> Non
     assert run(tmp_path, PROGRAM, tools, name, moment) == "[(3,)]\n"
 
 
+@pytest.mark.slow
 def test_files_that_are_not_seen_are_said(tools: str, tmp_path: Path) -> None:
     """A VFS that has copied SQLite's before opens its files past ours; one that is stacked on ours
     does not.
@@ -103,6 +104,7 @@ def test_a_journal_in_memory_stays_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["file:x?mode=memory&cache=shared", "file:x.db?cache=shared"])
+@pytest.mark.repeats
 def test_a_cache_is_shared_with_connections_from_before(file: str, tmp_path: Path) -> None:
     """SQLite shares it between connections whose VFS is the same struct."""
     program = f"""
