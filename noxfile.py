@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shutil
 import subprocess
 import zipfile
@@ -28,6 +29,9 @@ OTHER_DRIVERS = Path("requirements-drivers.txt").read_text().splitlines()
 
 PYTEST = ("pytest", "-q", "-rs", "-n", "4", "--dist", "worksteal")
 QUICK = "not compat and not slow"
+ONCE_ONLY = r"^pytestmark = .*\bmark\.once\b"
+"""In a file whose tests all run on the first Python alone."""
+
 SAME_EXAMPLES = "--hypothesis-seed=0"
 """What passed passes again: random examples are looked for by the session `slow`."""
 
@@ -132,12 +136,21 @@ def install_tests(session: nox.Session) -> dict[str, str]:
     }
 
 
+def by_version() -> list[str]:
+    """The files with tests that depend on the version of Python: each worker reads all it gets."""
+    files = sorted(Path("tests").rglob("test_*.py"))
+    return [str(one) for one in files if not re.search(ONCE_ONLY, one.read_text(), re.MULTILINE)]
+
+
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """All tests, against the installed wheel; the core is compiled with warnings as errors."""
     environment = install_tests(session)
-    marks = QUICK if session.python == PYTHONS[0] else f"{QUICK} and not once"
-    session.run(*PYTEST, SAME_EXAMPLES, "-m", marks, *session.posargs, env=environment)
+    is_first = session.python == PYTHONS[0]
+    marks = QUICK if is_first else f"{QUICK} and not once"
+    has_paths = any(os.path.exists(one.partition("::")[0]) for one in session.posargs)
+    files = [] if is_first or has_paths else by_version()
+    session.run(*PYTEST, SAME_EXAMPLES, "-m", marks, *session.posargs, *files, env=environment)
 
 
 @nox.session(python=PYTHONS[0])
