@@ -32,6 +32,17 @@ VIEWS = {
 """What --show has: a function that prints a report of one kind, which is a table alone."""
 
 
+def _print_schema(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    if name is None or context.resilient_parsing:
+        return
+    import json
+
+    from queryprof.report.json.schema import schema_of
+
+    click.echo(json.dumps(schema_of(name), indent=1))
+    context.exit()
+
+
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option(
@@ -61,6 +72,14 @@ VIEWS = {
     type=click.Choice(("table", "json", *RENDERERS)),
     default="table",
     show_default=True,
+)
+@click.option(
+    "--schema",
+    type=click.Choice(("report", "findings", "comparison")),
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON Schema of this command's, analyze's or compare's JSON, and exit.",
 )
 def report(
     file: str,

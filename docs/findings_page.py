@@ -60,7 +60,7 @@ there is another than the program had, no SQL is shown. What the program itself 
 **Exit status**: 0; with `--fail-on high`, `medium` or `any` 1 when there is one so severe; 2 for a trace
 that cannot be read, or in which nothing was recorded.
 
-**Formats**: `--format table`, `json` (its schema is `queryprof/report/findings-schema.json`), `markdown`,
+**Formats**: `--format table`, `json` (schema: `queryprof report --schema findings`), `markdown`,
 `github` (annotations of a pull request) `sarif` (2.1.0, for code scanning) and, with `--prove`, `sql`.
 
 **Accepting one**: a finding's last line is its identity, which stays the same while the statement, the

@@ -7,7 +7,6 @@ import io
 import json
 import random
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -32,6 +31,7 @@ from queryprof.model import (
     Thread,
 )
 from queryprof.report.json.comparison import comparison_json
+from queryprof.report.json.schema import schema_of
 from queryprof.report.places import Places
 from queryprof.report.terminal.comparison import print_comparison
 from queryprof.report.text.comparison import cautions, in_all
@@ -355,7 +355,7 @@ def test_a_worse_plan_is_a_regression() -> None:
 
 def test_the_json_follows_its_schema() -> None:
     """The documented schema holds, with plans, unknown figures and new statements."""
-    schema = json.loads(files("queryprof.report").joinpath("comparison-schema.json").read_text())
+    schema = schema_of("comparison")
     before = with_plan(profile_of(aggregate("SELECT a"), aggregate("SELECT gone")), "SCAN t\n")
     after = profile_of(aggregate("SELECT a", count=2), aggregate("SELECT new"))
     for sides in (([before], [after]), ([before] * 4, [after] * 4)):

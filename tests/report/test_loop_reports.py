@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
 from dataclasses import replace
-from importlib.resources import files
 
 import jsonschema
 import pytest
@@ -16,6 +14,7 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.summary import summary_of
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Cause, Distribution, Frame, Loop, Profile, Stall, Step, Thread
+from queryprof.report.json.schema import schema_of
 from queryprof.report.places import Places
 from queryprof.report.terminal.loops import chart, print_loops
 from queryprof.report.terminal.report import print_report
@@ -172,7 +171,7 @@ def test_no_loop() -> None:
 
 
 def test_json_follows_its_schema() -> None:
-    schema = json.loads(files("queryprof.report").joinpath("report-schema.json").read_text())
+    schema = schema_of("report")
     document = json_of(Report(profile_of(loop())))
     jsonschema.validate(document, schema)
     (found,) = document["loops"]

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from dataclasses import replace
-from importlib.resources import files
 
 import jsonschema
 import pytest
@@ -41,6 +39,7 @@ from queryprof.model import (
     UsageInterval,
 )
 from queryprof.report.csv_report import csv_report
+from queryprof.report.json.schema import schema_of
 from queryprof.report.markdown_report import markdown_report
 from queryprof.report.terminal.report import print_report, print_view
 from queryprof.report.terminal.sql import LONGEST, Sql
@@ -336,7 +335,7 @@ def test_an_empty_profile(profile: Profile) -> None:
 @pytest.mark.slow
 def test_json_follows_its_schema(profile: Profile) -> None:
     """The documented schema holds, also for an empty profile; what is unknown is null."""
-    schema = json.loads(files("queryprof.report").joinpath("report-schema.json").read_text())
+    schema = schema_of("report")
     for each in (profile, Profile((), ()), Profile(profile.processes, ())):
         document = json_of(Report(each))
         jsonschema.validate(document, schema)

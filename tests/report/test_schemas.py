@@ -1,36 +1,28 @@
-"""The JSON Schemas that are shipped are those of the documents; QUERYPROF_GOLDEN=write
-writes them.
-"""
+"""`queryprof report --schema` prints a valid JSON Schema of each document."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import jsonschema
 import pytest
-from analysis.by_hand import WRITE
-from report.json_schema import schema_text
 
-import queryprof.report
-from queryprof.report.json.comparison import Document as ComparisonDocument
-from queryprof.report.json.findings import Document as FindingsDocument
-from queryprof.report.json.report_types import Document as ReportDocument
+from conftest import Run
+from queryprof.report.json.schema import DOCUMENTS
 
 pytestmark = pytest.mark.once
 
-FOLDER = Path(queryprof.report.__path__[0])
-SCHEMAS = {
-    "report-schema.json": (ReportDocument, "queryprof report"),
-    "findings-schema.json": (FindingsDocument, "queryprof findings"),
-    "comparison-schema.json": (ComparisonDocument, "queryprof comparison"),
-}
+
+def test_each_document_has_a_schema(queryprof: Run) -> None:
+    for name in DOCUMENTS:
+        result = queryprof("report", "--schema", name)
+        assert result.returncode == 0
+        schema = json.loads(result.stdout)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert schema["title"] == f"queryprof {name}"
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_schemas_are_up_to_date(name: str) -> None:
-    text = schema_text(*SCHEMAS[name])
-    jsonschema.Draft202012Validator.check_schema(json.loads(text))
-    if WRITE:
-        (FOLDER / name).write_text(text)
-    assert (FOLDER / name).read_text() == text
+def test_an_unknown_document_is_named(queryprof: Run) -> None:
+    result = queryprof("report", "--schema", "trace")
+    assert result.returncode == 2
+    assert "'trace' is not one of 'report', 'findings', 'comparison'" in result.stderr

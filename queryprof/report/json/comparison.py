@@ -1,5 +1,5 @@
 """A comparison as JSON, with units in the names, and the types of the document, from which
-comparison-schema.json is generated.
+its schema is generated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Findings as JSON, and the types of the document, from which findings-schema.json is generated."""
+"""Findings as JSON, and the types of the document, from which its schema is generated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of the JSON report, from which report-schema.json is generated.
+"""The types of the JSON report, from which its schema is generated.
 
 Times are nanoseconds, instants nanoseconds since 1970, shares 0 to 1; None is unknown, never zero.
 """

@@ -1,25 +1,35 @@
-"""JSON Schemas (draft 2020-12) of the documents, made of their dataclasses."""
+"""The JSON Schemas (draft 2020-12) of the JSON documents, generated from their dataclasses."""
 
 from __future__ import annotations
 
-import json
 import types
 from collections.abc import Mapping
 from dataclasses import is_dataclass
+from importlib import import_module
 from inspect import cleandoc
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from queryprof.report.json.writing import SHAPES
 
+DOCUMENTS = {
+    "report": "queryprof.report.json.report_types",
+    "findings": "queryprof.report.json.findings",
+    "comparison": "queryprof.report.json.comparison",
+}
+"""The module of each document's type, `Document`."""
+
 TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
 
-def schema_text(document: type, title: str) -> str:
-    """The schema of a document, as text."""
+def schema_of(name: str) -> dict[str, Any]:
+    """The schema of one of DOCUMENTS."""
     known: dict[str, Any] = {}
-    whole = _object(document, known)
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
-    return json.dumps({**head, **whole, "$defs": known}, indent=1) + "\n"
+    whole = _object(import_module(DOCUMENTS[name]).Document, known)
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"queryprof {name}",
+    }
+    return {**head, **whole, "$defs": known}
 
 
 def _object(kind: type, known: dict[str, Any]) -> dict[str, Any]:
