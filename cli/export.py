@@ -19,7 +19,6 @@ PARQUET = "parquet"
 SUFFIXES = {
     "pstats": ".prof",
     "speedscope": ".speedscope.json",
-    "collapsed": ".collapsed.txt",
     "trace-events": ".trace.json",
 }
 PSTATS_NODES = 1000
@@ -81,7 +80,7 @@ def export(
     fleet, a file for each table, host and window, below the directory of -o.
     """
     if stacks and form in ("trace-events", PARQUET, FORMAT):
-        raise click.UsageError("--stacks goes with pstats, speedscope and collapsed")
+        raise click.UsageError("--stacks goes with pstats and speedscope")
     names = (service, version, environment)
     if form == FORMAT:
         if output is not None or top is not None or force or anonymize or any(names):
@@ -180,21 +179,19 @@ def _export_file(
 
 
 def _mark(form: str) -> bytes:
-    """What distinguishes a file of a format from others': nothing in a list of collapsed stacks."""
+    """What distinguishes a file of a format from others'."""
     from queryprof.report.export import pstats, speedscope, trace_events
 
-    marks = {
+    return {
         "pstats": pstats.MARK,
         "speedscope": speedscope.MARK,
         "trace-events": trace_events.MARK,
-    }
-    return marks.get(form, b"")
+    }[form]
 
 
 def exported(file: str, form: str, stacks: bool, top: int | None) -> bytes:
     """A trace in a viewer's format. Raises TraceError."""
     from queryprof.cli.reading import LeftOut, read_whole
-    from queryprof.report.export.collapsed import collapsed_file
     from queryprof.report.export.pstats import pstats_file
     from queryprof.report.export.speedscope import speedscope_file
     from queryprof.report.export.trace_events import trace_events_file
@@ -210,7 +207,5 @@ def exported(file: str, form: str, stacks: bool, top: int | None) -> bytes:
     weights = reduced(weights_of(profile, stacks), nodes)
     if form == "pstats":
         return pstats_file(weights)
-    if form == "collapsed":
-        return collapsed_file(weights)
     estimate = " (whole stacks: an estimate)" if stacks else ""
     return speedscope_file(weights, f"{os.path.basename(file)}: database time{estimate}")

@@ -15,12 +15,6 @@ from queryprof.analysis.views import DIMENSIONS
 if TYPE_CHECKING:
     from queryprof.analysis.report import Report
 
-RENDERERS = {
-    "csv": "queryprof.report.csv_report:csv_report",
-    "markdown": "queryprof.report.markdown_report:markdown_report",
-}
-"""Imported when used: a command starts with what it needs."""
-
 VIEWS = {
     "loops": "queryprof.report.terminal.loops:print_loops",
     "locks": "queryprof.report.terminal.locks:print_locks",
@@ -69,7 +63,7 @@ def _print_schema(context: click.Context, _: click.Parameter, name: str | None) 
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("table", "json", *RENDERERS)),
+    type=click.Choice(("table", "json", "markdown")),
     default="table",
     show_default=True,
 )
@@ -104,8 +98,10 @@ def report(
     found = Report(read_whole(file), sort, shown)
     if form == "json":
         _print_json(found, dimension)
-    elif form in RENDERERS:
-        click.echo(_imported(RENDERERS[form])(found, dimension))
+    elif form == "markdown":
+        from queryprof.report.markdown_report import markdown_report
+
+        click.echo(markdown_report(found, dimension))
     elif show:
         _imported(VIEWS[show])(found)
     else:

@@ -1,4 +1,4 @@
-"""The flat form of a report that CSV and Markdown share: one row a bottleneck or row of a view."""
+"""The rows of the Markdown report and of data frames: one per bottleneck, or per row of a view."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def dataframe_of(report: Report) -> DataFrame:
-    """The statements by call site, as in CSV. Raises ImportError: pandas is not installed."""
+    """Return the statements by call site. Raises ImportError: pandas is not installed."""
     from pandas import DataFrame
 
     names, rows = table_of(report, None)

@@ -3,7 +3,7 @@ itself there.
 
 Names of spans, threads, functions, files and tables, statements, arguments and exceptions come from
 the recorded program, and often from its clients. None of them may move the cursor of a terminal,
-end a cell or a comment, or be run by a spreadsheet. Control characters are written as \x1b, \u202e
+end a cell or a comment. Control characters are written as \x1b, \u202e
 or \n everywhere, so that a name is one line and can be read.
 """
 
@@ -21,12 +21,6 @@ _CONTROLS = re.compile(
 )
 _LOG_COMMANDS = re.compile(r"^:(?=:)|#(?=#\[)")
 _PLAIN_CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-_FORMULA_STARTS = ("=", "+", "@", "\t", "\r", "\uff0b", "\uff0d", "\uff1d", "\uff20")
-_NUMBER = re.compile(r"-[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-
-_INNER_FORMULA = re.compile(r"(?<=;)(?=[=+@-])")
-"""For spreadsheets that end cells at semicolons, quoted or not."""
 
 _MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*_{}[]#|~&"} | {"<": "&lt;", ">": "&gt;"})
 _TAG_OR_BAR = re.compile(r"<[/!?]|<[A-Za-z](?!>)|\\\|")
@@ -47,16 +41,6 @@ def _shown(found: re.Match[str]) -> str:
     number = ord(character)
     escape = f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
     return _PLAIN_CONTROLS.get(character, escape)
-
-
-def csv_cell(text: str) -> str:
-    """A text as a cell: an apostrophe before what a spreadsheet would take for a formula
-    (OWASP).
-    """
-    is_formula = text.startswith(_FORMULA_STARTS)
-    if is_formula or (text.startswith("-") and not _NUMBER.fullmatch(text)):
-        text = "'" + text
-    return visible(_INNER_FORMULA.sub("'", text))
 
 
 def markdown(text: str) -> str:

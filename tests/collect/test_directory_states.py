@@ -318,7 +318,7 @@ def test_what_root_brings_in_is_its_users(tmp_path: Path, counted: Counted) -> N
 
 
 FORMATS: list[Callable[[str], list[str]]] = [
-    lambda given: ["report", given, "--format", "csv"],
+    lambda given: ["report", given, "--format", "markdown"],
     lambda given: ["report", given, "--show", "slowest"],
     lambda given: ["analyze", given, "--format", "sarif"],
 ]

@@ -64,7 +64,6 @@ shutil.copy(max(regions, key=os.path.getmtime), "../written/region")  # others h
 SAYS = (
     "report --top 1000",
     "report --format json",
-    "report --format csv",
     "report --format markdown",
     "report --show tree",
     "report --show slowest",
@@ -74,7 +73,6 @@ SAYS = (
     "html -o page.html",
     "export --format pstats -o a.prof",
     "export --format speedscope -o a.json",
-    "export --format collapsed -o a.txt",
     "export --format trace-events -o b.json",
     "merge merged.qprof",
     "compare c.qprof",

@@ -105,7 +105,7 @@ def test_a_window_that_is_missing_is_named(queryprof: Run, how: str) -> None:
     for command in (
         ["merge", "m.qprof", "x.qprof"],
         ["compare", "x.qprof", "x.qprof"],
-        ["export", "--format", "collapsed", "-o", "-", "x.qprof"],
+        ["export", "--format", "speedscope", "-o", "-", "x.qprof"],
     ):
         assert "left out: " in queryprof(*command).stderr
 

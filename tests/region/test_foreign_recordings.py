@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -212,17 +213,17 @@ def test_a_command_is_read_while_it_runs(queryprof: Run, tmp_path: Path) -> None
         "    os.wait()\n"
         "time.sleep(2.5)\n"
         "connection.execute('SELECT ?', (1,))\n"
-        "report = [sys.argv[1], 'report', 'x.qprof', '--format', 'csv']\n"
+        "report = [sys.argv[1], 'report', 'x.qprof', '--format', 'json']\n"
         "environment = {k: v for k, v in os.environ.items() if not k.startswith('QUERYPROF')}\n"
         "done = subprocess.run(report, capture_output=True, text=True, env=environment)\n"
-        "open('said', 'w').write(done.stdout + done.stderr)\n"
+        "open('said', 'w').write(done.stdout)\n"
     )
     command = str(Path(sys.executable).with_name("queryprof"))
     result = queryprof("run", "--no-report", "-o", "x.qprof", path, command)
     assert result.stderr == ""
-    said = Path("said").read_text().splitlines()
-    calls = [int(line.split(",")[6]) for line in said if line.endswith(",SELECT ?")]
-    assert sum(calls) == 81, said
+    found = json.loads(Path("said").read_text())["bottlenecks"]
+    runs = [one["totals"]["executions"] for one in found if one["statement"] == "SELECT ?"]
+    assert sum(runs) == 81, found
     assert asked() == 81
 
 

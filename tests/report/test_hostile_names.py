@@ -4,7 +4,6 @@ made, and a name means nothing in it but itself.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
@@ -47,7 +46,6 @@ from queryprof.model import (
 )
 from queryprof.report import inert
 from queryprof.report.comparison.markdown import comparison_markdown
-from queryprof.report.csv_report import csv_report
 from queryprof.report.json.comparison import comparison_json
 from queryprof.report.json.report import json_report
 from queryprof.report.markdown_report import markdown_report
@@ -235,23 +233,6 @@ def test_json_is_exact(name: str) -> None:
     comparison = compare([profile_of("plain", 2)], [profile_of(name)])
     statements = json.loads(comparison_json(comparison))["statements"]
     assert name in [change["statement"] for change in statements] or name.startswith("(")
-
-
-@FUZZED
-@example("-5")
-@given(NAMES)
-def test_csv_has_no_formulas(name: str) -> None:
-    """A spreadsheet computes nothing; each row is one line; numbers stay numbers."""
-    for dimension in (None, *DIMENSIONS):
-        text = csv_report(Report(profile_of(name)), dimension)
-        assert not CONTROL.search(text)
-        rows = list(csv.reader(io.StringIO(text)))
-        assert len({len(row) for row in rows}) == 1
-        assert len(rows) == len(text.splitlines())
-        for cell in (cell for row in rows for cell in row):
-            assert not cell.startswith(("=", "+", "@", "\uff1d", "\uff0b", "\uff20"))
-            assert not cell.startswith("-") or float(cell) < 0
-            assert not re.search(r";[=+@-]", cell)
 
 
 def made_of(markdown: str) -> set[str]:

@@ -5,7 +5,6 @@ After a wanted change: QUERYPROF_GOLDEN=write pytest tests/report/test_reports.p
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from dataclasses import replace
@@ -38,7 +37,6 @@ from queryprof.model import (
     ThreadUsage,
     UsageInterval,
 )
-from queryprof.report.csv_report import csv_report
 from queryprof.report.json.schema import schema_of
 from queryprof.report.markdown_report import markdown_report
 from queryprof.report.terminal.report import print_report, print_view
@@ -328,7 +326,6 @@ def test_an_empty_profile(profile: Profile) -> None:
         document = json_of(Report(empty))
         assert document["cautions"] == ["No database calls were recorded."]
         assert (document["bottlenecks"], document["statements"]) == ([], 0)
-        assert len(csv_report(Report(empty)).splitlines()) == 1
         assert "(unknown)" not in text.getvalue() + markdown_report(Report(empty))
 
 
@@ -345,17 +342,6 @@ def test_json_follows_its_schema(profile: Profile) -> None:
     assert first["site"]["frame"]["line"] == 17
     assert document["bottlenecks"][1]["totals"]["vm_steps"] is None
     assert len(json_of(Report(profile, top=1))["bottlenecks"]) == 1
-
-
-def test_csv_is_a_table(profile: Profile) -> None:
-    """One row a bottleneck, exact figures, empty for unknown, nothing a spreadsheet runs."""
-    rows = list(csv.DictReader(io.StringIO(csv_report(Report(profile)))))
-    assert rows[0]["self_ns"] == "5061000000"
-    assert rows[1]["vm_steps_per_execution"] == ""
-    assert {row["statement"] for row in rows} >= {"COMMIT", ODD}
-    golden("report.csv", csv_report(Report(profile)))
-    formula = Profile(profile.processes, (_aggregate("=cmd()", (MAIN,), "execute", 1, 1),))
-    assert "'=cmd()" in csv_report(Report(formula))
 
 
 def test_markdown_is_a_table_whatever_the_sql(profile: Profile) -> None:

@@ -232,7 +232,7 @@ def trace():
         (("analyze", "t.qprof"), "A table is read from end to end for a few rows"),
         (("html", "t.qprof", "-o", "-"), "<!doctype html>"),
         (("compare", "t.qprof", "t.qprof"), "executions"),
-        (("export", "t.qprof", "--format", "collapsed", "-o", "-"), "SELECT id FROM sale"),
+        (("export", "t.qprof", "--format", "speedscope", "-o", "-"), "SELECT id FROM sale"),
         (("merge", "m.qprof", "t.qprof"), ""),
         (("doctor",), "core        none: queryprof was installed without its core"),
         (("--help",), "Not here: nothing can be recorded."),

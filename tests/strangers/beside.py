@@ -267,7 +267,7 @@ def steps_of(
             [Step(["report", bad, *draw.choice([[], in_json])], may_change=EVERYWHERE), reports[0]],
             [Step([*parquet, "place"], exported, may_change=EVERYWHERE)],
             [Step([*parquet, good, bad, plain], exported, may_change=EVERYWHERE)],
-            [Step(["export", "--format", "collapsed", "-o", "-", bad], may_change=EVERYWHERE)],
+            [Step(["export", "--format", "speedscope", "-o", "-", bad], may_change=EVERYWHERE)],
             [Step(ranking, in_ranking(PLAIN + least, most), may_change=EVERYWHERE)],
             [Step(["fleet", bad], may_change=EVERYWHERE)],
             [merge, merged],

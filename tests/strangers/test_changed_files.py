@@ -141,7 +141,7 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
         )
     report = ["report", "x.qprof", "--top", draw.choice(["1", "1000"])]
     by = [*report, "--by", draw.choice(list(DIMENSIONS))]
-    form = [*report, "--format", draw.choice(["json", "csv", "markdown"])]
+    form = [*report, "--format", draw.choice(["json", "markdown"])]
     other = [*report, "--show", draw.choice(list(VIEWS))]
     export = [
         "export",
@@ -149,7 +149,7 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
         "out/e",
         "--force",
         "--format",
-        draw.choice(["pstats", "speedscope", "collapsed", "trace-events"]),
+        draw.choice(["pstats", "speedscope", "trace-events"]),
         "x.qprof",
     ]
     compare = [
