@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     help="Keep SQL texts and bound parameters of the slowest executions: they may be secrets.",
 )
 @click.option(
-    "--operators", is_flag=True, help="Has DuckDB measure the operators of each execution."
-)
-@click.option(
     "--record-workload",
     "records_workload",
     is_flag=True,
@@ -86,7 +83,6 @@ def run(
     profiles_functions: bool,
     parameters: bool,
     explain_locks: bool,
-    operators: bool,
     records_workload: bool,
     workload_mb: int,
     stall_ms: float | None,
@@ -103,7 +99,7 @@ def run(
     from queryprof.cli.command import python_command, run_command
     from queryprof.cli.recording import Parts
     from queryprof.cli.signals import Forwarding
-    from queryprof.core.settings import OPERATORS_VARIABLE, WORKLOAD_VARIABLE, read_settings
+    from queryprof.core.settings import WORKLOAD_VARIABLE, read_settings
 
     workload_mb, command = _limit_of_before(records_workload, workload_mb, command)
     read_settings()  # invalid settings are reported before the program runs
@@ -115,8 +111,6 @@ def run(
         environment = {
             **parts.environment(parameters, roots, stall_ms, explain_locks, bool(functions))
         }
-        if operators:
-            environment[OPERATORS_VARIABLE] = "1"
         if records_workload:
             environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_mb)
         try:

@@ -12,16 +12,13 @@ class Chosen:
 
     Attributes:
         heartbeat_s: between the heartbeats of loops.
-        operators: whether DuckDB's profiler is switched on.
     """
 
     heartbeat_s = 0.1
-    operators = False
 
     def take(self, settings: Settings) -> None:
         """Takes over the settings of a recording that begins."""
         self.heartbeat_s = settings.heartbeat_ms / 1000
-        self.operators = settings.operators
 
 
 chosen = Chosen()

@@ -1,13 +1,11 @@
-"""DuckDB: its calls, its relations, and its profiler where the settings want that."""
+"""DuckDB: its calls and its relations."""
 
 from __future__ import annotations
 
 from weakref import ref
 
 from queryprof.core import _core
-from queryprof.core.recorder import complain
-from queryprof.hooks.chosen import chosen
-from queryprof.hooks.drivers.driver import described, find_type
+from queryprof.hooks.drivers.driver import find_type
 from queryprof.hooks.drivers.pep249 import DUCKDB_QUERIES, KnownDriverHook
 from queryprof.hooks.replacing import Replacements
 
@@ -15,42 +13,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from queryprof.hooks.drivers.duckdb_profiler import Profiler
-
 CONNECTION = "DuckDBPyConnection"
 
 
 class DuckdbHook(KnownDriverHook):
-    """Keeps the probes on DuckDB, and has its profiler read."""
+    """Keeps the probes on DuckDB, and watches its relations."""
 
     def __init__(self, module: str) -> None:
         super().__init__(module)
-        self._profiler: Profiler | None = None
-        self._has_complained = False
         self._relations = Relations()
 
     def attach(self, module: ModuleType) -> None:
         """Attaches. Raises DriverError: a type or function is missing."""
         connection = find_type(module, CONNECTION)
-        wanted = None
-        if chosen.operators and hasattr(connection, "get_profiling_information"):
-            from queryprof.hooks.drivers.duckdb_profiler import Profiler
-
-            wanted = Profiler(module, connection)
-        elif chosen.operators and not self._has_complained:
-            self._has_complained = True
-            complain(f"operators are not measured: {described(module)} is older than 1.5")
         super().attach(module)
         self._relations.attach(module, connection)
-        if wanted:
-            self._profiler = wanted
-            wanted.attach(module)
 
     def detach(self) -> None:
         """Puts everything back."""
-        if self._profiler:
-            self._profiler.detach()
-            self._profiler = None
         self._relations.detach()
         super().detach()
 

@@ -19,7 +19,6 @@ from queryprof.analysis.comparison import compare, regressions
 from queryprof.analysis.comparison_result import Change, StatementChange, Verdict
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unknown_causes
-from queryprof.analysis.operators import operators_by_statement
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.autoload import program_named_in
@@ -36,7 +35,6 @@ from queryprof.report.places import Places
 from queryprof.report.text.cards import in_a_line
 from queryprof.report.text.comparison import cautions as cautions_of
 from queryprof.report.text.comparison import described, title, where
-from queryprof.report.text.operators import operator_lines
 from queryprof.report.text.plans import marked_steps
 
 MOST_FINDINGS, MOST_STATEMENTS, MOST_LINES = 20, 10, 40
@@ -134,10 +132,7 @@ class Answers:
         program has it.
         """
         report, _ = self._read(trace)
-        known = (
-            plans_by_statement(report.profile.plans).keys()
-            | operators_by_statement(report.profile.operators).keys()
-        )
+        known = plans_by_statement(report.profile.plans).keys()
         whole = statement.removesuffix("...").strip()
         if not whole:
             raise QueryprofError("name a statement, or its beginning")
@@ -271,6 +266,4 @@ class Answers:
     def _plan(report: Report, statement: str) -> list[str]:
         plans = plans_by_statement(report.profile.plans).get(statement, ())
         steps = [f"{step}  ! {sign}" if sign else step for step, sign in marked_steps(plans, None)]
-        operators = operators_by_statement(report.profile.operators).get(statement, ())
-        steps += operator_lines(operators)
         return [shortened(step, LONGEST_LINE) for step in steps[:MOST_LINES]]

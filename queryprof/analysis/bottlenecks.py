@@ -11,7 +11,6 @@ from typing import NamedTuple
 from queryprof.analysis.call_sites import CallSite, Place, Sites
 from queryprof.analysis.files import Files
 from queryprof.analysis.marks import Mark, mark_of
-from queryprof.analysis.operators import Operators, operators_by_statement
 from queryprof.analysis.plans import Steps, plans_by_statement
 from queryprof.analysis.totals import SORT_KEYS, Sums, Totals, self_ns_of
 from queryprof.model import Aggregate, Frame, Profile
@@ -27,7 +26,6 @@ class Bottleneck(NamedTuple):
         share, cumulative_share: of the database time (0 to 1); the latter with all ranks before.
         callers: the most expensive call paths behind the call site, at most five.
         plans: the query plans of the statement, from all call sites; empty: unknown.
-        operators: of the statement's plan, from all call sites; empty: not measured.
         files: what SQLite did with files; None: nothing that was seen.
     """
 
@@ -39,7 +37,6 @@ class Bottleneck(NamedTuple):
     cumulative_share: float
     callers: tuple[tuple[Frame, int], ...]
     plans: tuple[Steps, ...]
-    operators: Operators
     files: Files | None
 
     @property
@@ -82,7 +79,6 @@ def rank_bottlenecks(
         by_site: the aggregates of each; spent_ns: its time, the most first; files: its file work.
     """
     plans = plans_by_statement(profile.plans)
-    operators = operators_by_statement(profile.operators)
     database_ns = self_ns_of(profile.aggregates)
     keys = list(spent_ns)
     if sort != "total":
@@ -105,7 +101,6 @@ def rank_bottlenecks(
                 cumulative_share=before_ns / database_ns if database_ns else 0.0,
                 callers=_callers(members, sites),
                 plans=plans.get(statement, ()),
-                operators=operators.get(statement, ()),
                 files=files.get(key),
             )
         )

@@ -183,6 +183,7 @@ def _profile(request: Request) -> Profile:
         left_out=left_out,
         notes=whole.notes,
         stack_samples=whole.stack_samples,
+        exemplars=whole.exemplars,  # of each statement some, with their stacks
         systems=whole.systems,
         sources=whole.sources,
     )

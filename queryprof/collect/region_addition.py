@@ -56,7 +56,6 @@ class RegionAddition(RegionRows):
         self._add_with_longest("locks", "lock_hold", "max", kind=LOCK_KINDS.__getitem__)
         self._add_all("parameters", "parameter_sample", "samples")
         self._add_all("line_times", "line_time", "passes")
-        self._add_all("operators", "operator", "executions")
         self._add_all("lock_events", "lock_event", "duration_ns", kind=LOCK_KINDS.__getitem__)
         self._add_all("stack_samples", "stack_sample", "executions")
         self._add_plans()

@@ -6,7 +6,6 @@ directory.
     parameters = false            keep SQL texts and bound parameters of the slowest executions
     explain_locks = false         note on "database is locked" exceptions who has the lock
     plans = true                  read the plan of each new statement
-    operators = false             have DuckDB measure the operators of each execution
     stall_ms = 50                 a step of an event loop that takes longer is a stall
     heartbeat_ms = 100            how often it is looked at how late an event loop is
 """
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
 EXPLAIN_LOCKS_VARIABLE = "QUERYPROF_EXPLAIN_LOCKS"
-OPERATORS_VARIABLE = "QUERYPROF_OPERATORS"
 STALL_VARIABLE = "QUERYPROF_STALL_MS"
 WINDOW_VARIABLE = "QUERYPROF_WINDOW"
 KEEP_VARIABLE = "QUERYPROF_KEEP"
@@ -101,7 +99,6 @@ SETTINGS: dict[str, tuple[Kind, object]] = {
     "parameters": (TRUTH, False),
     "explain_locks": (TRUTH, False),
     "plans": (TRUTH, True),
-    "operators": (TRUTH, False),
     "stall_ms": (MILLISECONDS, 50.0),
     "heartbeat_ms": (MILLISECONDS, 100.0),
 }
@@ -118,7 +115,6 @@ class Settings:
         parameters: whether SQL texts and parameters of the slowest executions are kept.
         explain_locks: whether exceptions about locks get a note (PEP 678) on who has the lock.
         plans: whether the plan of each new statement is read from SQLite.
-        operators: whether DuckDB measures the operators of each execution.
         stall_ms: how long a step of an event loop may take before it is a stall.
         heartbeat_ms: the interval at which the lag of an event loop is measured.
         deployment: service, version and environment; None: not set.
@@ -138,7 +134,6 @@ class Settings:
     parameters: bool
     explain_locks: bool
     plans: bool
-    operators: bool
     stall_ms: float
     heartbeat_ms: float
     deployment: Mapping[str, str | None]
@@ -192,8 +187,6 @@ def read_settings(
     )
     if environ.get(EXPLAIN_LOCKS_VARIABLE) == "1":
         chosen["explain_locks"] = True
-    if environ.get(OPERATORS_VARIABLE) == "1":
-        chosen["operators"] = True
     if environ.get(PARAMETERS_VARIABLE) == "1":
         chosen["parameters"] = True
     if STALL_VARIABLE in environ:

@@ -28,7 +28,6 @@ from queryprof.model.places import CallPath as CallPath
 from queryprof.model.places import Frame as Frame
 from queryprof.model.places import Thread as Thread
 from queryprof.model.sampled import LineTime as LineTime
-from queryprof.model.sampled import Operator as Operator
 from queryprof.model.sampled import ParameterSample as ParameterSample
 from queryprof.model.schema import Index as Index
 from queryprof.model.schema import Schema as Schema
@@ -305,7 +304,6 @@ class Profile:
     """By statement: how many different texts it had, at the least; missing: one."""
     parameters: tuple[ParameterSample, ...] = ()
     line_times: tuple[LineTime, ...] = ()
-    operators: tuple[Operator, ...] = ()
     plans: tuple[Plan, ...] = ()
     timeline_width_ns: int = 0
     timeline: tuple[Interval, ...] = ()

@@ -46,32 +46,3 @@ class LineTime:
     executions: int
     others: int
     ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """An operator of a statement's plan, as DuckDB's own profiler measured it.
-
-    Attributes:
-        plan: a number that all operators of one tree have: a statement may have several.
-        place: in the tree: the numbers of the branches from the root to it, with dots between.
-        executions: whose profile was read; unfinished: of these, whose rows the program did not
-            read to the end: the figures are the least.
-        rows: that it returned; scanned: that it read from a table or file.
-        ns: in it, without those that it reads from, in all threads together.
-    """
-
-    statement: str
-    plan: int
-    place: str
-    name: str
-    executions: int
-    unfinished: int
-    rows: int
-    scanned: int
-    ns: int
-
-    @property
-    def depth(self) -> int:
-        """How many operators are above it."""
-        return self.place.count(".")

@@ -296,21 +296,6 @@ TABLES = (
         ),
     ),
     Table(
-        "operator",
-        "An operator of a statement's plan, as DuckDB's own profiler measured it.",
-        (
-            key("statement_id"),
-            key("plan", "a number that all operators of one tree have"),
-            text("place", "in the tree: the numbers of the branches, with dots between"),
-            text("name", "its type, and the table or the kind of join"),
-            Column("executions", "whose profile was read"),
-            Column("unfinished", "of these: their rows were not read to the end"),
-            Column("rows", "that it returned"),
-            Column("scanned", "rows that it read from a table or file"),
-            Column("ns", "in it, without those that it reads from, in all threads together"),
-        ),
-    ),
-    Table(
         "source",
         "A Python file of the program's own code as it was at the end. Lines of it are shown where"
         " its content is still this: a trace may name any file, and cannot know what is in it.",

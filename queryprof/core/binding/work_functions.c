@@ -11,7 +11,6 @@
 #include "recording/recorder.h"
 #include "runtime/recording.h"
 #include "statements/statements.h"
-#include "sums/operators.h"
 #include "threads/thread_usage.h"
 #include "threads/threads.h"
 #include "wrappers/in_place.h"
@@ -195,39 +194,6 @@ static PyObject *leave_cursor(PyObject *Py_UNUSED(module), PyObject *address)
     Py_RETURN_NONE;
 }
 
-/* Adds the operators of one execution of a statement that DuckDB has accepted. */
-static PyObject *count_operators(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    PyObject *sql, *list;
-    int is_whole;
-    unsigned plan;
-    if (!PyArg_ParseTuple(args, "UpIO!:count_operators", &sql, &is_whole, &plan, &PyList_Type,
-                          &list)) {
-        return NULL;
-    }
-    uint32_t statement = qp_recording
-                             ? qp_statement_of_query(sql, NULL, QP_STANDARD_SQL, QP_SYSTEM_DUCKDB)
-                             : QP_STATEMENT_OTHER;
-    bool is_known = statement > QP_STATEMENT_UNKNOWN && !qp_statement_is_held(statement);
-    for (Py_ssize_t i = 0; is_known && i < PyList_GET_SIZE(list); i++) {
-        PyObject *place, *name;
-        long long rows, scanned, ns;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "UULLL", &place, &name, &rows, &scanned,
-                              &ns)) {
-            return NULL;
-        }
-        qp_operator_key key = {.statement = statement,
-                               .plan = plan,
-                               .place = qp_text_of_str(place),
-                               .name = qp_text_of_str(name)};
-        qp_operator_sums sums = {
-            .executions = 1, .unfinished = !is_whole, .rows = rows, .scanned = scanned, .ns = ns};
-        bool is_named = key.place != QP_TEXT_FULL && key.name != QP_TEXT_FULL;
-        is_known = is_named && qp_operator_add(&key, &sums);
-    }
-    return PyBool_FromLong(is_known);
-}
-
 /* Calls a function that the thread's trace and profile functions do not see: they are the
  * program's, and what runs is queryprof's own (PyThreadState_EnterTracing in the C API). Borrows
  * `function`. */
@@ -256,7 +222,6 @@ PyMethodDef qp_work_functions[] = {
     {"end_in_place", end_in_place, METH_O, NULL},
     {"leave_cursor", leave_cursor, METH_O, NULL},
     {"watched_call", watched_call, METH_VARARGS, NULL},
-    {"count_operators", count_operators, METH_VARARGS, NULL},
     {"count_thread", count_thread, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

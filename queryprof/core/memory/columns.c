@@ -260,17 +260,6 @@ static const qp_column line_times[] = {COLUMN(qp_line_time_row, statement, 'I'),
                                        COLUMN(qp_line_time_row, ns, 'q'),
                                        END};
 
-static const qp_column operators[] = {AS(qp_operator_row, "statement", key.statement, 'I'),
-                                      AS(qp_operator_row, "plan", key.plan, 'I'),
-                                      AS(qp_operator_row, "place", key.place, 't'),
-                                      AS(qp_operator_row, "name", key.name, 't'),
-                                      AS(qp_operator_row, "executions", sums.executions, 'q'),
-                                      AS(qp_operator_row, "unfinished", sums.unfinished, 'q'),
-                                      AS(qp_operator_row, "rows", sums.rows, 'q'),
-                                      AS(qp_operator_row, "scanned", sums.scanned, 'q'),
-                                      AS(qp_operator_row, "ns", sums.ns, 'q'),
-                                      END};
-
 static const qp_column calls[] = {
     COLUMN(qp_execution, stage, 'I'),
     AS(qp_execution, "ignored", ignored, 'B'),
@@ -341,7 +330,6 @@ const qp_table_facts qp_tables[QP_TABLES] = {
     TABLE(QP_LOCK_EVENT_ROWS, qp_lock_event_row, QP_LOCK_EVENTS, lock_events),
     TABLE(QP_PARAMETER_ROWS, qp_parameter_row, QP_PARAMETERS, parameters),
     TABLE(QP_LINE_TIME_ROWS, qp_line_time_row, QP_LINE_TIMES, line_times),
-    TABLE(QP_OPERATOR_ROWS, qp_operator_row, QP_OPERATORS, operators),
     TABLE(QP_HELD_ROWS, qp_held_row, QP_HELD, held_locks),
     TABLE(QP_CALL_ROWS, qp_execution, QP_CALLS, calls),
 };

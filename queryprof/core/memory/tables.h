@@ -47,7 +47,6 @@ typedef enum {
     QP_LOCK_EVENT_ROWS,
     QP_PARAMETER_ROWS,
     QP_LINE_TIME_ROWS,
-    QP_OPERATOR_ROWS,
     QP_HELD_ROWS,
     QP_CALL_ROWS,
     QP_TABLES
@@ -84,7 +83,6 @@ enum {
     QP_LOCK_EVENTS = 4096,
     QP_PARAMETERS = 4096,
     QP_LINE_TIMES = 4096,
-    QP_OPERATORS = 4096,
     QP_HELD = 64,
     QP_YOUNG = 16,
     QP_CALLS = QP_YOUNG + 4096
@@ -352,31 +350,6 @@ typedef struct {
     int64_t started_unix_ns;
     int64_t duration_ns;
 } qp_stall_event_row;
-
-/* Of executions whose operators a database has measured. */
-#define QP_OPERATOR_SUMS(SUM)                             \
-    SUM(executions)                                       \
-    SUM(unfinished) /* of these: not read to their end */ \
-    SUM(rows)                                             \
-    SUM(scanned) /* read from tables and files */         \
-    SUM(ns)
-
-typedef struct {
-    QP_OPERATOR_SUMS(QP_DECLARE_SUM)
-} qp_operator_sums;
-
-typedef struct {
-    uint32_t statement;
-    qp_text place; /* in the tree: the numbers of the branches, with dots between */
-    qp_text name;
-    uint32_t plan; /* a number that all operators of one tree have */
-} qp_operator_key;
-
-/* What one operator of a statement's plan does, in a database that measures it. */
-typedef struct {
-    qp_operator_key key;
-    qp_operator_sums sums;
-} qp_operator_row;
 
 /* How SQLite runs a statement on a database. */
 typedef struct {

@@ -214,7 +214,6 @@ static void forget_sums(void)
     qp_line_choice_clear();
     qp_line_times_clear();
     qp_rows_clear(QP_LOCK_ROWS);
-    qp_rows_clear(QP_OPERATOR_ROWS);
     qp_rows_clear(QP_LOCK_EVENT_ROWS);
     qp_handoffs_clear();
     qp_spans_clear();

@@ -30,7 +30,6 @@ from queryprof.report.inert import visible
 from queryprof.report.places import Places
 from queryprof.report.text.cards import figures, in_a_line, reasons
 from queryprof.report.text.loops import verdict
-from queryprof.report.text.operators import operator_lines
 from queryprof.report.text.plans import marked_steps
 
 SourceLines = Callable[[Frame], Sequence[tuple[int, str]] | None]
@@ -218,9 +217,7 @@ class _Cards:
         more = len(lines) - PLAN_LINES
         if more > 0:
             lines = [*lines[:PLAN_LINES], (f"... ({more} more lines)", False)]
-        operators = [(line, False) for line in operator_lines(one.operators, PLAN_LINES)]
-        shown = [_tag("div", "plan", cls="dim"), _code(lines)] if lines else []
-        return [*shown, *([_code(operators)] if operators else [])]
+        return [_tag("div", "plan", cls="dim"), _code(lines)] if lines else []
 
     def _stalls(self) -> list[Element]:
         stalls = [stall for loop in self._report.loops for stall in loop.stalls]

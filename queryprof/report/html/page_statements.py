@@ -8,14 +8,12 @@ from typing import Any
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.histogram import add_histograms
 from queryprof.analysis.marks import mark_of
-from queryprof.analysis.operators import operators_by_statement
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, executions_of, group_by, self_ns_of
 from queryprof.model import Aggregate, Exemplar, Frame
 from queryprof.report.html.numbers import Numbers
 from queryprof.report.text.cards import reasons
-from queryprof.report.text.operators import operator_lines
 from queryprof.report.text.plans import marked_steps
 
 Groups = Sequence[tuple[str, list[Aggregate]]]
@@ -105,7 +103,6 @@ class PageStatements:
         """What is known of the statements that take most time."""
         profile, text = self._report.profile, self._numbers.text
         plans = plans_by_statement(profile.plans)
-        operators = operators_by_statement(profile.operators)
         exemplars: dict[str, list[Exemplar]] = {}
         for one in profile.exemplars:
             exemplars.setdefault(one.statement, []).append(one)
@@ -118,7 +115,6 @@ class PageStatements:
         ]:
             known = plans.get(statement, ())
             mark = mark_of(statement, known, totals, totals.self_ns / database_ns)
-            measured = operator_lines(operators.get(statement, ()))
             histogram = add_histograms(a.histogram for a in group)
             notes = [self._report.notes[statement]] if statement in self._report.notes else []
             if statement in first:
@@ -126,11 +122,7 @@ class PageStatements:
             found.append(
                 {
                     "plan": [
-                        [text(step), text(sign or None)]
-                        for step, sign in (
-                            *marked_steps(known, mark),
-                            *((line, "") for line in measured),
-                        )
+                        [text(step), text(sign or None)] for step, sign in marked_steps(known, mark)
                     ],
                     "buckets": sorted(histogram),
                     "counts": [histogram[bucket] for bucket in sorted(histogram)],

@@ -54,7 +54,6 @@ def json_report(report: Report, dimension: str | None = None) -> Iterator[str]:
         threads=tuple(_usage(*item) for item in list(report.threads.items())[:top]),
         notes=report.notes,
         plans=profile.plans,
-        operators=profile.operators,
         error_counts=profile.errors,
         exemplars=profile.exemplars[:top],
         lock_holds=report.lock_holds[:top],

@@ -300,21 +300,6 @@ class Plan:
     tree: tuple[str, ...]
 
 
-@shape_of(model.Operator)
-class Operator:
-    """An operator of a statement's plan, as DuckDB's own profiler measured it."""
-
-    statement: str
-    plan: Annotated[int, "a number that all operators of one tree have"]
-    place: Annotated[str, "in the tree: the numbers of the branches, with dots between"]
-    name: str
-    executions: Annotated[int, "whose profile was read"]
-    unfinished: Annotated[int, "of these: whose rows were not read to the end"]
-    rows: Annotated[int, "that it returned"]
-    scanned: Annotated[int, "rows that it read from a table or file"]
-    ns: Annotated[int, "in it, without those that it reads from, in all threads together"]
-
-
 @dataclass(frozen=True, slots=True)
 class Document:
     """What `queryprof report --format json` writes. Times are nanoseconds, instants nanoseconds
@@ -349,7 +334,6 @@ class Document:
     threads: Annotated[tuple[Usage, ...], "by CPU time, most first"]
     notes: Annotated[Mapping[str, str], "by statement: what a library reports of it"]
     plans: tuple[Plan, ...]
-    operators: tuple[Operator, ...]
     error_counts: tuple[ErrorCount, ...]
     exemplars: Annotated[tuple[Exemplar, ...], "the slowest executions of each statement"]
     timeline: Timeline

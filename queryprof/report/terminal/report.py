@@ -29,11 +29,9 @@ from queryprof.report.terminal.sql import Sql
 from queryprof.report.terminal.threads import handoff_summary, threads
 from queryprof.report.text.cards import figures, in_a_line, reasons, together
 from queryprof.report.text.deployment import in_words, names_of
-from queryprof.report.text.operators import operator_lines
 from queryprof.report.text.plans import marked_steps
 
 PLAN_LINES = 8
-OPERATOR_LINES = 15
 """The same for a plan."""
 
 WIDE = 110
@@ -222,7 +220,6 @@ def _card(
         *(Text(text, style="yellow") for text in notes),
         *map(Text, figures(bottleneck, notes)),
         *_plan(bottleneck),
-        *_operators(bottleneck),
     ]
     return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
 
@@ -270,14 +267,6 @@ def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
     if len(steps) > PLAN_LINES:
         lines.append(Text(f"      ... ({len(steps) - PLAN_LINES} more lines)", style="dim"))
     return lines
-
-
-def _operators(bottleneck: Bottleneck) -> list[RenderableType]:
-    """What its operators take: a database that measures them has no plan of SQLite."""
-    return [
-        Text(line, "dim", no_wrap=line[:1].isspace() or line[:1].isdigit(), overflow="ellipsis")
-        for line in operator_lines(bottleneck.operators, OPERATOR_LINES)
-    ]
 
 
 def _caller(caller: Caller, places: Places) -> RenderableType:
