@@ -14,7 +14,6 @@ from queryprof.cli.signals import Forwarding
 from queryprof.errors import QueryprofError
 
 EXIT_NOT_FOUND = 127
-EXIT_NOT_EXECUTABLE = 126
 
 
 @dataclass(frozen=True)

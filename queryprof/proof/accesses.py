@@ -9,7 +9,7 @@ read, for each join order, each branch of an OR, each view, common table express
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -250,7 +250,3 @@ class _Module:
 
 def _doubled(name: str) -> str:
     return name.replace('"', '""')
-
-
-def tables_of(accesses: Iterable[Access]) -> frozenset[str]:
-    return frozenset(access.table for access in accesses)

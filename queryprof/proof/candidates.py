@@ -4,7 +4,7 @@ text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from queryprof.analysis.plans import signs_of
@@ -103,10 +103,3 @@ def _of_access(access: Access, table: Table, expressions: Sequence[str]) -> Iter
         rest = [Term(name) for name in columns if name in access.used]
         if rest and len(rest) < len(table.columns) / 2:
             yield Candidate(table.name, tuple(rest))  # narrower than the table
-
-
-def by_table(candidates: Sequence[Candidate]) -> Mapping[str, list[Candidate]]:
-    found: dict[str, list[Candidate]] = {}
-    for one in candidates:
-        found.setdefault(one.table, []).append(one)
-    return found

@@ -21,8 +21,6 @@ from statistics import fmean
 from queryprof.tuning.student import t_95
 
 MOST_FACTORS = 6
-HIGHER = "higher"
-ERROR = "error"
 
 Levels = tuple[int, ...]
 """The level of each factor, -1 or +1, in the order of the factors."""
@@ -91,15 +89,6 @@ class Effects:
         low, high = effect.interval
         nothing = 1.0 if self.is_multiplicative else 0.0
         return not low <= nothing <= high
-
-
-@dataclass(frozen=True, slots=True)
-class Contribution:
-    """A line of the table of what explains the variation."""
-
-    name: str
-    sum_of_squares: float
-    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,24 +170,6 @@ def analyse(
         standard_error=standard_error,
         total_sum_of_squares=total,
     )
-
-
-def contributions(effects: Effects, highest_order: int = 2) -> tuple[Contribution, ...]:
-    """The effects of up to `highest_order` factors, all others together as "higher" (if there are
-    any), and the error (if there are replications).
-    """
-    lines = [
-        Contribution(effect.name, effect.sum_of_squares, effect.share)
-        for effect in effects.effects
-        if len(effect.factors) <= highest_order
-    ]
-    rest = [effect for effect in effects.effects if len(effect.factors) > highest_order]
-    if rest:
-        squares = sum(effect.sum_of_squares for effect in rest)
-        lines.append(Contribution(HIGHER, squares, sum(effect.share for effect in rest)))
-    if effects.error_degrees:
-        lines.append(Contribution(ERROR, effects.error_sum_of_squares, effects.error_share))
-    return tuple(lines)
 
 
 def _combinations(factors: int) -> tuple[Levels, ...]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import EXAMPLES
-from queryprof.tuning.factorial import Contribution, Effects, Trial, analyse, contributions, design
+from queryprof.tuning.factorial import Effects, Trial, analyse, design
 
 pytestmark = pytest.mark.once
 
@@ -70,7 +70,6 @@ def test_without_replications_there_are_no_intervals() -> None:
     assert {e.interval for e in effects.effects} == {None}
     assert (effects.mean_interval, effects.standard_error, effects.error_share) == (None, None, 0)
     assert not effects.is_certain(effects["A"])
-    assert [line.name for line in contributions(effects)] == ["A", "B", "A × B"]
 
 
 def test_the_multiplicative_model_of_factors() -> None:
@@ -100,33 +99,6 @@ def test_a_design_has_every_trial_once_in_a_random_order() -> None:
     orders = {tuple(t.levels for t in run[start : start + 8]) for start in (0, 8, 16, 24)}
     assert len(orders) == 4
     assert run == design(list("ABC"), 4, seed=7) != design(list("ABC"), 4, seed=8)
-
-
-def test_higher_interactions_are_listed_together() -> None:
-    draw = random.Random(3)
-    factors = list("ABCD")
-    effects = analyse(factors, {t: draw.gauss(100, 10) for t in design(factors, 2, seed=3)})
-    lines = contributions(effects)
-    assert [line.name for line in lines] == [
-        "A",
-        "B",
-        "C",
-        "D",
-        "A × B",
-        "A × C",
-        "A × D",
-        "B × C",
-        "B × D",
-        "C × D",
-        "higher",
-        "error",
-    ]
-    higher = [e for e in effects.effects if len(e.factors) > 2]
-    assert lines[-2] == Contribution(
-        "higher", sum(e.sum_of_squares for e in higher), sum(e.share for e in higher)
-    )
-    assert sum(line.share for line in lines) == pytest.approx(1)
-    assert len(contributions(effects, highest_order=4)) == 16
 
 
 @st.composite
