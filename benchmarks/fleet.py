@@ -80,12 +80,12 @@ print(statistics.median(took))
 os._exit(0)
 """
 QUESTIONS = {
-    "the vital few": (),
-    "by host": ("--by", "host"),
-    "compare": ("--compare", "1", "2"),
-    "outliers": ("--outliers",),
-    "trend": ("--trend",),
-    "plans": ("--plans",),
+    "the vital few": ("report",),
+    "by host": ("report", "--by", "host"),
+    "compare": ("compare", "1", "2"),
+    "outliers": ("outliers",),
+    "trend": ("trend",),
+    "plans": ("plans",),
 }
 QUESTION_S, QUESTION_MB = 8.0, 600.0
 
@@ -193,7 +193,7 @@ def of_upkeep(folder: Path, hosts: int) -> Iterator[tuple[str, float, float, str
     ]
     if any(process.wait() for process in recorded):
         raise SystemExit("a process of the service failed")
-    cpu_s, memory = measured(QUERYPROF, "ship", "--to", folder / "sent", "--once", place)
+    cpu_s, memory = measured(QUERYPROF, "fleet", "ship", "--to", folder / "sent", "--once", place)
     yield "ship, the windows of 8 processes", cpu_s, 2.0, "s CPU"
     yield "its memory", memory, 150.0, "MB"
     made = [sys.executable, __file__, "hour", folder / "base", folder / "hour", str(hosts)]
@@ -227,9 +227,7 @@ def figures(folder: Path, hosts: int, days: int) -> Iterator[tuple[str, float, f
     (folder / "many").mkdir()
     for number in range(TRACES):
         shutil.copy(trace, folder / "many" / f"{number}.qprof")
-    cpu_s, memory = measured(
-        QUERYPROF, "export", "--format", "parquet", "-o", folder / "base", folder / "many"
-    )
+    cpu_s, memory = measured(QUERYPROF, "fleet", "export", "-o", folder / "base", folder / "many")
     yield f"export of {TRACES} traces", cpu_s, 8.0, "s CPU"
     yield "its memory", memory, 200.0, "MB"
     share = bytes_below(folder / "base") / trace.stat().st_size
@@ -248,7 +246,7 @@ def figures(folder: Path, hosts: int, days: int) -> Iterator[tuple[str, float, f
     ]
     rows = int(subprocess.run(made, capture_output=True, text=True, check=True).stdout)
     for name, options in QUESTIONS.items():
-        cpu_s, memory = measured(QUERYPROF, "fleet", folder / "fleet", *options, status=(0, 1))
+        cpu_s, memory = measured(QUERYPROF, "fleet", *options, folder / "fleet", status=(0, 1))
         yield f"{name}, of {rows:,} sums", cpu_s, QUESTION_S, "s CPU"
         yield "its memory", memory, QUESTION_MB, "MB"
 

@@ -1,12 +1,10 @@
-"""`queryprof clean`: takes what processes that have ended left in memory."""
+"""`queryprof doctor --clean`: make traces of what ended processes left in shared memory."""
 
 from __future__ import annotations
 
 import os
 
 import click
-
-from queryprof.errors import QueryprofError
 
 SHOWN = 10
 """Traces that are named."""
@@ -18,28 +16,23 @@ if TYPE_CHECKING:
     from queryprof.collect.cleaning import Left
 
 
-@click.command()
-@click.option("--dry-run", is_flag=True, help="Only say what is left.")
-@click.option("--discard", "discards", is_flag=True, help="Delete what no trace can be made of.")
-def clean(dry_run: bool, discards: bool) -> None:
-    """Makes the traces of processes that were killed, and so frees their shared memory.
+def clean(discards: bool) -> None:
+    """Make the traces of processes that have ended, and print what was made and what is left.
 
-    What has no place any more, because the directory of its trace is gone or cannot be written to,
-    stays and is named; --discard deletes it.
+    Args:
+        discards: delete what no trace can be made of: the directory of its trace is gone, or
+            cannot be written to.
     """
     from queryprof.collect.cleaning import bring_all_in, discard, left_behind
     from queryprof.report.inert import visible
 
-    if dry_run and discards:
-        raise QueryprofError("clean: --dry-run only says what --discard deletes: use one")
     found = left_behind()
     if not found:
         click.echo("nothing is left of processes that have ended")
         return
-    if not dry_run:
-        for path in bring_all_in(found):
-            click.echo(f"made: {visible(path)}")
-        found = [one for one in found if os.path.lexists(one.path)]
+    for path in bring_all_in(found):
+        click.echo(f"made: {visible(path)}")
+    found = [one for one in found if os.path.lexists(one.path)]
     gone = discard(found) if discards else []
     _print(gone, "deleted")
     _print([one for one in found if one not in gone], "left")

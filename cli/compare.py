@@ -47,7 +47,7 @@ def comparing(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--fail-on",
             multiple=True,
-            type=click.Choice((*GATES, "nothing")),
+            type=click.Choice((*GATES, "none")),
             help="What must not get worse; may be given more than once. [default: all]",
         ),
         click.option(

@@ -22,8 +22,20 @@ if TYPE_CHECKING:
 
 
 @click.command()
-def doctor() -> None:
-    """Shows what can be measured here, and why not."""
+@click.option("--clean", "cleans", is_flag=True, help="Make the traces of processes that ended.")
+@click.option("--discard", "discards", is_flag=True, help="Also delete what no trace can hold.")
+def doctor(cleans: bool, discards: bool) -> None:
+    """Show what queryprof can measure here, and what ended processes left in shared memory.
+
+    A killed process leaves its figures in shared memory. With --clean, queryprof makes its trace
+    and frees the memory. It prints what it cannot save, because the directory of the trace is gone
+    or read-only; --discard deletes that, too.
+    """
+    if cleans or discards:
+        from queryprof.cli.clean import clean
+
+        clean(discards)
+        return
     import sqlite3
 
     from queryprof.analysis.overview import COARSE_TICK_NS, coarse_tick
@@ -119,7 +131,7 @@ def _left_behind() -> list[str]:
         for (trace, lives), sizes in sorted(left.items(), key=lambda item: -sum(item[1]))
     ]
     more = [f"and {len(lines) - MOST_LEFT} more"] if len(lines) > MOST_LEFT else []
-    advice = ["queryprof clean makes their traces, and frees the memory"] if lines else []
+    advice = ["queryprof doctor --clean makes their traces and frees the memory"] if lines else []
     return [*lines[:MOST_LEFT], *more, *advice]
 
 

@@ -62,9 +62,7 @@ class Notes:
 
 
 @contextmanager
-def opened(
-    places: Sequence[str], selection: Selection, cache: str | None
-) -> Iterator[tuple[Engine, Notes]]:
+def opened(places: Sequence[str], selection: Selection) -> Iterator[tuple[Engine, Notes]]:
     """The engine on the files of all places, and what is to be known of them."""
     from queryprof.cli.fleet_extra import fleet_extra
     from queryprof.collect.given_traces import traces_of
@@ -82,7 +80,7 @@ def opened(
         _export(traces, folder, notes)
         found = [directory_place(one) for one in [*directories, *([folder] if traces else [])]]
         wanted = _wanted(selection)
-        found += [_with_copies(url, cache, lambda one: one.place(wanted)) for url in stores]
+        found += [_with_copies(url, lambda one: one.place(wanted)) for url in stores]
         store = read_store(found)
         notes.add_store(store)
         engine = Engine(store)
@@ -109,7 +107,7 @@ def _export(traces: Sequence[str], folder: str, notes: Notes) -> None:
     notes.add_shared(shared)
 
 
-def whole_traces(places: Sequence[str], selection: Selection, cache: str | None) -> list[str]:
+def whole_traces(places: Sequence[str], selection: Selection) -> list[str]:
     """The paths of the whole traces that were sent; those of stores are copied."""
     from queryprof.fleet.copies import TRACES, is_trace
     from queryprof.fleet.location import Directory, is_url
@@ -118,7 +116,7 @@ def whole_traces(places: Sequence[str], selection: Selection, cache: str | None)
     wanted = _wanted(selection)
     for place in places:
         if is_url(place):
-            found += _with_copies(place, cache, lambda one: one.traces(wanted))
+            found += _with_copies(place, lambda one: one.traces(wanted))
         elif os.path.isdir(place):
             names = [one.name for one in Directory(place).entries(TRACES) if is_trace(one.name)]
             found += [os.path.join(place, name) for name in names]
@@ -133,7 +131,7 @@ def _wanted(selection: Selection) -> Wanted:
     return Wanted(selection.service, selection.since, selection.until)
 
 
-def _with_copies(url: str, cache: str | None, read: Callable[[Copies], Found]) -> Found:
+def _with_copies(url: str, read: Callable[[Copies], Found]) -> Found:
     """What is read of a store's copies, with a progress bar."""
     from queryprof.cli.progress import progress
     from queryprof.fleet.copies import Copies, default_folder
@@ -141,7 +139,7 @@ def _with_copies(url: str, cache: str | None, read: Callable[[Copies], Found]) -
 
     store = ObjectStore(url)
     with progress("copying", 0) as step:
-        return read(Copies(store, cache or default_folder(), step=step))
+        return read(Copies(store, default_folder(), step=step))
 
 
 def location_that_is_there(place: str) -> Location:

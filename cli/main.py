@@ -6,11 +6,11 @@ import gc
 import io
 import os
 import sys
-from importlib import import_module
 from typing import Any, TextIO
 
 import click
 
+from queryprof.cli.group import LazyGroup
 from queryprof.cli.output import drop_output, output_to_reader
 from queryprof.errors import QueryprofError
 from queryprof.report.inert import visible
@@ -23,54 +23,22 @@ OBJECTS_BETWEEN_COLLECTIONS = 100_000
 by itself takes a quarter of a report's time."""
 
 
-COMMANDS = (
-    "run",
-    "attach",
-    "report",
-    "html",
-    "export",
-    "snakeviz",
-    "top",
-    "locks",
-    "analyze",
-    "compare",
-    "ab",
-    "replay",
-    "tune",
-    "scenario",
-    "merge",
-    "fleet",
-    "ship",
-    "prometheus",
-    "mcp",
-    "clean",
-    "doctor",
-)
+SECTIONS = {
+    "Record": ("run", "attach"),
+    "Read": ("report", "html", "top", "locks"),
+    "Explain": ("analyze",),
+    "Compare": ("compare", "ab"),
+    "Experiment": ("lab",),
+    "Share": ("export", "merge", "snakeviz"),
+    "Many hosts": ("fleet",),
+    "Agents": ("mcp",),
+    "This machine": ("doctor",),
+}
+RECORDING = frozenset({"run", "attach", "top", "ab", "lab"})
 
 
-RECORDING = frozenset(
-    {"run", "attach", "clean", "top", "ab", "replay", "tune", "scenario", "ship", "prometheus"}
-)
-"""Commands that record, or read what processes of this machine record."""
-
-
-class Commands(click.Group):
-    """The commands, each in the module of its name, which is imported only when used: `run` must
-    start the program soon.
-    """
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        from queryprof.core.absence import absence
-
-        if cmd_name in RECORDING and (reason := absence()):
-            return _absent(cmd_name, reason)
-        command: click.Command = getattr(import_module(f"queryprof.cli.{cmd_name}"), cmd_name)
-        return command
+class Commands(LazyGroup):
+    """All commands."""
 
     def invoke(self, ctx: click.Context) -> Any:
         with output_to_reader():
@@ -84,7 +52,10 @@ class Commands(click.Group):
         except click.UsageError as error:
             from difflib import get_close_matches
 
-            more = [f"Did you mean {like}?" for like in get_close_matches(args[0], COMMANDS, 1)]
+            more = [
+                f"Did you mean {like}?"
+                for like in get_close_matches(args[0], self.list_commands(ctx), 1)
+            ]
             if args[0].endswith(".py"):
                 more.append(f"To record a program: queryprof run {args[0]}")
             elif os.path.isfile(args[0]):
@@ -92,18 +63,12 @@ class Commands(click.Group):
             raise click.UsageError(" ".join([error.message, *more]), ctx) from None
 
 
-def _absent(name: str, reason: str) -> click.Command:
-    """What stands in the place of a command where nothing can be recorded."""
-    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
-
-    @click.command(name, context_settings=anything, help="Not here: nothing can be recorded.")
-    def command() -> None:
-        raise QueryprofError(f"{name}: nothing is recorded here: {reason}")
-
-    return command
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    sections=SECTIONS,
+    recording=RECORDING,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, package_name="queryprof")
 def cli() -> None:
     """Finds the few SQL statements and call sites that hold a Python program back."""

@@ -1,25 +1,48 @@
-"""OpenTelemetry's protocol, for `queryprof export --format otlp` and `queryprof ship --otlp`."""
+"""OpenTelemetry's protocol, for `queryprof fleet export --otlp` and `fleet ship --otlp`."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from queryprof.telemetry.otlp_export import OtlpExport
 
-FORMAT = "otlp"
+
+ENVIRONMENT = "env"
+
+
+def otlp_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that name an endpoint, and what it gets."""
+    with_text = click.option(
+        "--statement-text", "has_text", is_flag=True, help="Send the texts of statements to it."
+    )
+    with_endpoint = click.option(
+        "--otlp",
+        "endpoint",
+        metavar="URL",
+        help="OpenTelemetry endpoint; env: the one in OTEL_EXPORTER_OTLP_ENDPOINT.",
+    )
+    return with_endpoint(with_text(command))
 
 
 def otlp_export(endpoint: str | None, has_text: bool) -> OtlpExport:
-    """What sends, as OpenTelemetry's variables say. Raises QueryprofError."""
+    """Return the exporter that OpenTelemetry's variables describe. Raises QueryprofError.
+
+    Args:
+        endpoint: a URL, or ENVIRONMENT: OTEL_EXPORTER_OTLP_ENDPOINT.
+    """
     from queryprof.cli.fleet_extra import extra
     from queryprof.cli.output import print_message
 
     with extra("otlp"):
         from queryprof.telemetry.otlp_export import OtlpExport
         from queryprof.telemetry.otlp_sending import Sender, settings_in
-    settings = settings_in(os.environ, endpoint)
+    settings = settings_in(os.environ, None if endpoint == ENVIRONMENT else endpoint)
     return OtlpExport(Sender(settings, print_message), has_text, settings.is_cumulative)
 
 

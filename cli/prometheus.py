@@ -1,4 +1,4 @@
-"""`queryprof prometheus`: an endpoint that Prometheus scrapes."""
+"""`queryprof fleet prometheus`: an endpoint that Prometheus scrapes."""
 
 from __future__ import annotations
 

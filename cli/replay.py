@@ -1,4 +1,4 @@
-"""`queryprof replay`: executes a recorded workload again, on copies of its database."""
+"""`queryprof lab replay`: executes a recorded workload again, on copies of its database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`queryprof scenario`: an experiment of several processes, the same each time it is run."""
+"""`queryprof lab scenario`: an experiment of several processes, the same each time it is run."""
 
 from __future__ import annotations
 
@@ -34,12 +34,7 @@ Processes = Sequence[tuple[str, subprocess.Popen[str]]]
 WORKER = (sys.executable, "-P", "-m", "queryprof.cli.scenario_worker")
 
 
-@click.group()
-def scenario() -> None:
-    """Runs a timed workload of several processes."""
-
-
-@scenario.command("run")
+@click.command()
 @click.argument("file", type=click.Path())
 @click.option(
     "--against",
@@ -48,7 +43,7 @@ def scenario() -> None:
     help="An earlier run (its trace, or a directory of traces) to compare with.",
 )
 @comparing
-def run_scenario(file: str, against: str | None, **judgement: Any) -> None:
+def scenario(file: str, against: str | None, **judgement: Any) -> None:
     """Runs the scenario in FILE, records all its processes, and reports or compares.
 
     The output directory is cleaned at the start; its scenario.qprof is the trace of all processes.

@@ -1,4 +1,4 @@
-"""`queryprof ship`: sends the windows of recordings to a fleet's store."""
+"""`queryprof fleet ship`: sends the windows of recordings to a fleet's store."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queryprof.cli.amounts import DURATION, PERCENTAGE, SIZE
+from queryprof.cli.otlp import otlp_options
 from queryprof.errors import QueryprofError, TraceError
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ class WithCommand(click.Command):
 
 @click.command(cls=WithCommand)
 @click.option("--to", metavar="DIR|URL", help="The store: a directory, s3://...")
-@click.option("--otlp", "endpoint", metavar="URL", help="An endpoint of OpenTelemetry, too.")
-@click.option("--statement-text", "has_text", is_flag=True, help="otlp: statements' texts, too.")
+@otlp_options
 @click.option(
     "--every",
     "every_s",

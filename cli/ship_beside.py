@@ -1,4 +1,4 @@
-"""`queryprof ship -- COMMAND`: runs a command, and sends what its processes record meanwhile."""
+"""`queryprof fleet ship -- COMMAND`: run a command and send what its processes record."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _send_rest(rounds: Rounds, shipper: Shipper, target: Target) -> None:
             time.sleep(wait_s)
         waiting = shipper.waits()
         if waiting or shipper.has_living():
-            later = f"queryprof ship --once {target.options} {shipper.directory}"
+            later = f"queryprof fleet ship --once {target.options} {shipper.directory}"
             what = f"{waiting:,} not sent" if waiting else "processes still record"
             rounds.notes.say(f"{shipper.directory}: {what}; `{later}` sends what is there")
     except Exception as error:

@@ -1,4 +1,4 @@
-"""`queryprof tune`: which settings and how many workers suit a recorded workload."""
+"""`queryprof lab pragmas` and `lab workers`: find settings for a recorded workload."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ import click
 MOST_INTERVALS = 60
 
 
-@click.group()
-def tune() -> None:
-    """Finds settings for a recorded workload, by replays on copies of its database."""
-
-
-@tune.command()
+@click.command()
 @click.argument("file", type=click.Path())
 @click.option(
     "--db",
@@ -54,7 +49,7 @@ def pragmas(file: str, database: str, factors: tuple[str, ...], replications: in
     print_pragmas(result)
 
 
-@tune.command()
+@click.command()
 @click.argument("file", type=click.Path())
 @click.option(
     "--db",

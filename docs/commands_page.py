@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from queryprof.cli.compact import compact
 from queryprof.cli.main import cli
 
 WIDTH = 100
@@ -28,8 +27,6 @@ def page() -> str:
         command = cli.get_command(context, name)
         if command is not None and not command.hidden:
             parts.append(_section(command, f"queryprof {name}", context))
-        if name == "fleet":
-            parts.append(_section(compact, "queryprof fleet compact", context))
     return "\n".join(parts)
 
 

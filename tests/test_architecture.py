@@ -78,11 +78,12 @@ def called(node: ast.AST) -> str:
 
 IMPORTED_BY_NAME = {
     "queryprof": {"module"},  # its own public names
-    "queryprof.cli.main": {"f'queryprof.cli.{cmd_name}'"},
+    "queryprof.cli.group": {"f'queryprof.cli.{module}'"},
     "queryprof.cli.report": {"module"},
     "queryprof.cli.doctor": {"name"},  # a library's
     "queryprof.cli.scenario_worker": {"module"},  # the user's
     "queryprof.hooks.libraries": {"f'queryprof.hooks.{home}'"},
+    "queryprof.report.json.schema": {"DOCUMENTS[name]"},
 }
 """What is imported by a name that is computed: nothing else, or no rule would see it."""
 

@@ -1,6 +1,6 @@
-"""A fleet of 40 hosts, of which 8 run a new version: what `queryprof fleet --compare` finds in it.
+"""A fleet of 40 hosts, of which 8 run a new version: what `queryprof fleet compare` finds in it.
 
-Each host records in windows; `queryprof ship` sends them to a directory, and the gate of a deploy
+Each host records in windows; `queryprof fleet ship` sends them to a directory, and the gate of a deploy
 asks what got worse. Exit status 1: it did, as it is to.
 """
 
@@ -32,9 +32,9 @@ def main() -> int:
         traces.mkdir()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(lambda number: run_host(number, traces), range(HOSTS)))
-        subprocess.run([*QUERYPROF, "ship", "--once", "--to", store, traces], check=True)
+        subprocess.run([*QUERYPROF, "fleet", "ship", "--once", "--to", store, traces], check=True)
         return subprocess.run(
-            [*QUERYPROF, "fleet", store, "--compare", "1", "2"], check=False
+            [*QUERYPROF, "fleet", "compare", "1", "2", store], check=False
         ).returncode
 
 

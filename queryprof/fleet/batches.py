@@ -184,7 +184,7 @@ class Batches:
                 raise
             os.close(handle)
         raise QueryprofError(
-            f"{self._place}: another `queryprof ship` sends what is recorded there"
+            f"{self._place}: another `queryprof fleet ship` sends what is recorded there"
         )
 
     def take(self, windows: Iterable[Window]) -> None:

@@ -52,7 +52,7 @@ def fetch(output: str, paths: list[str], step: Callable[[], None]) -> tuple[int,
     """
     if not paths:
         raise QueryprofError(
-            "there is no whole trace of what is selected (queryprof ship --traces 1% sends some)"
+            "no whole trace is selected; queryprof fleet ship --traces 1% sends some"
         )
     if any(os.path.exists(output) and os.path.samefile(output, path) for path in paths):
         raise QueryprofError(f"{output}: is one of the fleet's traces; choose another name")

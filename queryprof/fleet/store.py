@@ -116,7 +116,7 @@ def read_store(places: Iterable[Place]) -> Store:
         why = f"; left out: {reading.left_out[0]}" if reading.left_out else ""
         raise TraceError(
             f"{', '.join(one.name for one in named)}: there are no sums of a fleet"
-            f" (queryprof export --format parquet -o DIR){why}"
+            f" (queryprof fleet export -o DIR){why}"
         )
     return reading.store()
 

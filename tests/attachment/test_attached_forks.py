@@ -116,7 +116,7 @@ def test_a_process_in_another_time_namespace_lives() -> None:
         assert process.stdout is not None
         if process.stdout.readline() != "ready\n":
             pytest.skip("no namespace can be made here")
-        subprocess.run([QUERYPROF, "clean"], check=True, capture_output=True)
+        subprocess.run([QUERYPROF, "doctor", "--clean"], check=True, capture_output=True)
         assert not Path("traces/x.qprof").exists()
         done = subprocess.run(
             [QUERYPROF, "report", "traces"], check=True, capture_output=True, text=True

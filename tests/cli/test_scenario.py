@@ -63,7 +63,7 @@ def _program() -> None:
 
 def test_every_process_is_in_the_trace(queryprof: Run) -> None:
     """Counts are exact, and spans are the groups with what they called."""
-    result = queryprof("scenario", "run", "s.toml")
+    result = queryprof("lab", "scenario", "s.toml")
     assert result.returncode == 0, result.stderr
     profile = read_profile("out/scenario.qprof")
     assert len(profile.processes) == 4
@@ -78,16 +78,16 @@ def test_every_process_is_in_the_trace(queryprof: Run) -> None:
 
 def test_the_second_run_starts_clean_and_is_compared_with_the_first(queryprof: Run) -> None:
     """Also when the earlier trace is in the directory that is cleaned."""
-    assert queryprof("scenario", "run", "s.toml").returncode == 0
+    assert queryprof("lab", "scenario", "s.toml").returncode == 0
     Path("out/left").write_text("x")
     earlier = "out/scenario.qprof"
-    same = queryprof("scenario", "run", "s.toml", "--against", earlier, "--format", "json")
+    same = queryprof("lab", "scenario", "s.toml", "--against", earlier, "--format", "json")
     assert same.returncode == 0, same.stderr
     verdicts = {c["metric"]: c["verdict"] for c in json.loads(same.stdout)["whole"]}
     assert verdicts["executions"] == "same"
     assert not Path("out/left").exists()
     Path("s.toml").write_text(SCENARIO.replace("[5,", "[6,"))
-    worse = queryprof("scenario", "run", "s.toml", "--against", earlier)
+    worse = queryprof("lab", "scenario", "s.toml", "--against", earlier)
     assert worse.returncode == 1, worse.stderr
     assert "15 -> 18 executions" in worse.stdout
 
@@ -102,7 +102,7 @@ def test_lines_start_at_their_times(queryprof: Run) -> None:
         '[[at]]\ns = 0\ngroup = "a"\ncall = "program:note"\narguments = ["first"]\n'
     )
     started = time.monotonic()
-    assert queryprof("scenario", "run", "s.toml").returncode == 0
+    assert queryprof("lab", "scenario", "s.toml").returncode == 0
     ended = time.monotonic()
 
     def times(name: str) -> dict[str, float]:
@@ -142,7 +142,7 @@ def test_lines_start_at_their_times(queryprof: Run) -> None:
 def test_what_is_wrong_is_told_in_one_line(queryprof: Run, old: str, new: str, told: str) -> None:
     """With the place, exit status 2, and nothing left running."""
     Path("s.toml").write_text(SCENARIO.replace(old, new))
-    result = queryprof("scenario", "run", "s.toml")
+    result = queryprof("lab", "scenario", "s.toml")
     assert result.returncode == 2
     assert told in result.stderr
     assert len(result.stderr.splitlines()) == 1
@@ -152,13 +152,13 @@ def test_a_directory_of_somebody_is_not_cleaned(queryprof: Run) -> None:
     """Only what a scenario made before."""
     Path("out").mkdir()
     Path("out/precious").write_text("x")
-    result = queryprof("scenario", "run", "s.toml")
+    result = queryprof("lab", "scenario", "s.toml")
     assert (result.returncode, "name another output directory" in result.stderr) == (2, True)
     assert Path("out/precious").read_text() == "x"
-    result = queryprof("scenario", "run", "none.toml")
+    result = queryprof("lab", "scenario", "none.toml")
     assert (result.returncode, "there is no such file" in result.stderr) == (2, True)
     Path("s.toml").write_text(SCENARIO.replace('"out"', '"other"'))
-    result = queryprof("scenario", "run", "s.toml", "--against", "none.qprof")
+    result = queryprof("lab", "scenario", "s.toml", "--against", "none.qprof")
     assert result.returncode == 2
 
 
@@ -169,7 +169,7 @@ def test_the_only_process_dies_before_the_start(queryprof: Run) -> None:
         'output = "out"\n[groups]\nserver = 1\n'
         '[[at]]\ns = 0.1\ngroup = "server"\ncall = "dies:main"\n'
     )
-    result = queryprof("scenario", "run", "one.toml", timeout=60)
+    result = queryprof("lab", "scenario", "one.toml", timeout=60)
     assert result.returncode == 2
     assert "server failed" in result.stderr
     assert "no configuration" in result.stderr

@@ -1,4 +1,4 @@
-"""`queryprof clean`: what processes that have ended left becomes their traces, or is named."""
+"""`queryprof doctor --clean` makes the traces of processes that ended, or names them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Run, by_operation
+from conftest import by_operation
 from queryprof.collect.cleaning import Left, discard, left_behind
 from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
@@ -72,20 +72,17 @@ def _is_ours(region: str, directory: Path) -> bool:
 
 
 def clean(*options: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What the command says, in this process."""
-    from queryprof.cli.clean import clean as command
+    """What the command prints, in this process."""
+    from queryprof.cli.doctor import doctor
 
-    command.main(list(options), standalone_mode=False)
+    doctor.main(["--clean", *options], standalone_mode=False)
     return capsys.readouterr().out.splitlines()
 
 
 def test_traces_are_made_of_what_was_killed(capsys: pytest.CaptureFixture[str]) -> None:
     with worker("x.qprof"):
         assert clean(capsys=capsys) == ["nothing is left of processes that have ended"]
-    (said,) = clean("--dry-run", capsys=capsys)
-    assert said.startswith("left: 1 recording, ")
-    assert said.endswith(f"of {os.getcwd()}/x.qprof")
-    assert not os.path.exists("x.qprof")
+    assert [one.trace for one in left_behind()] == [f"{os.getcwd()}/x.qprof"]
     assert clean(capsys=capsys) == [f"made: {os.getcwd()}/x.qprof"]
     assert by_operation(read_profile("x.qprof"))[SELECT] == 3
     assert left_behind() == []
@@ -138,8 +135,3 @@ def test_many_are_summed_up(
     assert len(lines) == 11
     assert lines[0] == "left: 1 recording, 12 kB, of /gone/12.qprof (/gone is gone)"
     assert lines[-1] == "left: 2 recordings, 3 kB, of 2 other traces"
-
-
-def test_both_options_are_an_error(queryprof: Run) -> None:
-    result = queryprof("clean", "--dry-run", "--discard")
-    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)

@@ -28,7 +28,7 @@ def made(*hosts: str) -> list[Path]:
 
 def calls(queryprof: Run) -> tuple[int, int, str]:
     """Status, calls, and what was said."""
-    result = queryprof("fleet", "out", "--by", "statement", "--format", "json")
+    result = queryprof("fleet", "report", "out", "--by", "statement", "--format", "json")
     rows = json.loads(result.stdout or "[]")
     return result.returncode, int(sum(row["calls"] for row in rows)), result.stderr
 
@@ -119,7 +119,7 @@ def test_a_whole_trace_with_damaged_rows_is_left_out(queryprof: Run) -> None:
     for name in ("0000-a-1.qprof", "0000-b-2.qprof"):
         shutil.copy("x.qprof", folder / name)
     damage(folder / "0000-b-2.qprof")
-    result = queryprof("fleet", "out", "--fetch", "all.qprof")
+    result = queryprof("fleet", "fetch", "all.qprof", "out")
     assert result.returncode == 1
     assert f"left out: {folder}/0000-b-2.qprof: damaged: " in result.stderr
     assert "all.qprof: 1 trace of the fleet" in result.stderr

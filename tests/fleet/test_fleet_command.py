@@ -44,11 +44,15 @@ def test_names_are_values(queryprof: Run) -> None:
     add_host(Path("out"), hostile, {READ: Work(1, 10)}, service=hostile, version=hostile)
     add_host(Path("out"), "h", {SLOW: Work(1, 10)}, service="0123")
     for option in ("--host", "--service", "--version"):
-        found = json.loads(queryprof("fleet", "out", option, hostile, "--format", "json").stdout)
+        found = json.loads(
+            queryprof("fleet", "report", "out", option, hostile, "--format", "json").stdout
+        )
         assert [one["statement"] for one in found] == [READ]
-    found = json.loads(queryprof("fleet", "out", "--service", "0123", "--format", "json").stdout)
+    found = json.loads(
+        queryprof("fleet", "report", "out", "--service", "0123", "--format", "json").stdout
+    )
     assert [one["statement"] for one in found] == [SLOW]
-    result = queryprof("fleet", "out", "--host", "' OR 1=1 --")
+    result = queryprof("fleet", "report", "out", "--host", "' OR 1=1 --")
     assert (result.returncode, result.stdout) == (2, "")
     assert "nothing is selected; there are, from 2026-11-01 00:00" in result.stderr
 
@@ -59,7 +63,9 @@ def test_a_selection(queryprof: Run) -> None:
         add_host(Path("out"), f"h{day}", {READ: Work(10 + day, 10)}, version=f"v{day}", day=day)
 
     def calls(*arguments: str) -> float:
-        found = json.loads(queryprof("fleet", "out", "--format", "json", *arguments).stdout)
+        found = json.loads(
+            queryprof("fleet", "report", "out", "--format", "json", *arguments).stdout
+        )
         return sum(one["calls"] for one in found)
 
     assert calls() == 33
@@ -67,11 +73,11 @@ def test_a_selection(queryprof: Run) -> None:
     assert calls("--until", "2026-11-02") == 10
     assert calls("--since", "2026-11-02T00:00", "--until", "2026-11-03") == 11
     assert calls("--host", "h2") == calls("--version", "v2") == 12
-    unknown = queryprof("fleet", "out", "--compare", "v1", "v9")
+    unknown = queryprof("fleet", "compare", "v1", "v9", "out")
     assert unknown.returncode == 2
     assert "there is no version 'v9': versions there are: v0, v1, v2" in unknown.stderr
     for when in ("tomorrow", "7x", "", "99999999999d", "2026-13-01"):
-        result = queryprof("fleet", "out", "--since", when)
+        result = queryprof("fleet", "report", "out", "--since", when)
         assert (result.returncode, result.stdout) == (2, "")
         assert "Traceback" not in result.stderr
 
@@ -89,7 +95,7 @@ def test_files_that_cannot_be_read(queryprof: Run) -> None:
     later = pa.table({"a": [1]}).replace_schema_metadata({"queryprof.schema": "2"})
     pq.write_table(later, whole.with_name("later.parquet"))
     pq.write_table(pa.table({"a": [1]}), whole.with_name("other.parquet"))
-    result = queryprof("fleet", "out", "--format", "json")
+    result = queryprof("fleet", "report", "out", "--format", "json")
     assert result.returncode == 1
     assert [one["calls"] for one in json.loads(result.stdout)] == [10]
     lines = result.stderr.splitlines()
@@ -99,10 +105,10 @@ def test_files_that_cannot_be_read(queryprof: Run) -> None:
         "later.parquet: has version 2 of the schema; this queryprof reads version 1"
         in result.stderr
     )
-    empty = queryprof("fleet", "nowhere")
+    empty = queryprof("fleet", "report", "nowhere")
     assert empty.returncode == 2
     Path("empty").mkdir()
-    empty = queryprof("fleet", "empty")
+    empty = queryprof("fleet", "report", "empty")
     assert (empty.returncode, empty.stdout) == (2, "")
     assert "empty: there are no sums of a fleet" in empty.stderr
 
@@ -111,7 +117,7 @@ def test_a_window_twice_is_told(queryprof: Run) -> None:
     add_host(Path("out"), "h", {READ: Work(10, 10)})
     (whole,) = Path("out", "aggregate").rglob("*.parquet")
     shutil.copy(whole, whole.with_name("copy.parquet"))
-    result = queryprof("fleet", "out", "--format", "json")
+    result = queryprof("fleet", "report", "out", "--format", "json")
     assert (
         "1 window of processes in more than one file (or a clock was set back): counted with each"
         in result.stderr
@@ -119,21 +125,16 @@ def test_a_window_twice_is_told(queryprof: Run) -> None:
     assert [one["calls"] for one in json.loads(result.stdout)] == [20]
 
 
-def test_the_sql(queryprof: Run) -> None:
+def test_options_of_other_questions_are_refused(queryprof: Run) -> None:
     add_host(Path("out"), "h", {READ: Work(10, 10)})
-    result = queryprof("fleet", "out", "--outliers", "--sql")
-    assert result.returncode == 0
-    assert "median(mean_ns)" in result.stdout
-    assert "read_parquet($aggregate_files" in result.stdout
-    assert queryprof("fleet", "out", "--outliers", "--trend").returncode in (0, 2)
-    assert queryprof("fleet", "out", "--outliers", "--by", "host").returncode == 2
-    assert queryprof("fleet", "out", "--fail-on", "time").returncode == 2
+    assert queryprof("fleet", "outliers", "out", "--by", "host").returncode == 2
+    assert queryprof("fleet", "report", "out", "--fail-on", "time").returncode == 2
 
 
 def test_without_duckdb(queryprof: Run) -> None:
     Path("without").mkdir()
     Path("without", "duckdb.py").write_text("raise ModuleNotFoundError(name='duckdb')")
-    result = queryprof("fleet", "out", env={"PYTHONPATH": "without"})
+    result = queryprof("fleet", "report", "out", env={"PYTHONPATH": "without"})
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == (
         "queryprof: it needs duckdb, which is not installed: pip install 'queryprof[fleet]'\n"
@@ -141,7 +142,7 @@ def test_without_duckdb(queryprof: Run) -> None:
 
 
 def calls(queryprof: Run, *arguments: str) -> float:
-    result = queryprof("fleet", *arguments, "--format", "json")
+    result = queryprof("fleet", "report", *arguments, "--format", "json")
     return sum(one["calls"] for one in json.loads(result.stdout))
 
 
@@ -157,7 +158,7 @@ def test_names_of_directories_mean_nothing(queryprof: Run) -> None:
     Path("link").symlink_to(inside)
     assert calls(queryprof, "link", str(inside)) == 20
     add_host(Path("x[1]"), "a", {READ: Work(10, 10)})
-    result = queryprof("fleet", "x[1]")
+    result = queryprof("fleet", "report", "x[1]")
     assert (result.returncode, result.stdout) == (2, "")
     assert "has one of * ? [ ] in its name" in result.stderr
 
@@ -183,7 +184,7 @@ def test_what_is_no_file_or_of_other_columns(queryprof: Run) -> None:
     )
     pq.write_table(texts, whole.with_name("texts.parquet"))
     pq.write_table(table.drop_columns(["self_ns"]), whole.with_name("without.parquet"))
-    result = queryprof("fleet", "out", "--format", "json")
+    result = queryprof("fleet", "report", "out", "--format", "json")
     assert result.returncode == 1
     assert "texts.parquet: its column count is missing, or of another type" in result.stderr
     assert "without.parquet: its column self_ns is missing" in result.stderr
@@ -202,10 +203,10 @@ def test_figures_that_are_none(queryprof: Run) -> None:
     place = table.schema.get_field_index("execution_sum_sq_ns2")
     table = table.set_column(place, "execution_sum_sq_ns2", pa.array([float("inf")]))
     pq.write_table(table, whole)
-    for question in ((), ("--by", "host"), ("--outliers",), ("--trend",), ("--findings",)):
-        result = queryprof("fleet", "out", *question)
+    for question in ("report", "outliers", "trend", "findings"):
+        result = queryprof("fleet", question, "out")
         assert result.returncode == 0, result.stderr
-        document = queryprof("fleet", "out", *question, "--format", "json").stdout
+        document = queryprof("fleet", question, "out", "--format", "json").stdout
         assert "Infinity" not in document
         json.loads(document)
 
@@ -217,7 +218,7 @@ def test_a_merged_trace_says_what_it_has_not(queryprof: Run) -> None:
     processes("a.qprof", 1, host="a", version="1")
     processes("b.qprof", 1, host="b", version="2")
     assert queryprof("merge", "all.qprof", "a.qprof", "b.qprof").returncode == 0
-    result = queryprof("fleet", "all.qprof", "--compare", "1", "2")
+    result = queryprof("fleet", "compare", "1", "2", "all.qprof")
     text = " ".join((result.stdout + result.stderr).split())
     assert "all.qprof: is of several hosts or versions: its spans, plans and findings" in text
     assert "not known: counts: there are no spans of both versions" in text

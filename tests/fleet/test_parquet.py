@@ -286,7 +286,7 @@ def test_windows_are_files_of_their_own(queryprof: Run) -> None:
     connection.close()
     profiles = list(read_windows("x.qprof", print))
     assert len(profiles) >= 4
-    assert queryprof("export", "--format", "parquet", "-o", "out", "x.qprof").returncode == 0
+    assert queryprof("fleet", "export", "-o", "out", "x.qprof").returncode == 0
     rows = [row for row in rows_of(Path("out"), "aggregate") if row["operation"] == "execute"]
     assert [row["count"] for row in sorted(rows, key=lambda row: row["window_start"])] == [1, 2, 3]
     assert len({row["window_start"] for row in rows}) == 3

@@ -114,7 +114,7 @@ def a_canary(hosts: int = HOSTS) -> None:
 
 def test_a_canary(queryprof: Run) -> None:
     a_canary()
-    result = queryprof("fleet", "out", "--compare", "1", "2", "--format", "json")
+    result = queryprof("fleet", "compare", "1", "2", "out", "--format", "json")
     found = json.loads(result.stdout)
     assert result.returncode == 1
     assert [one["statement"] for one in found["slower"]] == [SLOW]
@@ -134,7 +134,7 @@ def test_a_canary(queryprof: Run) -> None:
     assert found["faster"] == []
     worse = {"time": 1, "vmsteps": 1, "counts": 1, "plans": 1, **_findings(found)}
     assert found["worse"] == worse
-    table = queryprof("fleet", "out", "--compare", "1", "2")
+    table = queryprof("fleet", "compare", "1", "2", "out")
     assert table.returncode == 1
     text = " ".join(table.stdout.split())
     assert "Slower on the hosts with version 2 than with 1: 1" in text
@@ -149,7 +149,7 @@ def _findings(found: dict[str, Any]) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
-        (("--fail-on", "nothing"), 0),
+        (("--fail-on", "none"), 0),
         (("--fail-on", "plans"), 1),
         (("--fail-on", "time", "--fail-on", "plans"), 1),
     ],
@@ -157,8 +157,8 @@ def _findings(found: dict[str, Any]) -> dict[str, int]:
 @pytest.mark.repeats
 def test_what_fails(queryprof: Run, arguments: tuple[str, ...], status: int) -> None:
     a_canary()
-    assert queryprof("fleet", "out", "--compare", "1", "2", *arguments).returncode == status
-    same = queryprof("fleet", "out", "--compare", "1", "1", *arguments)
+    assert queryprof("fleet", "compare", "1", "2", "out", *arguments).returncode == status
+    same = queryprof("fleet", "compare", "1", "1", "out", *arguments)
     assert same.returncode == 0, same.stdout
     assert "nothing that was looked at got worse" in same.stdout
 
@@ -259,11 +259,11 @@ def test_services_are_not_mixed(queryprof: Run) -> None:
     for host in range(3):
         add_host(Path("out"), f"h{host}", {READ: Work(100, 10)}, service="shop")
         add_host(Path("out"), f"h{host}", {READ: Work(100, 1000)}, service="bill")
-    for question_of in (("--outliers",), ("--trend",), ("--compare", "1", "1"), ("--plans",)):
-        result = queryprof("fleet", "out", *question_of)
+    for question_of in (["outliers"], ["trend"], ["compare", "1", "1"], ["plans"]):
+        result = queryprof("fleet", *question_of, "out")
         assert (result.returncode, result.stdout) == (2, "")
         assert "several services: choose one with --service: bill, shop" in result.stderr
-        assert queryprof("fleet", "out", *question_of, "--service", "shop").returncode == 0
+        assert queryprof("fleet", *question_of, "out", "--service", "shop").returncode == 0
     rows = answers("out", "ranking", by="host", top=10)
     assert sorted((one["service"], one["host"]) for one in rows) == sorted(
         (service, f"h{host}") for service in ("shop", "bill") for host in range(3)
@@ -336,7 +336,7 @@ def test_plans(queryprof: Run) -> None:
         add_host(Path("out"), f"h{host}", {READ: Work(10, 10, plan=plan), SLOW: Work(10, 10)})
     found = answers("out", "plans")
     assert [(one["plan"], one["hosts"]) for one in found] == [("SEARCH t", 3), ("SCAN t", 1)]
-    text = queryprof("fleet", "out", "--plans").stdout
+    text = queryprof("fleet", "plans", "out").stdout
     assert "1 host (h2): SCAN t" in text
 
 
@@ -355,11 +355,13 @@ def test_the_vital_few(queryprof: Run) -> None:
     hosts = answers("out", "ranking", by="host", top=10)
     assert [one["host"] for one in hosts] == ["h0", "h1", "h2"]
     assert {one["statements"] for one in hosts} == {3}
-    result = queryprof("fleet", "out", "--top", "2")
+    result = queryprof("fleet", "report", "out", "--top", "2")
     assert "The vital few: 2 of 3 statements and call sites" in result.stdout
     assert "db.py:7 load" in result.stdout
     assert "1 more: --top" in result.stdout
-    (site,) = json.loads(queryprof("fleet", "out", "--by", "site", "--format", "json").stdout)
+    (site,) = json.loads(
+        queryprof("fleet", "report", "out", "--by", "site", "--format", "json").stdout
+    )
     assert (site["site"], site["statements"], site["first_seen"]) == (
         "shop/db.py:7 load",
         3,

@@ -1,4 +1,4 @@
-"""`queryprof ship`: each execution is in the store once, whoever is killed when."""
+"""`queryprof fleet ship`: each execution is in the store once, whoever is killed when."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def record(path: str, windows: int, ending: str = "ends") -> int:
 
 
 def ship(queryprof: Run, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return queryprof("ship", "--to", "store", "--once", *arguments)
+    return queryprof("fleet", "ship", "--to", "store", "--once", *arguments)
 
 
 @pytest.mark.slow
@@ -237,7 +237,7 @@ def test_what_waits_too_long_is_lost_and_counted(queryprof: Run) -> None:
     assert ship(queryprof, "place").returncode == 0
     assert executions("store") == count
     assert os.listdir("place") == []
-    assert "4 windows were lost" in queryprof("fleet", "store").stderr
+    assert "4 windows were lost" in queryprof("fleet", "report", "store").stderr
 
 
 @pytest.mark.slow
@@ -269,7 +269,8 @@ def test_one_at_a_time(queryprof: Run) -> None:
         result = ship(queryprof, "place")
     assert result.returncode == 2
     assert (
-        result.stderr == "queryprof: place: another `queryprof ship` sends what is recorded there\n"
+        result.stderr
+        == "queryprof: place: another `queryprof fleet ship` sends what is recorded there\n"
     )
     assert not Path("place", FOLDER).exists()
 
@@ -326,7 +327,7 @@ def test_names_are_hashes(queryprof: Run) -> None:
     os.mkdir("place")
     record("place/a.qprof", 1)
     assert ship(queryprof, "--anonymize", "place").returncode == 0
-    found = json.loads(queryprof("fleet", "store", "--format", "json").stdout)
+    found = json.loads(queryprof("fleet", "report", "store", "--format", "json").stdout)
     assert found
     assert all(len(one["statement"]) == 16 and " " not in one["statement"] for one in found)
 
@@ -346,7 +347,7 @@ def test_names_are_hashes(queryprof: Run) -> None:
     ],
 )
 def test_wrong_arguments(queryprof: Run, arguments: list[str], message: str) -> None:
-    result = queryprof("ship", "--to", "store", *arguments)
+    result = queryprof("fleet", "ship", "--to", "store", *arguments)
     assert result.returncode == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
@@ -361,7 +362,7 @@ def test_wrong_arguments(queryprof: Run, arguments: list[str], message: str) -> 
     ],
 )
 def test_wrong_stores(queryprof: Run, url: str, message: str) -> None:
-    result = queryprof("ship", "--to", url, "--once", ".")
+    result = queryprof("fleet", "ship", "--to", url, "--once", ".")
     assert result.returncode == 2
     assert message in result.stderr
     assert "secret@" not in result.stderr
@@ -369,7 +370,7 @@ def test_wrong_stores(queryprof: Run, url: str, message: str) -> None:
 
 def test_a_command_is_sent_with_its_status(queryprof: Run) -> None:
     code = "import sqlite3, sys; sqlite3.connect(':memory:').execute('SELECT 1'); sys.exit(3)"
-    result = queryprof("ship", "--to", "store", "--", sys.executable, "-c", code)
+    result = queryprof("fleet", "ship", "--to", "store", "--", sys.executable, "-c", code)
     assert result.returncode == 3
     assert executions("store") == 1
     assert "1 window sent to store" in result.stderr
@@ -379,9 +380,9 @@ def test_a_command_is_sent_with_its_status(queryprof: Run) -> None:
 def test_a_command_whose_store_is_away(queryprof: Run) -> None:
     Path("store").write_text("in the way")
     code = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1')"
-    result = queryprof("ship", "--to", "store", "place", "--", sys.executable, "-c", code)
+    result = queryprof("fleet", "ship", "--to", "store", "place", "--", sys.executable, "-c", code)
     assert result.returncode == 0
-    assert "`queryprof ship --once --to store " in result.stderr
+    assert "`queryprof fleet ship --once --to store " in result.stderr
     os.unlink("store")
     assert ship(queryprof, "place").returncode == 0
     assert executions("store") == 1
@@ -392,6 +393,6 @@ def test_a_command_ends_by_its_signal(queryprof: Run) -> None:
         "import os, signal, sqlite3; sqlite3.connect(':memory:').execute('SELECT 1');"
         " os.kill(os.getppid(), signal.SIGTERM); signal.pause()"
     )
-    command = ["ship", "--to", "store", "--", sys.executable, "-c", code]
+    command = ["fleet", "ship", "--to", "store", "--", sys.executable, "-c", code]
     assert queryprof(*command).returncode == -signal.SIGTERM
     assert executions("store") == 1

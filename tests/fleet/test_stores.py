@@ -81,6 +81,7 @@ def serving(versitygw: str, port: int) -> Iterator[None]:
 def store(versitygw: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
     os.makedirs("objects/fleet")
     port = free_port()
     with serving(versitygw, port):
@@ -98,36 +99,37 @@ def calls(result: subprocess.CompletedProcess[str]) -> int:
 def test_from_the_program_to_the_answer(queryprof: Run, store: Store) -> None:
     os.mkdir("place")
     count = record("place/a.qprof", 3) + record("place/b.qprof", 2, "killed")
-    result = queryprof("ship", "--to", store.url, "--once", "--traces", "100%", "place")
+    result = queryprof("fleet", "ship", "--to", store.url, "--once", "--traces", "100%", "place")
     assert result.returncode == 0, result.stderr
     assert executions(str(store.directory)) == count
     assert os.listdir("place") == []
-    ask = ("--by", "host", "--format", "json", "--cache", "cache")
-    found = queryprof("fleet", store.url, *ask)
+    ask = ("--by", "host", "--format", "json")
+    found = queryprof("fleet", "report", store.url, *ask)
     assert found.returncode == 0, found.stderr
-    local = queryprof("fleet", str(store.directory), *ask)
+    local = queryprof("fleet", "report", str(store.directory), *ask)
     assert json.loads(found.stdout) == json.loads(local.stdout)
-    assert Path("cache").stat().st_mode & 0o777 == 0o700
-    fetched = queryprof("fleet", store.url, "--fetch", "all.qprof", "--cache", "cache")
+    assert Path("cache/queryprof/fleet").stat().st_mode & 0o777 == 0o700
+    fetched = queryprof("fleet", "fetch", "all.qprof", store.url)
     assert fetched.returncode == 0, fetched.stderr
     assert queryprof("report", "all.qprof").returncode == 0
     compacted = queryprof("fleet", "compact", store.url, "--older", "1s")
     assert compacted.returncode == 0, compacted.stderr
-    assert calls(queryprof("fleet", store.url, *ask)) == calls(found)
+    assert calls(queryprof("fleet", "report", store.url, *ask)) == calls(found)
 
 
 def test_copies_are_made_once(queryprof: Run, store: Store) -> None:
     os.mkdir("place")
     record("place/a.qprof", 2)
-    assert queryprof("ship", "--to", store.url, "--once", "place").returncode == 0
-    ask = ("--by", "host", "--format", "json", "--cache", "cache")
-    first = queryprof("fleet", store.url, *ask)
+    assert queryprof("fleet", "ship", "--to", store.url, "--once", "place").returncode == 0
+    ask = ("--by", "host", "--format", "json")
+    first = queryprof("fleet", "report", store.url, *ask)
     inodes = {path: path.stat().st_ino for path in Path("cache").rglob("*.parquet")}
     assert inodes
-    assert queryprof("fleet", store.url, *ask).stdout == first.stdout
+    assert queryprof("fleet", "report", store.url, *ask).stdout == first.stdout
     assert {path: path.stat().st_ino for path in Path("cache").rglob("*.parquet")} == inodes
     shutil.rmtree(store.directory)
-    assert queryprof("fleet", store.url, *ask).returncode == 2  # a copy alone is no answer
+    gone = queryprof("fleet", "report", store.url, *ask)
+    assert gone.returncode == 2  # a copy alone is no answer
 
 
 @pytest.mark.parametrize(
@@ -144,12 +146,15 @@ def test_a_store_that_refuses(
     os.mkdir("place")
     count = record("place/a.qprof", 1)
     url = store.url.replace("s3://fleet/", f"s3://{bucket}/")
-    for command in (["ship", "--once", "--to", url, "place"], ["fleet", url, "--cache", "cache"]):
+    for command in (
+        ["fleet", "ship", "--once", "--to", url, "place"],
+        ["fleet", "report", url],
+    ):
         result = queryprof(*command, env=keys)
         assert result.returncode == 2
         assert result.stderr.count("\n") == 1
         assert "testsecret" not in result.stderr
-    assert queryprof("ship", "--once", "--to", store.url, "place").returncode == 0
+    assert queryprof("fleet", "ship", "--once", "--to", store.url, "place").returncode == 0
     assert executions(str(store.directory)) == count
 
 
@@ -158,7 +163,7 @@ def test_a_server_that_is_away(queryprof: Run, versitygw: str) -> None:
     os.mkdir("place")
     count = record("place/a.qprof", 1)
     port = free_port()
-    ship = ("ship", "--once", "--to", url_of(port), "place")
+    ship = ("fleet", "ship", "--once", "--to", url_of(port), "place")
     result = queryprof(*ship, env=KEYS)
     assert result.returncode == 2
     assert "cannot be written" in result.stderr

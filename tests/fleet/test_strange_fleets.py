@@ -63,11 +63,12 @@ def executions(result: subprocess.CompletedProcess[str]) -> int:
 
 
 def ranking(queryprof: Run, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return queryprof("fleet", *arguments, "--by", "statement", "--top", "50", "--format", "json")
+    options = ("--by", "statement", "--top", "50", "--format", "json")
+    return queryprof("fleet", "report", *arguments, *options)
 
 
 def export(queryprof: Run, *traces: str) -> subprocess.CompletedProcess[str]:
-    return queryprof("export", "--format", "parquet", "-o", "out", *traces)
+    return queryprof("fleet", "export", "-o", "out", *traces)
 
 
 def test_a_window_without_calls_is_no_end(queryprof: Run) -> None:
@@ -130,7 +131,7 @@ def test_a_reader_that_ends_early_is_no_regression() -> None:
             add_host(Path("out"), f"h{host}", {READ: Work(100, 10)}, version=version)
     for form in ("table", "json"):
         with subprocess.Popen(
-            [QUERYPROF, "fleet", "out", "--compare", "1", "2", "--format", form],
+            [QUERYPROF, "fleet", "compare", "1", "2", "out", "--format", form],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         ) as process:
@@ -236,21 +237,21 @@ def test_values_that_are_none_of_ours(
     shutil.copytree(whole_fleet, "out")
     changed(column, value, table)
     for question in QUESTIONS[first::every]:
-        result = CliRunner().invoke(fleet, ["out", *question])
+        result = CliRunner().invoke(fleet, [*question, "out"])
         assert result.exception is None or isinstance(result.exception, SystemExit), question
         assert result.exit_code in (0, 1)
 
 
 QUESTIONS = (
-    [],
-    ["--by", "site"],
-    ["--by", "host"],
-    ["--plans"],
-    ["--findings"],
-    ["--trend"],
-    ["--outliers"],
-    ["--compare", "1", "2"],
-    ["--since", "2026-01-01"],
+    ["report"],
+    ["report", "--by", "site"],
+    ["report", "--by", "host"],
+    ["plans"],
+    ["findings"],
+    ["trend"],
+    ["outliers"],
+    ["compare", "1", "2"],
+    ["report", "--since", "2026-01-01"],
 )
 
 
@@ -264,8 +265,7 @@ def test_columns_that_are_none_of_ours(queryprof: Run, names: tuple[str, ...]) -
     for name in names:
         found = found.add_column(0, name, pa.array(["evil"] * found.num_rows))
     pq.write_table(found, path)
-    result = queryprof("fleet", "out", "--service", "shop", "--by", "statement", "--format", "json")
-    (row,) = json.loads(result.stdout)
+    (row,) = json.loads((result := ranking(queryprof, "out", "--service", "shop")).stdout)
     is_left_out = names != ("service",)
     assert (row["calls"], row["hosts"]) == ((20, 2) if is_left_out else (30, 3))
     assert result.returncode == is_left_out
@@ -312,7 +312,7 @@ def test_any_name_of_a_recording(queryprof: Run, name: str) -> None:
     record(f"place/{name}", "5@0 7@3600")
     assert export(queryprof, f"place/{name}").returncode == 0
     assert executions(ranking(queryprof, "out")) == 12
-    assert queryprof("export", "--format", "parquet", "-o", "other", "place").returncode == 0
+    assert queryprof("fleet", "export", "-o", "other", "place").returncode == 0
     assert executions(ranking(queryprof, "other")) == 12
 
 
@@ -354,7 +354,7 @@ def test_a_working_directory_that_was_removed() -> None:
     add_host(Path("out"), "h", {READ: Work(10, 10)})
     place = Path("out").resolve()
     code = "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone');"
-    code += f" os.execv({str(QUERYPROF)!r}, ['queryprof', 'fleet', {str(place)!r}])"
+    code += f" os.execv({str(QUERYPROF)!r}, ['queryprof', 'fleet', 'report', {str(place)!r}])"
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
     assert "Traceback" not in result.stderr
@@ -377,9 +377,8 @@ def test_a_merged_trace_beside_those_of_hosts_makes_no_loop(queryprof: Run) -> N
         command = ["run", "--no-report", "-o", f"{number}.qprof", "program.py"]
         assert queryprof(*command, env=environment).returncode == 0
     assert queryprof("merge", "all.qprof", "2.qprof", "3.qprof", "4.qprof").returncode == 0
-    result = queryprof(
-        "fleet", "0.qprof", "1.qprof", "all.qprof", "--compare", "1", "2", "--fail-on", "counts"
-    )
+    asked = ("fleet", "compare", "1", "2", "--fail-on", "counts")
+    result = queryprof(*asked, "0.qprof", "1.qprof", "all.qprof")
     assert "not known: counts: there are spans of several versions together" in result.stdout
     assert "counts 1" not in result.stdout
 
@@ -392,7 +391,7 @@ def test_a_day_is_what_was_recorded_of_it(queryprof: Run) -> None:
         add_host(Path("out"), "h", work, day=day, spans={"GET /": 5})
 
     def gains(*options: str) -> list[float]:
-        result = queryprof("fleet", "out", "--findings", "--format", "json", *options)
+        result = queryprof("fleet", "findings", "out", "--format", "json", *options)
         return [one["gain_seconds_a_day"] for one in json.loads(result.stdout)]
 
     found, of_one_day = gains(), gains("--since", "2026-11-06", "--until", "2026-11-06T12:00")

@@ -1,4 +1,4 @@
-"""`queryprof ship` in places that change, are others', or are full; and its command's own status."""
+"""`queryprof fleet ship` beside places that change, belong to others or are full, and its exit status."""
 
 from __future__ import annotations
 
@@ -136,7 +136,17 @@ def test_a_whole_trace_needs_no_room_in_the_place(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("stream", ["/dev/full", "/dev/null"])
 @pytest.mark.repeats
 def test_a_command_keeps_its_status_without_a_place_for_messages(stream: str) -> None:
-    command = [QUERYPROF, "ship", "--to", "store", "--", sys.executable, "-c", f"{CALLS}; exit(7)"]
+    command = [
+        QUERYPROF,
+        "fleet",
+        "ship",
+        "--to",
+        "store",
+        "--",
+        sys.executable,
+        "-c",
+        f"{CALLS}; exit(7)",
+    ]
     with open(stream, "w") as errors:
         assert subprocess.run(command, check=False, stderr=errors).returncode == 7
     assert executions("store") == 1
@@ -145,7 +155,17 @@ def test_a_command_keeps_its_status_without_a_place_for_messages(stream: str) ->
 @pytest.mark.slow
 def test_a_command_runs_where_another_one_sends(queryprof: Run) -> None:
     os.mkdir("place")
-    command = ("ship", "--to", "store", "place", "--", sys.executable, "-c", f"{CALLS}; exit(3)")
+    command = (
+        "fleet",
+        "ship",
+        "--to",
+        "store",
+        "place",
+        "--",
+        sys.executable,
+        "-c",
+        f"{CALLS}; exit(3)",
+    )
     with Batches("place").alone():
         result = queryprof(*command)
     assert result.returncode == 3
@@ -156,7 +176,17 @@ def test_a_command_runs_where_another_one_sends(queryprof: Run) -> None:
 
 def test_a_command_runs_where_there_can_be_no_place(queryprof: Run) -> None:
     Path("file").write_text("")
-    command = ("ship", "--to", "store", "file/place", "--", sys.executable, "-c", "exit(3)")
+    command = (
+        "fleet",
+        "ship",
+        "--to",
+        "store",
+        "file/place",
+        "--",
+        sys.executable,
+        "-c",
+        "exit(3)",
+    )
     result = queryprof(*command)
     assert result.returncode == 3
     assert "the command runs, and nothing is sent from here" in result.stderr
@@ -179,7 +209,7 @@ def test_the_place_stays_while_a_process_records_in_it(
         "while not os.path.exists('ready'): time.sleep(0.01)"
     )
     result = queryprof(
-        "ship", "--to", "store", "--", sys.executable, "-c", parent, child, timeout=60
+        "fleet", "ship", "--to", "store", "--", sys.executable, "-c", parent, child, timeout=60
     )
     assert result.returncode == 0
     assert "processes still record" in result.stderr
@@ -198,7 +228,7 @@ def test_the_service_ends_by_a_signal() -> None:
     os.mkdir("place")
     record("place/a.qprof", 1)
     with subprocess.Popen(
-        [QUERYPROF, "ship", "--to", "store", "--every", "1h", "place"],
+        [QUERYPROF, "fleet", "ship", "--to", "store", "--every", "1h", "place"],
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
@@ -217,11 +247,11 @@ def test_one_of_the_traces_is_no_output(queryprof: Run) -> None:
     assert ship(queryprof, "--traces", "100%", "place").returncode == 0
     trace = next(Path("store/trace").rglob("*.qprof"))
     content = trace.read_bytes()
-    result = queryprof("fleet", "store", "--fetch", str(trace))
+    result = queryprof("fleet", "fetch", str(trace), "store")
     assert result.returncode == 2
     assert "is one of the fleet's traces; choose another name" in result.stderr
     assert trace.read_bytes() == content
     shutil.copy(trace, trace.with_name("copy.qprof"))
     shutil.copy(trace, trace.with_name("copy.txt"))
-    result = queryprof("fleet", "store", "--fetch", "all")
+    result = queryprof("fleet", "fetch", "all", "store")
     assert "in more than one trace: counted with each" in result.stderr

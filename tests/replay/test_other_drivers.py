@@ -68,7 +68,7 @@ def test_a_replay_has_the_programs_transactions(
     assert not played.left_out
     assert played.executions > 90
     assert rows_of(copy) == rows_of(database)
-    result = queryprof("replay", "x.qprof", "--db", database, "--rounds", 1, "--workers", 2)
+    result = queryprof("lab", "replay", "x.qprof", "--db", database, "--rounds", 1, "--workers", 2)
     assert result.returncode == 0, result.stderr
 
 
@@ -103,7 +103,7 @@ def test_connections_may_be_more_than_files_that_can_be_open(
         if one.text:
             assert one.database == str(tmp_path / ("t.db" if "'t'" in one.text else "u.db"))
     result = queryprof(
-        "replay", "x.qprof", "--db", "t.db", "--rounds", 1, preexec_fn=with_few_files
+        "lab", "replay", "x.qprof", "--db", "t.db", "--rounds", 1, preexec_fn=with_few_files
     )
     assert result.returncode == 0, result.stderr
     assert "left out" not in result.stderr

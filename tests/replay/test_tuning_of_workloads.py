@@ -21,13 +21,14 @@ def test_workers_play_all_transactions(
     queryprof: Run, before: Path, processes: tuple[str, ...]
 ) -> None:
     def replayed(*options: object) -> str:
-        result = queryprof("replay", "x.qprof", "--db", before, "--rounds", 1, *options)
+        result = queryprof("lab", "replay", "x.qprof", "--db", before, "--rounds", 1, *options)
         assert result.returncode == 0, result.stderr
         return str(result.stderr.partition(" executions")[0])
 
     alone = replayed()
     assert replayed("--workers", 3, *processes) == alone
     result = queryprof(
+        "lab",
         "replay",
         "x.qprof",
         "--db",
@@ -40,7 +41,7 @@ def test_workers_play_all_transactions(
         "--pragma",
         "cache_size=-100",
         "--fail-on",
-        "nothing",
+        "none",
     )
     assert result.returncode == 0, result.stderr
     assert "2 times on each side" in result.stderr
@@ -49,7 +50,7 @@ def test_workers_play_all_transactions(
 @pytest.mark.slow
 def test_tuning(queryprof: Run, before: Path) -> None:
     said = queryprof(
-        "tune",
+        "lab",
         "pragmas",
         "x.qprof",
         "--db",
@@ -66,7 +67,7 @@ def test_tuning(queryprof: Run, before: Path) -> None:
     safe = said.stdout.partition("Fastest that loses nothing")[2].partition("Fastest of all")[0]
     assert "synchronous = full" in safe or "keep what you have" in said.stdout
     said = queryprof(
-        "tune",
+        "lab",
         "workers",
         "x.qprof",
         "--db",
@@ -89,23 +90,25 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
         assert result.stderr.count("\n") == 1, result.stderr
         return str(result.stderr)
 
-    assert "there is no such file" in bad("replay", "x.qprof", "--db", "none.db")
-    assert "write NAME=VALUE" in bad("replay", "x.qprof", "--db", before, "--pragma", "a=b;c")
-    assert "no workload is beside it" in bad("replay", "y.qprof", "--db", before)
+    assert "there is no such file" in bad("lab", "replay", "x.qprof", "--db", "none.db")
+    assert "write NAME=VALUE" in bad(
+        "lab", "replay", "x.qprof", "--db", before, "--pragma", "a=b;c"
+    )
+    assert "no workload is beside it" in bad("lab", "replay", "y.qprof", "--db", before)
     noise = tmp_path / "noise.db"
     noise.write_bytes(os.urandom(5000))
-    assert "it is no SQLite database" in bad("replay", "x.qprof", "--db", noise)
+    assert "it is no SQLite database" in bad("lab", "replay", "x.qprof", "--db", noise)
     with closing(sqlite3.connect(before, isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
-        said = bad("replay", "x.qprof", "--db", before)
+        said = bad("lab", "replay", "x.qprof", "--db", before)
         assert f"{before}: it cannot be read while a program holds its lock" in said
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE other (a)")
-    assert "it has no table t" in bad("replay", "x.qprof", "--db", tmp_path / "other.db")
+    assert "it has no table t" in bad("lab", "replay", "x.qprof", "--db", tmp_path / "other.db")
     assert "write NAME=VALUE,VALUE" in bad(
-        "tune", "pragmas", "x.qprof", "--db", before, "--factor", "synchronous=full"
+        "lab", "pragmas", "x.qprof", "--db", before, "--factor", "synchronous=full"
     )
     (path,) = [Path(name) for name in tmp_path.glob("x.qprof-workload-*")]
     assert str(path).startswith(prefix_of(str(tmp_path / "x.qprof")))
     path.write_bytes(b"queryprof workload 1\n")
-    assert "is no workload of this version" in bad("replay", "x.qprof", "--db", before)
+    assert "is no workload of this version" in bad("lab", "replay", "x.qprof", "--db", before)

@@ -145,7 +145,7 @@ def test_how_many_rows_were_read_is_kept(
     assert {
         int(number[1]): one.rows for number, one in zip(numbers, found[:-1], strict=True) if number
     } == (ast.literal_eval(result.stdout))
-    assert queryprof("replay", "x.qprof", "--db", "t.db", "--rounds", 1).returncode == 0
+    assert queryprof("lab", "replay", "x.qprof", "--db", "t.db", "--rounds", 1).returncode == 0
 
 
 def test_forked_children_have_files_of_their_own(
@@ -238,7 +238,7 @@ def test_a_replay_has_the_programs_transactions(
     assert played.executions > 120
     assert not played.left_out
     state = (before.read_bytes(), before.stat().st_mtime_ns)
-    result = queryprof("replay", "x.qprof", "--db", before, "--rounds", 2)
+    result = queryprof("lab", "replay", "x.qprof", "--db", before, "--rounds", 2)
     assert result.returncode == 0, result.stderr
     assert "rows: equal in all rounds" in result.stderr
     assert (before.read_bytes(), before.stat().st_mtime_ns) == state
@@ -261,7 +261,7 @@ def test_no_other_file_is_written(
         (tmp_path / name).unlink()
     with closing(sqlite3.connect(tmp_path / "t.db")) as db:
         db.execute("PRAGMA user_version = 1")
-    result = queryprof("replay", "x.qprof", "--db", "t.db", "--rounds", 1)
+    result = queryprof("lab", "replay", "x.qprof", "--db", "t.db", "--rounds", 1)
     assert result.returncode == 0, result.stderr
     assert (
         "2 executions left out: it is refused in a replay: ATTACH or VACUUM INTO" in result.stderr
@@ -273,6 +273,7 @@ def test_no_other_file_is_written(
 @pytest.mark.slow
 def test_two_settings_are_compared(queryprof: Run, before: Path) -> None:
     result = queryprof(
+        "lab",
         "replay",
         "x.qprof",
         "--db",
@@ -282,7 +283,7 @@ def test_two_settings_are_compared(queryprof: Run, before: Path) -> None:
         "--pragma",
         "cache_size=-8000",
         "--fail-on",
-        "nothing",
+        "none",
     )
     assert result.returncode == 0, result.stderr
     assert "plan now  SEARCH t USING INDEX i (c=?)" in result.stdout

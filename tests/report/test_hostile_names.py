@@ -315,7 +315,7 @@ def test_errors_show_names_of_files(queryprof: Callable[..., object], name: str)
         ("report", name),
         ("merge", name, name),
         ("run", name),
-        ("scenario", "run", name),
+        ("lab", "scenario", name),
     ):
         result = queryprof(*command)
         assert (result.returncode, len(result.stderr.splitlines())) == (2, 1), result.stderr

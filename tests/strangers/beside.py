@@ -28,7 +28,10 @@ from strangers import commands, mutations, region_mutations, store_mutations
 
 from queryprof.region import region_files
 
-COMMANDS = ("clean", "compact", "export", "fleet", "fleet_places", "merge", "report", "ship", "top")
+COMMANDS = (
+    *("clean", "compact", "doctor", "export", "fleet", "fleet_export", "fleet_places", "merge"),
+    *("questions", "report", "ship", "top"),
+)
 IMPORTED = (
     *(f"queryprof.cli.{name}" for name in (*COMMANDS, "progress", "reading", "ship_beside")),
     *(f"queryprof.fleet.{name}" for name in ("compaction", "comparison", "fetched", "shipping")),
@@ -143,20 +146,20 @@ def stored(draw: random.Random, case: Path) -> Case:
     before = names_of(case, path)
     mutate = mutations.trace if table == "trace" else store_mutations.parquet
     how = mutate(draw, path)
-    ranking = ["fleet", "store", "--by", "statement", "--top", "100000", "--format", "json"]
+    ranking = "fleet report store --by statement --top 100000 --format json".split()
     ranked = Step(ranking, in_ranking(STORED_CALLS), (0, 1))
     if table == "trace":
-        fetched = Step(["fleet", "store", "--fetch", "out/f.qprof"], statuses=(0, 1))
+        fetched = Step(["fleet", "fetch", "out/f.qprof", "store"], statuses=(0, 1))
         if "journal of None" in how:  # SQLite rolls it back
             fetched = fetched._replace(may_change=("store",))
         report = Step(["report", "out/f.qprof", "--format", "json"], in_report(PLAIN, MANY), (0, 1))
         return case_of(f"{table} {how}", [fetched, report], case, before)
-    of_shop = ["fleet", "store", "--service", "shop", *draw.choice([[], ["--format", "json"]])]
+    of_shop = ["store", "--service", "shop", *draw.choice([[], ["--format", "json"]])]
     asked = [
-        Step([*of_shop, *draw.choice([["--by", "few"], ["--by", "site"], ["--by", "host"]])]),
-        Step([*of_shop, draw.choice(["--plans", "--findings", "--trend", "--outliers"])]),
-        Step([*of_shop, "--compare", *draw.choice([("1", "2"), ("2", "1")])]),
-        Step([*of_shop, "--since", "2026-01-01", "--until", "2026-12-01"]),
+        Step(["fleet", "report", *of_shop, "--by", draw.choice(["few", "site", "host"])]),
+        Step(["fleet", draw.choice(["plans", "findings", "trend", "outliers"]), *of_shop]),
+        Step(["fleet", "compare", *draw.choice([("1", "2"), ("2", "1")]), *of_shop]),
+        Step(["fleet", "report", *of_shop, "--since", "2026-01-01", "--until", "2026-12-01"]),
     ]
     compact = Step(["fleet", "compact", "store", "--older", "1h"], may_change=("store",))
     how = f"{table} {how}"
@@ -246,13 +249,15 @@ def steps_of(
         Step(["report", good, *in_json], in_report(least, most), may_change=EVERYWHERE),
         Step(["report", plain, *in_json], in_report(PLAIN), may_change=EVERYWHERE),
     ]
-    parquet = ["export", "--format", "parquet", "-o", "out/e"]
+    parquet = ["fleet", "export", "-o", "out/e"]
     merge = Step(["merge", "out/m.qprof", good, plain], may_change=EVERYWHERE)
     merged = Step(["report", "out/m.qprof", *in_json], in_report(PLAIN + least, most))
-    ranking = ["fleet", good, plain, "--by", "statement", "--top", "100", *in_json]
+    ranking = ["fleet", "report", good, plain, "--by", "statement", "--top", "100", *in_json]
     stored = in_store("out/s", least, most)
     exported = in_store("out/e", PLAIN + least, most)
-    ship = [Step(["ship", "--once", "--to", "out/s", "place"], stored, may_change=EVERYWHERE)]
+    ship = [
+        Step(["fleet", "ship", "--once", "--to", "out/s", "place"], stored, may_change=EVERYWHERE)
+    ]
     return draw.choice(
         [
             ship,
@@ -260,16 +265,15 @@ def steps_of(
             [*ship, *ship],
             [Step(["top", "--once", "--json", "--every", "50ms"], in_top)],
             [Step(["top", "--once", "--every", "50ms", *draw.choice([[], ["place"]])])],
-            [Step(["clean", "--dry-run"], may_change=("out",)), reports[1]],
-            [Step(["clean"], may_change=EVERYWHERE), *reports],
-            [Step(["clean", "--discard"], may_change=EVERYWHERE), *reports],
+            [Step(["doctor", "--clean"], may_change=EVERYWHERE), *reports],
+            [Step(["doctor", "--discard"], may_change=EVERYWHERE), *reports],
             reports,
             [Step(["report", bad, *draw.choice([[], in_json])], may_change=EVERYWHERE), reports[0]],
             [Step([*parquet, "place"], exported, may_change=EVERYWHERE)],
             [Step([*parquet, good, bad, plain], exported, may_change=EVERYWHERE)],
             [Step(["export", "--format", "speedscope", "-o", "-", bad], may_change=EVERYWHERE)],
             [Step(ranking, in_ranking(PLAIN + least, most), may_change=EVERYWHERE)],
-            [Step(["fleet", bad], may_change=EVERYWHERE)],
+            [Step(["fleet", "report", bad], may_change=EVERYWHERE)],
             [merge, merged],
         ]
     )
@@ -283,7 +287,7 @@ def fate(case: Path, changed: Case, step: Step, result: dict[str, Any], before: 
         return ""
     result["gone"] = True
     command = step.arguments[0]
-    if command == "ship":
+    if "ship" in step.arguments[:2]:
         sent = re.search(r"([0-9,]+) windows? sent", result["said"])
         least = len(PARTS) + ("own" not in changed.how)
         is_taken = sent is not None and int(sent[1].replace(",", "")) > least
@@ -291,7 +295,7 @@ def fate(case: Path, changed: Case, step: Step, result: dict[str, Any], before: 
         is_taken = bool(days_of(case / "store"))
     else:
         made = {path.name for path in case.rglob("*")} - before - {"plain.qprof"}
-        is_taken = command == "clean" or any(not name.endswith(".live") for name in made)
+        is_taken = command == "doctor" or any(not name.endswith(".live") for name in made)
     return "" if is_taken else "it is gone"
 
 

@@ -1,5 +1,5 @@
-"""Changes regions again and again beside a good process, and scrapes what `queryprof prometheus`
-serves: a program of the tests.
+"""A program of the tests: change regions beside a good process, and scrape what
+`queryprof fleet prometheus` serves.
 
 It is started as `python scraped.py ROOT FIRST LAST SEED` and prints a line for each wrong case, and
 a JSON object of how many there were. A child of this process serves; this one has the memory of the

@@ -115,9 +115,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def commands(draw: random.Random, kind: str) -> list[list[str]]:
     """Commands on what was changed."""
     if kind == "workload":
-        replays = [["replay", "x.qprof", "--db", "t.db", "--rounds", "1"]]
+        replays = [["lab", "replay", "x.qprof", "--db", "t.db", "--rounds", "1"]]
         tune = [
-            "tune",
+            "lab",
             "workers",
             "x.qprof",
             "--db",

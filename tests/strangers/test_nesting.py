@@ -36,9 +36,8 @@ def recorded(queryprof: Run, script: Callable[[str], Path]) -> Path:
 def test_a_workload(queryprof: Run, recorded: Path) -> None:
     lists = (b"[" + struct.pack("=I", 1)) * 5000 + b"0"
     recorded.write_bytes(MAGIC + b"E" + FIXED.pack(1, 1, 5, 0, 0, 0, 0, 0, 0, 1) + lists)
-    for command in ("replay", "tune"):
-        options = ["workers"] if command == "tune" else []
-        done = queryprof(command, *options, "x.qprof", "--db", "t.db")
+    for command in ("replay", "workers"):
+        done = queryprof("lab", command, "x.qprof", "--db", "t.db")
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert "is damaged after" in done.stderr
 

@@ -76,16 +76,16 @@ def wait_for(is_so: Callable[[], object], left: Callable[[], object] = lambda: "
     pytest.fail(f"it has not come: {left()}")
 
 
-@pytest.mark.parametrize("command", ["analyze", "replay"])
+@pytest.mark.parametrize("command", [["analyze"], ["lab", "replay"]])
 @pytest.mark.slow
-def test_a_killed_command_leaves_no_process_and_no_copy(recorded: Path, command: str) -> None:
+def test_a_killed_command_leaves_no_process_and_no_copy(recorded: Path, command: list[str]) -> None:
     """Killed at moments that are found by what is there: a folder, a copy, a process that plays."""
-    options = ["--prove"] if command == "analyze" else ["--rounds", "50"]
+    options = ["--prove"] if command == ["analyze"] else ["--rounds", "50"]
     for moment in range(4):
         place = recorded / f"temporary-{moment}"
         place.mkdir()
         process = subprocess.Popen(
-            [QUERYPROF, command, "x.qprof", "--db", "t.db", *options],
+            [QUERYPROF, *command, "x.qprof", "--db", "t.db", *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "TMPDIR": str(place)},
@@ -155,9 +155,9 @@ def test_a_module_of_the_current_directory_is_not_imported(queryprof: Run, recor
     ):
         (stranger / f"{name}.py").write_text("open('../RAN', 'w')\nraise SystemExit(7)\n")
     for command in (
-        ["replay", "../x.qprof", "--db", "../before.db", "--rounds", 1],
+        ["lab", "replay", "../x.qprof", "--db", "../before.db", "--rounds", 1],
         [
-            "tune",
+            "lab",
             "workers",
             "../x.qprof",
             "--db",

@@ -60,9 +60,7 @@ def record(path: str = "x.qprof", work: int = 30) -> None:
 
 
 def export(queryprof: Run, receiver: Receiver, *arguments: str, **options: Any) -> Any:
-    return queryprof(
-        "export", "--format", "otlp", "--endpoint", receiver.url, *arguments, **options
-    )
+    return queryprof("fleet", "export", "--otlp", receiver.url, *arguments, **options)
 
 
 def test_a_receiver_has_what_the_trace_has(queryprof: Run, receiver: Receiver) -> None:
@@ -201,7 +199,7 @@ def test_what_ship_sends(queryprof: Run, receiver: Receiver) -> None:
     os.mkdir("place")
     count = record_windows("place/a.qprof", 2)
     receiver.statuses = [(500, {})]
-    ship = ("ship", "--once", "--otlp", receiver.url, "place")
+    ship = ("fleet", "ship", "--once", "--otlp", receiver.url, "place")
     assert queryprof(*ship).returncode == 2
     result = queryprof(*ship)
     assert result.returncode == 0, result.stderr
@@ -218,7 +216,7 @@ def test_ship_sends_to_both_each_once(queryprof: Run, receiver: Receiver) -> Non
 
     os.mkdir("place")
     count = record_windows("place/a.qprof", 2)
-    ship = ("ship", "--once", "--otlp", receiver.url, "--to", "store", "place")
+    ship = ("fleet", "ship", "--once", "--otlp", receiver.url, "--to", "store", "place")
     receiver.statuses = [(500, {})]
     assert queryprof(*ship).returncode == 2
     assert executions("store") == count  # the store does not wait
@@ -241,7 +239,7 @@ def test_an_endpoint_that_takes_no_traces(queryprof: Run, receiver: Receiver) ->
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     receiver.statuses = [(200, {}), (404, {})]
-    result = queryprof("ship", "--once", "--otlp", receiver.url, "place")
+    result = queryprof("fleet", "ship", "--once", "--otlp", receiver.url, "place")
     assert result.returncode == 1
     assert "not sent, and not tried again: " in result.stderr
     assert os.listdir("place") == []
@@ -345,9 +343,7 @@ def test_a_real_collector_counts_the_same(
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
-        result = queryprof(
-            "export", "--format", "otlp", "--endpoint", f"http://127.0.0.1:{port}", "x.qprof"
-        )
+        result = queryprof("fleet", "export", "--otlp", f"http://127.0.0.1:{port}", "x.qprof")
         assert result.returncode == 0, result.stderr
         collector.terminate()
         collector.wait()

@@ -103,7 +103,7 @@ def test_the_variables_of_opentelemetry(queryprof: Run, receiver: Receiver) -> N
         "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Bearer%20abc, x=1",
         "OTEL_EXPORTER_OTLP_TIMEOUT": "5000",
     }
-    assert queryprof("export", "--format", "otlp", "x.qprof", env=variables).returncode == 0
+    assert queryprof("fleet", "export", "--otlp", "env", "x.qprof", env=variables).returncode == 0
     assert receiver.headers[0]["Authorization"] == "Bearer abc"
     settings = settings_in({"OTEL_EXPORTER_OTLP_TIMEOUT": "500"})
     assert (settings.endpoint, settings.timeout_s) == ("http://localhost:4318", 0.5)
@@ -129,7 +129,7 @@ def test_the_variables_of_opentelemetry(queryprof: Run, receiver: Receiver) -> N
 def test_variables_that_are_none(queryprof: Run, variables: dict[str, str], message: str) -> None:
     record()
     named = {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in variables.items()}
-    result = queryprof("export", "--format", "otlp", "x.qprof", env=named)
+    result = queryprof("fleet", "export", "--otlp", "env", "x.qprof", env=named)
     assert result.returncode == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
@@ -232,9 +232,7 @@ def test_nobody_listens(queryprof: Run) -> None:
     record()
     with socket.create_server(("127.0.0.1", 0)) as one:
         port = one.getsockname()[1]
-    result = queryprof(
-        "export", "--format", "otlp", "--endpoint", f"http://127.0.0.1:{port}", "x.qprof"
-    )
+    result = queryprof("fleet", "export", "--otlp", f"http://127.0.0.1:{port}", "x.qprof")
     assert result.returncode == 2
     assert result.stderr == (
         f"queryprof: http://127.0.0.1:{port}/v1/metrics: [Errno 111] Connection refused\n"

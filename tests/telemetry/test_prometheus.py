@@ -1,4 +1,4 @@
-"""`queryprof prometheus`: what is scraped is what programs did."""
+"""`queryprof fleet prometheus`: what is scraped is what programs did."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def free_port() -> int:
 def serving(*arguments: str) -> Iterator[str]:
     """The URL of a running endpoint."""
     with subprocess.Popen(
-        [QUERYPROF, "prometheus", "--listen", "127.0.0.1:0", *arguments],
+        [QUERYPROF, "fleet", "prometheus", "--listen", "127.0.0.1:0", *arguments],
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
@@ -238,7 +238,7 @@ def test_of_a_process_and_of_none() -> None:
     "listen", ["9464", "127.0.0.1:x", "127.0.0.1:70000", ":1", "nowhere.invalid:0"]
 )
 def test_an_address_that_is_none(queryprof: Run, listen: str) -> None:
-    result = queryprof("prometheus", "--listen", listen)
+    result = queryprof("fleet", "prometheus", "--listen", listen)
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
 
@@ -246,13 +246,13 @@ def test_an_address_that_is_none(queryprof: Run, listen: str) -> None:
 def test_a_port_that_is_taken(queryprof: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        result = queryprof("prometheus", "--listen", f"127.0.0.1:{port}")
+        result = queryprof("fleet", "prometheus", "--listen", f"127.0.0.1:{port}")
     assert result.returncode == 2
     assert result.stderr == f"queryprof: --listen 127.0.0.1:{port}: Address already in use\n"
 
 
 def test_no_such_process(queryprof: Run) -> None:
-    result = queryprof("prometheus", "999999999")
+    result = queryprof("fleet", "prometheus", "999999999")
     assert result.returncode == 2
     assert result.stderr == "queryprof: prometheus: no process 999999999 runs\n"
 
@@ -335,7 +335,7 @@ def asked(port: int, request: str, *headers: str) -> str:
 @pytest.fixture
 def served() -> Iterator[int]:
     """The port of an endpoint on this machine's own address."""
-    command = [QUERYPROF, "prometheus", "--listen", "127.0.0.1:0"]
+    command = [QUERYPROF, "fleet", "prometheus", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         yield int(process.stderr.readline().rpartition(":")[2].partition("/")[0])

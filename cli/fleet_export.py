@@ -1,0 +1,107 @@
+"""`queryprof fleet export`: write traces as Parquet files of a fleet."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from queryprof.cli.otlp import export_otlp, otlp_options
+
+if TYPE_CHECKING:
+    from queryprof.cli.reading import LeftOut
+    from queryprof.fleet.flat import Given
+    from queryprof.fleet.location import Location
+
+
+@click.command()
+@click.argument("files", type=click.Path(), nargs=-1, required=True)
+@click.option("-o", "--output", "directory", type=click.Path(), help="Directory of Parquet files.")
+@otlp_options
+@click.option("--service", help="The service of traces that name none.")
+@click.option("--version", help="Their version.")
+@click.option("--environment", help="Their environment.")
+@click.option("--anonymize", is_flag=True, help="Write hashes of statements, places and names.")
+def export(
+    files: tuple[str, ...],
+    directory: str | None,
+    endpoint: str | None,
+    has_text: bool,
+    service: str | None,
+    version: str | None,
+    environment: str | None,
+    anonymize: bool,
+) -> None:
+    """Write FILES as Parquet files of a fleet, or send them to OpenTelemetry.
+
+    FILES are traces, directories of traces, or glob patterns. There is one Parquet file for each
+    table, host and window.
+    """
+    names = (service, version, environment)
+    if endpoint is not None:
+        if directory is not None or anonymize or any(names):
+            raise click.UsageError("--otlp goes only with --statement-text")
+        sys.exit(export_otlp(files, endpoint, has_text))
+    if has_text:
+        raise click.UsageError("--statement-text needs --otlp URL")
+    if directory in (None, "", "-"):
+        raise click.UsageError("needs -o DIRECTORY or --otlp URL")
+    from queryprof.fleet.flat import Given
+
+    sys.exit(_export_parquet(files, str(directory), Given(*names, anonymize)))
+
+
+def _export_parquet(files: tuple[str, ...], directory: str, names: Given) -> int:
+    """Write what can be read; return the exit status."""
+    from queryprof.analysis.units import counted
+    from queryprof.cli.fleet_extra import fleet_extra
+    from queryprof.cli.output import print_message
+    from queryprof.cli.progress import progress
+    from queryprof.cli.reading import LeftOut
+    from queryprof.collect.given_traces import traces_of
+
+    with fleet_extra():
+        from queryprof.fleet.location import Directory
+        from queryprof.fleet.parquet_files import refuse_other_schema
+    refuse_other_schema(directory)
+    location = Directory(directory)
+    left_out = LeftOut()
+    traces: list[str] = []
+    for one in files:
+        with left_out:
+            traces += traces_of(one)
+    written = 0
+    with progress("exporting", len(traces)) as step:
+        for path in traces:
+            with left_out:
+                written += _export_trace(path, names, location, left_out)
+            step()
+    print_message(f"{counted(written, 'file')} written to {directory}")
+    return 1 if left_out else 0
+
+
+def _export_trace(path: str, names: Given, location: Location, left_out: LeftOut) -> int:
+    """Writes a trace, or each window of one; returns how many files. Raises TraceError."""
+    from queryprof.cli.output import print_message
+    from queryprof.collect.reader import read_windows
+    from queryprof.errors import TraceError
+    from queryprof.fleet.flat import host_windows
+    from queryprof.fleet.parquet_files import SHARED, write
+
+    written, is_shared, has_calls = 0, False, False
+    damaged: list[str] = []
+    for profile in read_windows(path, damaged.append):
+        if profile.running:
+            raise TraceError(f"{path}: a process of it still runs")
+        has_calls |= bool(profile.aggregates)
+        for window in host_windows(profile, names):
+            written += len(write(location, window))
+            is_shared |= window.is_shared
+    if is_shared:
+        print_message(f"{path}: {SHARED}")
+    for reason in damaged:
+        left_out.add(reason)
+    if not has_calls and not damaged:
+        raise TraceError(f"{path}: has no calls")
+    return written

@@ -1,0 +1,16 @@
+"""`queryprof lab`: experiments with recorded workloads."""
+
+from __future__ import annotations
+
+import click
+
+from queryprof.cli.group import LazyGroup
+
+EXPERIMENTS = ("replay", "pragmas:tune", "workers:tune", "scenario")
+
+
+@click.group(
+    cls=LazyGroup, sections={"Commands": EXPERIMENTS}, recording=frozenset({"replay", "scenario"})
+)
+def lab() -> None:
+    """Repeat a workload with other settings, indexes or workers, on copies of its database."""

@@ -1,0 +1,292 @@
+"""Questions about a fleet: `queryprof fleet report`, `compare`, `outliers` and the others."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from queryprof.fleet.comparison import FleetComparison
+    from queryprof.fleet.duck import Engine, Selection
+
+EXIT_LEFT_OUT = EXIT_WORSE = 1
+BY = ("few", "statement", "site", "host")
+GATES = ("time", "vmsteps", "counts", "plans", "findings")
+"""What may fail; as queryprof.fleet.comparison has it."""
+
+PERIODS = {"h": "hours", "d": "days", "w": "weeks"}
+SHOWN = 10
+NOTHING = "Nothing took time in the database"
+TITLES = {
+    "outliers": "Hosts on which statements take more than 3 times what they do on the median host",
+    "trend": "Statements that got a fifth slower than in the seven days before",
+    "plans": "Statements with more than one plan",
+    "findings": "Findings",
+}
+
+
+def _instant(
+    _context: click.Context, _option: click.Parameter, value: str | None
+) -> datetime | None:
+    """A date or time in UTC, or how long ago: 2026-11-01, 2026-11-01T06:00, 36h, 7d, 2w."""
+    if value is None:
+        return None
+    try:
+        if value[-1:] in PERIODS and value[:-1].isdecimal():
+            return datetime.now(UTC) - timedelta(**{PERIODS[value[-1]]: int(value[:-1])})
+        found = datetime.fromisoformat(value)
+        return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{value!r} is no time: 2026-11-01, 2026-11-01T06:00, 36h, 7d or 2w"
+        ) from None
+
+
+def selecting(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments and options that choose recordings; `selected` has their values."""
+    for option in (
+        click.option("--until", callback=_instant, help="Up to this date, time or age."),
+        click.option("--since", callback=_instant, help="From this date, time or age: 7d, ..."),
+        click.option("--host", help="Of this host."),
+        click.option("--environment", help="Of this environment."),
+        click.option("--version", help="Of this version."),
+        click.option("--service", help="Of this service."),
+        click.argument("places", type=click.Path(), nargs=-1, required=True),
+    ):
+        command = option(command)
+    return command
+
+
+def shown_as(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of what is printed."""
+    for option in (
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(("table", "json")),
+            default="table",
+            show_default=True,
+        ),
+        click.option("--top", type=click.IntRange(min=1), help="Rows to print."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option("--by", type=click.Choice(BY), default="few", show_default=True, help="What to rank.")
+@shown_as
+@selecting
+def report(places: tuple[str, ...], by: str, top: int | None, form: str, **selected: Any) -> None:
+    """Rank the statements and call sites that took most time on all hosts of PLACES.
+
+    PLACES are directories of Parquet files, stores (s3://...) or traces.
+    """
+    from queryprof.cli.fleet_places import opened
+    from queryprof.cli.output import output_to_reader
+
+    selection = _selection(selected)
+    with opened(places, selection) as (engine, notes):
+        engine.refuse_nothing(selection)
+        rows = engine.answer("ranking", selection, by=by, top=top or 0).records()
+        with output_to_reader():
+            _print_ranking(rows, by, form)
+    notes.print()
+    sys.exit(EXIT_LEFT_OUT if notes.left_out else 0)
+
+
+def _question(name: str, summary: str) -> click.Command:
+    """A command that answers one question about one service."""
+
+    @click.command(name, help=summary)
+    @shown_as
+    @selecting
+    def command(places: tuple[str, ...], top: int | None, form: str, **selected: Any) -> None:
+        from queryprof.cli.fleet_places import opened
+        from queryprof.cli.output import output_to_reader
+
+        selection = _selection(selected)
+        with opened(places, selection) as (engine, notes):
+            engine.refuse_nothing(selection)
+            engine.refuse_several(selection)
+            with output_to_reader():
+                _answer(engine, selection, name, top, form)
+        notes.print()
+        sys.exit(EXIT_LEFT_OUT if notes.left_out else 0)
+
+    return command
+
+
+outliers = _question("outliers", "Show hosts that are slower than the others.")
+trend = _question("trend", "Show statements that got slower.")
+plans = _question("plans", "Show statements with more than one plan.")
+findings = _question("findings", "Show the findings of all hosts.")
+
+
+@click.command()
+@click.argument("before", metavar="V1")
+@click.argument("after", metavar="V2")
+@click.option(
+    "--fail-on",
+    multiple=True,
+    type=click.Choice((*GATES, "none")),
+    help="Fail if this gets worse (repeatable).  [default: all]",
+)
+@shown_as
+@selecting
+def compare(
+    places: tuple[str, ...],
+    before: str,
+    after: str,
+    fail_on: tuple[str, ...],
+    top: int | None,
+    form: str,
+    **selected: Any,
+) -> None:
+    """Show what got worse from version V1 to version V2."""
+    from queryprof.cli.fleet_extra import fleet_extra
+    from queryprof.cli.fleet_places import opened
+    from queryprof.cli.output import output_to_reader
+
+    selection = _selection(selected)
+    with fleet_extra():
+        from queryprof.fleet.comparison import compare_versions
+    with opened(places, selection) as (engine, notes):
+        engine.refuse_nothing(selection)
+        engine.refuse_several(selection)
+        comparison = compare_versions(engine, selection, before, after)
+        worse = comparison.worse(fail_on or GATES)
+        with output_to_reader():
+            _print_comparison(comparison, worse, top, form)
+    notes.print()
+    sys.exit(EXIT_WORSE if worse else EXIT_LEFT_OUT if notes.left_out else 0)
+
+
+@click.command()
+@click.argument("output", type=click.Path())
+@selecting
+def fetch(output: str, places: tuple[str, ...], **selected: Any) -> None:
+    """Merge the whole traces that hosts sent into the trace OUTPUT, for `queryprof report`."""
+    sys.exit(_fetch(output, places, _selection(selected)))
+
+
+def _selection(selected: dict[str, Any]) -> Selection:
+    from queryprof.cli.fleet_extra import fleet_extra
+
+    with fleet_extra():
+        from queryprof.fleet.duck import Selection
+    return Selection(**selected)
+
+
+def _fetch(output: str, places: tuple[str, ...], selection: Selection) -> int:
+    """Makes one trace of the whole traces of what is selected; returns the exit status."""
+    from queryprof.analysis.units import counted
+    from queryprof.cli.fleet_places import whole_traces
+    from queryprof.cli.output import print_message
+    from queryprof.cli.progress import progress
+    from queryprof.fleet.fetched import chosen_traces, fetch
+
+    traces, left_out = chosen_traces(whole_traces(places, selection), selection)
+    with progress("merging", len(traces)) as step:
+        repeated, damaged = fetch(output, traces, step)
+    if repeated:
+        print_message(f"{counted(repeated, 'window')} in more than one trace: counted with each")
+    left_out += damaged
+    for reason in left_out:
+        print_message(f"left out: {reason}")
+    fetched = len(traces) - len(damaged)
+    print_message(f"{output}: {counted(fetched, 'trace')} of the fleet, added up")
+    return EXIT_LEFT_OUT if left_out else 0
+
+
+def _print_ranking(rows: list[dict[str, Any]], by: str, form: str) -> None:
+    from queryprof.report.terminal.fleet import print_cards, ranking_cards
+
+    if form == "json":
+        _print_json(rows)
+        return
+    more = rows[0]["all_groups"] - len(rows) if rows else 0
+    print_cards(_title(rows, by) if rows else NOTHING, ranking_cards(rows), more)
+
+
+def _answer(
+    engine: Engine, selection: Selection, question: str, top: int | None, form: str
+) -> None:
+    from queryprof.report.terminal.fleet import CARDS, print_cards
+
+    rows = engine.answer(question, selection).records()
+    if form == "json":
+        _print_json(rows[:top])
+        return
+    cards = CARDS[question](rows)
+    shown = cards[: top or SHOWN]
+    title = TITLES[question] if cards else f"{TITLES[question]}: none"
+    print_cards(title, shown, len(cards) - len(shown))
+
+
+def _title(rows: list[dict[str, Any]], by: str) -> str:
+    from queryprof.analysis.units import count, counted, duration, percent
+
+    first = rows[0]
+    what = {"few": "statements and call sites", "site": "call sites"}.get(by, f"{by}s")
+    shown = sum(row["share"] or 0.0 for row in rows)
+    whole = duration(first["all_seconds"] * 1e9)
+    hosts = counted(max(row["hosts"] for row in rows), "host")
+    return (
+        f"The vital few: {len(rows):,} of {count(first['all_groups'])} {what} make up"
+        f" {percent(shown)} of {whole} in the database, on up to {hosts}"
+        + (f" ({first['vital_groups']:,} make up 80%)" if first["vital_groups"] > len(rows) else "")
+    )
+
+
+def _print_comparison(
+    comparison: FleetComparison, worse: dict[str, int], most: int | None, form: str
+) -> None:
+    from queryprof.analysis.units import counted
+    from queryprof.report.terminal import fleet as terminal
+
+    if form == "json":
+        _print_json({**asdict(comparison), "worse": worse})
+        return
+    top = most or SHOWN
+    sections = (
+        ("Slower on the hosts", terminal.slower_cards, comparison.slower),
+        ("More VM steps in each execution", terminal.step_cards, comparison.more_steps),
+        ("Executed more often", terminal.request_cards, comparison.requests),
+        ("New plans", terminal.new_plan_cards, comparison.plans),
+        ("New findings", terminal.new_finding_cards, comparison.findings),
+        ("Faster", terminal.slower_cards, comparison.faster),
+        ("New and gone statements", terminal.statement_cards, comparison.statements),
+    )
+    for title, cards, rows in sections:
+        if rows:
+            found = cards(rows[:top])
+            named = f"{title} with version {comparison.after} than with {comparison.before}"
+            titled = title if title.startswith("New") else named
+            terminal.print_cards(f"{titled}: {len(rows):,}", found, len(rows) - len(found))
+    verdict = ", ".join(f"{gate} {number:,}" for gate, number in worse.items())
+    click.echo()
+    click.echo(
+        f"{counted(comparison.same, 'statement')} as before; {comparison.unclear:,} unclear: of"
+        " fewer than 8 hosts with one of the versions, or hosts that differ too much"
+    )
+    for gate, why in comparison.unknown.items():
+        click.echo(f"not known: {gate}: {why}")
+    click.echo(f"worse: {verdict}" if worse else "nothing that was looked at got worse")
+
+
+def _print_json(value: object) -> None:
+    click.echo(json.dumps(value, indent=2, default=_plain))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC).isoformat()
+    return str(value)
