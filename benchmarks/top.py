@@ -63,7 +63,7 @@ def recorded(*arguments: str) -> list[str]:
 def queries_ns(folder: str, with_top: bool) -> tuple[float, float]:
     """The median query and the worst ones of a program, with `top` beside it or without."""
     Path(folder, "program.py").write_text(BUSY)
-    command = [QUERYPROF, "top", "x.qprof", "--every", "200ms", "--json"]
+    command = [QUERYPROF, "top", "x.qprof", "--every", "200ms", "--format", "json"]
     top = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) if with_top else None
     if top:
         time.sleep(0.5)  # it imports

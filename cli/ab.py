@@ -38,19 +38,19 @@ def turns(runs: int) -> list[int]:
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--base", required=True, metavar="REV", help="The revision before the change.")
-@click.option("--head", metavar="REV", help="The revision after it.  [default: HEAD]")
+@click.option("--base", required=True, metavar="REV", help="Revision before the change.")
+@click.option("--head", metavar="REV", help="Revision after the change.  [default: HEAD]")
 @click.option(
     "--runs",
     type=click.IntRange(min=1),
     default=4,
     show_default=True,
-    help="Runs of each; times get a verdict from four on.",
+    help="Runs of each revision; times are judged with four or more.",
 )
 @click.option(
     "--setup",
     metavar="COMMAND",
-    help="A shell command to run once in each revision: to install what it needs.",
+    help="Shell command to run once in each revision, to install what it needs.",
 )
 @comparing
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -62,11 +62,10 @@ def ab(
     command: tuple[str, ...],
     **judgement: Any,
 ) -> None:
-    """Compares COMMAND in two revisions.
+    """Record COMMAND in two git revisions by turns, and compare them.
 
-    It runs in each alternately. Both revisions are checked out into temporary directories; the
-    work tree is not touched. COMMAND starts
-    in the same directory of each revision as this one is started in.
+    queryprof checks both revisions out into temporary directories; your work tree stays as it is.
+    COMMAND starts in the directory that corresponds to the current one.
     """
     from queryprof.cli.progress import progress
     from queryprof.cli.revisions import checkouts, find_revision, has_uncommitted_changes

@@ -1,4 +1,4 @@
-"""Numbers with a unit on the command line."""
+"""Durations, sizes and percentages on the command line."""
 
 from __future__ import annotations
 
@@ -9,36 +9,68 @@ import click
 
 
 class Amount(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
-    """A number with a unit: a float of the smallest one.
+    """A number with a unit. The value is a float of the base unit.
 
     Args:
-        units: how much each is.
-        examples: of what may be given.
+        units: the factor of each unit.
+        examples: for the message about a wrong value.
+        least, most: the limits, of the base unit.
     """
 
-    def __init__(self, name: str, units: dict[str, int], examples: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        units: dict[str, float],
+        examples: str,
+        least: float = 0.0,
+        most: float = sys.maxsize,
+    ) -> None:
         self.name = name
         self._units, self._examples = units, examples
+        self._least, self._most = least, most
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Reads it."""
+        """Read a value."""
         if isinstance(value, float):
             return value
         for unit, factor in self._units.items():
             number = str(value).upper().removesuffix(unit.upper())
             if number != str(value).upper() and number.replace(".", "", 1).isdecimal():
                 found = float(number) * factor
-                if 0 < found < sys.maxsize:
+                if 0 < found < sys.maxsize and self._least <= found <= self._most:
                     return found
-        return self.fail(f"{value!r} is none: {self._examples}", param, ctx)
+                break
+        return self.fail(self._why(str(value)), param, ctx)
+
+    def _why(self, value: str) -> str:
+        limits = [(self._least, "at least"), (self._most, "at most")]
+        named = [f"{words} {self._text(one)}" for one, words in limits if 0 < one < sys.maxsize]
+        within = f" ({', '.join(named)})" if named else ""
+        return f"{value!r} is not a {self.name}: {self._examples}{within}"
+
+    def _text(self, amount: float) -> str:
+        unit, factor = max(
+            ((unit, factor) for unit, factor in self._units.items() if factor <= amount),
+            key=lambda one: one[1],
+        )
+        return f"{amount / factor:g}{unit}"
 
 
-DURATION = Amount("duration", {"s": 1, "m": 60, "h": 3600, "d": 86400}, "30s, 5m, 1h, 90d")
+UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def duration(least_s: float = 0.0, most_s: float = sys.maxsize) -> Amount:
+    """A duration between two limits. The value is in seconds."""
+    return Amount("duration", UNITS_S, "500ms, 60s, 5m, 90d", least_s, most_s)
+
+
+DURATION = duration()
 """In seconds."""
 
-SIZE = Amount("size", {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}, "500MB, 1GB")
+SIZE = Amount("size", {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}, "500MB, 1GB", least=1e3)
 """In bytes."""
 
-PERCENTAGE = Amount("percentage", {"%": 1}, "1%, 100%")
+PERCENTAGE = Amount("percentage", {"%": 1.0}, "1%, 100%")
+"""In percent."""

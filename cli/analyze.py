@@ -33,7 +33,7 @@ FAIL_ON = ("high", "medium", "any", "none")
     "databases",
     type=click.Path(),
     multiple=True,
-    help="A database whose schema is read (read-only); else those of the trace.",
+    help="Database to read the schema from (read-only).  [default: the trace's]",
 )
 @click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option(
@@ -41,19 +41,18 @@ FAIL_ON = ("high", "medium", "any", "none")
     type=click.Choice(FAIL_ON),
     default="none",
     show_default=True,
-    help="Exit with 1 for findings so severe.",
+    help="Exit with status 1 if there is a finding of this severity or higher.",
 )
 @click.option(
     "--top",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="How many findings at the most, in a table.",
+    help="Findings to print in a table.",
 )
 @click.option(
     "--dsn",
-    help="A PostgreSQL server (a connection string, or service=NAME): the plans of the trace's"
-    " statements are requested there, and the server's times are read.",
+    help="PostgreSQL server that plans the statements (connection string or service=NAME).",
 )
 @proving_options
 def analyze(
@@ -67,9 +66,9 @@ def analyze(
     budget_s: float,
     interpreter: str | None,
 ) -> None:
-    """Names why FILE's statements are slow, and the fix.
+    """Explain why queries are slow and how to fix them.
 
-    FILE may be a directory, of which it is all traces together, or a pattern.
+    FILE is a trace, a directory of traces, or a glob pattern.
     """
     from queryprof.accepted import read_accepted
     from queryprof.analysis.findings.proved import with_proofs

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from queryprof.cli.seconds import Seconds
+from queryprof.cli.amounts import duration
 from queryprof.errors import QueryprofError
 
 TYPE_CHECKING = False
@@ -25,14 +25,14 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @click.command()
 @click.argument("pids", nargs=-1, required=True, type=click.IntRange(min=1), metavar="PID...")
-@click.option("--for", "for_s", type=Seconds(24 * 3600), help="How long.  [default: until Ctrl-C]")
-@click.option("-o", "--output", type=click.Path(), help="The trace file.  [default: PID.qprof]")
-@click.option("--no-report", is_flag=True, help="Only write the trace.")
+@click.option("--for", "for_s", type=duration(0.05, 86_400), help="Stop after.  [default: Ctrl-C]")
+@click.option("-o", "--output", type=click.Path(), help="Trace file.  [default: PID.qprof]")
+@click.option("--no-report", is_flag=True, help="Write the trace, but print no report.")
 def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_report: bool) -> None:
-    """Records processes that run already, until Ctrl-C, and reports their database time.
+    """Record running processes until Ctrl-C, and print a report.
 
-    They run by Python 3.14 or newer, as this command does, or were started with QUERYPROF=standby.
-    Then they are as they were before.
+    The processes must run Python 3.14 or newer, like this command, or have been started with
+    QUERYPROF=standby. Detaching restores them.
     """
     from queryprof.cli.recording import Parts
     from queryprof.cli.run import report_recording

@@ -19,14 +19,14 @@ from queryprof.cli.fleet_extra import fleet_extra
     type=DURATION,
     default="2d",
     show_default=True,
-    help="Of dates that ended so long ago.",
+    help="Merge the files of days that ended this long ago.",
 )
-@click.option("--keep", "keep_s", type=DURATION, help="Deletes dates that ended so long ago.")
+@click.option("--keep", "keep_s", type=DURATION, help="Delete days that ended this long ago.")
 def compact(place: str, older_s: float, keep_s: float | None) -> None:
-    """Makes one file of a fleet's files of a day: an hour's windows become the day's.
+    """Merge the files of each day into one file per table.
 
-    It may be killed, run twice at once, and run beside `ship` and `fleet`. What a day's file has
-    the rows of is deleted by a run a day later.
+    Safe to kill, to run twice at once, or to run beside `fleet ship`. A run a day later deletes the
+    merged files.
     """
     with fleet_extra():
         from queryprof.fleet.compaction import Compaction, Policy

@@ -48,7 +48,7 @@ def comparing(command: Callable[..., None]) -> Callable[..., None]:
             "--fail-on",
             multiple=True,
             type=click.Choice((*GATES, "none")),
-            help="What must not get worse; may be given more than once. [default: all]",
+            help="Fail if this gets worse (repeatable).  [default: all]",
         ),
         click.option(
             "--time-tolerance",
@@ -56,7 +56,7 @@ def comparing(command: Callable[..., None]) -> Callable[..., None]:
             default=5.0,
             show_default=True,
             callback=_percent,
-            help="Percent that a time may change and count as the same.",
+            help="Ignore changes of time up to this percentage.",
         ),
         click.option(
             "--vmsteps-tolerance",
@@ -64,14 +64,14 @@ def comparing(command: Callable[..., None]) -> Callable[..., None]:
             default=5.0,
             show_default=True,
             callback=_percent,
-            help="Percent that VM steps may change between different versions of SQLite.",
+            help="Ignore changes of VM steps up to this percentage, between versions of SQLite.",
         ),
         click.option(
             "--top",
             type=click.IntRange(min=1),
             default=10,
             show_default=True,
-            help="How many statements at the most, in a table.",
+            help="Statements to print in a table.",
         ),
         click.option(
             "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True
@@ -149,9 +149,10 @@ def _print(
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE... [::] AFTER...")
 @comparing
 def compare(files: tuple[str, ...], **judgement: Any) -> None:
-    """Compares traces before a change with traces after it.
+    """Compare traces from before and after a change.
 
-    The exit status is 1 when something got worse. Times get a verdict from four traces a side on.
+    The exit status is 1 if something got worse. Times are judged with four or more traces on each
+    side.
     """
     before, after = _sides(files)
     print_verdict(before, after, **judgement)

@@ -34,26 +34,26 @@ DESCRIBED = 1000
     "-o",
     "--output",
     type=click.Path(),
-    help="The page; - is standard output.  [default: FILE.html]",
+    help="Page to write; - is standard output.  [default: FILE.html]",
 )
-@click.option("--against", type=click.Path(), help="An earlier trace, to show what has changed.")
+@click.option("--against", type=click.Path(), help="Earlier trace to compare with.")
 @click.option(
     "--cprofile",
     type=click.Path(),
-    help="Functions' times: what `run --cprofile` or cProfile has written.",
+    help="Function times, written by `run --cprofile` or cProfile.",
 )
 @click.option(
     "--db",
     "databases",
     type=click.Path(),
     multiple=True,
-    help="A database whose schema is read (read-only); else those of the trace.",
+    help="Database to read the schema from (read-only).  [default: the trace's]",
 )
 @proving_options
-@click.option("--top", type=click.IntRange(min=1), help="How many statements at the most.")
-@click.option("--no-source", is_flag=True, help="Leaves out lines of the program's source.")
-@click.option("--force", is_flag=True, help="Replaces a file that this command has not made.")
-@click.option("--open", "opens", is_flag=True, help="Opens the page in a browser.")
+@click.option("--top", type=click.IntRange(min=1), help="Statements to show.")
+@click.option("--no-source", is_flag=True, help="Leave out lines of source code.")
+@click.option("--force", is_flag=True, help="Replace files that this command has not made.")
+@click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 def html(
     file: str,
     output: str | None,
@@ -68,9 +68,9 @@ def html(
     force: bool,
     opens: bool,
 ) -> None:
-    """Writes the report on FILE as an HTML page.
+    """Write the report as an HTML page.
 
-    FILE may be a directory, of which it is all traces together, or a pattern.
+    FILE is a trace, a directory of traces, or a glob pattern.
     """
     from queryprof.output_file import beside, refuse_other_file, write_output
     from queryprof.report.html.html_report import MARK

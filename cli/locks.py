@@ -15,10 +15,10 @@ MAGIC = b"SQLite format 3\0"
 @click.command()
 @click.argument("file", type=click.Path())
 def locks(file: str) -> None:
-    """Shows who holds locks on FILE, a database, now.
+    """List the processes that hold a lock on the database FILE.
 
-    Any process is named, as the kernel knows it; of one that records also the line and the
-    statement that took a write lock. Of FILE the first bytes are read.
+    For a process that queryprof records, it also prints the line and the statement that took the
+    write lock.
     """
     from queryprof.model import Profile
     from queryprof.program.lock_owners import owners_of

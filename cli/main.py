@@ -71,7 +71,7 @@ class Commands(LazyGroup):
 )
 @click.version_option(__version__, package_name="queryprof")
 def cli() -> None:
-    """Finds the few SQL statements and call sites that hold a Python program back."""
+    """Find the few SQL statements, and the lines of Python, that make a program slow."""
 
 
 def main() -> None:

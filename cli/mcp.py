@@ -8,6 +8,7 @@ import sys
 
 import click
 
+from queryprof.cli.amounts import duration
 from queryprof.cli.fleet_extra import extra
 from queryprof.core.absence import absence
 from queryprof.errors import QueryprofError
@@ -19,35 +20,34 @@ from queryprof.errors import QueryprofError
     type=click.Path(),
     default=".",
     show_default=True,
-    help="Where traces and databases are: nothing outside of it is read.",
+    help="Directory of traces and databases; the agent reads nothing outside it.",
 )
 @click.option(
     "--record",
     "commands",
     multiple=True,
     metavar="COMMAND",
-    help="A command that may be recorded, word for word; may be given more than once.",
+    help="Command that the agent may record, word for word (repeatable).",
 )
 @click.option(
     "--parameters",
     "with_parameters",
     is_flag=True,
-    help="Traces of --record keep the values of parameters, which the tool prove needs.",
+    help="Record the values of parameters, which the tool prove needs.",
 )
 @click.option(
     "--limit",
     "limit_s",
-    type=click.FloatRange(min=1),
-    default=600,
+    type=duration(1),
+    default="10m",
     show_default=True,
-    metavar="SECONDS",
-    help="How long a command may take.",
+    help="Time limit of a recorded command.",
 )
 def mcp(directory: str, commands: tuple[str, ...], with_parameters: bool, limit_s: float) -> None:
-    """Answers an agent's questions about traces, on standard input and output.
+    """Serve traces to an AI agent, over the Model Context Protocol on standard input and output.
 
-    Its tools read: findings, finding, plan, prove, compare, locks; with --record it records these
-    commands, and no others.
+    The tools are findings, finding, plan, prove, compare and locks. With --record, the agent can
+    also record the commands that you name, and no others.
     """
     if not os.path.isdir(directory):
         raise QueryprofError(f"mcp: {directory}: there is no such directory")

@@ -31,14 +31,13 @@ def _others(traces: list[str], given: str, output: str) -> list[str]:
     "--collapse",
     "collapses",
     is_flag=True,
-    help="Adds up threads of one name of all processes, and lists few processes.",
+    help="Also merge threads with the same name; large merges read faster.",
 )
-@click.option("--force", is_flag=True, help="Replaces OUTPUT also where there is one input.")
+@click.option("--force", is_flag=True, help="Replace OUTPUT even if there is one input.")
 def merge(output: str, inputs: tuple[str, ...], collapses: bool, force: bool) -> None:
-    """Adds up the traces INPUTS... into OUTPUT.
+    """Merge the traces INPUTS into OUTPUT.
 
-    An input may be a directory, of which it is all traces, or a pattern: 'app-*.qprof'.
-    Of traces of many processes --collapse makes one that is read as fast as one of them.
+    An input is a trace, a directory of traces, or a glob pattern.
     """
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress

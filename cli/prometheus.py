@@ -38,14 +38,14 @@ MOST_KNOWN = 16
     default="127.0.0.1:9464",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where it listens; port 0 is any free one.",
+    help="Address to listen on; port 0 picks a free one.",
 )
 @click.argument("target", required=False)
 def prometheus(listen: str, target: str | None) -> None:
-    """Serves counters of what recorded programs do, for Prometheus.
+    """Serve counters of recorded programs to Prometheus.
 
-    TARGET is the id of a process, a trace that is being recorded, or a directory of such; without,
-    all programs of this user. It looks every 5 seconds, as `top` does: the programs take no notice.
+    TARGET is a process id, a trace, or a directory of traces. The default is all your recorded
+    processes. It reads them every 5 seconds.
     """
     from queryprof.cli.top import chosen
     from queryprof.region.live import Watch

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from queryprof.cli.amounts import duration
 from queryprof.errors import ProofError, QueryprofError
 
 if TYPE_CHECKING:
@@ -23,23 +24,22 @@ OPTIONS = (
         "--prove",
         "proves",
         is_flag=True,
-        help="Build indexes on a copy of --db, and measure FILE's statements with them.",
+        help="Try each fix on a copy of --db, and measure it.",
     ),
     click.option(
         "--budget",
         "budget_s",
-        type=click.FloatRange(min=1),
-        default=60,
+        type=duration(1),
+        default="60s",
         show_default=True,
-        metavar="SECONDS",
-        help="How long that may take.",
+        help="Time limit of --prove.",
     ),
     click.option(
         "--python",
         "interpreter",
         type=click.Path(),
         default=None,
-        help="A Python with the program's SQLite, to measure with.  [default: this one]",
+        help="Python with your program's SQLite.  [default: this one]",
     ),
 )
 
@@ -81,5 +81,5 @@ def proved(
         raise ProofError(f"{databases[0]}: its copy cannot be measured: {error}") from error
     except OutOfTime as error:
         raise ProofError(
-            f"--budget {budget_s:g}: it was over before anything was measured; give it more seconds"
+            f"--budget {budget_s:g}s: no time was left to measure anything; allow more"
         ) from error

@@ -26,48 +26,48 @@ MOST_REASONS = 5
     "database",
     type=click.Path(),
     required=True,
-    help="The database as it was before the recording; it is copied, and not changed.",
+    help="Database as it was before the recording. queryprof works on a copy.",
 )
 @click.option(
     "--pragma",
     "pragmas",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Compare with this setting; may be given more than once.",
+    help="Compare with this setting (repeatable).",
 )
 @click.option(
     "--index",
     "indexes",
     multiple=True,
     metavar="SQL",
-    help="Compare with this index, or other SQL, executed first.",
+    help="Compare with this index, or other SQL that runs first (repeatable).",
 )
 @click.option(
     "--sqlite",
     "library",
     type=click.Path(exists=True, dir_okay=False),
-    help="Compare with this library of SQLite (libsqlite3.so).",
+    help="Compare with this SQLite library (libsqlite3.so).",
 )
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Threads that execute transactions as they are free; 1: in the recorded order.",
+    help="Workers; 1 keeps the recorded order.",
 )
-@click.option("--processes", is_flag=True, help="Workers are processes, not threads.")
+@click.option("--processes", is_flag=True, help="Use processes, not threads.")
 @click.option(
     "--speed",
     type=click.FloatRange(min=0),
     default=0.0,
-    help="1: at the recorded times; 2: twice as fast.  [default: as fast as it goes]",
+    help="1 keeps the recorded times, 2 is twice as fast.  [default: no waiting]",
 )
 @click.option(
     "--rounds",
     type=click.IntRange(min=1),
     default=4,
     show_default=True,
-    help="How often each side is replayed, by turns.",
+    help="Replays of each side, by turns.",
 )
 @comparing
 def replay(
@@ -82,10 +82,10 @@ def replay(
     rounds: int,
     **judgement: Any,
 ) -> None:
-    """Executes FILE's workload again on copies of its database.
+    """Replay FILE's workload on copies of its database.
 
-    Record it with `queryprof run --record-workload`. With --pragma, --index or --sqlite both
-    settings are replayed by turns and compared, as `compare` does.
+    Record it with `queryprof run --record-workload`. With --pragma, --index or --sqlite, queryprof
+    replays both settings by turns and compares them.
     """
     from queryprof.confined.folder import passing_folder
     from queryprof.replay.replaying import Setting, differing, parse_pragma, played, replay_of

@@ -43,23 +43,22 @@ def _print_schema(context: click.Context, _: click.Parameter, name: str | None) 
     "--by",
     "dimension",
     type=click.Choice(DIMENSIONS),
-    help="One breakdown alone.",
+    help="Print this breakdown only.",
 )
 @click.option(
     "--show",
     type=click.Choice(tuple(VIEWS)),
-    help="Event loops and what blocked them; locks, who held them and who waited; the slowest"
-    " executions, with their stacks; the slowest requests and spans, call by call; callers above"
-    " the statements that they run; or calls and rows over time.",
+    help="Print one view: event loops, locks, the slowest executions or requests, the tree of"
+    " callers, or calls over time.",
 )
 @click.option(
     "--sort",
     type=click.Choice(tuple(SORT_KEYS)),
-    default="total",
+    default="time",
     show_default=True,
-    help="What comes first.",
+    help="Order of the rows.",
 )
-@click.option("--top", type=click.IntRange(min=1), help="How many rows at the most.")
+@click.option("--top", type=click.IntRange(min=1), help="Rows to print.")
 @click.option(
     "--format",
     "form",
@@ -73,7 +72,7 @@ def _print_schema(context: click.Context, _: click.Parameter, name: str | None) 
     is_eager=True,
     expose_value=False,
     callback=_print_schema,
-    help="Print the JSON Schema of this command's, analyze's or compare's JSON, and exit.",
+    help="Print the JSON Schema of report, analyze or compare, and exit.",
 )
 def report(
     file: str,
@@ -83,9 +82,9 @@ def report(
     top: int | None,
     form: str,
 ) -> None:
-    """Ranks the statements and call sites of FILE.
+    """Print the statements and lines that took most time.
 
-    FILE may be a directory, of which it is all traces together, or a pattern: 'app-*.qprof'.
+    FILE is a trace, a directory of traces, or a glob pattern.
     """
     from queryprof.analysis.report import TOP_SHOWN, Report
     from queryprof.cli.reading import read_whole

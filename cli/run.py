@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from shutil import which
 from typing import NamedTuple
 
 import click
 
+from queryprof.cli.amounts import SIZE, duration
 from queryprof.errors import QueryprofError
 from queryprof.operations import NO_CALLS
 
@@ -19,62 +19,53 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    help="The trace file.  [default: PROGRAM.qprof]",
-)
-@click.option("--no-report", is_flag=True, help="Only write the trace.")
-@click.option("--html", "writes_page", is_flag=True, help="Write the report as a page, too.")
+@click.option("-o", "--output", type=click.Path(), help="Trace file.  [default: PROGRAM.qprof]")
+@click.option("--no-report", is_flag=True, help="Write the trace, but print no report.")
+@click.option("--html", "writes_page", is_flag=True, help="Also write the report as an HTML page.")
 @click.option(
     "--cprofile",
     "profiles_functions",
     is_flag=True,
-    help="Profile the functions of the main thread, too: small ones take twice as long.",
+    help="Also profile Python functions with cProfile (main thread only; adds overhead).",
 )
 @click.option(
     "--explain-locks",
     is_flag=True,
-    help="Notes on exceptions of a locked database: who has the lock.",
+    help="Add a note to lock errors: which process and line holds the lock.",
 )
 @click.option(
     "--parameters",
     is_flag=True,
-    help="Keep SQL texts and bound parameters of the slowest executions: they may be secrets.",
+    help="Keep the SQL and parameters of the slowest executions. They may hold secrets.",
 )
 @click.option(
     "--record-workload",
     "records_workload",
     is_flag=True,
-    help="Keep all executions in order, with all values, for `replay`.",
+    help="Record every execution with its parameters, for `queryprof lab`.",
 )
 @click.option(
     "--workload-limit",
-    "workload_mb",
-    type=click.IntRange(min=1),
-    default=256,
+    "workload_bytes",
+    type=SIZE,
+    default="256MB",
     show_default=True,
-    metavar="MB",
-    help="The most of a workload that is kept, for each process.",
+    help="Largest workload of each process.",
 )
 @click.option(
     "--stall",
-    "stall_ms",
-    type=click.FloatRange(min=1, max=3_600_000),
-    metavar="MS",
-    help="A step of an event loop that takes longer is a stall.  [default: 50]",
+    "stall_s",
+    type=duration(0.001, 3600),
+    help="Shortest step of an event loop that is a stall.  [default: 50ms]",
 )
 @click.option(
     "--root",
     "roots",
     multiple=True,
     type=click.Path(exists=True, file_okay=False),
-    help="A further directory whose code is the program's own.",
+    help="Directory whose code also belongs to your program (repeatable).",
 )
-@click.option(
-    "--force", is_flag=True, help="Replaces pages and .prof files that this command has not made."
-)
+@click.option("--force", is_flag=True, help="Replace files that this command has not made.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(
     output: str | None,
@@ -84,35 +75,34 @@ def run(
     parameters: bool,
     explain_locks: bool,
     records_workload: bool,
-    workload_mb: int,
-    stall_ms: float | None,
+    workload_bytes: float,
+    stall_s: float | None,
     roots: tuple[str, ...],
     force: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Runs COMMAND and reports its database time.
+    """Run COMMAND, record its queries, and print a report.
 
-    COMMAND is a script, -m MODULE, -c CODE or any command that starts Pythons.
-
-    The report goes to stderr; the program's own output and exit status stay as they are.
+    COMMAND is a script, -m MODULE, -c CODE, or any command that starts Python. The report goes to
+    stderr. The program's output and exit status do not change.
     """
     from queryprof.cli.command import python_command, run_command
     from queryprof.cli.recording import Parts
     from queryprof.cli.signals import Forwarding
     from queryprof.core.settings import WORKLOAD_VARIABLE, read_settings
 
-    workload_mb, command = _limit_of_before(records_workload, workload_mb, command)
     read_settings()  # invalid settings are reported before the program runs
     arguments, name = python_command(command)
     with Forwarding() as signals:
         parts = Parts(output or f"{name}.qprof")
         page = _page_beside(parts, force) if writes_page else None
         functions = _functions_beside(parts, force) if profiles_functions else None
+        stall_ms = None if stall_s is None else 1000 * stall_s
         environment = {
             **parts.environment(parameters, roots, stall_ms, explain_locks, bool(functions))
         }
         if records_workload:
-            environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_mb)
+            environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_bytes)
         try:
             with parts.collecting(None if no_report else _import_report):
                 status = run_command(arguments, environment, signals)
@@ -133,18 +123,6 @@ def report_recording(parts: Parts, no_report: bool) -> bool:
     if made:
         _show(parts, made, no_report, None, force=False)
     return bool(made)
-
-
-def _limit_of_before(
-    records: bool, limit_mb: int, command: tuple[str, ...]
-) -> tuple[int, tuple[str, ...]]:
-    """`--record-workload MB COMMAND`, as the option was written before it had none: a number that
-    is no command is the limit.
-    """
-    is_limit = records and len(command) > 1 and command[0].isdecimal() and int(command[0])
-    if is_limit and not which(command[0]):
-        return int(command[0]), command[1:]
-    return limit_mb, command
 
 
 class Made(NamedTuple):
@@ -289,7 +267,7 @@ def _functions_beside(parts: Parts, force: bool) -> str:
     return parts.beside(FUNCTIONS_FILE)
 
 
-def _workload_beside(parts: Parts, megabytes: int) -> str:
+def _workload_beside(parts: Parts, most_bytes: float) -> str:
     """Where the processes write their workloads; those of an earlier run are removed."""
     from queryprof.replay.workload import prefix_of, remove_workloads
 
@@ -299,7 +277,7 @@ def _workload_beside(parts: Parts, megabytes: int) -> str:
     except QueryprofError:
         parts.remove()
         raise
-    return f"{megabytes}:{prefix_of(os.path.abspath(parts.output))}"
+    return f"{max(1, round(most_bytes / 1e6))}:{prefix_of(os.path.abspath(parts.output))}"
 
 
 def _need_trace(parts: Parts, option: str) -> None:

@@ -40,14 +40,14 @@ WORKER = (sys.executable, "-P", "-m", "queryprof.cli.scenario_worker")
     "--against",
     type=click.Path(),
     metavar="TRACE",
-    help="An earlier run (its trace, or a directory of traces) to compare with.",
+    help="Earlier run to compare with (a trace or a directory of traces).",
 )
 @comparing
 def scenario(file: str, against: str | None, **judgement: Any) -> None:
-    """Runs the scenario in FILE, records all its processes, and reports or compares.
+    """Run the processes that FILE describes, record them, and print a report.
 
-    The output directory is cleaned at the start; its scenario.qprof is the trace of all processes.
-    With --against, the exit status is 1 when something got worse.
+    The output directory is emptied first; scenario.qprof in it is the trace of all processes. With
+    --against, the exit status is 1 if something got worse.
     """
     described = read_scenario(file)
     with tempfile.TemporaryDirectory(prefix="queryprof-scenario-") as kept:

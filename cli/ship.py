@@ -44,7 +44,7 @@ class WithCommand(click.Command):
 
 
 @click.command(cls=WithCommand)
-@click.option("--to", metavar="DIR|URL", help="The store: a directory, s3://...")
+@click.option("--to", metavar="DIR|URL", help="Store: a directory or a URL (s3://...).")
 @otlp_options
 @click.option(
     "--every",
@@ -52,15 +52,15 @@ class WithCommand(click.Command):
     type=DURATION,
     default="5m",
     show_default=True,
-    help="How long after one look the next one comes.",
+    help="Time between two rounds.",
 )
-@click.option("--once", is_flag=True, help="Looks once, and ends.")
+@click.option("--once", is_flag=True, help="Send once and exit.")
 @click.option(
     "--traces",
     "traces_percent",
     type=PERCENTAGE,
     metavar="PERCENT",
-    help="Of so many hosts, each day others, whole traces are sent, too.",
+    help="Also send whole traces, from this share of the hosts each day.",
 )
 @click.option(
     "--keep",
@@ -68,9 +68,9 @@ class WithCommand(click.Command):
     type=SIZE,
     default="1GB",
     show_default=True,
-    help="How much waits on the disk for a store that is away.",
+    help="Disk space for windows that wait for a store that is down.",
 )
-@click.option("--anonymize", is_flag=True, help="Hashes instead of statements, places and names.")
+@click.option("--anonymize", is_flag=True, help="Send hashes of statements, places and names.")
 @click.argument("places", nargs=-1, type=click.Path(), metavar="[PLACE]... [-- COMMAND]")
 @click.pass_context
 def ship(
@@ -85,11 +85,11 @@ def ship(
     anonymize: bool,
     places: tuple[str, ...],
 ) -> None:
-    """Sends the windows of recordings that have ended to a store, each once, and deletes them.
+    """Send finished windows of recordings to a store, and delete them here.
 
     PLACE is a directory in which processes record with QUERYPROF_WINDOW, or the path of a trace.
-    With a COMMAND it is run, and what its processes record is sent while it runs and at its end:
-    for a container. The exit status is the command's.
+    With a COMMAND (for a container), queryprof runs it, sends what its processes record, and exits
+    with its status.
     """
     command = context.meta[COMMAND]
     wrong = [

@@ -15,10 +15,10 @@ from queryprof.errors import QueryprofError
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("file", type=click.Path())
-@click.option("--stacks", is_flag=True, help="Whole stacks, with libraries: estimates.")
+@click.option("--stacks", is_flag=True, help="Show whole stacks, with libraries (estimates).")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def snakeviz(file: str, stacks: bool, arguments: tuple[str, ...]) -> None:
-    """Opens FILE in snakeviz, with ARGUMENTS of its own after --."""
+    """Open FILE in snakeviz; ARGUMENTS after -- go to snakeviz."""
     from queryprof.cli.export import exported
     from queryprof.confined.folder import passing_folder
     from queryprof.output_file import write_output

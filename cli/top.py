@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 
 import click
 
-from queryprof.cli.seconds import Seconds
+from queryprof.cli.amounts import duration
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import QueryprofError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from queryprof.analysis.activity import Now
     from queryprof.region.live import Chosen, Watch
 
-SORTS = ("time", "executions", "mean", "vm")
+SORTS = ("time", "executions", "mean", "vmsteps")
 KEYS = "q ends   s sorts   p pauses   j k choose   Enter shows more"
 GONE = "\x04"
 """The key when the terminal is no longer there."""
@@ -27,21 +27,27 @@ GONE = "\x04"
 
 @click.command()
 @click.argument("target", required=False)
-@click.option("--every", type=Seconds(), default="1s", show_default=True, help="From look to look.")
-@click.option("--sort", type=click.Choice(SORTS), default="time", show_default=True)
-@click.option("--once", is_flag=True, help="One look, without keys; so it is without a terminal.")
-@click.option("--json", "as_json", is_flag=True, help="A line of JSON for each look.")
-@click.option("--attach", "attaches", is_flag=True, help="Records process TARGET meanwhile.")
-def top(
-    target: str | None, every: float, sort: str, once: bool, as_json: bool, attaches: bool
-) -> None:
-    """Shows what runs now in recorded programs.
+@click.option(
+    "--every", type=duration(0.05, 3600), default="1s", show_default=True, help="Refresh interval."
+)
+@click.option("--sort", type=click.Choice(SORTS), default="time", show_default=True, help="Order.")
+@click.option("--once", is_flag=True, help="Print once and exit.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("table", "json")),
+    default="table",
+    help="json prints one line per refresh.",
+)
+@click.option("--attach", "attaches", is_flag=True, help="Record process TARGET meanwhile.")
+def top(target: str | None, every: float, sort: str, once: bool, form: str, attaches: bool) -> None:
+    """Show which queries recorded programs run now.
 
-    TARGET is the id of a process, a trace that is being recorded, or a directory of such; without,
-    all programs of this user.
+    TARGET is a process id, a trace, or a directory of traces. The default is all your recorded
+    processes. Without a terminal it prints once.
     """
     with _attached(target) if attaches else nullcontext():
-        _show(target, every, sort, once, as_json)
+        _show(target, every, sort, once, form == "json")
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import os
 
 import click
 
+from queryprof.cli.amounts import duration
+
 MOST_INTERVALS = 60
 
 
@@ -16,27 +18,25 @@ MOST_INTERVALS = 60
     "database",
     type=click.Path(),
     required=True,
-    help="The database as it was before the recording; it is copied, and not changed.",
+    help="Database as it was before the recording. queryprof works on a copy.",
 )
 @click.option(
     "--factor",
     "factors",
     multiple=True,
     metavar="NAME=VALUE,VALUE",
-    help=(
-        "A pragma with two levels; up to six.  [default: journal_mode, synchronous,"
-        " cache_size, mmap_size]"
-    ),
+    help="Pragma with two values; up to six.  [default: journal_mode, synchronous, cache_size,"
+    " mmap_size]",
 )
 @click.option(
     "--replications",
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="How often each combination is replayed; without two there are no intervals.",
+    help="Replays of each combination; intervals need two or more.",
 )
 def pragmas(file: str, database: str, factors: tuple[str, ...], replications: int) -> None:
-    """Replays FILE's workload with every combination of pragmas (a 2^k experiment)."""
+    """Replay FILE's workload with every combination of pragmas (a 2^k experiment)."""
     from queryprof.cli.progress import progress
     from queryprof.replay.pragmas import DEFAULT_FACTORS, experiment, parse_factor
     from queryprof.replay.replaying import replay_of
@@ -56,27 +56,30 @@ def pragmas(file: str, database: str, factors: tuple[str, ...], replications: in
     "database",
     type=click.Path(),
     required=True,
-    help="The database as it was before the recording; it is copied, and not changed.",
+    help="Database as it was before the recording. queryprof works on a copy.",
 )
 @click.option(
     "--most",
     type=click.IntRange(min=1, max=256),
     default=None,
-    help="The most workers.  [default: four a processor]",
+    help="Largest number of workers.  [default: 4 per processor]",
 )
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(min=0.1),
-    default=2.0,
+    type=duration(0.1),
+    default="2s",
     show_default=True,
-    metavar="SECONDS",
-    help="How long each number is tried at a time.",
+    help="Length of one trial.",
 )
 @click.option(
-    "--pragma", "chosen", multiple=True, metavar="NAME=VALUE", help="For each connection."
+    "--pragma",
+    "chosen",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Pragma for each connection (repeatable).",
 )
-@click.option("--processes", is_flag=True, help="Workers are processes, not threads.")
+@click.option("--processes", is_flag=True, help="Use processes, not threads.")
 def workers(
     file: str,
     database: str,
@@ -85,7 +88,7 @@ def workers(
     chosen: tuple[str, ...],
     processes: bool,
 ) -> None:
-    """Finds how many threads (or processes) complete most of FILE's transactions a second."""
+    """Find how many workers complete most of FILE's transactions per second."""
     from queryprof.replay.replaying import Setting, parse_pragma, replay_of
     from queryprof.replay.workers import search_workers
     from queryprof.report.terminal.tuning import print_workers

@@ -71,7 +71,7 @@ SORT_KEYS: Mapping[str, Callable[[BusyStatement], float]] = {
     "time": lambda one: one.busy,
     "executions": lambda one: one.executions_per_s,
     "mean": lambda one: one.mean_ns or 0.0,
-    "vm": lambda one: one.vm_steps or 0.0,
+    "vmsteps": lambda one: one.vm_steps or 0.0,
 }
 
 

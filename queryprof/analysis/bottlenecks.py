@@ -70,7 +70,7 @@ def rank_bottlenecks(
     by_site: Mapping[tuple[str, Place], list[Aggregate]],
     spent_ns: Mapping[tuple[str, Place], int],
     files: Mapping[tuple[str, Place], Files],
-    sort: str = "total",
+    sort: str = "time",
     top: int | None = None,
 ) -> Ranking:
     """Ranks (statement, call site) by a sort key, and describes the first `top` (None: all).
@@ -81,7 +81,7 @@ def rank_bottlenecks(
     plans = plans_by_statement(profile.plans)
     database_ns = self_ns_of(profile.aggregates)
     keys = list(spent_ns)
-    if sort != "total":
+    if sort != "time":
         measure = SORT_KEYS[sort]
         keys.sort(key=lambda key: -measure(by_site[key]))
     bottlenecks = []

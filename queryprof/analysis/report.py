@@ -39,7 +39,7 @@ class Report:
     """
 
     profile: Profile
-    sort: str = "total"
+    sort: str = "time"
     top: int | None = None
     _sums: Sums = field(default_factory=Sums, init=False, repr=False, compare=False)
     _views: dict[str, View] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -219,8 +219,8 @@ def _p99_ns(group: list[Aggregate]) -> float:
 
 
 SORT_KEYS: dict[str, Callable[[list[Aggregate]], float]] = {
-    "total": self_ns_of,
-    "count": lambda group: sum(a.count for a in group if a.operation not in FETCH_OPERATIONS),
+    "time": self_ns_of,
+    "executions": lambda group: sum(a.count for a in group if a.operation not in FETCH_OPERATIONS),
     "max": lambda group: max(a.execution_max_ns for a in group),
     "p99": _p99_ns,
     "vmsteps": lambda group: sum(a.vm_steps for a in group),

@@ -40,7 +40,7 @@ class View:
     count: int
 
 
-DIMENSIONS = ("statement", "callsite", "operation", "thread", "span")
+DIMENSIONS = ("statement", "site", "operation", "thread", "span")
 
 
 def view_by(
@@ -48,7 +48,7 @@ def view_by(
     sites: Sites,
     sums: Sums,
     dimension: str,
-    sort: str = "total",
+    sort: str = "time",
     top: int | None = None,
 ) -> View:
     """The profile's totals by a dimension (one of DIMENSIONS) in the order of a sort key: the
@@ -89,7 +89,7 @@ def _names(profile: Profile, dimension: str, sites: Sites) -> Callable[[Aggregat
 
     names: dict[str, Callable[[Aggregate], Hashable]] = {
         "statement": lambda a: a.statement,
-        "callsite": site,
+        "site": site,
         "operation": lambda a: a.operation,
         "thread": thread,
         "span": lambda a: a.span or "(no span)",

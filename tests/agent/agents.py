@@ -37,7 +37,7 @@ class Agent:
         return json.loads(text)
 
 
-def talk(work: Callable[[Agent], Any], *commands: str, limit: str = "600") -> None:
+def talk(work: Callable[[Agent], Any], *commands: str, limit: str = "600s") -> None:
     """Has a client work with a server in the working directory."""
     allowed = ["--limit", limit]
     allowed += [part for command in commands for part in ("--record", command)]

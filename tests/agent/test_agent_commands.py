@@ -43,7 +43,7 @@ def test_a_command_that_takes_long_ends_with_all_that_it_started() -> None:
             while lives(pid):
                 await anyio.sleep(0.05)
 
-    talk(work, command, limit="4")
+    talk(work, command, limit="4s")
 
 
 @pytest.mark.slow

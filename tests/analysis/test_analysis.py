@@ -71,13 +71,13 @@ def test_fetches_are_ranked_with_their_statement() -> None:
     assert bottleneck.totals.mean_ns == 100
 
 
-@pytest.mark.parametrize("sort", ["total", "count", "max", "p99", "vmsteps"])
+@pytest.mark.parametrize("sort", ["time", "executions", "max", "p99", "vmsteps"])
 def test_sort_keys(sort: str) -> None:
     """Every sort key puts the largest first."""
     profile = profile_of(
         aggregate("A", ns=1000, count=1), aggregate("B", ns=2000, count=100), aggregate("C", ns=10)
     )
-    first = {"total": "B", "count": "B", "max": "A", "p99": "A", "vmsteps": "B"}[sort]
+    first = {"time": "B", "executions": "B", "max": "A", "p99": "A", "vmsteps": "B"}[sort]
     assert Report(profile, sort).ranking.bottlenecks[0].statement == first
 
 
@@ -86,7 +86,7 @@ def test_views_add_up_to_the_whole() -> None:
     profile = profile_of(
         aggregate("A", span="x"), aggregate("A", operation="next"), aggregate("B", span="y")
     )
-    for dimension in ("statement", "callsite", "operation", "thread", "span"):
+    for dimension in ("statement", "site", "operation", "thread", "span"):
         view = Report(profile).view(dimension)
         assert statistics.fsum(row.share for row in view.rows) == pytest.approx(1)
         assert sum(row.totals.self_ns for row in view.rows) == 300

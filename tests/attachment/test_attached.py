@@ -212,7 +212,9 @@ asyncio.run(main())
 
 def test_top_attaches(queryprof: Run) -> None:
     with running(BUSY, **STANDBY) as program:
-        result = queryprof("top", "--attach", "--once", "--json", "--every", "100ms", program.pid)
+        result = queryprof(
+            "top", "--attach", "--once", "--format", "json", "--every", "100ms", program.pid
+        )
         assert (result.returncode, result.stderr) == (0, "")
         assert f'"pid": {program.pid}' in result.stdout
         assert program("is_on()") == "False"
@@ -248,7 +250,7 @@ def test_the_commands_of_the_documentation() -> None:
     assert len(shown) == 2
     with running(BUSY, **STANDBY) as program:
         for line in shown:
-            words = line.replace("--for 60", "--for 50ms").replace("PID", str(program.pid)).split()
+            words = line.replace("--for 60s", "--for 50ms").replace("PID", str(program.pid)).split()
             done = subprocess.run([QUERYPROF, *words[1:]], capture_output=True, check=False)
             assert done.returncode == 0, done.stderr
             assert program("is_on()") == "False"

@@ -241,7 +241,7 @@ def test_formats(queryprof: Run) -> None:
         result = queryprof("report", "x.qprof", "--format", form)
         assert (result.returncode, result.stderr) == (0, "")
     assert json.loads(queryprof("report", "x.qprof", "--format", "json").stdout)["calls"] == 0
-    for dimension in ("statement", "callsite", "operation", "thread", "span"):
+    for dimension in ("statement", "site", "operation", "thread", "span"):
         assert queryprof("report", "x.qprof", "--by", dimension).returncode == 0
 
 

@@ -71,7 +71,7 @@ def test_every_process_is_in_the_trace(queryprof: Run) -> None:
     assert by_operation(profile)["INSERT INTO t VALUES (?)", "execute"] == 15
     spans = {a.span for a in profile.aggregates}
     assert {"maker program:make", "clients program:insert"} <= spans
-    report = queryprof("report", "--by", "callsite", "out/scenario.qprof")
+    report = queryprof("report", "--by", "site", "out/scenario.qprof")
     assert "insert() program.py:13" in report.stdout
     assert "out/scenario.qprof" in result.stderr
 

@@ -115,7 +115,7 @@ def test_looks_add_up_to_the_trace(script: Callable[[str], Path]) -> None:
 @pytest.mark.slow
 def test_a_look_has_lines_callers_and_rates(queryprof: Run, script: Callable[[str], Path]) -> None:
     with running(script):
-        line = queryprof("top", "x.qprof", "--json", "--once").stdout
+        line = queryprof("top", "x.qprof", "--format", "json", "--once").stdout
         found = json.loads(line)
         (process,) = found["processes"]
         (select_,) = [one for one in found["statements"] if one["statement"].startswith("SELECT")]

@@ -30,7 +30,7 @@ LONGEST_S = 60.0
 COMMANDS = (
     ("report", "x.qprof"),
     ("report", "--by", "statement", "--format", "markdown", "x.qprof"),
-    ("report", "--by", "callsite", "--sort", "p99", "x.qprof"),
+    ("report", "--by", "site", "--sort", "p99", "x.qprof"),
     ("report", "--by", "thread", "x.qprof"),
     ("report", "--by", "span", "--format", "markdown", "x.qprof"),
     ("report", "--by", "span", "x.qprof"),

@@ -340,7 +340,7 @@ def test_names_are_hashes(queryprof: Run) -> None:
         ([], "needs a PLACE, or -- COMMAND"),
         (["--once", "--", "true"], "at most one PLACE, and not with --once"),
         (["--"], "at most one PLACE"),
-        (["--every", "5", "."], "'5' is none: 30s, 5m, 1h"),
+        (["--every", "5", "."], "'5' is not a duration: 500ms, 60s, 5m, 90d"),
         (["--keep", "-1GB", "."], "is none: 500MB, 1GB"),
         (["--traces", "101%", "."], "at most 100%"),
         (["--traces", "1%", "--anonymize", "."], "traces and OTLP have names"),

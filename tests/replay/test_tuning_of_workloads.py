@@ -75,7 +75,7 @@ def test_tuning(queryprof: Run, before: Path) -> None:
         "--most",
         3,
         "--interval",
-        0.2,
+        "200ms",
         "--processes",
     )
     assert said.returncode == 0, said.stderr

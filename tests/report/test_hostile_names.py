@@ -58,7 +58,7 @@ from queryprof.report.terminal.slowest_spans import print_slowest_spans
 pytestmark = pytest.mark.once
 
 MOST = max(5, EXAMPLES // 40)
-DIMENSIONS = ("statement", "callsite", "operation", "thread", "span")
+DIMENSIONS = ("statement", "site", "operation", "thread", "span")
 CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )

@@ -247,7 +247,7 @@ def test_the_report_in_a_terminal(profile: Profile, width: int) -> None:
     assert "\x1b" not in text.getvalue()
 
 
-@pytest.mark.parametrize("dimension", ["statement", "callsite", "operation", "thread", "span"])
+@pytest.mark.parametrize("dimension", ["statement", "site", "operation", "thread", "span"])
 @pytest.mark.parametrize("width", [80, 160])
 def test_a_view_in_a_terminal(profile: Profile, dimension: str, width: int) -> None:
     """Each breakdown fits the width."""

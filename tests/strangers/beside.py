@@ -263,7 +263,7 @@ def steps_of(
             ship,
             ship,
             [*ship, *ship],
-            [Step(["top", "--once", "--json", "--every", "50ms"], in_top)],
+            [Step(["top", "--once", "--format", "json", "--every", "50ms"], in_top)],
             [Step(["top", "--once", "--every", "50ms", *draw.choice([[], ["place"]])])],
             [Step(["doctor", "--clean"], may_change=EVERYWHERE), *reports],
             [Step(["doctor", "--discard"], may_change=EVERYWHERE), *reports],

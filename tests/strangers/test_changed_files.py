@@ -125,7 +125,7 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
             "--most",
             "1",
             "--interval",
-            "0.1",
+            "100ms",
         ]
         return [*replays, *([tune] if draw.random() < 0.1 else [])]
     if kind == "region":
@@ -182,7 +182,7 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
         COMMANDS_OF_ONE,
     )
     if draw.random() < 0.1:
-        chosen.append(["analyze", "x.qprof", "--db", "t.db", "--prove", "--budget", "2"])
+        chosen.append(["analyze", "x.qprof", "--db", "t.db", "--prove", "--budget", "2s"])
     return chosen
 
 

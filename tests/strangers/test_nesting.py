@@ -104,11 +104,11 @@ MORE = {
     ("kind", "options"),
     [
         ("comparisons", []),
-        ("RETURNING", ["--prove", "--budget", "2"]),
+        ("RETURNING", ["--prove", "--budget", "2s"]),
         *(
             pytest.param(kind, options, marks=pytest.mark.slow)
             for kind in MORE
-            for options in ([], ["--prove", "--budget", "2"])
+            for options in ([], ["--prove", "--budget", "2s"])
         ),
     ],
 )

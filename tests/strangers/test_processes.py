@@ -129,7 +129,7 @@ def test_a_budget_ends_such_a_step(queryprof: Run, recorded: Path) -> None:
             (f"SELECT b FROM t WHERE a = 1 AND ({ONE_STEP})",),
         )
         trace.commit()
-    done = queryprof("analyze", "x.qprof", "--db", "t.db", "--prove", "--budget", 2, timeout=60)
+    done = queryprof("analyze", "x.qprof", "--db", "t.db", "--prove", "--budget", "2s", timeout=60)
     assert done.returncode in (0, 2), done.stderr
     assert "Traceback" not in done.stderr
 
@@ -165,9 +165,9 @@ def test_a_module_of_the_current_directory_is_not_imported(queryprof: Run, recor
             "--most",
             1,
             "--interval",
-            "0.1",
+            "100ms",
         ],
-        ["analyze", "../x.qprof", "--db", "../t.db", "--prove", "--budget", 5],
+        ["analyze", "../x.qprof", "--db", "../t.db", "--prove", "--budget", "5s"],
     ):
         done = queryprof(*command, cwd=stranger)
         assert done.returncode == 0, done.stderr

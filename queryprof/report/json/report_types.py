@@ -324,7 +324,7 @@ class Document:
     vital_few: Annotated[int, "how many bottlenecks make up 80% of database_ns"]
     bottlenecks: tuple[Bottleneck, ...]
     views: Annotated[
-        Mapping[Literal["statement", "callsite", "operation", "thread", "span"], tuple[Row, ...]],
+        Mapping[Literal["statement", "site", "operation", "thread", "span"], tuple[Row, ...]],
         "the same time by each of these",
     ]
     loops: tuple[Loop, ...]

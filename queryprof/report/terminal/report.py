@@ -87,7 +87,7 @@ def print_block(
 def print_view(
     report: Report, dimension: str, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Prints one breakdown: by statement, callsite, operation, thread or span."""
+    """Prints one breakdown: by statement, site, operation, thread or span."""
     console = console_for(file, width)
     places = Places(report.profile)
     parts: list[RenderableType] = [*_overview(report)]
@@ -149,7 +149,7 @@ def _overview(report: Report) -> Iterable[RenderableType]:
 
 def _shown(report: Report, beyond: bool) -> int:
     """How many statements and call sites are shown."""
-    is_cut = report.sort == "total" and not beyond
+    is_cut = report.sort == "time" and not beyond
     most = report.ranking.vital if is_cut else report.ranking.count
     return min(most, len(report.ranking.bottlenecks))
 
@@ -159,11 +159,11 @@ def _vital_few(
 ) -> Iterator[RenderableType]:
     ranking, sort = report.ranking, report.sort
     shown = ranking.bottlenecks[: _shown(report, beyond)]
-    vital = ranking.vital if sort == "total" else len(shown)
+    vital = ranking.vital if sort == "time" else len(shown)
     title = (
         f"The vital few: {ranking.vital} of {ranking.count} statements and call sites"
         f" make up {percent(ranking.vital_share)} of the database time"
-        if sort == "total"
+        if sort == "time"
         else f"Statements and call sites by {sort}"
     )
     yield heading(title)
@@ -338,6 +338,6 @@ def _view(view: View, places: Places, width: int) -> RenderableType:
 
 
 def _row_name(row: Row, view: View, places: Places) -> Text:
-    if view.dimension == "callsite" and row.callers:
+    if view.dimension == "site" and row.callers:
         return Text(places.site(row.callers[0].site))
     return Text(row.name[:500])
