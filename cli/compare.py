@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from queryprof.cli.amounts import PERCENTAGE
 from queryprof.cli.output import output_to_reader
 from queryprof.errors import QueryprofError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 EXIT_REGRESSION = 1
 GATES = ("counts", "plans", "vmsteps", "io", "time")
+TOP = 10
 FORMATS = ("table", "json", "markdown", "junit", "github")
 
 
@@ -37,12 +39,8 @@ def _sides(arguments: tuple[str, ...]) -> list[list[str]]:
     return [[file for argument in side for file in traces_of(argument)] for side in sides]
 
 
-def _percent(_context: click.Context, _option: click.Parameter, value: float) -> float:
-    return value / 100
-
-
 def comparing(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options of comparing commands: what fails, the tolerances, and the format."""
+    """Add the options of comparing commands: what fails, the tolerance, and the format."""
     options = (
         click.option(
             "--fail-on",
@@ -51,27 +49,12 @@ def comparing(command: Callable[..., None]) -> Callable[..., None]:
             help="Fail if this gets worse (repeatable).  [default: all]",
         ),
         click.option(
-            "--time-tolerance",
-            type=click.FloatRange(min=0),
-            default=5.0,
+            "--tolerance",
+            "tolerance_percent",
+            type=PERCENTAGE,
+            default="5%",
             show_default=True,
-            callback=_percent,
-            help="Ignore changes of time up to this percentage.",
-        ),
-        click.option(
-            "--vmsteps-tolerance",
-            type=click.FloatRange(min=0),
-            default=5.0,
-            show_default=True,
-            callback=_percent,
-            help="Ignore changes of VM steps up to this percentage, between versions of SQLite.",
-        ),
-        click.option(
-            "--top",
-            type=click.IntRange(min=1),
-            default=10,
-            show_default=True,
-            help="Statements to print in a table.",
+            help="Ignore smaller changes of times, and of VM steps between versions of SQLite.",
         ),
         click.option(
             "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True
@@ -86,12 +69,11 @@ def print_verdict(
     before: Sequence[str],
     after: Sequence[str],
     fail_on: tuple[str, ...],
-    time_tolerance: float,
-    vmsteps_tolerance: float,
-    top: int,
+    tolerance_percent: float,
     form: str,
+    top: int = TOP,
 ) -> None:
-    """Compares trace files, prints the changes, and exits with 1 when something got worse."""
+    """Compare trace files, print the changes, and exit with status 1 if something got worse."""
     from queryprof.analysis.comparison import compare, measured_nothing, regressions
     from queryprof.analysis.comparison_result import Tolerance
     from queryprof.cli.reading import LeftOut
@@ -107,7 +89,7 @@ def print_verdict(
         if measured_nothing(side):
             raise QueryprofError(f"compare: the traces {name} have no executions to compare")
     before_runs, after_runs = sides
-    tolerance = Tolerance(time_tolerance, vmsteps_tolerance)
+    tolerance = Tolerance(tolerance_percent / 100, tolerance_percent / 100)
     comparison = compare(before_runs, after_runs, tolerance)
     failed = regressions(comparison, fail_on or GATES)
     with output_to_reader():  # however much of it is read, the verdict is the same
@@ -148,6 +130,13 @@ def _print(
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE... [::] AFTER...")
 @comparing
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=TOP,
+    show_default=True,
+    help="Statements to print in a table.",
+)
 def compare(files: tuple[str, ...], **judgement: Any) -> None:
     """Compare traces from before and after a change.
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from queryprof.cli.proving import check_proving, proved, proving_options
+from queryprof.cli.proving import BUDGET_S, PROVE, check_proving, proved
 from queryprof.errors import QueryprofError
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ DESCRIBED = 1000
     multiple=True,
     help="Database to read the schema from (read-only).  [default: the trace's]",
 )
-@proving_options
+@PROVE
 @click.option("--top", type=click.IntRange(min=1), help="Statements to show.")
 @click.option("--no-source", is_flag=True, help="Leave out lines of source code.")
 @click.option("--force", is_flag=True, help="Replace files that this command has not made.")
@@ -61,8 +61,6 @@ def html(
     cprofile: str | None,
     databases: tuple[str, ...],
     proves: bool,
-    budget_s: float,
-    interpreter: str | None,
     top: int | None,
     no_source: bool,
     force: bool,
@@ -82,7 +80,7 @@ def html(
     path = output or beside(file, PAGE)
     if path != "-":
         refuse_other_file(path, MARK.encode(), force)
-    prove = partial(proved, databases=databases, budget_s=budget_s, interpreter=interpreter)
+    prove = partial(proved, databases=databases, budget_s=BUDGET_S, interpreter=None)
     page = page_of(
         file,
         against,

@@ -1,4 +1,4 @@
-"""`queryprof locks`: who holds a database's locks now."""
+"""`queryprof locks`: who holds a database's locks, now or in a trace."""
 
 from __future__ import annotations
 
@@ -8,18 +8,27 @@ import shlex
 import click
 
 from queryprof.errors import QueryprofError
+from queryprof.trace.header import is_trace
 
+ENDING = ".qprof"
 MAGIC = b"SQLite format 3\0"
 
 
 @click.command()
 @click.argument("file", type=click.Path())
 def locks(file: str) -> None:
-    """List the processes that hold a lock on the database FILE.
+    """List who holds the locks of the database FILE now, or who held them in the trace FILE.
 
     For a process that queryprof records, it also prints the line and the statement that took the
     write lock.
     """
+    if os.path.isdir(file) or file.endswith(ENDING) or (os.path.isfile(file) and is_trace(file)):
+        from queryprof.analysis.report import Report
+        from queryprof.cli.reading import read_whole
+        from queryprof.report.terminal.locks import print_locks
+
+        print_locks(Report(read_whole(file)))
+        return
     from queryprof.model import Profile
     from queryprof.program.lock_owners import owners_of
     from queryprof.region.live import Watch

@@ -19,34 +19,31 @@ if TYPE_CHECKING:
 
 NEEDED = ("apsw", "sqlglot")
 
-OPTIONS = (
-    click.option(
-        "--prove",
-        "proves",
-        is_flag=True,
-        help="Try each fix on a copy of --db, and measure it.",
-    ),
-    click.option(
-        "--budget",
-        "budget_s",
-        type=duration(1),
-        default="60s",
-        show_default=True,
-        help="Time limit of --prove.",
-    ),
-    click.option(
-        "--python",
-        "interpreter",
-        type=click.Path(),
-        default=None,
-        help="Python with your program's SQLite.  [default: this one]",
-    ),
+PROVE = click.option(
+    "--prove", "proves", is_flag=True, help="Try each fix on a copy of --db, and measure it."
 )
+BUDGET_S = 60.0
 
 
 def proving_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the parameters `proves`, `budget_s` and `interpreter`."""
-    for option in reversed(OPTIONS):
+    """Add the parameters `proves`, `budget_s` and `interpreter` to a command."""
+    for option in (
+        click.option(
+            "--python",
+            "interpreter",
+            type=click.Path(),
+            help="Python with your program's SQLite.  [default: this one]",
+        ),
+        click.option(
+            "--budget",
+            "budget_s",
+            type=duration(1),
+            default=f"{BUDGET_S:g}s",
+            show_default=True,
+            help="Time limit of --prove.",
+        ),
+        PROVE,
+    ):
         command = option(command)
     return command
 

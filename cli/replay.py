@@ -55,7 +55,6 @@ MOST_REASONS = 5
     show_default=True,
     help="Workers; 1 keeps the recorded order.",
 )
-@click.option("--processes", is_flag=True, help="Use processes, not threads.")
 @click.option(
     "--speed",
     type=click.FloatRange(min=0),
@@ -77,7 +76,6 @@ def replay(
     indexes: tuple[str, ...],
     library: str | None,
     workers: int,
-    processes: bool,
     speed: float,
     rounds: int,
     **judgement: Any,
@@ -99,9 +97,7 @@ def replay(
         for turn in range(rounds):
             for number, setting in enumerate(sides) if turn % 2 else reversed([*enumerate(sides)]):
                 trace = os.path.join(folder, f"{number}-{turn}.qprof") if len(sides) > 1 else ""
-                runs[number].append(
-                    played(found, setting, trace, workers, speed, processes=processes)
-                )
+                runs[number].append(played(found, setting, trace, workers, speed))
                 traces[number].append(trace)
         others = differing([run for side in runs for run in side])
         _say(found, sides, runs, others)

@@ -236,6 +236,12 @@ def test_views_that_are_tables_alone(queryprof: Run, trace: str) -> None:
         assert "is a table alone" in result.stderr
 
 
+def test_locks_prints_the_same_table_as_report(queryprof: Run, trace: str) -> None:
+    shown = queryprof("report", trace, "--show", "locks")
+    assert shown.returncode == 0
+    assert queryprof("locks", trace).stdout == shown.stdout
+
+
 def test_a_view_goes_with_json_and_with_no_breakdown(queryprof: Run, trace: str) -> None:
     result = queryprof("report", trace, "--show", "tree", "--by", "span")
     assert result.returncode == 2

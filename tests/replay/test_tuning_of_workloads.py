@@ -15,18 +15,15 @@ from queryprof.replay.workload import prefix_of
 pytestmark = pytest.mark.once
 
 
-@pytest.mark.parametrize("processes", [(), pytest.param(("--processes",), marks=pytest.mark.slow)])
 @pytest.mark.slow
-def test_workers_play_all_transactions(
-    queryprof: Run, before: Path, processes: tuple[str, ...]
-) -> None:
+def test_workers_play_all_transactions(queryprof: Run, before: Path) -> None:
     def replayed(*options: object) -> str:
         result = queryprof("lab", "replay", "x.qprof", "--db", before, "--rounds", 1, *options)
         assert result.returncode == 0, result.stderr
         return str(result.stderr.partition(" executions")[0])
 
     alone = replayed()
-    assert replayed("--workers", 3, *processes) == alone
+    assert replayed("--workers", 3) == alone
     result = queryprof(
         "lab",
         "replay",
@@ -37,7 +34,6 @@ def test_workers_play_all_transactions(
         2,
         "--workers",
         2,
-        *processes,
         "--pragma",
         "cache_size=-100",
         "--fail-on",
