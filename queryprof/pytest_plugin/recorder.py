@@ -110,7 +110,7 @@ class TestRecorder:
         self._report: TestRecord | None = None  # of the phase that has ended
         self._finds = not self._rules.fail_on.isdisjoint(OF_TESTS)
         if self._finds:
-            _core.stacks_sample(1)  # which tell whether a library or the program asks
+            _core.take_all_stacks(True)  # which tell whether a library or the program asks
             self._phase()  # what modules execute as they are imported may make the tables
             self._gate()  # which raises now if it cannot read what is accepted
         self._collected: set[str] = set()
@@ -212,7 +212,7 @@ class TestRecorder:
         if self._block is not None:
             meter.close(self._block)
             self._block = None
-            _core.stacks_sample(0)
+            _core.take_all_stacks(False)
 
     # -- summing up ------------------------------------------------------------------------
 

@@ -202,16 +202,14 @@ static PyObject *plans_met(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unus
     return qp_require_recording() ? qp_plans_met() : NULL;
 }
 
-static PyObject *stacks_sample(PyObject *Py_UNUSED(module), PyObject *every)
+static PyObject *take_all_stacks(PyObject *Py_UNUSED(module), PyObject *all)
 {
-    unsigned long value = PyLong_AsUnsignedLong(every);
-    if (PyErr_Occurred()) {
+    int takes_all = PyObject_IsTrue(all);
+    if (takes_all < 0) {
         return NULL;
     }
-    uint32_t before = qp_stack_sampling;
-    qp_stack_sampling =
-        value > 0 && value <= QP_STACK_SAMPLING ? (uint32_t)value : QP_STACK_SAMPLING;
-    return PyLong_FromUnsignedLong(before);
+    qp_stack_mask = takes_all ? 0 : QP_STACK_SAMPLING - 1;
+    Py_RETURN_NONE;
 }
 
 PyMethodDef qp_table_functions[] = {
@@ -234,6 +232,6 @@ PyMethodDef qp_table_functions[] = {
     {"set_facts", set_facts, METH_O, NULL},
     {"changes", changes, METH_O, NULL},
     {"plans_met", plans_met, METH_NOARGS, NULL},
-    {"stacks_sample", stacks_sample, METH_O, NULL},
+    {"take_all_stacks", take_all_stacks, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -152,7 +152,9 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
 /* Slow executions count once, 1 in 64 of the others 64 times. */
 static void sample_stack(qp_execution *e)
 {
-    int64_t weight = e->duration_ns >= QP_SLOW_NS ? 1 : e->sampled_stack ? qp_stack_sampling : 0;
+    int64_t weight = e->duration_ns >= QP_SLOW_NS ? 1
+                     : e->sampled_stack           ? (int64_t)qp_stack_mask + 1
+                                                  : 0;
     if (weight && e->stack) {
         qp_stack_sample_add(e->meter.key.statement, e->stack, weight - e->stack_weight,
                             weight * e->duration_ns - e->stack_ns);

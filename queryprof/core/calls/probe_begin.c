@@ -115,7 +115,7 @@ static inline bool begin_execution(qp_call *call)
     int64_t span = qp_span_value();
     call->execution = e;
     e->ignored = !ours;
-    e->sampled_stack = (random >> 16) % qp_stack_sampling == 0;
+    e->sampled_stack = ((random >> 16) & qp_stack_mask) == 0;
     e->serial = ++executions;
     e->pending.calls = 0;
     e->meter = (qp_meter){

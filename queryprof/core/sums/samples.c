@@ -9,7 +9,7 @@
 #include "runtime/compiler.h"
 #include "runtime/index.h"
 
-uint32_t qp_stack_sampling = QP_STACK_SAMPLING;
+uint32_t qp_stack_mask = QP_STACK_SAMPLING - 1;
 
 enum {
     VALUE_BYTES = QP_TEXT_BYTES / 5 * 2, /* of the texts, for SQL and parameters of exemplars */

@@ -15,9 +15,9 @@ enum {
     QP_EXEMPLARS_KEPT = 5          /* of each statement */
 };
 
-/* Of so many executions, 1 has its stack taken: QP_STACK_SAMPLING, or fewer where each counts. With
- * the GIL. */
-extern uint32_t qp_stack_sampling;
+/* An execution has its stack taken if these bits of a random number are 0: 1 in QP_STACK_SAMPLING,
+ * or each. With the GIL. */
+extern uint32_t qp_stack_mask;
 
 /* Allocates the tables; false without memory. */
 bool qp_samples_start(void);
