@@ -124,6 +124,19 @@ def test_every_command_and_option_is_documented() -> None:
                 assert any(option in text for option in parameter.opts), f"{name} {parameter.opts}"
 
 
+INTERNAL = {"QUERYPROF_FIRST_PID", "QUERYPROF_RUNNER", "QUERYPROF_WORKLOAD"}
+"""Variables by which a command talks to the processes that it starts."""
+
+
+def test_every_variable_is_documented() -> None:
+    text = "\n".join(page.read_text() for page in PAGES)
+    folders = [ROOT / name for name in ("queryprof", "cli", "hooks")]
+    sources = [path.read_text() for folder in folders for path in folder.rglob("*.py")]
+    names = {name for one in sources for name in re.findall(r"\bQUERYPROF_[A-Z_]*[A-Z]\b", one)}
+    assert INTERNAL <= names
+    assert {name for name in names - INTERNAL if f"`{name}" not in text} == set()
+
+
 def test_the_page_on_the_trace_has_every_table() -> None:
     text = (ROOT / "docs" / "trace.md").read_text()
     assert not [table.name for table in TABLES if f"`{table.name}`" not in text]
