@@ -67,6 +67,7 @@ for version in $versions; do
     packages=$packages,libpython$version-testsuite
 done
 if [ ! -e "$root/.complete" ]; then
+    rm -rf --one-file-system "$root" # what an interrupted run has left
     # shellcheck disable=SC2086 # an option, or none
     debootstrap $foreign --arch="$architecture" --variant=minbase --include="$packages" "$suite" "$root"
     if [ -n "$foreign" ]; then
