@@ -110,13 +110,13 @@ def main() -> None:
     known = {one.split("`")[1]: one for one in former.values()}
     parts = [HEAD]
     with tempfile.TemporaryDirectory() as folder:
-        for name, meaning in CATEGORIES.items():
+        for name, category in CATEGORIES.items():
             if name in OF_SERVERS:
                 continue
             program = (PROGRAMS / f"{name}.py").read_text().replace("  # culprit", "")
             output = output_of(name, folder)
             section = (
-                f"## `{name}`\n\n{meaning[0].upper()}{meaning[1:]}.\n\n```python\n{program}```\n\n"
+                f"## `{name}`\n\n**{category.title}**: {category.meaning[0].lower()}{category.meaning[1:]}\n\n```python\n{program}```\n\n"
                 f"```text\n{output}\n```\n\n"
             )
             parts.append(former.get(without_figures(section), section) if output else known[name])

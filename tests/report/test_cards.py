@@ -147,7 +147,7 @@ def test_spans_with_several_call_paths_are_one_loop() -> None:
     )
     (found,) = findings(profile)
     assert "40 times in each of 51 spans req" in found.evidence
-    assert gain(found).startswith("up to 4.0% of the spans' time (")
+    assert gain(found).endswith(" (4.0% of the spans' time)")
 
 
 def test_commits_outside_of_requests_are_a_loop() -> None:
@@ -298,13 +298,13 @@ def finding(share: float, gain_ns: int, severity: Severity = Severity.HIGH) -> F
         ([finding(0.3, 300), finding(0.1, 100, Severity.LOW)], ""),
         (
             [finding(0.3, 300), finding(0.1, 100)],
-            "Two changes can win up to 400 ns of 1.00 µs (the run)",
+            "Two changes save up to 400 ns of 1.00 µs (the run)",
         ),
-        ([finding(0.3, 300)] * 4, "Three changes can win up to 900 ns of 1.00 µs (the run)"),
-        ([finding(0.8, 800)] * 2, "Two changes can win up to 1.00 µs of 1.00 µs (the run)"),
+        ([finding(0.3, 300)] * 4, "Three changes save up to 900 ns of 1.00 µs (the run)"),
+        ([finding(0.8, 800)] * 2, "Two changes save up to 1.00 µs of 1.00 µs (the run)"),
         (
             [finding(1.0, 9000), finding(0.5, 500)],
-            "Two changes can win up to 1.00 µs of 1.00 µs (the run)",
+            "Two changes save up to 1.00 µs of 1.00 µs (the run)",
         ),
         ([finding(1.0, 9000)] * 2, ""),  # of several processes: the whole is not known
     ],
@@ -316,9 +316,7 @@ def test_what_the_first_findings_win_together(found: list[Finding], said: str) -
 def test_the_headline_says_where_what_and_how_much() -> None:
     places = Places(profile_of())
     said = headline(finding(0.3, 300 * MS), places)
-    assert said.endswith(
-        ": a table is read from end to end for a few rows, up to 30.0% of the run (300 ms)"
-    )
+    assert said.endswith(": Full table scan, saves up to 300 ms (30.0% of the run)")
     assert said.startswith("query() ")
 
 

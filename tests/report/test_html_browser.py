@@ -346,9 +346,7 @@ def test_it_shows_what_the_json_says(opened: Opening, text: str) -> None:
     with opened(text) as page:
         page.ready()
         said = page.locator("h1").first.inner_text()
-        assert said.endswith(
-            ": a table is read from end to end for a few rows, up to 30.0% of the run (100 ms)"
-        )
+        assert said.endswith(": Full table scan, saves up to 100 ms (30.0% of the run)")
         assert page.locator("#vital > p").first.inner_text().startswith(f"{told['vital_few']} of ")
         first = told["views"]["statement"][0]
         page.locator("#search").scroll_into_view_if_needed()

@@ -287,7 +287,7 @@ def test_statements_of_one_line_stand_together(profile: Profile) -> None:
     shown = text.getvalue().partition("The vital few")[2]
     assert re.findall(r"^  (\d)  ", shown, re.MULTILINE) == ["1", "3", "2"]
     assert shown.count("the same line") == 1
-    assert f"SELECT 3\n     ! {CATEGORIES['full_scan']} (finding 1)\n" in shown
+    assert f"SELECT 3\n     ! {CATEGORIES['full_scan'].title} (finding 1)\n" in shown
 
 
 def test_a_statement_of_a_megabyte_is_cut_before_it_is_coloured(

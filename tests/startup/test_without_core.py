@@ -229,7 +229,7 @@ def trace():
     [
         (("report", "t.qprof"), "SELECT id FROM sale WHERE customer = ?"),
         (("report", "t.qprof", "--format", "json"), '"statement": "SELECT id FROM sale'),
-        (("analyze", "t.qprof"), "A table is read from end to end for a few rows"),
+        (("analyze", "t.qprof"), "Full table scan"),
         (("html", "t.qprof", "-o", "-"), "<!doctype html>"),
         (("compare", "t.qprof", "t.qprof"), "executions"),
         (("export", "t.qprof", "--format", "speedscope", "-o", "-"), "SELECT id FROM sale"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.migrations import migration_of
@@ -51,41 +52,112 @@ LEAST_SHARE, LEAST_NS = 0.005, 1_000_000
 NO_SHARE = 0.001
 """... nor is one of this share of a run, however long that is."""
 
+
+class Category(NamedTuple):
+    """A kind of finding: its title, and a sentence that explains it."""
+
+    title: str
+    meaning: str
+
+
 CATEGORIES = {
-    "n_plus_one": "the same query for each row or item of a loop",
-    "duplicate_query": "the same query with the same parameters, again and again",
-    "many_cheap": "very many fast queries",
-    "commit_per_write": "a commit for each write",
-    "single_inserts": "a library inserts row by row what it can insert at once",
-    "single_changes": "rows are changed one by one",
-    "awaited_rows": "rows are awaited one by one, each by a way to a thread and back",
-    "autocommit_reads": "each read takes the file's lock for itself",
-    "lock_upgrade": "a transaction that began to read is refused when it would write",
-    "lock_wait": "waits for a lock that others hold",
-    "long_transaction": "a transaction that stays open while the program does other work",
-    "pinned_wal": "a read transaction that keeps the write-ahead log from being reset",
-    "re_prepare": "values are in the SQL text, so that each text is prepared again",
-    "connection_per_query": "a connection is opened for each query",
-    "offset_pagination": "OFFSET reads all rows that it leaves out",
-    "full_scan": "a table is read from end to end for a few rows",
-    "temp_btree_sort": "many rows are sorted each time",
-    "automatic_index": "SQLite builds an index each time",
-    "correlated_subquery": "a subquery runs again for each row",
-    "missing_covering_index": "no index has all that is read of its rows",
-    "index_defeated": "the way a column is compared keeps an index on it from being used",
-    "narrow_index": "an index leaves many more rows to look at than are returned",
-    "bad_index_choice": "another index fits better, and there are no statistics to show it",
-    "bad_estimate": "a plan is chosen for many more or fewer rows than come",
-    "stale_statistics": "the planner chooses by rows that were counted when tables were small",
-    "redundant_index": "an index is the beginning of another one",
-    "large_values": "large values are read or written that may not be needed",
-    "trigger_work": "a trigger takes most of what a write takes",
-    "blocked_loop": "the event loop waits for the database",
-    "over_fetch": "more rows are made than the program takes",
-    "many_objects": "a library makes objects of many rows",
-    "heavy_query": "a statement takes much of the time",
+    "n_plus_one": Category(
+        "N+1 query",
+        "The same query runs once per row of another query, or once per item of a loop.",
+    ),
+    "duplicate_query": Category(
+        "Duplicate query",
+        "The same query runs again and again with the same parameters.",
+    ),
+    "many_cheap": Category("Many fast queries", "Very many queries that take little time each."),
+    "commit_per_write": Category("Commit per write", "Each write has a transaction of its own."),
+    "single_inserts": Category(
+        "Row-by-row inserts",
+        "A library inserts rows one by one that it can insert together.",
+    ),
+    "single_changes": Category("Row-by-row changes", "Rows are updated or deleted one by one."),
+    "awaited_rows": Category(
+        "Row-by-row awaits",
+        "Each row is awaited on its own, and each await hands work to a thread.",
+    ),
+    "autocommit_reads": Category(
+        "Reads in autocommit",
+        "Each read takes and releases the file lock on its own.",
+    ),
+    "lock_upgrade": Category(
+        "Refused lock upgrade",
+        "A transaction reads first, then fails when it writes.",
+    ),
+    "lock_wait": Category("Lock wait", "Queries wait for a lock that another connection holds."),
+    "long_transaction": Category(
+        "Long transaction",
+        "A transaction stays open while the program does other work.",
+    ),
+    "pinned_wal": Category(
+        "Write-ahead log not reset",
+        "A read transaction keeps SQLite from resetting the write-ahead log.",
+    ),
+    "re_prepare": Category(
+        "Values in the SQL text",
+        "Values in the SQL text make each text a new statement, which the driver prepares again.",
+    ),
+    "connection_per_query": Category(
+        "Connection per query",
+        "The program opens a connection for each query.",
+    ),
+    "offset_pagination": Category("OFFSET pagination", "OFFSET reads every row that it skips."),
+    "full_scan": Category("Full table scan", "A query reads a whole table to return a few rows."),
+    "temp_btree_sort": Category(
+        "Sort without an index",
+        "A query sorts many rows each time it runs.",
+    ),
+    "automatic_index": Category(
+        "Automatic index",
+        "SQLite builds a temporary index each time the query runs.",
+    ),
+    "correlated_subquery": Category("Correlated subquery", "A subquery runs again for each row."),
+    "missing_covering_index": Category(
+        "Missing covering index",
+        "No index holds all the columns that the query reads.",
+    ),
+    "index_defeated": Category(
+        "Index not usable",
+        "The way a query compares a column keeps SQLite from using an index on it.",
+    ),
+    "narrow_index": Category(
+        "Index too narrow",
+        "An index finds many more rows than the query returns.",
+    ),
+    "bad_index_choice": Category(
+        "Wrong index chosen",
+        "Another index fits better, but no statistics show it.",
+    ),
+    "bad_estimate": Category(
+        "Wrong row estimate",
+        "The planner expected many more or fewer rows than there are.",
+    ),
+    "stale_statistics": Category(
+        "Stale statistics",
+        "The planner uses row counts from when tables were small.",
+    ),
+    "redundant_index": Category(
+        "Redundant index",
+        "One index starts with all the columns of another.",
+    ),
+    "large_values": Category(
+        "Large values",
+        "A query reads or writes large values that it may not need.",
+    ),
+    "trigger_work": Category("Slow trigger", "A trigger takes most of the time of a write."),
+    "blocked_loop": Category("Blocked event loop", "The event loop waits for the database."),
+    "over_fetch": Category("Unused rows", "The database returns more rows than the program uses."),
+    "many_objects": Category("Many objects", "A library builds objects for many rows."),
+    "heavy_query": Category(
+        "Heavy query",
+        "One statement takes much of the time, and no other rule explains it.",
+    ),
 }
-"""What each category means; find.RULES has their order of precedence."""
+"""find.RULES has their order of precedence."""
 
 
 OF_LINES = frozenset(

@@ -23,7 +23,12 @@ def findings_sarif(findings: Sequence[Finding], places: Places) -> str:
     """The findings as a SARIF log with one run."""
     names = list(CATEGORIES)
     rules = [
-        {"id": name, "shortDescription": {"text": meaning}} for name, meaning in CATEGORIES.items()
+        {
+            "id": name,
+            "shortDescription": {"text": one.title},
+            "fullDescription": {"text": one.meaning},
+        }
+        for name, one in CATEGORIES.items()
     ]
     driver = {"name": "queryprof", "semanticVersion": __version__, "rules": rules}
     run = {

@@ -18,8 +18,8 @@ def nothing_found(unknown: Sequence[str]) -> str:
 
 
 def title(finding: Finding) -> str:
-    """What is wrong, in a few words."""
-    return CATEGORIES[finding.category]
+    """The name of the kind of finding."""
+    return CATEGORIES[finding.category].title
 
 
 NO_TIME = {
@@ -27,18 +27,18 @@ NO_TIME = {
     "pinned_wal": "the log grows",
     "long_transaction": "no call waited for it",
 }
-"""What is lost where no time is known that a fix can win."""
+"""What a fix prevents, if the time that it saves is unknown."""
 
 COUNTS = {2: "Two changes", 3: "Three changes"}
 
 
 def headline(finding: Finding, places: Places) -> str:
-    """The finding in a sentence: where, what, and the most that a fix can win."""
+    """The finding in a sentence: where, what, and the time that a fix saves."""
     return f"{places.site(finding.site)}: {title(finding)}, {gain(finding)}"
 
 
 def together(findings: Sequence[Finding]) -> str:
-    """What the first findings can win together, where they win much; "": fewer than two do."""
+    """The time that the first findings save together; "" if fewer than two save much."""
     chosen = [one for one in findings[: max(COUNTS)] if one.severity is not Severity.LOW]
     first = next((one for one in chosen if 0 < one.share < 1), None)  # else of what is not known
     chosen = [one for one in chosen if first and one.whole == first.whole]
@@ -47,7 +47,7 @@ def together(findings: Sequence[Finding]) -> str:
     whole_ns = first.gain_ns / first.share
     gain_ns = min(sum(one.gain_ns for one in chosen), whole_ns)
     return (
-        f"{COUNTS[len(chosen)]} can win up to {duration(gain_ns)} of {duration(whole_ns)} (the"
+        f"{COUNTS[len(chosen)]} save up to {duration(gain_ns)} of {duration(whole_ns)} (the"
         f" {first.whole})"
     )
 
@@ -63,11 +63,12 @@ def hint(findings: Sequence[Finding]) -> str:
 
 
 def gain(finding: Finding) -> str:
-    """The most that a fix can win."""
+    """The time that a fix saves."""
     if not finding.gain_ns:
-        return NO_TIME.get(finding.category, "no time that is known")
+        return NO_TIME.get(finding.category, "saving unknown")
     limit = "at least" if finding.is_least else "up to"
-    return f"{limit} {percent(finding.share)} of the {finding.whole} ({duration(finding.gain_ns)})"
+    saved, share = duration(finding.gain_ns), percent(finding.share)
+    return f"saves {limit} {saved} ({share} of the {finding.whole})"
 
 
 def change_at(finding: Finding, places: Places) -> str:

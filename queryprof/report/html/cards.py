@@ -144,11 +144,10 @@ class _Cards:
         return [*found, *map(self._finding, self._findings[:FINDINGS]), *doubts]
 
     def _finding(self, finding: Finding) -> Element:
-        words = title(finding)
         lines: list[Element] = [
             _tag(
                 "div",
-                _tag("b", words[:1].upper() + words[1:]),
+                _tag("b", title(finding)),
                 " ",
                 _tag("span", f"({finding.severity})", cls=f"severity {finding.severity}"),
                 f" {gain(finding)}",

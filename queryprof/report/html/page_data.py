@@ -237,10 +237,9 @@ class _Page:
         return found
 
     def _finding(self, finding: Finding) -> dict[str, Any]:
-        heading = title(finding)
         return {
             "severity": str(finding.severity),
-            "title": self._numbers.text(heading[:1].upper() + heading[1:]),
+            "title": self._numbers.text(title(finding)),
             "gain": self._numbers.text(gain(finding)),
             **self._numbers.mention(finding.statement),
             "place": self._numbers.text(change_at(finding, self._places)),

@@ -80,9 +80,8 @@ def what_to_do(
 
 
 def _head(number: int, finding: Finding) -> RenderableType:
-    words = title(finding)
     return Group(
-        Text.assemble((f"{number:>3}  ", "bold"), (words[:1].upper() + words[1:], "bold")),
+        Text.assemble((f"{number:>3}  ", "bold"), (title(finding), "bold")),
         Text.assemble(
             "     ", (str(finding.severity), COLOURS[finding.severity]), f", {gain(finding)}"
         ),

@@ -77,7 +77,7 @@ def _fault(found: Finding) -> list[str]:
     place = f"{frame.function} {numbered(file_of(frame.file), frame.line)}" if frame else "?"
     code = "\n".join(filter(None, (found.code, found.migration))).splitlines()
     return [
-        f"{place}: {CATEGORIES[found.category]}",
+        f"{place}: {CATEGORIES[found.category].title}",
         f"  {cut(found.statement)}",
         *(f"  {line}" for line in found.evidence),
         f"  -> {found.fix}",
