@@ -15,7 +15,7 @@ from rich.text import Text
 
 COLUMNS = 104
 QUERYPROF = Path(sys.executable).with_name("queryprof")
-UP_TO = "More, of "
+UP_TO = "See also: "
 
 
 def main(trace: str) -> None:

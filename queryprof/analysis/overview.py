@@ -12,11 +12,11 @@ from queryprof.operations import NO_CALLS, STATEMENT_OPERATIONS, UNCOUNTED
 
 
 def complete(processes: int) -> str:
-    """The sentence where nothing is known to be missing. A Python process with an environment of
-    its own, or without site-packages, is not seen: so the sentence has how many were recorded.
+    """The sentence if nothing is known to be missing. It counts the processes because queryprof
+    does not see one with an environment of its own, or without site-packages.
     """
-    recorded = "one process that was" if processes == 1 else f"{processes} processes that were"
-    return f"Complete: every call of the {recorded} recorded is here, with its statement and line."
+    recorded = "1 process" if processes == 1 else f"{processes:,} processes"
+    return f"Complete: {recorded}, every call recorded."
 
 
 UNKNOWN_STATEMENT = "(unknown)"

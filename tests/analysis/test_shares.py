@@ -113,14 +113,11 @@ def test_what_a_library_executes_for_itself_is_no_loop() -> None:
 
 @pytest.mark.parametrize(
     ("processes", "said"),
-    [(1, "the one process that was recorded"), (3, "the 3 processes that were recorded")],
+    [(1, "1 process"), (3, "3 processes")],
 )
 def test_what_is_complete_is_of_the_recorded_processes(processes: int, said: str) -> None:
     """A child with an environment of its own is not seen."""
-    assert (
-        complete(processes)
-        == f"Complete: every call of {said} is here, with its statement and line."
-    )
+    assert complete(processes) == f"Complete: {said}, every call recorded."
 
 
 def test_findings_that_are_one_have_one_share() -> None:

@@ -17,7 +17,7 @@ from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.overview import Overview, complete
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, count, counted, duration, percent, seconds
-from queryprof.analysis.views import DIMENSIONS, Caller, Row, View
+from queryprof.analysis.views import Caller, Row, View
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
 from queryprof.report.terminal.errors import errors
@@ -62,8 +62,8 @@ def print_report(
     parts += errors(report, places) + lock_summary(report)
     parts += repeat_summary(report, places) + handoff_summary(report, places)
     if report.overview.calls:
-        parts.append(_more(report, _shown(report, beyond)))
-    write(console, parts)
+        parts += [Text(""), _more(report, _shown(report, beyond))]
+    write(console, [*parts, *_method(report.overview)])
 
 
 def print_block(
@@ -100,17 +100,21 @@ def print_view(
         parts.append(_operations(report.view(dimension), places))
     elif report.overview.calls:
         parts.append(_view(report.view(dimension), places, console.width))
-    write(console, parts)
+    write(console, [*parts, Text(""), *_method(report.overview)])
 
 
-def _own_work(overview: Overview) -> str:
-    if not overview.profiler_ns:  # of a process that was killed early, or none
-        return "What queryprof took in these calls is not known."
-    share = overview.profiler_ns / overview.process_ns if overview.process_ns else 0
-    return (
-        f"queryprof took about {duration(overview.profiler_ns)} in these calls ({percent(share)};"
-        " measured in 1 of 61), and more for spans, loops, files and its start"
-    )
+def _method(overview: Overview) -> list[RenderableType]:
+    """How complete the figures are, and what it cost to record them."""
+    parts = [] if overview.cautions else [complete(overview.processes)]
+    if overview.calls and overview.profiler_ns:  # 0: a process was killed early
+        share = overview.profiler_ns / overview.process_ns if overview.process_ns else 0
+        parts.append(
+            f"Recording overhead: about {duration(overview.profiler_ns)} ({percent(share)}), not"
+            " counting startup."
+        )
+    elif overview.calls:
+        parts.append("Recording overhead: unknown.")
+    return [Text(" ".join(parts), "dim")] if parts else []
 
 
 SIDE_BY_SIDE = "; threads run side by side, and wait for the interpreter's lock in these times"
@@ -139,12 +143,8 @@ def _overview(report: Report) -> Iterable[RenderableType]:
         "rows unknown" if overview.rows is None else counted(overview.rows, "row"),
         f", {counted(overview.errors, 'error')}",
     )
-    if overview.calls:
-        yield Text(_own_work(overview), style="dim")
     for caution in overview.cautions:
         yield Text(f"! {caution}", style="yellow")
-    if not overview.cautions:
-        yield Text(complete(overview.processes), style="dim")
 
 
 def _shown(report: Report, beyond: bool) -> int:
@@ -237,21 +237,20 @@ def _site(bottleneck: Bottleneck, places: Places) -> Text:
 
 
 def _more(report: Report, shown: int) -> RenderableType:
-    """Where to look for what is not shown."""
-    ways = [f"--by {', '.join(DIMENSIONS)}"]
-    if report.ranking.count > shown:
-        ways.insert(0, f"--top {report.ranking.count} (all statements and call sites)")
-    shown_views = [
+    """The options that print more."""
+    is_cut = report.ranking.count > shown
+    views = [
         name
         for name, is_there in (
             ("slowest", report.profile.exemplars),
             ("locks", report.lock_holds),
             ("loops", report.loops),
+            ("tree", True),
         )
         if is_there
     ]
-    ways.append(f"--show {', '.join([*shown_views, 'tree', 'time'])}")
-    return Padding(Text("More, of queryprof report: " + ";  ".join(ways), "dim"), (1, 0, 0, 0))
+    options = [f"--top {report.ranking.count}"] * is_cut + ["--by site", f"--show {views[0]}"]
+    return Text(f"See also: queryprof report {', '.join(options)}", "dim")
 
 
 def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
