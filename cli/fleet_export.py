@@ -103,5 +103,5 @@ def _export_trace(path: str, names: Given, location: Location, left_out: LeftOut
     for reason in damaged:
         left_out.add(reason)
     if not has_calls and not damaged:
-        raise TraceError(f"{path}: has no calls")
+        raise TraceError(f"{path}: no database calls")
     return written

@@ -121,7 +121,7 @@ def whole_traces(places: Sequence[str], selection: Selection) -> list[str]:
             names = [one.name for one in Directory(place).entries(TRACES) if is_trace(one.name)]
             found += [os.path.join(place, name) for name in names]
         else:
-            raise QueryprofError(f"{place}: is no directory and no store of a fleet")
+            raise QueryprofError(f"{place}: not a directory or a store of a fleet")
     return found
 
 
@@ -147,5 +147,5 @@ def location_that_is_there(place: str) -> Location:
     from queryprof.fleet.location import is_url, location_of
 
     if not is_url(place) and not os.path.isdir(place):
-        raise QueryprofError(f"{place}: there is no such directory")
+        raise QueryprofError(f"{place}: no such directory")
     return location_of(place)

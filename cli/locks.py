@@ -38,7 +38,7 @@ def locks(file: str) -> None:
     from queryprof.trace.attached import identity_of
 
     if not os.path.isfile(file):
-        why = "it is no file" if os.path.exists(file) else "there is no such file"
+        why = "not a file" if os.path.exists(file) else "no such file"
         raise QueryprofError(f"locks: {file}: {why}")
     identity = identity_of(os.stat(file))
     owners = owners_of(os.path.realpath(file))

@@ -50,7 +50,7 @@ def mcp(directory: str, commands: tuple[str, ...], with_parameters: bool, limit_
     also record the commands that you name, and no others.
     """
     if not os.path.isdir(directory):
-        raise QueryprofError(f"mcp: {directory}: there is no such directory")
+        raise QueryprofError(f"mcp: {directory}: no such directory")
     if commands and (reason := absence()):
         raise QueryprofError(f"mcp: --record: nothing is recorded here: {reason}")
     with extra("mcp"):

@@ -79,7 +79,7 @@ def prometheus(listen: str, target: str | None) -> None:
 def _address(listen: str) -> tuple[str, int]:
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
-        raise click.BadParameter(f"{listen!r} is no HOST:PORT", param_hint="--listen")
+        raise click.BadParameter(f"{listen!r} is not HOST:PORT", param_hint="--listen")
     return host.strip("[]"), int(port)
 
 

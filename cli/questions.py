@@ -279,7 +279,7 @@ def _print_comparison(
     )
     for gate, why in comparison.unknown.items():
         click.echo(f"not known: {gate}: {why}")
-    click.echo(f"worse: {verdict}" if worse else "nothing that was looked at got worse")
+    click.echo(f"worse: {verdict}" if worse else "nothing got worse")
 
 
 def _print_json(value: object) -> None:

@@ -68,7 +68,7 @@ def read_scenario(path: str) -> Scenario:
         with open(path, "rb") as file:
             table = tomllib.load(file)
     except FileNotFoundError:
-        raise QueryprofError(f"{path}: there is no such file") from None
+        raise QueryprofError(f"{path}: no such file") from None
     except OSError as error:
         raise QueryprofError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

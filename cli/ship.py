@@ -212,7 +212,7 @@ def _location(to: str) -> Location:
 
     if not is_url(to):
         if "://" in to:
-            raise QueryprofError(f"{to}: is no URL of a store: s3://, gs:// or abfs://")
+            raise QueryprofError(f"{to}: not the URL of a store: s3://, gs:// or abfs://")
         refuse_other_schema(to)
     return location_of(to, UNFINISHED)
 
@@ -259,6 +259,6 @@ class Target:
 def _refuse_missing(place: str) -> None:
     directory = place if os.path.isdir(place) else os.path.dirname(place) or "."
     if not os.path.isdir(directory):
-        raise QueryprofError(f"{place}: there is no such directory")
+        raise QueryprofError(f"{place}: no such directory")
     if not os.path.isdir(place) and not place.endswith(".qprof"):
-        raise QueryprofError(f"{place}: is no directory, and no trace's path (*.qprof)")
+        raise QueryprofError(f"{place}: not a directory, nor the path of a trace (*.qprof)")

@@ -82,7 +82,9 @@ class Recording:
 
     def __enter__(self) -> Self:
         if self._is_recording or self._profile is not None:
-            raise SessionError("a recording is used once; make another with queryprof.profile()")
+            raise SessionError(
+                "this recording has already been used; create a new one with queryprof.profile()"
+            )
         self._refusal = IN_THE_MIDST if session.exclusive.is_mine else absence()
         if self._refusal:
             is_absent()  # says so, once

@@ -83,7 +83,7 @@ class Answers:
         try:
             file = os.open(self.path_of(given), UNDISTURBED | getattr(os, "O_NOFOLLOW", 0))
         except FileNotFoundError:
-            raise QueryprofError(f"{name}: there is no such trace") from None
+            raise QueryprofError(f"{name}: no such trace") from None
         with open(file, "rb") as opened:
             found, real = os.fstat(file), f"/proc/self/fd/{file}"
             if os.path.exists(real) and not self._has(os.readlink(real)):
@@ -225,7 +225,7 @@ class Answers:
 
         path = self.path_of(database)
         if not os.path.isfile(path):
-            raise QueryprofError(f"{shortened(database, LONGEST_LINE)}: there is no such file")
+            raise QueryprofError(f"{shortened(database, LONGEST_LINE)}: no such file")
         return {
             "locks": [
                 {
@@ -260,7 +260,7 @@ class Answers:
         for one in found:
             if one.identity == identity:
                 return one
-        raise QueryprofError("there is no finding of this identity: `findings` has them")
+        raise QueryprofError("unknown finding; call `findings` for the list")
 
     @staticmethod
     def _plan(report: Report, statement: str) -> list[str]:

@@ -40,7 +40,7 @@ def traces_of(argument: str) -> list[str]:
     if os.path.isdir(argument):
         found = _matching(os.path.join(glob.escape(argument), f"*{EXTENSION}"))
         if not found:
-            raise TraceError(f"{argument}: there are no traces (*{EXTENSION}) in this directory")
+            raise TraceError(f"{argument}: no traces (*{EXTENSION}) in this directory")
         return found
     if glob.has_magic(argument) and not _is_named(argument):
         found = _matching(argument)

@@ -49,7 +49,7 @@ def refuse_to_replace(path: str) -> None:
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
     if not is_ours:
-        raise TraceError(f"{path}: exists and is no queryprof trace; choose another name")
+        raise TraceError(f"{path}: exists and is not a queryprof trace; choose another name")
 
 
 def refuse_no_directory(path: str) -> None:

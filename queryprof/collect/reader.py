@@ -81,7 +81,7 @@ def opened(path: str, leave_out: Callable[[str], None] = lambda _: None) -> Iter
         leave_out: called with why something of it cannot be read, a line each.
 
     Raises:
-        TraceError: there is no such file, it is no trace, damaged, or of another version.
+        TraceError: no such file, it is no trace, damaged, or of another version.
     """
     with _opened(path) as (trace, _, left_out):
         for reason in left_out:
@@ -124,7 +124,7 @@ def _with_recordings(path: str, recorded: RecordedFiles) -> Found:
             return found or (checked_version(connect(path), path), frozenset(), ())
         if found:  # a command has just ended, and its trace is made
             found[0].close()
-    raise moved or TraceError(f"{path}: commands that are recorded for it end all the time")
+    raise moved or TraceError(f"{path}: it kept changing while being read; try again")
 
 
 def _read_once(path: str, recorded: RecordedFiles) -> Found | None:
@@ -298,7 +298,7 @@ def profile_in(content: bytes, name: str) -> Profile:
         TraceError: it is no trace, damaged, or of another version.
     """
     if not content.startswith(MAGIC):
-        raise TraceError(f"{name}: is no queryprof trace")
+        raise TraceError(f"{name}: not a queryprof trace")
     connection = sqlite3.connect(":memory:")
     with closed_on_error(connection), reading(name, "header"):
         connection.deserialize(content)

@@ -47,7 +47,7 @@ def read_schema(path: str) -> Schema:
         TraceError: it cannot be read, or is no database.
     """
     if not Path(path).is_file():
-        raise TraceError(f"{path}: there is no such file")
+        raise TraceError(f"{path}: no such file")
     try:
         connection = sqlite3.connect(unchanged_uri(path), uri=True, timeout=BUSY_MS / 1000)
         try:
@@ -104,7 +104,7 @@ def _rows(connection: sqlite3.Connection, analyzed: set[str]) -> dict[str, int]:
 def why_unreadable(path: str, error: str) -> str:
     """What is wrong with a database, and what to do, for an error of SQLite's."""
     if "not a database" in error:
-        return f"{path}: it is no SQLite database, or it is encrypted"
+        return f"{path}: not a SQLite database, or it is encrypted"
     if "locked" in error or "busy" in error:
         return f"{path}: it cannot be read while a program holds its lock: try again"
     if "no such collation" in error:

@@ -156,7 +156,7 @@ def _has_references(judge: Judge, report: Report) -> bool:
 def _database(database: str) -> Path:
     path = Path(database)
     if not path.is_file():
-        raise ProofError(f"{database}: there is no such file")
+        raise ProofError(f"{database}: no such file")
     free = shutil.disk_usage(tempfile.gettempdir()).free
     needed = COPIES * 2 * path.stat().st_size
     if needed > free:

@@ -86,7 +86,7 @@ def replay_of(trace: str, database: str) -> Replay:
         ProofError: no such database, or the workload is of others.
     """
     if not Path(database).is_file():
-        raise ProofError(f"{database}: there is no such file")
+        raise ProofError(f"{database}: no such file")
     workload = read_workload(trace)
     recorded = _recorded_path(workload, database)
     of_it = [one for one in workload.executions if one.database == recorded]

@@ -23,7 +23,7 @@ def opened_file(path: str) -> Iterator[CheckedTrace]:
     """A trace that no process writes to any more.
 
     Raises:
-        TraceError: there is no such file, it is no trace, damaged, or of another version.
+        TraceError: no such file, it is no trace, damaged, or of another version.
     """
     with closing(checked_version(connect(path), path)) as connection:
         yield CheckedTrace(connection, path)
@@ -51,10 +51,10 @@ def connect(path: str) -> sqlite3.Connection:
             )
             raise TraceError(f"{path}: cannot be read: {what_is(found)}{advice}")
         if not is_sqlite(real):
-            raise TraceError(f"{path}: is no queryprof trace")
+            raise TraceError(f"{path}: not a queryprof trace")
         mode = mode_without_changes(real)
     except FileNotFoundError:
-        raise TraceError(f"{path}: there is no such trace") from None
+        raise TraceError(f"{path}: no such trace") from None
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = getattr(error, "strerror", None) or error
         raise TraceError(f"{path}: cannot be read: {reason}") from error
@@ -112,7 +112,7 @@ def checked_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connec
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID:
-            raise TraceError(f"{path}: is a SQLite database, but no queryprof trace")
+            raise TraceError(f"{path}: a SQLite database, but not a queryprof trace")
         if version != SCHEMA_VERSION:
             raise TraceError(
                 f"{path}: has trace version {version}, and this queryprof reads version"

@@ -144,8 +144,8 @@ def test_nothing_else_is_run_read_or_written() -> None:
         for name in ("../secret.qprof", "link.qprof", "/etc/passwd"):
             assert "is not in" in await agent.refused("findings", trace=name)
             assert "is not in" in await agent.refused("locks", database=name)
-        assert "there is no such trace" in await agent.refused("findings", trace="none.qprof")
-        assert "there is no such file" in await agent.refused("locks", database="none.db")
+        assert "no such trace" in await agent.refused("findings", trace="none.qprof")
+        assert "no such file" in await agent.refused("locks", database="none.db")
 
     talk(work, "true")
     assert sorted(os.listdir()) == ["link.qprof"]

@@ -53,7 +53,7 @@ def test_a_file_that_becomes_a_link(
         answers_inside.findings("traces/x.qprof")
 
 
-@pytest.mark.parametrize(("size", "said"), [(8, "is no queryprof trace"), (9, "has more than")])
+@pytest.mark.parametrize(("size", "said"), [(8, "not a queryprof trace"), (9, "has more than")])
 def test_a_file_that_is_too_large(monkeypatch: pytest.MonkeyPatch, size: int, said: str) -> None:
     monkeypatch.setattr(answers, "LARGEST_BYTES", 8)
     Path("x.qprof").write_bytes(b"x" * size)

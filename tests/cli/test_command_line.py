@@ -122,7 +122,7 @@ def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path
     ("arguments", "message"),
     [
         (("run", "no-such-command"), "no-such-command: there is no such command"),
-        (("run", "no_such.py"), "no_such.py: there is no such file"),
+        (("run", "no_such.py"), "no_such.py: no such file"),
         (
             ("run", "--no-reprot", "x.py"),
             "--no-reprot: run has no such option (queryprof run --help",
@@ -139,7 +139,7 @@ def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path
         (("export", "x.qprof"), "trace-events, parquet, otlp (queryprof export --help)"),
         (("run", "-o", "/no/where/x.qprof", "true"), "cannot be written"),
         (("merge", "/no/where/x.qprof", "x.qprof"), "cannot be written"),
-        (("merge", "out.qprof", "missing.qprof"), "missing.qprof: there is no such trace"),
+        (("merge", "out.qprof", "missing.qprof"), "missing.qprof: no such trace"),
     ],
 )
 @pytest.mark.repeats

@@ -142,9 +142,7 @@ def test_directories_without_traces(queryprof: Run) -> None:
     os.mkdir(SERVICE)
     result = queryprof("report", SERVICE)
     assert (result.returncode, result.stdout) == (2, "")
-    assert (
-        result.stderr == f"queryprof: {SERVICE}: there are no traces (*.qprof) in this directory\n"
-    )
+    assert result.stderr == f"queryprof: {SERVICE}: no traces (*.qprof) in this directory\n"
     Path(SERVICE, "b.qprof").write_text("no trace\n")
     result = queryprof("report", SERVICE)
     assert (result.returncode, result.stdout) == (2, "")

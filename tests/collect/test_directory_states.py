@@ -332,7 +332,7 @@ def test_what_is_left_out_is_named_in_each_format(queryprof: Run, number: int) -
     for other in range(5):
         Path(f"{DIRECTORY}/bad{other}.qprof").write_text("x")
     said = queryprof(*FORMATS[number](DIRECTORY)).stderr
-    assert "bad0.qprof: is no queryprof trace" in said
+    assert "bad0.qprof: not a queryprof trace" in said
     assert "; and 2 more" in said
 
 

@@ -105,9 +105,9 @@ def test_the_null_device_means_no_trace(tmp_path: Path) -> None:
 def test_another_file_stays(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.qprof"
     path.write_bytes(content)
-    with pytest.raises(TraceError, match="no queryprof trace"):
+    with pytest.raises(TraceError, match="not a queryprof trace"):
         make_room(str(path))
-    with pytest.raises(TraceError, match="no queryprof trace"):
+    with pytest.raises(TraceError, match="not a queryprof trace"):
         merge_traces(str(path), [])
     assert path.read_bytes() == content
 

@@ -93,9 +93,9 @@ def test_a_directory_is_all_its_traces(queryprof: Run, pids: dict[int, int]) -> 
 def test_nothing_of_such_a_name(queryprof: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for given, reason in (
-        ("empty", "empty: there are no traces (*.qprof) in this directory"),
+        ("empty", "empty: no traces (*.qprof) in this directory"),
         ("shop-*.qprof", "shop-*.qprof: no trace has such a name"),
-        ("gone.qprof", "gone.qprof: there is no such trace"),
+        ("gone.qprof", "gone.qprof: no such trace"),
     ):
         result = queryprof("merge", "all.qprof", given)
         assert result.returncode == 2

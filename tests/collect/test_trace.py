@@ -137,11 +137,11 @@ def make_bad(kind: str, path: Path) -> None:
 
 
 BAD = {
-    "text": "is no queryprof trace",
-    "empty": "is no queryprof trace",
-    "another database": "is a SQLite database, but no queryprof trace",
-    "directory": "there are no traces",
-    "missing": "there is no such trace",
+    "text": "not a queryprof trace",
+    "empty": "not a queryprof trace",
+    "another database": "a SQLite database, but not a queryprof trace",
+    "directory": "no traces",
+    "missing": "no such trace",
     "truncated": "damaged: ",
     "newer": "has trace version ",
     "corrupt": "damaged: ",

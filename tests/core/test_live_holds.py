@@ -215,7 +215,7 @@ def test_a_forked_child_holds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "why"), [("nothing.db", "there is no such file"), ("/dev/null", "it is no file")]
+    ("file", "why"), [("nothing.db", "no such file"), ("/dev/null", "not a file")]
 )
 def test_what_is_no_file_is_said(queryprof: Run, file: str, why: str) -> None:
     result = queryprof("locks", file)

@@ -347,8 +347,8 @@ def test_sums_too_large_to_be_one_stay_as_they_are(queryprof: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nothere"], "nothere: there is no such directory"),
-        ([".", "--older", "2"], "'2' is none"),
+        (["nothere"], "nothere: no such directory"),
+        ([".", "--older", "2"], "'2' is not a duration"),
         ([".", "--older", "3d", "--keep", "2d"], "--keep must be longer than --older"),
         ([], "Missing argument"),
     ],

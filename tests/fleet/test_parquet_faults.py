@@ -54,7 +54,7 @@ def test_what_cannot_be_read_is_left_out(queryprof: Run) -> None:
         "empty.qprof",
         "none.qprof",
     ]
-    assert "empty.qprof: has no calls" in result.stderr
+    assert "empty.qprof: no database calls" in result.stderr
     assert rows_of(Path("out"), "aggregate")
 
 

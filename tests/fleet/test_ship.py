@@ -335,13 +335,13 @@ def test_names_are_hashes(queryprof: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--once", "nothere"], "nothere: is no directory, and no trace's path (*.qprof)"),
-        (["--once", "nothere/x.qprof"], "nothere/x.qprof: there is no such directory"),
+        (["--once", "nothere"], "nothere: not a directory, nor the path of a trace (*.qprof)"),
+        (["--once", "nothere/x.qprof"], "nothere/x.qprof: no such directory"),
         ([], "needs a PLACE, or -- COMMAND"),
         (["--once", "--", "true"], "at most one PLACE, and not with --once"),
         (["--"], "at most one PLACE"),
         (["--every", "5", "."], "'5' is not a duration: 500ms, 60s, 5m, 90d"),
-        (["--keep", "-1GB", "."], "is none: 500MB, 1GB"),
+        (["--keep", "-1GB", "."], "is not a size: 500MB, 1GB"),
         (["--traces", "101%", "."], "at most 100%"),
         (["--traces", "1%", "--anonymize", "."], "traces and OTLP have names"),
     ],
@@ -356,7 +356,7 @@ def test_wrong_arguments(queryprof: Run, arguments: list[str], message: str) -> 
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("ftp://host/x", "is no URL of a store"),
+        ("ftp://host/x", "not the URL of a store"),
         ("s3://key:secret@bucket/x", "keys are no part of a URL"),
         ("s3://bucket/x?access_key=k&secret_key=s", "keys are no part of a URL"),
     ],

@@ -104,7 +104,7 @@ def test_exit_statuses(queryprof: Run, trace: str) -> None:
     assert queryprof("analyze", "nothing.qprof").returncode == 2
     missing = queryprof("analyze", trace, "--db", "nothing.db")
     assert missing.returncode == 2
-    assert missing.stderr.startswith("queryprof: nothing.db: there is no such file")
+    assert missing.stderr.startswith("queryprof: nothing.db: no such file")
     assert len(missing.stderr.splitlines()) == 1
 
 

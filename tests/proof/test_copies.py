@@ -206,7 +206,7 @@ def bad(queryprof: Run, trace: Path, database: Path) -> str:
 
 @pytest.mark.slow
 def test_bad_input_is_one_line(queryprof: Run, tmp_path: Path, trace: Path, database: Path) -> None:
-    assert "there is no such file" in bad(queryprof, trace, tmp_path / "none.db")
+    assert "no such file" in bad(queryprof, trace, tmp_path / "none.db")
     (tmp_path / "noise.db").write_bytes(os.urandom(9000))
     assert "no SQLite database, or it is encrypted" in bad(queryprof, trace, tmp_path / "noise.db")
     (tmp_path / "empty.db").write_bytes(b"")

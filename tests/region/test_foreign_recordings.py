@@ -106,7 +106,7 @@ def test_a_damaged_header(program: Program, queryprof: Run, damage: str) -> None
     result = queryprof("report", "x.qprof")
     assert (result.returncode, result.stderr) == (
         2,
-        "queryprof: x.qprof: there is no such trace\n",
+        "queryprof: x.qprof: no such trace\n",
     )
     result = program("work(7)\n")
     assert (result.returncode, result.stderr) == (0, "")

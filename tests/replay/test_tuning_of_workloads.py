@@ -86,14 +86,14 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
         assert result.stderr.count("\n") == 1, result.stderr
         return str(result.stderr)
 
-    assert "there is no such file" in bad("lab", "replay", "x.qprof", "--db", "none.db")
+    assert "no such file" in bad("lab", "replay", "x.qprof", "--db", "none.db")
     assert "write NAME=VALUE" in bad(
         "lab", "replay", "x.qprof", "--db", before, "--pragma", "a=b;c"
     )
     assert "no workload is beside it" in bad("lab", "replay", "y.qprof", "--db", before)
     noise = tmp_path / "noise.db"
     noise.write_bytes(os.urandom(5000))
-    assert "it is no SQLite database" in bad("lab", "replay", "x.qprof", "--db", noise)
+    assert "not a SQLite database" in bad("lab", "replay", "x.qprof", "--db", noise)
     with closing(sqlite3.connect(before, isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
         said = bad("lab", "replay", "x.qprof", "--db", before)
