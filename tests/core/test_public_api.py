@@ -75,7 +75,7 @@ def test_a_profile_reports_and_an_exception_passes() -> None:
     text = io.StringIO()
     recording.report(file=text)
     assert "1 execution of 1 statement" in " ".join(text.getvalue().split())
-    with pytest.raises(queryprof.SessionError, match="used once"), recording:
+    with pytest.raises(queryprof.SessionError, match="already been used"), recording:
         pass
 
 

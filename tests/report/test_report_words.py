@@ -60,7 +60,7 @@ def test_beyond_the_vital_few() -> None:
     few, _, after = text.getvalue().partition("After the vital few")
     assert ("SELECT 1" in few, "SELECT 2 AS a" in few) == (True, False)
     assert ("SELECT 2 AS a" in after, "SELECT 4 AS a" in after) == (True, False)
-    assert "--top 4 (all statements and call sites)" in after
+    assert "See also: queryprof report --top 4, " in after
     text = io.StringIO()
     print_report(report, file=text, width=100)
     assert "After the vital few" not in text.getvalue()
