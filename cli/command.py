@@ -81,7 +81,7 @@ def run_command(
 def _not_there(name: str) -> str:
     if name.startswith("-"):
         return f"{name}: run has no such option (queryprof run --help shows those it has)"
-    return f"{name}: there is no such {'file' if name.endswith('.py') else 'command'}"
+    return f"{name}: no such {'file' if name.endswith('.py') else 'command'}"
 
 
 def _started(

@@ -296,7 +296,7 @@ def test_recorded_names_go_through_the_command_line(
     for number, name in enumerate(RECORDED):
         record(f"{number}.qprof", name)
     merged = ("merge", "x.qprof", *(f"{number}.qprof" for number in range(len(RECORDED))))
-    commands = [merged, ("report", "x.qprof"), ("report", "--loop", "x.qprof")]
+    commands = [merged, ("report", "x.qprof"), ("report", "--show", "loops", "x.qprof")]
     commands += [("report", "x.qprof", "--by", "span"), ("compare", "before.qprof", "x.qprof")]
     for command in commands:
         result = queryprof(*command)
