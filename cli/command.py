@@ -68,7 +68,7 @@ def run_command(
     is ignored here (by nohup, or in a shell's background) is ignored there.
 
     Raises:
-        QueryprofError: there is no such command.
+        QueryprofError: no such command.
     """
     previous = signal.getsignal(signal.SIGCHLD)
     try:

@@ -9,8 +9,6 @@ from queryprof.cli.group import LazyGroup
 EXPERIMENTS = ("replay", "pragmas:tune", "workers:tune", "scenario")
 
 
-@click.group(
-    cls=LazyGroup, sections={"Commands": EXPERIMENTS}, recording=frozenset({"replay", "scenario"})
-)
+@click.group(cls=LazyGroup, sections={"Commands": EXPERIMENTS})
 def lab() -> None:
     """Repeat a workload with other settings, indexes or workers, on copies of its database."""

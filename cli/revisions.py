@@ -31,7 +31,7 @@ def find_revision(name: str) -> str:
     try:
         return _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     except QueryprofError as error:
-        raise QueryprofError(f"{name}: there is no such revision in this repository") from error
+        raise QueryprofError(f"{name}: no such revision in this repository") from error
 
 
 def has_uncommitted_changes() -> bool:

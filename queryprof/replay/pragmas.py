@@ -49,7 +49,7 @@ def experiment(
     """
     names = [factor.name for factor in factors]
     if not 1 <= len(names) <= MOST_FACTORS or len(set(names)) < len(names):
-        raise ProofError(f"tune pragmas: 1 to {MOST_FACTORS} pragmas that differ are possible")
+        raise ProofError(f"lab pragmas: give 1 to {MOST_FACTORS} different pragmas")
     trials = design(names, replications, SEED)
     taken_s: dict[Trial, float] = {}
     for number, trial in enumerate(trials, 1):

@@ -33,7 +33,7 @@ def opened_file(path: str) -> Iterator[CheckedTrace]:
 def opened_as_it_is_now(path: str) -> Iterator[CheckedTrace]:
     """A trace that another process may add to, at one moment. Raises TraceError."""
     with closed_on_error(connect(path)) as connection:
-        copy = _in_memory(connection, path, "header")
+        copy = _in_memory(connection, path)
     with closing(checked_version(copy, path)) as connection:
         yield CheckedTrace(connection, path)
 
@@ -122,10 +122,10 @@ def checked_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connec
     return connection
 
 
-def _in_memory(connection: sqlite3.Connection, path: str, part: str) -> sqlite3.Connection:
+def _in_memory(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
     """A copy in memory; the connection is closed."""
     copy = sqlite3.connect(":memory:")
-    with closed_on_error(copy), reading(path, part):
+    with closed_on_error(copy), reading(path, "header"):
         connection.backup(copy)
     connection.close()
     return copy

@@ -279,6 +279,14 @@ def test_what_records_says_why_not(queryprof_in, is_posix, commands):
         assert len(done.stderr.splitlines()) == 1
 
 
+def test_of_a_fleet_what_reads_is_there(run, queryprof_in):
+    for command in ("ship", "prometheus"):
+        done = queryprof_in(True, "fleet", command, "--unknown", "x")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert done.stderr.startswith(f"queryprof: {command}: {REASON}")
+    assert run("-m", "queryprof", "fleet", "report", "--help").returncode == 0
+
+
 def test_the_environment_starts_nothing(run):
     done = run("-c", "import queryprof.autoload as a; a.start(); print('on')", QUERYPROF="1")
     assert (done.returncode, done.stdout) == (0, "on\n")
