@@ -14,7 +14,7 @@ class Amount(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
     Args:
         units: the factor of each unit.
         examples: for the message about a wrong value.
-        least, most: the limits, of the base unit.
+        least, most: the limits, in the base unit; None: any positive value.
     """
 
     def __init__(
@@ -22,7 +22,7 @@ class Amount(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
         name: str,
         units: dict[str, float],
         examples: str,
-        least: float = 0.0,
+        least: float | None = None,
         most: float = sys.maxsize,
     ) -> None:
         self.name = name
@@ -39,13 +39,14 @@ class Amount(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
             number = str(value).upper().removesuffix(unit.upper())
             if number != str(value).upper() and number.replace(".", "", 1).isdecimal():
                 found = float(number) * factor
-                if 0 < found < sys.maxsize and self._least <= found <= self._most:
+                is_large_enough = found > 0 if self._least is None else found >= self._least
+                if is_large_enough and found <= self._most and found < sys.maxsize:
                     return found
                 break
         return self.fail(self._why(str(value)), param, ctx)
 
     def _why(self, value: str) -> str:
-        limits = [(self._least, "at least"), (self._most, "at most")]
+        limits = [(self._least or 0.0, "at least"), (self._most, "at most")]
         named = [f"{words} {self._text(one)}" for one, words in limits if 0 < one < sys.maxsize]
         within = f" ({', '.join(named)})" if named else ""
         return f"{value!r} is not a {self.name}: {self._examples}{within}"
@@ -61,7 +62,7 @@ class Amount(click.ParamType):  # type: ignore[type-arg]  # generic from click 8
 UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def duration(least_s: float = 0.0, most_s: float = sys.maxsize) -> Amount:
+def duration(least_s: float | None = None, most_s: float = sys.maxsize) -> Amount:
     """A duration between two limits. The value is in seconds."""
     return Amount("duration", UNITS_S, "500ms, 60s, 5m, 90d", least_s, most_s)
 
@@ -73,4 +74,5 @@ SIZE = Amount("size", {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}, "500MB, 1GB
 """In bytes."""
 
 PERCENTAGE = Amount("percentage", {"%": 1.0}, "1%, 100%")
-"""In percent."""
+TOLERANCE = Amount("percentage", {"%": 1.0}, "0%, 5%", least=0.0)
+"""Both in percent."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queryprof.cli.amounts import PERCENTAGE
+from queryprof.cli.amounts import TOLERANCE
 from queryprof.cli.output import output_to_reader
 from queryprof.errors import QueryprofError
 
@@ -51,7 +51,7 @@ def comparing(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--tolerance",
             "tolerance_percent",
-            type=PERCENTAGE,
+            type=TOLERANCE,
             default="5%",
             show_default=True,
             help="Ignore smaller changes of times, and of VM steps between versions of SQLite.",
