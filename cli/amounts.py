@@ -70,7 +70,15 @@ def duration(least_s: float | None = None, most_s: float = sys.maxsize) -> Amoun
 DURATION = duration()
 """In seconds."""
 
-SIZE = Amount("size", {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}, "500MB, 1GB", least=1e3)
+UNITS_BYTES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+
+
+def size(least_bytes: float, most_bytes: float = sys.maxsize) -> Amount:
+    """A size between two limits. The value is in bytes."""
+    return Amount("size", UNITS_BYTES, "500MB, 1GB", least_bytes, most_bytes)
+
+
+SIZE = size(1e3)
 """In bytes."""
 
 PERCENTAGE = Amount("percentage", {"%": 1.0}, "1%, 100%")

@@ -75,7 +75,6 @@ def print_verdict(
 ) -> None:
     """Compare trace files, print the changes, and exit with status 1 if something got worse."""
     from queryprof.analysis.comparison import compare, measured_nothing, regressions
-    from queryprof.analysis.comparison_result import Tolerance
     from queryprof.cli.reading import LeftOut
     from queryprof.collect.reader import read_profile
     from queryprof.report.places import Places
@@ -89,8 +88,7 @@ def print_verdict(
         if measured_nothing(side):
             raise QueryprofError(f"compare: the traces {name} have no executions to compare")
     before_runs, after_runs = sides
-    tolerance = Tolerance(tolerance_percent / 100, tolerance_percent / 100)
-    comparison = compare(before_runs, after_runs, tolerance)
+    comparison = compare(before_runs, after_runs, tolerance_percent / 100)
     failed = regressions(comparison, fail_on or GATES)
     with output_to_reader():  # however much of it is read, the verdict is the same
         _print(form, comparison, failed, Places(*sides[1], *sides[0]), top)

@@ -22,7 +22,7 @@ def locks(file: str) -> None:
     For a process that queryprof records, it also prints the line and the statement that took the
     write lock.
     """
-    if _is_recording(file):
+    if os.path.isdir(file) or file.endswith(ENDING) or (os.path.isfile(file) and is_trace(file)):
         from queryprof.analysis.report import Report
         from queryprof.cli.reading import read_whole
         from queryprof.report.terminal.locks import print_locks
@@ -61,15 +61,6 @@ def locks(file: str) -> None:
         for one in held:
             if one.pid == owner.pid:
                 click.echo(visible(f"    {held_for(one, places)}, thread {one.thread}"))
-
-
-def _is_recording(path: str) -> bool:
-    """Whether it is a trace or a directory of traces. A database that this user may not read can
-    have locks all the same.
-    """
-    if os.path.isdir(path) or path.endswith(ENDING):
-        return True
-    return os.path.isfile(path) and os.access(path, os.R_OK) and is_trace(path)
 
 
 def _begins_as_a_database(path: str) -> bool:

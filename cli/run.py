@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from queryprof.cli.amounts import SIZE, duration
+from queryprof.cli.amounts import duration, size
 from queryprof.errors import QueryprofError
 from queryprof.operations import NO_CALLS
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--workload-limit",
     "workload_bytes",
-    type=SIZE,
+    type=size(1e6, 1e12),
     default="256MB",
     show_default=True,
     help="Largest workload of each process.",
@@ -277,7 +277,7 @@ def _workload_beside(parts: Parts, most_bytes: float) -> str:
     except QueryprofError:
         parts.remove()
         raise
-    return f"{max(1, round(most_bytes / 1e6))}:{prefix_of(os.path.abspath(parts.output))}"
+    return f"{round(most_bytes)}:{prefix_of(os.path.abspath(parts.output))}"
 
 
 def _need_trace(parts: Parts, option: str) -> None:

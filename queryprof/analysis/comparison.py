@@ -14,13 +14,13 @@ from statistics import fmean
 from queryprof.analysis.call_sites import CallSite, Function, call_site, find_helpers
 from queryprof.analysis.comparison_result import (
     LONGEST_COURSE,
+    TOLERANCE,
     Change,
     Comparison,
     Course,
     PlanChange,
     SiteChange,
     StatementChange,
-    Tolerance,
     Verdict,
 )
 from queryprof.analysis.overview import overview_of
@@ -52,7 +52,7 @@ def _folded(profile: Profile) -> Profile:
 
 
 def compare(
-    before: Sequence[Profile], after: Sequence[Profile], tolerance: Tolerance | None = None
+    before: Sequence[Profile], after: Sequence[Profile], tolerance: float = TOLERANCE
 ) -> Comparison:
     """Compares one or several runs a side.
 
@@ -61,7 +61,6 @@ def compare(
     """
     if not before or not after:
         raise ValueError("each side needs a run")
-    tolerance = tolerance or Tolerance()
     before, after = [_folded(p) for p in before], [_folded(p) for p in after]
     versions = {one for profile in (*before, *after) for one in profile.sqlite_versions}
     same_sqlite = len(versions) <= 1

@@ -18,17 +18,10 @@ class Verdict(StrEnum):
     UNCLEAR = "unclear"
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerance:
-    """Differences that count as no change, as shares of the value before.
-
-    Attributes:
-        time: of timed metrics.
-        vm_steps: of VM steps between different versions of SQLite; between equal ones it is 0.
-    """
-
-    time: float = 0.05
-    vm_steps: float = 0.05
+TOLERANCE = 0.05
+"""Differences up to this share of the value before count as no change: of times, and of VM steps
+between different versions of SQLite. Between equal versions, VM steps must be equal.
+"""
 
 
 @dataclass(frozen=True, slots=True)

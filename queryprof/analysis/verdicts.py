@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from queryprof.analysis.bootstrap import ratio_interval
-from queryprof.analysis.comparison_result import Change, Tolerance, Verdict
+from queryprof.analysis.comparison_result import Change, Verdict
 from queryprof.analysis.totals import Totals
 from queryprof.model import Profile
 
@@ -129,7 +129,7 @@ Values = list[float | None]
 class Comparer:
     """Compares a metric's values of all runs, and gives the change its verdict."""
 
-    tolerance: Tolerance
+    tolerance: float
     same_sqlite: bool
 
     def __call__(self, metric: Metric, before: Values, after: Values) -> Change:
@@ -161,15 +161,15 @@ class Comparer:
         if interval is None or ratio is None or metric.name in _NOT_ALONE:
             return Verdict.UNCLEAR
         low, high = interval
-        if low > 1 and ratio > 1 + self.tolerance.time:
+        if low > 1 and ratio > 1 + self.tolerance:
             return Verdict.BETTER if metric.more_is_better else Verdict.WORSE
-        if high < 1 and ratio < 1 / (1 + self.tolerance.time):
+        if high < 1 and ratio < 1 / (1 + self.tolerance):
             return Verdict.WORSE if metric.more_is_better else Verdict.BETTER
-        bound = 1 + self.tolerance.time
+        bound = 1 + self.tolerance
         return Verdict.SAME if 1 / bound < low and high < bound else Verdict.UNCLEAR
 
     def _exact(self, metric: Metric, before: list[float], after: list[float]) -> Verdict:
-        drift = self.tolerance.vm_steps if metric.gate == "vmsteps" and not self.same_sqlite else 0
+        drift = self.tolerance if metric.gate == "vmsteps" and not self.same_sqlite else 0
         if min(after) > max(before) * (1 + drift):
             return Verdict.WORSE
         if max(after) * (1 + drift) < min(before):

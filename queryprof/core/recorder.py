@@ -95,6 +95,6 @@ def start_core(settings: Settings) -> None:
     _core.configure(
         code_prefixes(settings.roots), settings.call_path_frames, working_directory(), is_typed_in()
     )
-    megabytes, _, prefix = settings.workload.partition(":")
-    if prefix and megabytes.isdecimal():
-        _core.workload_to(prefix, int(megabytes) << 20)
+    most_bytes, _, prefix = settings.workload.partition(":")
+    if prefix and most_bytes.isdecimal():
+        _core.workload_to(prefix, int(most_bytes))

@@ -32,8 +32,7 @@ STALL_VARIABLE = "QUERYPROF_STALL_MS"
 WINDOW_VARIABLE = "QUERYPROF_WINDOW"
 KEEP_VARIABLE = "QUERYPROF_KEEP"
 WORKLOAD_VARIABLE = "QUERYPROF_WORKLOAD"
-"""How large a process's workload may be in megabytes, a colon, and how the path of its
-file begins."""
+"""The largest workload of a process in bytes, a colon, and the start of its file's path."""
 
 MINUTE_NS = 60 * 10**9
 WINDOWS_NS = {

@@ -110,9 +110,9 @@ class TestRecorder:
         self._report: TestRecord | None = None  # of the phase that has ended
         self._finds = not self._rules.fail_on.isdisjoint(OF_TESTS)
         if self._finds:
+            self._gate()  # which raises now if it cannot read what is accepted
             _core.take_all_stacks(True)  # which tell whether a library or the program asks
             self._phase()  # what modules execute as they are imported may make the tables
-            self._gate()  # which raises now if it cannot read what is accepted
         self._collected: set[str] = set()
         self._selected: set[str] = set()
         # What reports brought, by test:
@@ -212,7 +212,7 @@ class TestRecorder:
         if self._block is not None:
             meter.close(self._block)
             self._block = None
-            _core.take_all_stacks(False)
+        _core.take_all_stacks(False)
 
     # -- summing up ------------------------------------------------------------------------
 

@@ -152,6 +152,9 @@ def test_vm_steps_may_drift_between_versions_of_sqlite_alone() -> None:
         for steps, version in ((101, "3.40"), (104, "3.46"), (106, "3.46"), (94, "3.40"))
     ]
     assert verdicts == [Verdict.WORSE, Verdict.SAME, Verdict.WORSE, Verdict.BETTER]
+    for steps, verdict in ((109, Verdict.SAME), (111, Verdict.WORSE)):
+        found = compare([run(100, "3.40")], [run(steps, "3.46")], 0.1)
+        assert change_of(found, "S", "vm_steps").verdict is verdict
 
 
 def test_unknown_is_never_a_verdict() -> None:

@@ -110,3 +110,4 @@ def test_no_card_of_a_loop_has_no_findings(shown: dict[str, Any]) -> None:
     assert shown["request"]["repeats"]
     assert "No findings" not in shown["card"]
     assert "What to do" in shown["card"]
+    assert shown["card"].count("<b>N+1 query</b>") == 1

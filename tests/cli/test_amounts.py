@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from queryprof.cli.amounts import DURATION, PERCENTAGE, SIZE, TOLERANCE, Amount, duration
+from queryprof.cli.amounts import DURATION, PERCENTAGE, SIZE, TOLERANCE, Amount, duration, size
 
 pytestmark = pytest.mark.once
 
@@ -44,6 +44,7 @@ def test_a_value_is_in_the_base_unit(kind: Amount, text: str, value: float) -> N
         (duration(0.05, 3600), "3601s", "(at least 50ms, at most 1h)"),
         (SIZE, "999B", "'999B' is not a size: 500MB, 1GB (at least 1KB)"),
         (SIZE, "0.9KB", "(at least 1KB)"),
+        (size(1e6, 1e12), "9000000TB", "(at least 1MB, at most 1TB)"),
         (PERCENTAGE, "0%", "'0%' is not a percentage"),
         (TOLERANCE, "-1%", "'-1%' is not a percentage"),
         (TOLERANCE, "5", "'5' is not a percentage: 0%, 5%"),

@@ -1,0 +1,29 @@
+"""A request's findings: a query in a loop is there once, whether it takes time or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from analysis.by_hand import MAIN, aggregate, profile_of
+
+from queryprof.analysis.findings.recorded import NO_TASKS
+from queryprof.analysis.report import Report
+from queryprof.findings import findings_of_request
+
+pytestmark = pytest.mark.once
+
+LOOKUP = "SELECT name FROM author WHERE id = ?"
+BIG, TINY = 200_000_000, 20_000
+
+
+@pytest.mark.parametrize(("ns", "has_gain"), [(BIG, True), (TINY, False)], ids=["slow", "fast"])
+def test_a_query_in_a_loop_is_there_once(ns: int, has_gain: bool) -> None:
+    sources: Any = SimpleNamespace(
+        loop_at=lambda frame, _: replace(frame, line=1), makes_tasks=NO_TASKS
+    )
+    loop = aggregate(LOOKUP, (MAIN,), ns=ns, count=20)
+    found = findings_of_request(Report(profile_of(loop)), sources)
+    assert [(one.category, bool(one.gain_ns)) for one in found] == [("n_plus_one", has_gain)]
