@@ -115,7 +115,9 @@ print(os.getpid()""",
         worker = program("start_worker()")
         with attached(program, "--no-report", output="y.qprof") as command:
             said = command.end()
-        expected = f"not recorded: 1 worker process; add with: queryprof attach {program.pid} {worker}"
+        expected = (
+            f"not recorded: 1 worker process; add with: queryprof attach {program.pid} {worker}"
+        )
         assert expected in said
         assert program("finish()") == "0"
 
