@@ -79,6 +79,9 @@ TABLES = (
                 "windows that were removed, to keep the latest alone; NULL: it is in none",
                 "INTEGER",
             ),
+            unknown(
+                "peak_memory_bytes", "its largest resident set; NULL: it was killed", "INTEGER"
+            ),
         ),
         has_id=True,
     ),

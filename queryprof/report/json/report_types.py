@@ -90,6 +90,7 @@ class Process:
     counters_off: Annotated[str | None, "why SQLite's counters are unknown; null: they are on"]
     read_bytes: Annotated[int | None, "through calls that read, queryprof's own left out"]
     written_bytes: Annotated[int | None, "through calls that write, queryprof's own left out"]
+    peak_memory_bytes: Annotated[int | None, "largest resident set; null: it did not end by itself"]
     clock_tick_ns: Annotated[float | None, "of what timed the calls"]
     files_off: str | None
     unseen_files: Annotated[
