@@ -1,6 +1,6 @@
-"""Writes docs/findings.md: each category with a program that has the fault, what `queryprof
-analyze` says of it, and what to do. Run by `make docs`. A section of which only measured times
-are new stays as it is.
+"""Write docs/findings.md: for each category, a program with the fault and the output of
+`queryprof analyze`. `make docs` runs it. A section whose text differs only in measured times is
+kept.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ expression, it is `migrations.RunSQL(...)` or `op.execute(...)`.
 
 
 def output_of(name: str, folder: str) -> str:
-    """What analyze says of the program's finding; "": Python 3.11 does not find it."""
+    """Return what analyze prints about the program's finding, or "" if it finds none."""
     program = Path(folder, f"{name}.py")
     program.write_text((PROGRAMS / f"{name}.py").read_text())
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "98"}
@@ -106,7 +106,7 @@ def output_of(name: str, folder: str) -> str:
 
 
 def without_figures(section: str) -> str:
-    """A section's text without what differs from run to run."""
+    """Return a section's text without the figures that differ from run to run."""
     return re.sub(r"[\d.,]+ ?(?:ns|µs|ms|s|%)?", "0", " ".join(section.split()))
 
 
