@@ -275,17 +275,17 @@ class Recording:
             SessionError: one of the blocks has not ended.
         """
         with own_imports():
-            from queryprof.report.text.cards import change_in_a_line
+            from queryprof.report.text.cards import one_line_change
 
-            return change_in_a_line(before._whole(), self._whole())
+            return one_line_change(before._whole(), self._whole())
 
     def __repr__(self) -> str:
         if self._profile is None:
             return "<queryprof.Recording: not ended>"
         with own_imports():
-            from queryprof.report.text.cards import in_a_line
+            from queryprof.report.text.cards import one_line_summary
 
-            return f"<queryprof.Recording: {in_a_line(self._whole().overview)}>"
+            return f"<queryprof.Recording: {one_line_summary(self._whole().overview)}>"
 
     def __str__(self) -> str:
         if self._profile is None:
