@@ -342,12 +342,12 @@ def test_a_lock_that_another_process_holds_is_waited_for_once(
     os.mkdir(DIRECTORY)
     waited = []
     monkeypatch.setattr(recovery, "sleep", waited.append)
-    monkeypatch.setattr(recovery, "_held", set())
+    monkeypatch.setattr(recovery, "_slow_locks", set())
     held = os.open(DIRECTORY, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     try:
         for number in range(3):
             with recovery.alone_in(os.path.abspath(DIRECTORY)):
-                assert len(waited) == recovery.PATIENCE + number
+                assert len(waited) == recovery.MAX_LOCK_TRIES + number
     finally:
         os.close(held)
