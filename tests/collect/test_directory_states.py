@@ -202,7 +202,7 @@ def test_a_pipe_beside_a_trace_is_named(queryprof: Run, name: str) -> None:
     os.mkfifo(f"{DIRECTORY}/x.qprof{name}")
     done = queryprof("report", DIRECTORY)
     assert done.returncode == 2
-    assert f"x.qprof{name} beside it is no file" in done.stderr
+    assert f"x.qprof{name} is not a regular file" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     made(f"{DIRECTORY}/x.qprof")
     made(f"{DIRECTORY}/y.qprof")
