@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import click
 
@@ -44,12 +45,31 @@ def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_re
                 named = ", ".join(map(str, pids))
                 until = "until Ctrl-C" if for_s is None else f"for {for_s:g} s, or until Ctrl-C"
                 click.echo(f"queryprof: process {named} is recorded {until}", err=True)
+                if others := sorted(set().union(*map(workers, pids)) - set(pids)):
+                    those = "1 worker process" if len(others) == 1 else f"{len(others)} workers"
+                    all_pids = " ".join(map(str, (*pids, *others)))
+                    click.echo(
+                        f"queryprof: not recorded: {those}; add with: queryprof attach {all_pids}",
+                        err=True,
+                    )
                 wait(attachments, ended, for_s)
         except QueryprofError:
             parts.drop()
             raise
     if not report_recording(parts, no_report):
         raise SystemExit(2)
+
+
+def workers(pid: int) -> set[int]:
+    """Return the child processes that run the same executable, as a server's workers do."""
+    found = set()
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, path.read_text().split()):
+                with suppress(OSError):
+                    if os.path.samefile(f"/proc/{pid}/exe", f"/proc/{child}/exe"):
+                        found.add(child)
+    return found
 
 
 @contextmanager

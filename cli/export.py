@@ -33,10 +33,7 @@ PSTATS_NODES = 1000
     type=click.IntRange(min=1),
     help="How many functions and statements; the rest is (other).  [default: 1000 for pstats]",
 )
-@click.option("--force", is_flag=True, help="Replace a file that this command has not made.")
-def export(
-    file: str, form: str, output: str | None, stacks: bool, top: int | None, force: bool
-) -> None:
+def export(file: str, form: str, output: str | None, stacks: bool, top: int | None) -> None:
     """Write FILE's database time for another viewer."""
     if stacks and form == "trace-events":
         raise click.UsageError("--stacks goes with pstats and speedscope")
@@ -46,12 +43,12 @@ def export(
     path = output or beside(file, SUFFIXES[form])
     mark = _mark(form)
     if path != "-":
-        refuse_other_file(path, mark, force)
+        refuse_other_file(path, mark)
     content = exported(file, form, stacks, top)
     if path == "-":
         sys.stdout.buffer.write(content)
         return
-    write_output(path, content, mark, force)
+    write_output(path, content, mark)
     click.echo(visible(f"written: {path}"), err=True)
 
 

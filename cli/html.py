@@ -52,7 +52,6 @@ DESCRIBED = 1000
 @PROVE
 @click.option("--top", type=click.IntRange(min=1), help="Statements to show.")
 @click.option("--no-source", is_flag=True, help="Leave out lines of source code.")
-@click.option("--force", is_flag=True, help="Replace files that this command has not made.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 def html(
     file: str,
@@ -63,7 +62,6 @@ def html(
     proves: bool,
     top: int | None,
     no_source: bool,
-    force: bool,
     opens: bool,
 ) -> None:
     """Write the report as an HTML page.
@@ -79,7 +77,7 @@ def html(
     check_proving(proves, databases)
     path = output or beside(file, PAGE)
     if path != "-":
-        refuse_other_file(path, MARK.encode(), force)
+        refuse_other_file(path, MARK.encode())
     prove = partial(proved, databases=databases, budget_s=BUDGET_S, interpreter=None)
     page = page_of(
         file,
@@ -93,7 +91,7 @@ def html(
     if path == "-":
         click.echo(page, nl=False)
         return
-    write_output(path, page.encode(), MARK.encode(), force)
+    write_output(path, page.encode(), MARK.encode())
     click.echo(visible(f"page: {path}"), err=True)
     if opens:
         import webbrowser

@@ -33,8 +33,7 @@ def _others(traces: list[str], given: str, output: str) -> list[str]:
     is_flag=True,
     help="Also merge threads with the same name; large merges read faster.",
 )
-@click.option("--force", is_flag=True, help="Replace OUTPUT even if there is one input.")
-def merge(output: str, inputs: tuple[str, ...], collapses: bool, force: bool) -> None:
+def merge(output: str, inputs: tuple[str, ...], collapses: bool) -> None:
     """Merge the traces INPUTS into OUTPUT.
 
     An input is a trace, a directory of traces, or a glob pattern.
@@ -51,10 +50,10 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool, force: bool) ->
     if not traces:
         raise QueryprofError(f"{output}: is the only trace there: nothing is left to add up")
     is_there = os.path.isfile(output) and os.path.getsize(output) > 0
-    if is_there and len(traces) == 1 and not force and not _is_same(output, traces[0]):
+    if is_there and len(traces) == 1 and not _is_same(output, traces[0]):
         raise QueryprofError(
-            f"{output}: is there, and there is one input: write a new name first (queryprof merge"
-            f" ALL.qprof {output} {inputs[0]}); --force replaces it"
+            f"{output}: already exists, and there is one input; write a new file:"
+            f" queryprof merge ALL.qprof {output} {inputs[0]}"
         )
     leftovers, left_out = Leftovers(), LeftOut()
 

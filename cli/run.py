@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, file_okay=False),
     help="Directory whose code also belongs to your program (repeatable).",
 )
-@click.option("--force", is_flag=True, help="Replace files that this command has not made.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(
     output: str | None,
@@ -78,7 +77,6 @@ def run(
     workload_bytes: float,
     stall_s: float | None,
     roots: tuple[str, ...],
-    force: bool,
     command: tuple[str, ...],
 ) -> None:
     """Run COMMAND, record its queries, and print a report.
@@ -95,8 +93,8 @@ def run(
     arguments, name = python_command(command)
     with Forwarding() as signals:
         parts = Parts(output or f"{name}.qprof")
-        page = _page_beside(parts, force) if writes_page else None
-        functions = _functions_beside(parts, force) if profiles_functions else None
+        page = _page_beside(parts) if writes_page else None
+        functions = _functions_beside(parts) if profiles_functions else None
         stall_ms = None if stall_s is None else 1000 * stall_s
         environment = {
             **parts.environment(parameters, roots, stall_ms, explain_locks, bool(functions))
@@ -111,7 +109,7 @@ def run(
             raise
         made = _made(parts, functions)
     if made:
-        _show(parts, made, no_report, page, force)
+        _show(parts, made, no_report, page)
     status.exit()
 
 
@@ -121,7 +119,7 @@ def report_recording(parts: Parts, no_report: bool) -> bool:
     """
     made = _made(parts, None)
     if made:
-        _show(parts, made, no_report, None, force=False)
+        _show(parts, made, no_report, None)
     return bool(made)
 
 
@@ -136,7 +134,7 @@ class Made(NamedTuple):
     functions: Statistics | None
 
 
-def _show(parts: Parts, made: Made, no_report: bool, page: str | None, force: bool) -> None:
+def _show(parts: Parts, made: Made, no_report: bool, page: str | None) -> None:
     """Prints the report, and writes what else was to be made of a recording. Raises nothing: the
     program's own exit status matters more than what becomes of it.
     """
@@ -149,10 +147,10 @@ def _show(parts: Parts, made: Made, no_report: bool, page: str | None, force: bo
                 _print_report(parts)
         if made.has_functions:
             with output_to_reader():
-                functions = _write_functions(made.functions, parts.output, force)
+                functions = _write_functions(made.functions, parts.output)
         if page:
             with output_to_reader():
-                _write_page(page, parts.output, functions, force)
+                _write_page(page, parts.output, functions)
     except KeyboardInterrupt:
         print_message("interrupted")  # the report alone
     except Exception as error:
@@ -206,7 +204,7 @@ def _print_report(parts: Parts) -> None:
         click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
 
 
-def _write_page(path: str, trace: str, functions: str | None, force: bool) -> None:
+def _write_page(path: str, trace: str, functions: str | None) -> None:
     """Writes the report as a page, with the functions' times of a file, and prints where."""
     from queryprof.cli.html import page_of
     from queryprof.output_file import write_output
@@ -214,11 +212,11 @@ def _write_page(path: str, trace: str, functions: str | None, force: bool) -> No
     from queryprof.report.inert import visible
 
     page = page_of(trace, None, functions, None, with_source=True)
-    write_output(path, page.encode(), MARK.encode(), force)
+    write_output(path, page.encode(), MARK.encode())
     click.echo(f"page: {visible(os.path.relpath(path))}", err=True)
 
 
-def _write_functions(statistics: Statistics | None, trace: str, force: bool) -> str | None:
+def _write_functions(statistics: Statistics | None, trace: str) -> str | None:
     """Writes cProfile's statistics with the statements of a trace beside it, and returns where;
     None: there are none.
     """
@@ -236,7 +234,7 @@ def _write_functions(statistics: Statistics | None, trace: str, force: bool) -> 
         return None
     profile = read_profile(trace)
     path = functions_path(trace)
-    write_output(path, with_statements(statistics, profile), MARK, force)
+    write_output(path, with_statements(statistics, profile), MARK)
     click.echo(f"functions: {visible(os.path.relpath(path))}", err=True)
     if len({aggregate.thread for aggregate in profile.aggregates}) > 1:
         click.echo(
@@ -257,13 +255,13 @@ def functions_path(trace: str) -> str:
     return f"{os.path.splitext(trace)[0]}.prof"
 
 
-def _functions_beside(parts: Parts, force: bool) -> str:
+def _functions_beside(parts: Parts) -> str:
     """Where the recorded process writes cProfile's statistics."""
     from queryprof.autoload import FUNCTIONS_FILE
     from queryprof.report.export.functions import MARK
 
     _need_trace(parts, "--cprofile")
-    _refuse_other_file(parts, functions_path(parts.output), MARK, force)
+    _refuse_other_file(parts, functions_path(parts.output), MARK)
     return parts.beside(FUNCTIONS_FILE)
 
 
@@ -286,23 +284,23 @@ def _need_trace(parts: Parts, option: str) -> None:
         raise click.UsageError(f"{option} needs a trace: it writes beside it")
 
 
-def _page_beside(parts: Parts, force: bool) -> str:
+def _page_beside(parts: Parts) -> str:
     """The path of the page."""
     from queryprof.cli.html import PAGE
     from queryprof.report.html.html_report import MARK
 
     _need_trace(parts, "--html")
     path = os.path.splitext(parts.output)[0] + PAGE
-    _refuse_other_file(parts, path, MARK.encode(), force)
+    _refuse_other_file(parts, path, MARK.encode())
     return path
 
 
-def _refuse_other_file(parts: Parts, path: str, mark: bytes, force: bool) -> None:
+def _refuse_other_file(parts: Parts, path: str, mark: bytes) -> None:
     """An error is reported before the program runs."""
     from queryprof.output_file import refuse_other_file
 
     try:
-        refuse_other_file(path, mark, force)
+        refuse_other_file(path, mark)
     except QueryprofError:
         parts.remove()
         raise

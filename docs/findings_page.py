@@ -20,7 +20,7 @@ COMMAND = Path(sys.executable).with_name("queryprof")
 
 HEAD = """# Findings: why it is slow, and what to do
 
-`queryprof analyze` reads a trace and names the reasons:
+`queryprof analyze` reads a trace and lists the causes of slow queries, each with its fix:
 
 ```console
 $ queryprof run --no-report -o app.qprof examples/airports/app.py
@@ -28,49 +28,55 @@ $ queryprof analyze app.qprof
 $ queryprof analyze app.qprof --format sarif --fail-on none
 ```
 
-The report of `queryprof run` and `queryprof report` begins with the first three. One cause is one
-finding. The most severe come first, and of these those that can win most.
+The report of `queryprof run` and `queryprof report` begins with the first three. Each cause appears once, most severe first. The rest of this
+page has a program for each kind of finding.
 
-**What a fix can win** is the driver's time. Where your code calls an object mapper, it is the time of your line, with everything
-that the line calls (see [measuring](measuring.md#the-time-of-your-line)). "At least" means that this time was not measured.
+| to | use |
+|---|---|
+| fail a build | `--fail-on high`, `medium` or `any`: the exit status is 1 if there is a finding of this severity or higher |
+| build the indexes on a copy and measure them | `--prove`: see [proving a fix](proving.md) |
+| find `full_scan` and `bad_estimate` on PostgreSQL | [`--dsn`](postgresql.md) |
+| choose the format | `--format table`, `brief`, `json` (schema: `queryprof report --schema findings`), `markdown`, `github` (annotations of a pull request), `sarif` (2.1.0, for code scanning), or `sql` with `--prove` |
 
-**Severity** is the gain's share of the run: high from 10% or 100 ms per request (span), medium from 2%. A finding that is "not sure" is
-high from 50%, medium from 20% or 100 ms per request. Without requests, a gain below 100 ms is low. A gain below 0.5% and below 1 ms,
-or below 0.1%, is not a finding. Some are medium or low at the most, as their gain is an estimate. Where there are spans, shares are of their time, unless they overlap so much that the run is shorter.
-What no request waits for is a part of the run. A program that waits most of the time for something else has shares of the time in
-which it ran.
+## Severity and savings
 
-**The schema** of a database is read for some of them (`index_defeated`, `bad_index_choice`,
-`redundant_index`, `stale_statistics`): from the files that the trace names, as long as they are there, or from
-`--db FILE`. They are opened read-only. Of a database in memory, and of one that is gone, the statements that created its
-tables in the recording are the schema.
+The saving is driver time. If your code calls an object mapper, it is the time of your line, with everything that the line calls (see
+[measuring](measuring.md#the-time-of-your-line)). "At least" means that this time was not measured.
 
-**PostgreSQL's plans** are requested with [`--dsn`](postgresql.md), which finds `full_scan` and `bad_estimate` there.
+| severity | saving as share of the run | if queryprof is "not sure" |
+|---|---|---|
+| high | 10% or more, or 100 ms per request (span) | 50% or more |
+| medium | 2% or more | 20% or more, or 100 ms per request |
+| low | less | less |
 
-**SQL** is shown when SQLite takes it: the schema is created once more, without rows, in a process of its own; what is
-proposed is created there, and the statement's plan must then be a better one. Where the schema is not known, or the plan
-there is another than the program had, no SQL is shown. What the program itself prints at the end of a
-`queryprof.profile()` block has none, as no process is started there.
+- A saving below 0.1%, or below both 0.5% and 1 ms, is not reported.
+- Without requests, a saving below 100 ms is low. Some findings are never high, because their saving is an estimate.
+- If the trace has spans, shares refer to their time, unless many spans overlap. Work outside of spans refers to the run. If the program
+  mostly waits for something else, shares refer to the time in which it ran.
 
-**Migrations**: for a statement of Django or SQLAlchemy an index is also shown as `models.Index(...)`, or as Alembic's
-`op.create_index(...)`. An index on an expression is `migrations.RunSQL(...)` or `op.execute(...)`.
+## Accept a finding
 
- With `--prove` indexes are built and measured on a copy: see [proving a fix](proving.md).
-
-**Exit status**: 0; with `--fail-on high`, `medium` or `any` 1 when there is one so severe; 2 for a trace
-that cannot be read, or in which nothing was recorded.
-
-**Formats**: `--format table`, `json` (schema: `queryprof report --schema findings`), `markdown`,
-`github` (annotations of a pull request) `sarif` (2.1.0, for code scanning) and, with `--prove`, `sql`.
-
-**Accepting one**: a finding's last line is its identity, which stays the same while the statement, the
-file's name and the function do. In `queryprof.toml`, or in `[tool.queryprof]` of `pyproject.toml`:
+The last line of a finding is its identity. It stays the same as long as the statement, the file name and the function do. To
+accept a finding, put its identity into `queryprof.toml`, or into `[tool.queryprof]` of `pyproject.toml`:
 
 ```toml
 accepted = [{ finding = "full_scan-1a2b3c4d", reason = "a table of 200 rows" }]
 ```
 
-An entry that is no finding any more is named in the output.
+Entries that no longer match a finding are listed at the end.
+
+## Proposed SQL
+
+queryprof shows SQL only if it helps: it builds the schema without rows in a separate process, creates the index there, and checks that the plan
+gets better. You see no SQL if the schema is unknown, if the plan differs from your program's, or at the end of a
+`queryprof.profile()` block, which starts no process.
+
+The schema comes from `--db FILE`, or from the databases that the trace names. They are opened read-only. If a database was in memory or no longer
+exists, queryprof uses the recorded CREATE statements. `index_defeated`, `bad_index_choice`, `redundant_index` and `stale_statistics` need the
+schema.
+
+For statements of Django or SQLAlchemy you also get a migration: `models.Index(...)` or Alembic's `op.create_index(...)`. For an index on an
+expression, it is `migrations.RunSQL(...)` or `op.execute(...)`.
 
 """
 
@@ -106,7 +112,7 @@ def without_figures(section: str) -> str:
 
 def main() -> None:
     page = ROOT / "docs" / "findings.md"
-    former = {without_figures(one): one for one in re.split("(?m)^(?=## )", page.read_text())[1:]}
+    former = {without_figures(one): one for one in re.split("(?m)^(?=## `)", page.read_text())[1:]}
     known = {one.split("`")[1]: one for one in former.values()}
     parts = [HEAD]
     with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,7 @@
-"""Files that people name for reports: each whole or not at all, and none in the place of another's.
+"""Write the files that people name for reports.
 
-A command replaces only what the same command has made, which is known by a mark at the file's
-beginning or end, unless with --force. A symbolic link is never followed: with --force it is
-replaced itself.
+A file is written completely or not at all. A command replaces only a file of its own kind, which
+has a mark near its beginning or end. It never replaces or follows a symbolic link.
 """
 
 from __future__ import annotations
@@ -12,23 +11,11 @@ import os
 import stat
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 
 from queryprof.errors import QueryprofError
 
 MARKED_BYTES = 200
 """Where a mark is looked for, at both ends of a file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ways:
-    """How a caller replaces a file in spite of what it is, and how it gives another name."""
-
-    force: str
-    name: str = ""
-
-
-COMMANDS = Ways("--force", " with -o")
 
 
 def beside(given: str, suffix: str) -> str:
@@ -44,16 +31,15 @@ def beside(given: str, suffix: str) -> str:
     return f"{os.path.splitext(given)[0]}{suffix}"
 
 
-def refuse_other_file(path: str, mark: bytes, force: bool, ways: Ways = COMMANDS) -> None:
-    """Raises QueryprofError: a file is there that must not be replaced.
+def refuse_other_file(path: str, mark: bytes) -> None:
+    """Raise QueryprofError if there is a file that the caller must not replace.
 
     Args:
-        mark: what a file of the same command has; empty: nothing distinguishes it.
-        force: whatever file is there is replaced.
+        mark: bytes that a file of the same kind contains; empty if it has none.
     """
     try:
         facts = os.lstat(path)
-        if _is_stream(path) or (force and not stat.S_ISDIR(facts.st_mode)):
+        if _is_stream(path):
             return
         if stat.S_ISREG(facts.st_mode) and (not facts.st_size or _has(path, facts.st_size, mark)):
             return
@@ -63,23 +49,19 @@ def refuse_other_file(path: str, mark: bytes, force: bool, ways: Ways = COMMANDS
         reason = getattr(error, "strerror", None) or error
         raise QueryprofError(f"{path}: cannot be written: {reason}") from error
     if stat.S_ISDIR(facts.st_mode):
-        raise QueryprofError(f"{path}: is a directory; choose another name{ways.name}")
+        raise QueryprofError(f"{path}: is a directory; choose another name")
     what = "is a symbolic link" if stat.S_ISLNK(facts.st_mode) else _what(mark)
-    raise QueryprofError(
-        f"{path}: {what}; {ways.force} replaces it, or choose another name{ways.name}"
-    )
+    raise QueryprofError(f"{path}: {what}; delete it, or choose another name")
 
 
-def write_output(
-    path: str, content: bytes, mark: bytes, force: bool = False, ways: Ways = COMMANDS
-) -> None:
+def write_output(path: str, content: bytes, mark: bytes) -> None:
     """Writes a file that its owner alone can read beside its place, and renames it; a device or a
     pipe is written to.
 
     Raises:
         QueryprofError: see `refuse_other_file`, or it cannot be written.
     """
-    refuse_other_file(path, mark, force, ways)
+    refuse_other_file(path, mark)
     beside = ""
     try:
         if _is_stream(path):
@@ -125,4 +107,4 @@ def _has(path: str, size: int, mark: bytes) -> bool:
 
 
 def _what(mark: bytes) -> str:
-    return "is there, and this command has not made it" if mark else "is there"
+    return "already exists, and is another kind of file" if mark else "already exists"

@@ -234,25 +234,22 @@ class Recording:
                 findings = findings_of(report, with_planner=False, sources=self._sources())
             print_report(report, file, findings=findings)
 
-    def html(self, path: str | os.PathLike[str], *, force: bool = False) -> str:
+    def html(self, path: str | os.PathLike[str]) -> str:
         """Writes the report as a page, one file that needs nothing else, and returns its path.
 
-        Args:
-            force: a file that is there is replaced, whatever it is; else only such a page.
-
         Raises:
-            QueryprofError: it cannot be written there.
+            QueryprofError: it cannot be written there, or there is a file that is no such page.
             SessionError: the block has not ended.
         """
         with own_imports():
-            from queryprof.output_file import Ways, write_output
+            from queryprof.output_file import write_output
             from queryprof.report.html.html_report import MARK, html_page
             from queryprof.report.html.page_data import page_data
 
             whole, target = self._whole(), os.path.abspath(path)
             data = page_data(whole, self.findings, self._sources().lines_around)
             page = html_page(data, f"queryprof: {os.path.basename(target)}")
-            write_output(target, page.encode(), MARK.encode(), force, Ways("force=True"))
+            write_output(target, page.encode(), MARK.encode())
         return target
 
     def dataframe(self) -> Any:

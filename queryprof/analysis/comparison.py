@@ -27,7 +27,16 @@ from queryprof.analysis.overview import overview_of
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.random_names import fold_random
 from queryprof.analysis.totals import add_up, group_by
-from queryprof.analysis.verdicts import CPU, IO, LOOPS, RUN, STATEMENT, WHOLE, Comparer
+from queryprof.analysis.verdicts import (
+    CPU,
+    IO,
+    LOOPS,
+    MEMORY,
+    RUN,
+    STATEMENT,
+    WHOLE,
+    Comparer,
+)
 from queryprof.model import Aggregate, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 
@@ -75,7 +84,12 @@ def compare(
     has_cpu = all(profile.thread_usage for profile in (*before, *after))
     whole += [
         compared(metric, [of(p) for p in before], [of(p) for p in after])
-        for metric, of in (*(CPU if has_cpu else ()), *IO, *(LOOPS if has_loops else ()))
+        for metric, of in (
+            *(CPU if has_cpu else ()),
+            *MEMORY,
+            *IO,
+            *(LOOPS if has_loops else ()),
+        )
     ]
     least_ns = MATTERS * fmean(run.self_ns for side in totals for run in side)
     names = sorted({name for side in sides for run in side for name in run})

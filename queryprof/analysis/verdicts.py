@@ -96,6 +96,16 @@ CPU: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
 )
 """Of all threads, database or not."""
 
+MEMORY: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
+    (
+        Metric("peak_memory_bytes", "time", lambda _: None),
+        lambda p: max(
+            (x.peak_memory_bytes for x in p.processes if x.peak_memory_bytes), default=None
+        ),
+    ),
+)
+"""Of the largest process."""
+
 LOOPS: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
         Metric("loop_lag_ns", "time", lambda _: None),

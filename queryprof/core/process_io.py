@@ -26,6 +26,18 @@ def read_io(path: str) -> tuple[int, int] | None:
     return (int(fields[1]), int(fields[3])) if fields[:1] == [b"rchar:"] else None
 
 
+def peak_memory_bytes() -> int | None:
+    """Return the largest resident set of the process so far (VmHWM in proc_pid_status(5)), or None
+    if the system does not report it.
+    """
+    try:
+        with open("/proc/self/status", "rb", buffering=0) as file:
+            fields = file.read(4000).partition(b"VmHWM:")[2].split(maxsplit=1)
+        return 1024 * int(fields[0]) if fields else None
+    except (OSError, ValueError):
+        return None
+
+
 def address_space_left() -> int | None:
     """Bytes that the process may still map (`ulimit -v`); None: there is no limit, or it is not
     known.

@@ -73,6 +73,7 @@ class Process:
     environment: str | None = None
     window_start_unix_ns: int | None = None
     lost_windows: int | None = None
+    peak_memory_bytes: int | None = None
 
     @property
     def recorded_unix_ns(self) -> int:

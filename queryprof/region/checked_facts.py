@@ -80,6 +80,7 @@ KINDS: dict[str, Callable[[object], bool]] = {
     "end_unix_ns": _is_integer,
     "read_bytes": _or_none(_is_integer),
     "written_bytes": _or_none(_is_integer),
+    "peak_memory_bytes": _or_none(_is_integer),
     "cells": _are_cells,
     "service": _or_none(_is_text),
     "version": _or_none(_is_text),

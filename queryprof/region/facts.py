@@ -9,7 +9,7 @@ import sys
 import time
 
 from queryprof.core import _core
-from queryprof.core.process_io import PROCESS, read_io
+from queryprof.core.process_io import PROCESS, peak_memory_bytes, read_io
 from queryprof.core.user_code import working_directory
 from queryprof.core.wall_clock import unix_ns
 from queryprof.region.command_line import without_values
@@ -71,6 +71,7 @@ class Facts:
             "end_unix_ns": 0,
             "read_bytes": None,
             "written_bytes": None,
+            "peak_memory_bytes": None,
             "cells": dict(cells),
         }
         self._began_ns = _since_start_ns()
@@ -87,7 +88,11 @@ class Facts:
         now = read_io(PROCESS)
         start_ns = int(str(self._known["start_unix_ns"]))
         end_ns = start_ns + _since_start_ns() - self._began_ns  # the wall clock may have been set
-        self._known |= {"end_unix_ns": end_ns, "cells": dict(cells)}
+        self._known |= {
+            "end_unix_ns": end_ns,
+            "cells": dict(cells),
+            "peak_memory_bytes": peak_memory_bytes(),
+        }
         if now and self._io:
             self._known["read_bytes"] = now[0] - self._io[0]
             self._known["written_bytes"] = now[1] - self._io[1]

@@ -83,6 +83,9 @@ TABLES = (
                 "removed windows, if only the latest are kept; NULL: not recorded in windows",
                 "INTEGER",
             ),
+            unknown(
+                "peak_memory_bytes", "its largest resident set; NULL: it was killed", "INTEGER"
+            ),
         ),
         has_id=True,
     ),

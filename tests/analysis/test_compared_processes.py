@@ -8,7 +8,7 @@ import pytest
 from analysis.by_hand import aggregate, profile_of
 
 from queryprof.analysis.comparison import compare
-from queryprof.analysis.comparison_result import Verdict
+from queryprof.analysis.comparison_result import Change, Verdict
 from queryprof.model import Profile, Thread, ThreadUsage
 
 pytestmark = pytest.mark.once
@@ -32,3 +32,30 @@ def test_the_processor_s_time_is_compared() -> None:
     assert (cpu.before, cpu.after, cpu.verdict) == (304e6, 704e6, Verdict.WORSE)
     plain = profile_of(aggregate("SELECT 1"))
     assert "cpu_ns" not in {one.metric for one in compare(before, [plain]).whole}
+
+
+def test_peak_memory_of_the_largest_process_is_compared() -> None:
+    """Runs of which a process was killed have no peak."""
+
+    def run(*peaks: int | None) -> Profile:
+        profile = profile_of(aggregate("SELECT 1"))
+        (one,) = profile.processes
+        processes = tuple(
+            dataclasses.replace(one, id=n, peak_memory_bytes=peak)
+            for n, peak in enumerate(peaks, start=1)
+        )
+        return dataclasses.replace(profile, processes=processes)
+
+    def change(before: list[Profile], after: list[Profile]) -> Change:
+        (found,) = (x for x in compare(before, after).whole if x.metric == "peak_memory_bytes")
+        return found
+
+    before = [run(10**6, 10**8 + n) for n in range(5)]
+    memory = change(before, [run(2 * 10**8 + n, 10**6) for n in range(5)])
+    assert (memory.before, memory.after, memory.verdict) == (
+        10**8 + 2,
+        2 * 10**8 + 2,
+        Verdict.WORSE,
+    )
+    assert change(before, before).verdict is Verdict.SAME
+    assert change(before, [run(None)]).after is None

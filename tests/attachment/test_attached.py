@@ -87,6 +87,41 @@ def test_several_are_one_trace() -> None:
     assert by_operation(profile)[SELECT] == 7
 
 
+def test_workers_that_are_not_recorded_are_listed() -> None:
+    """Child processes of the same executable. A child that runs something else is no worker."""
+    text = OBEYS.replace(
+        "print(os.getpid()",
+        """
+import subprocess
+other = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+worker, reads, writes = 0, *os.pipe()
+def start_worker():
+    global worker
+    worker = os.fork()
+    if not worker:
+        os.close(writes)
+        os.read(reads, 1)
+        os._exit(0)
+    return worker
+def finish():
+    os.close(writes), other.communicate()
+    return os.waitpid(worker, 0)[1] if worker else 0
+print(os.getpid()""",
+        1,
+    )
+    with running(text, **STANDBY) as program:
+        with attached(program, "--no-report") as command:
+            assert "not recorded" not in command.end()
+        worker = program("start_worker()")
+        with attached(program, "--no-report", output="y.qprof") as command:
+            said = command.end()
+        expected = (
+            f"not recorded: 1 worker process; add with: queryprof attach {program.pid} {worker}"
+        )
+        assert expected in said
+        assert program("finish()") == "0"
+
+
 def test_for_a_time() -> None:
     with running(**STANDBY) as program:
         command = Command(program.pid, "--for", "50ms", "-o", "x.qprof", "--no-report")

@@ -377,7 +377,8 @@ def test_processes_that_are_given_twice(queryprof: Run) -> None:
         (("day/a.qprof", "day/a.qprof"), "1 process is in more than one of these traces", 4),
         (("day",), "2 processes are in more than one of these traces", 8),
     ):
-        result = queryprof("merge", "--force", "c.qprof", *inputs)
+        Path("c.qprof").unlink(missing_ok=True)
+        result = queryprof("merge", "c.qprof", *inputs)
         assert result.returncode == 0
         assert result.stderr == f"queryprof: {line}, and counted with each\n"
         assert overview_of(read_profile("c.qprof")).calls == calls

@@ -115,7 +115,8 @@ def test_what_a_pattern_is_not(queryprof: Run, pids: dict[int, int], tmp_path: P
     (tmp_path / "rec" / "folder.qprof").mkdir()
     Path("rec/shop.qprof.7-8-1.live").touch()
     for given in ("rec", "rec/", "rec/*", "re[c]/*.qprof"):
-        assert queryprof("merge", "--force", "all.qprof", given).returncode == 0
+        Path("all.qprof").unlink(missing_ok=True)
+        assert queryprof("merge", "all.qprof", given).returncode == 0
         profile = read_profile("all.qprof")
         assert sum(one.host == "x" for one in profile.processes) == 1
         assert by_operation(profile)[SELECT] == 21
@@ -127,7 +128,8 @@ def test_directories_whose_names_are_patterns(queryprof: Run, pids: dict[int, in
     for name in ("l[1]", "link"):
         os.symlink("rec", name)
         for given in (f"{name}/", name):
-            assert queryprof("merge", "--force", "all.qprof", given).returncode == 0
+            Path("all.qprof").unlink(missing_ok=True)
+            assert queryprof("merge", "all.qprof", given).returncode == 0
             assert executions("all.qprof") == 21
 
 
@@ -136,7 +138,7 @@ def test_an_output_that_is_the_only_input_stays(queryprof: Run, tmp_path: Path) 
     (tmp_path / "o").mkdir()
     write_trace("o/a.qprof")
     before = Path("o/a.qprof").read_bytes()
-    result = queryprof("merge", "--force", "o/a.qprof", "o/", "o/")
+    result = queryprof("merge", "o/a.qprof", "o/", "o/")
     assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
     assert Path("o/a.qprof").read_bytes() == before
 
@@ -192,7 +194,7 @@ def test_a_killed_process_whose_trace_has_a_number_in_its_name(
 
 @pytest.mark.strange_traces
 def test_an_output_that_is_there(queryprof: Run, tmp_path: Path) -> None:
-    """It may be an input; it is not replaced by another single trace, but with --force."""
+    """It may be an input; it is not replaced by another single trace."""
     for name in ("a.qprof", "b.qprof"):
         write_trace(name)
     before = Path("a.qprof").read_bytes()
@@ -202,5 +204,3 @@ def test_an_output_that_is_there(queryprof: Run, tmp_path: Path) -> None:
     assert queryprof("merge", "a.qprof", "a.qprof", "b.qprof").returncode == 0
     assert len(read_profile("a.qprof").processes) == 2
     assert queryprof("merge", "a.qprof", "a.qprof").returncode == 0
-    assert queryprof("merge", "--force", "a.qprof", "b.qprof").returncode == 0
-    assert len(read_profile("a.qprof").processes) == 1

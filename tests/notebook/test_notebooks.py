@@ -205,7 +205,7 @@ def test_pages_replace_pages_alone(outputs):
     assert printed(outputs["page"]) == 2 * f"{outputs['directory']}/page.html\n"
     assert "In [2]" in (outputs["directory"] / "page.html").read_text()
     (error,) = notebooks.raised(outputs["no page"])
-    assert error.endswith("; force=True replaces it, or choose another name")
+    assert error.endswith("; delete it, or choose another name")
     assert (outputs["directory"] / "mine.html").read_text() == "mine"
 
 

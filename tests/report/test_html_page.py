@@ -212,7 +212,8 @@ def test_the_command(queryprof: Run, script: Callable[[str], Path], tmp_path: Pa
     refused = queryprof("html", "x.qprof")
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert Path("x.html").read_text() == "mine"
-    assert queryprof("html", "--force", "x.qprof").returncode == 0
+    Path("x.html").unlink()
+    assert queryprof("html", "x.qprof").returncode == 0
     program.write_text(program.read_text() + "# more\n")  # the lines may be others
     queryprof("html", "x.qprof")
     assert "# here" not in "".join(data_of(Path("x.html").read_text())["strings"])

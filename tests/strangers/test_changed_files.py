@@ -143,15 +143,8 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
     by = [*report, "--by", draw.choice(list(DIMENSIONS))]
     form = [*report, "--format", draw.choice(["json", "markdown"])]
     other = [*report, "--show", draw.choice(list(VIEWS))]
-    export = [
-        "export",
-        "-o",
-        "out/e",
-        "--force",
-        "--format",
-        draw.choice(["pstats", "speedscope", "trace-events"]),
-        "x.qprof",
-    ]
+    viewer = draw.choice(["pstats", "speedscope", "trace-events"])
+    export = ["export", "-o", f"out/{viewer}", "--format", viewer, "x.qprof"]
     compare = [
         "compare",
         *draw.choice([["x.qprof", "../base/x.qprof"], ["../base/x.qprof", "x.qprof"]]),

@@ -37,7 +37,7 @@ def trace(queryprof: Run, script: Callable[[str], Path]) -> Path:
 @pytest.mark.parametrize("form", EXPORTS)
 @pytest.mark.repeats
 def test_an_export_replaces_only_its_like(queryprof: Run, trace: Path, form: str) -> None:
-    """A file of another command, of another program and a link stay, unless with --force."""
+    """A file of another command, of another program and a link stay."""
     export, path = ("export", "--format", form, trace), Path(EXPORTS[form])
     assert queryprof(*export).returncode == 0
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -56,10 +56,7 @@ def test_an_export_replaces_only_its_like(queryprof: Run, trace: Path, form: str
         refused = queryprof(*export)
         assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
         assert str(path) in refused.stderr
-        assert "--force" in refused.stderr
         assert before == (os.readlink(path) if path.is_symlink() else path.read_bytes())
-        assert queryprof(*export, "--force").returncode == 0
-        assert not path.is_symlink()
     assert Path("kept").read_text() == "kept"
     assert not Path("made later").exists()
     assert not list(Path.cwd().glob(".queryprof-*"))
@@ -82,7 +79,7 @@ def test_functions_are_no_export(queryprof: Run, script: Callable[[str], Path]) 
     content = Path("x.prof").read_bytes()
     refused = queryprof("export", "--format", "pstats", "x.qprof")
     assert refused.returncode == 2
-    assert "x.prof: is there, and this command has not made it" in refused.stderr
+    assert "x.prof: already exists, and is another kind of file" in refused.stderr
     assert Path("x.prof").read_bytes() == content
     assert pstats.Stats("x.prof").total_calls > 0  # type: ignore[attr-defined]
 
@@ -98,7 +95,8 @@ def test_run_says_so_before_the_program_runs(
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert not Path("ran").exists()
     assert sorted(path.name for path in Path.cwd().iterdir()) == sorted([name, "program.py"])
-    assert queryprof("run", option, "--force", "-o", "x.qprof", program).returncode == 0
+    Path(name).unlink()
+    assert queryprof("run", option, "-o", "x.qprof", program).returncode == 0
 
 
 def test_only_workloads_are_removed(queryprof: Run, script: Callable[[str], Path]) -> None:

@@ -91,6 +91,7 @@ class Process:
     counters_off: Annotated[str | None, "why SQLite's counters are unknown; null: they are on"]
     read_bytes: Annotated[int | None, "by read calls, without queryprof's own"]
     written_bytes: Annotated[int | None, "by write calls, without queryprof's own"]
+    peak_memory_bytes: Annotated[int | None, "largest resident set; null: it did not end by itself"]
     clock_tick_ns: Annotated[float | None, "tick length of the clock that timed the calls"]
     files_off: str | None
     unseen_files: Annotated[
