@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from queryprof.collect.cleaning import Left
+    from queryprof.collect.cleaning import RegionLeft
 
 
 def clean(discards: bool) -> None:
@@ -23,14 +23,14 @@ def clean(discards: bool) -> None:
         discards: delete what no trace can be made of: the directory of its trace is gone, or
             cannot be written to.
     """
-    from queryprof.collect.cleaning import bring_all_in, discard, left_behind
+    from queryprof.collect.cleaning import discard, regions_left_behind, save_all
     from queryprof.report.inert import visible
 
-    found = left_behind()
+    found = regions_left_behind()
     if not found:
         click.echo("nothing is left of processes that have ended")
         return
-    for path in bring_all_in(found):
+    for path in save_all(found):
         click.echo(f"made: {visible(path)}")
     found = [one for one in found if os.path.lexists(one.path)]
     gone = discard(found) if discards else []
@@ -38,7 +38,7 @@ def clean(discards: bool) -> None:
     _print([one for one in found if one not in gone], "left")
 
 
-def _print(found: Iterable[Left], word: str) -> None:
+def _print(found: Iterable[RegionLeft], word: str) -> None:
     """A line for each trace, the largest first."""
     from queryprof.analysis.units import counted, size
     from queryprof.report.inert import visible

@@ -44,7 +44,7 @@ def doctor(cleans: bool, discards: bool) -> None:
     from queryprof.core.settings import read_settings
     from queryprof.hooks.libraries import DRIVERS
     from queryprof.report.inert import visible
-    from queryprof.report.text.deployment import in_words
+    from queryprof.report.text.deployment import deployments_in_words
     from queryprof.session import session
 
     lines = [
@@ -88,7 +88,7 @@ def doctor(cleans: bool, discards: bool) -> None:
         ("call path", f"{settings.call_path_frames} frames"),
         (
             "names",
-            in_words([settings.deployment]) or "not set (QUERYPROF_SERVICE, ...)",
+            deployments_in_words([settings.deployment]) or "not set (QUERYPROF_SERVICE, ...)",
         ),
         *([("windows", _windows(settings))] if settings.window_ns else []),
         ("parameters", "kept (secrets may be in the trace)" if settings.parameters else "not kept"),

@@ -69,7 +69,7 @@ def exported(file: str, form: str, stacks: bool, top: int | None) -> bytes:
     from queryprof.report.export.pstats import pstats_file
     from queryprof.report.export.speedscope import speedscope_file
     from queryprof.report.export.trace_events import trace_events_file
-    from queryprof.report.export.weights import reduced, weights_of
+    from queryprof.report.export.weights import limit_nodes, weights_of
 
     profile = read_whole(file)
     left_out = LeftOut()
@@ -78,7 +78,7 @@ def exported(file: str, form: str, stacks: bool, top: int | None) -> bytes:
     if form == "trace-events":
         return trace_events_file(profile)
     nodes = PSTATS_NODES if form == "pstats" and top is None else top
-    weights = reduced(weights_of(profile, stacks), nodes)
+    weights = limit_nodes(weights_of(profile, stacks), nodes)
     if form == "pstats":
         return pstats_file(weights)
     estimate = " (whole stacks: an estimate)" if stacks else ""

@@ -114,17 +114,17 @@ def _print_size(given: str, profile: Profile) -> None:
 
 def _read_one(path: str) -> Profile:
     from queryprof.collect.reader import read_profile
-    from queryprof.collect.recovery import bring_in, others_of
+    from queryprof.collect.recovery import child_traces, save_left_recordings
     from queryprof.report.inert import visible
 
-    for recovered in bring_in(path):
+    for recovered in save_left_recordings(path):
         click.echo(
             f"queryprof: recovered what a process left: {visible(recovered)}",
             err=True,
         )
     profile = read_profile(path)
     _print_size(path, profile)
-    others = others_of(path, min((p.start_unix_ns for p in profile.processes), default=0))
+    others = child_traces(path, min((p.start_unix_ns for p in profile.processes), default=0))
     if others:
         click.echo(f"queryprof: {visible(_not_in(path, others))}", err=True)
     return profile

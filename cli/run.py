@@ -245,9 +245,9 @@ def _write_functions(statistics: Statistics | None, trace: str) -> str | None:
 
 
 def _taken(path: str) -> Statistics | None:
-    from queryprof.report.export.functions import taken_statistics
+    from queryprof.report.export.functions import read_and_remove_statistics
 
-    return taken_statistics(path)
+    return read_and_remove_statistics(path)
 
 
 def functions_path(trace: str) -> str:

@@ -272,7 +272,7 @@ def _path(value: str, replaces: bool = True) -> str:
         directory = "" if value == "1" else value
         name = f"queryprof-{running_program()}-{pid}.qprof"
         return os.path.abspath(os.path.join(directory, name))
-    from queryprof.collect.output_path import beside, make_room, with_process
+    from queryprof.collect.output_path import make_room, path_with_pid, with_process
     from queryprof.core.wall_clock import unix_ns
 
     path = os.path.abspath(value)
@@ -280,7 +280,7 @@ def _path(value: str, replaces: bool = True) -> str:
     if first != str(pid):
         others, path = path, with_process(path)
         if _changed_ns(path) >= int(since_ns or 0):
-            return beside(others)  # another process of this recording had this id
+            return path_with_pid(others)  # another process of this recording had this id
     return make_room(path, replaces)
 
 

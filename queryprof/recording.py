@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from queryprof.collect.output_path import is_null, make_room, refuse_no_directory
+from queryprof.collect.output_path import is_null, make_room, refuse_missing_directory
 from queryprof.core.absence import absence, is_absent
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain, muted
@@ -93,7 +93,7 @@ class Recording:
         with session.exclusive, own_imports():
             settings = None if session.is_on else read_settings()
             if self.path is not None:
-                refuse_no_directory(self.path)
+                refuse_missing_directory(self.path)
                 self.path = None if is_null(self.path) else make_room(self.path)
             self._started_session = session.start(settings, owner=self)
             if not self._started_session and not session.end_part():
@@ -272,17 +272,17 @@ class Recording:
             SessionError: one of the blocks has not ended.
         """
         with own_imports():
-            from queryprof.report.text.cards import change_in_a_line
+            from queryprof.report.text.cards import one_line_change
 
-            return change_in_a_line(before._whole(), self._whole())
+            return one_line_change(before._whole(), self._whole())
 
     def __repr__(self) -> str:
         if self._profile is None:
             return "<queryprof.Recording: not ended>"
         with own_imports():
-            from queryprof.report.text.cards import in_a_line
+            from queryprof.report.text.cards import one_line_summary
 
-            return f"<queryprof.Recording: {in_a_line(self._whole().overview)}>"
+            return f"<queryprof.Recording: {one_line_summary(self._whole().overview)}>"
 
     def __str__(self) -> str:
         if self._profile is None:

@@ -272,7 +272,7 @@ class Session:
             if self.parts.are_windows:
                 later = f"; `queryprof report {target.path}` finds it in memory"
             elif not os.path.isdir(folder):
-                named = f"{target.path}: there is no directory {folder}"
+                named = f"{target.path}: no directory {folder}"
                 later = f"{later}, when there is"
             complain(f"the {what} is not written: {named}{later if _core.region_path() else ''}")
             return False, ""
@@ -308,10 +308,10 @@ class Session:
     def _bring_in(self, target: Target) -> None:
         """Writes the traces of processes of the family that ended without writing them."""
         if regions_of(target.family) or checkpoints_of(target.family):
-            from queryprof.collect.recovery import bring_in
+            from queryprof.collect.recovery import save_left_recordings
 
             with muted():
-                bring_in(target.family)
+                save_left_recordings(target.family)
 
     def has_recorded(self) -> bool:
         """Whether anything was recorded."""

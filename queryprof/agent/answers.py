@@ -32,9 +32,9 @@ from queryprof.program.sources import Sources
 from queryprof.report.findings.brief import bounded, briefs, shortened
 from queryprof.report.findings.text import details, nothing_found
 from queryprof.report.places import Places
-from queryprof.report.text.cards import in_a_line
+from queryprof.report.text.cards import one_line_summary
 from queryprof.report.text.comparison import cautions as cautions_of
-from queryprof.report.text.comparison import described, title, where
+from queryprof.report.text.comparison import change_text, title, where
 from queryprof.report.text.plans import marked_steps
 
 MOST_FINDINGS, MOST_STATEMENTS, MOST_LINES = 20, 10, 40
@@ -99,7 +99,7 @@ class Answers:
         report, found = self._read(trace)
         unknown = tuple(unknown_causes(report))
         answer: dict[str, Any] = {
-            "summary": in_a_line(report.overview),
+            "summary": one_line_summary(report.overview),
             "findings": briefs(found[:MOST_FINDINGS], Places(report.profile)),
             "cautions": [shortened(one, LONGEST_LINE) for one in report.overview.cautions],
             "not_known": [shortened(one, LONGEST_LINE) for one in unknown],
@@ -202,14 +202,16 @@ class Answers:
             place = where(one, places) if isinstance(one, StatementChange) else ""
             return {
                 "what": shortened(title(one), 300),
-                "how": shortened(described(one), LONGEST_LINE),
+                "how": shortened(change_text(one), LONGEST_LINE),
                 "place": shortened(place, 200),
             }
 
         return {
             "is_worse": bool(worse),
             "whole": [
-                f"{title(one)} {described(one)} ({one.verdict})" for one in found.whole if one.ratio
+                f"{title(one)} {change_text(one)} ({one.verdict})"
+                for one in found.whole
+                if one.ratio
             ],
             "worse": [shown(one) for one in worse[:MOST_STATEMENTS]],
             "better": [shown(one) for one in better[:MOST_STATEMENTS]],

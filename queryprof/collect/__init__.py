@@ -1,1 +1,1 @@
-"""Keep: from the regions of processes to one trace."""
+"""Collect the regions of processes into one trace."""

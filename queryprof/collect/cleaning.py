@@ -1,4 +1,4 @@
-"""What ended processes left in shared memory: it is brought into their traces, or removed."""
+"""Clean up what ended processes left in shared memory: save it to traces, or remove it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from queryprof.collect.recorded_files import RecordedFiles
-from queryprof.collect.recovery import bring_in
+from queryprof.collect.recovery import save_left_recordings
 from queryprof.errors import TraceError
 from queryprof.region.identity import trace_of
 from queryprof.region.region import claimed_region, opened_region
@@ -14,12 +14,12 @@ from queryprof.region.region_files import is_living, regions
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """A region that a process which has ended left.
+class RegionLeft:
+    """A region in shared memory whose process has ended.
 
     Attributes:
         trace: the path of its trace.
-        used_bytes: of memory.
+        used_bytes: the memory that it takes.
     """
 
     path: str
@@ -27,31 +27,34 @@ class Left:
     used_bytes: int
 
 
-def left_behind() -> list[Left]:
-    """What this user's processes of this place have left: one in another container may live."""
+def regions_left_behind() -> list[RegionLeft]:
+    """Return the regions that this user's ended processes left.
+
+    Processes in other containers cannot be checked, so their regions are not returned.
+    """
     found = []
     for path in regions():
         try:
             status = os.lstat(path)
             if status.st_uid != os.geteuid():
-                continue  # root sees those of all users, who have their own commands
+                continue  # root can read all regions, but their users have their own commands
             with opened_region(path) as region:
                 if is_living(region) is False:
-                    found.append(Left(path, trace_of(region), status.st_blocks * 512))
+                    found.append(RegionLeft(path, trace_of(region), status.st_blocks * 512))
         except (TraceError, OSError, ValueError):
             continue
     return found
 
 
-def bring_all_in(found: list[Left]) -> list[str]:
-    """Writes the traces of what is left, where their processes would have; returns their paths."""
+def save_all(found: list[RegionLeft]) -> list[str]:
+    """Write the traces of the left regions where their processes would have; return their paths."""
     recorded = RecordedFiles()
     traces = dict.fromkeys(one.trace for one in found)
-    return [path for trace in traces for path in bring_in(trace, recorded)]
+    return [path for trace in traces for path in save_left_recordings(trace, recorded)]
 
 
-def discard(found: list[Left]) -> list[Left]:
-    """Removes what is left, for good; returns what was removed."""
+def discard(found: list[RegionLeft]) -> list[RegionLeft]:
+    """Remove the left regions and return the removed ones. Their data is lost."""
     removed = []
     for one in found:
         try:
@@ -60,5 +63,5 @@ def discard(found: list[Left]) -> list[Left]:
                     os.unlink(one.path)
                     removed.append(one)
         except (TraceError, OSError):
-            continue  # another one was faster
+            continue  # another process was faster
     return removed

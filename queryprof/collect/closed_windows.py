@@ -1,9 +1,8 @@
-"""The windows in a directory that have ended, as files: parts of recordings, and what killed
-processes have left.
+"""Find the ended windows in a directory: parts of recordings, and regions of killed processes.
 
-A file is listed when nothing else has what it holds: whoever takes it has these calls alone. That
-is seen from the order in which a process works: it names a part, empties its region, and at its
-end removes that. What moves a region to the disk makes the copy first.
+A file is listed only if no other file holds the same calls, so whoever takes it has them alone. The
+order in which a process works guarantees that: it names a part, then empties its region, and at its
+end removes the region. Moving a region to the disk makes the copy first.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from queryprof.collect.recovery import bring_in
+from queryprof.collect.recovery import save_left_recordings
 from queryprof.errors import TraceError
 from queryprof.region.identity import identity_of, trace_of
 from queryprof.region.part_names import has_an_owner_of, part_number, trace_name
@@ -38,10 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A file with what a process did in a window, or in a part of one.
+    """A file with what a process did in a window, or in a part of a window.
 
     Attributes:
-        goes_on: what was open at its end, a later one has.
+        goes_on: whether a later file has the calls that were still open at the end of this one.
     """
 
     path: str
@@ -53,10 +52,11 @@ class _Recording:
     """The files of one process.
 
     Attributes:
-        has_ended: its process, as its last part says.
-        ended: how many parts had ended when its region, and each copy of it, was written.
-        may_live: whether its process goes on in a region.
-        copies: of its region, with what orders them: how many parts had ended, and the last turn.
+        has_ended: whether the process had ended when it wrote its last part.
+        ended: how many parts had ended when the region, and each copy, was written.
+        may_live: whether the process may still record into a region.
+        copies: copies of the region. Their sort key is the number of ended parts, and the last
+            turn.
     """
 
     parts: list[str] = field(default_factory=list)
@@ -67,7 +67,9 @@ class _Recording:
 
 
 def closed_windows(place: str) -> tuple[list[Window], list[str]]:
-    """The files that can be taken, of recordings in windows alone; and why others cannot be read.
+    """Return the windows that can be taken, and why other files cannot be read.
+
+    Only recordings in windows count.
 
     Args:
         place: a directory in which processes record, or the path of a trace.
@@ -76,23 +78,24 @@ def closed_windows(place: str) -> tuple[list[Window], list[str]]:
 
 
 def has_living(place: str) -> bool:
-    """Whether a process that runs records in windows there."""
+    """Return whether a running process records in windows at a place."""
     return _Search(place).has_living()
 
 
 class _Search:
-    """Looks for the recordings of a place: what is in the directory is of it, also under another
-    path than that at which it was recorded (a container's volume).
+    """Find the recordings in a directory.
+
+    Paths inside recordings may differ, for example when a container's volume is mounted elsewhere.
     """
 
     def __init__(self, place: str) -> None:
         is_whole = os.path.isdir(place)
         self._directory = os.path.realpath(place if is_whole else os.path.dirname(place) or ".")
         self._trace = None if is_whole else resolved(place)
-        self._left_out: list[str] = []
+        self._unreadable: list[str] = []
 
     def closed(self) -> tuple[list[Window], list[str]]:
-        """The files that can be taken, and why others cannot be read."""
+        """Return the windows that can be taken, and why other files cannot be read."""
         found: defaultdict[Identity, _Recording] = defaultdict(_Recording)
         before = set(self._parts())
         self._bring_to_the_disk()
@@ -107,24 +110,26 @@ class _Search:
             recording.may_live |= is_living(copy) is not False
         for identity, part in self._opened(self._parts()):
             is_known = identity in found or identity in regions_of
-            if is_known or part.path in before:  # else it has just begun
+            if is_known or part.path in before:  # otherwise the recording has just begun
                 recording = found[identity]
                 recording.parts.append(part.path)
                 recording.has_ended = is_living(part) is False
         for identity, recording in found.items():
             if identity in regions_of:
                 recording.ended += regions_of[identity]
-                recording.may_live = True  # if it was only left there, it is moved the next time
-        return [one for some in found.values() for one in _closed(some)], self._left_out
+                # an ended process's region is moved to the disk next time
+                recording.may_live = True
+        return [one for some in found.values() for one in _closed(some)], self._unreadable
 
     def has_living(self) -> bool:
-        """Whether a process that runs records there."""
+        """Return whether a running process records there."""
         return any(
-            self._is_of(region) and is_living(region) for _, region in self._opened(regions())
+            self._belongs_here(region) and is_living(region)
+            for _, region in self._opened(regions())
         )
 
     def _parts(self) -> Iterator[str]:
-        """The paths of parts, the oldest of a process first."""
+        """Yield the paths of parts; the parts of each process are in order."""
         trace = os.path.basename(nearby(self._trace)) if self._trace else None
         named = [
             name
@@ -137,21 +142,21 @@ class _Search:
                 yield path
 
     def _copies(self) -> list[str]:
-        """The copies of regions."""
+        """Return the copies of regions."""
         return checkpoints_of(self._trace) if self._trace else copies_in(self._directory)
 
     def _bring_to_the_disk(self) -> None:
-        """Moves what ended processes have left in the memory."""
+        """Move the regions of ended processes from memory to the disk."""
         ended = {
             resolved(trace_of(region))
             for _, region in self._opened(regions())
-            if self._is_of(region) and is_living(region) is False
+            if self._belongs_here(region) and is_living(region) is False
         }
         for trace in sorted(ended):
-            bring_in(trace)
+            save_left_recordings(trace)
 
     def _opened(self, paths: Iterable[str]) -> Iterator[tuple[Identity, Region]]:
-        """Those of recordings in windows, each open until the next."""
+        """Yield the regions of recordings in windows. Each stays open until the next."""
         for path in paths:
             try:
                 with opened_region(path) as region:
@@ -159,26 +164,28 @@ class _Search:
                         yield identity_of(region), region
             except (TraceError, ValueError) as error:
                 if os.path.dirname(path) == self._directory and os.path.lexists(path):
-                    self._left_out.append(str(error))
+                    self._unreadable.append(str(error))
 
-    def _is_of(self, region: Region) -> bool:
-        """Whether a region in the memory is of a recording there."""
+    def _belongs_here(self, region: Region) -> bool:
+        """Return whether a region in memory belongs to a recording in this place."""
         trace = resolved(trace_of(region))
         is_in_it = not self._trace and os.path.dirname(trace) == self._directory
         return trace == self._trace or is_in_it
 
 
 def _closed(recording: _Recording) -> Iterator[Window]:
-    """What of a recording nothing goes on with."""
+    """Yield the files of a recording that no other file continues."""
     if recording.may_live:
-        # What a region or a copy holds may be in a later part, too: that stays for them to see.
+        # A later part may repeat what a region or a copy holds. Such parts stay, so that readers of
+        # the region see them.
         ended = min(recording.ended)
         yield from (Window(part) for part in recording.parts if part_number(part) <= ended)
         return
     copies = sorted(recording.copies)
     last_part = max(map(part_number, recording.parts), default=0)
     newest = copies.pop() if copies and last_part <= copies[-1][0][0] else None
-    # Before the parts that have the same go: else it would count again.
+    # Remove older copies before parts with the same calls are taken. Otherwise the calls count
+    # twice.
     remove([path for _, path in copies])
     yield from (Window(part) for part in recording.parts[:-1])
     yield from (

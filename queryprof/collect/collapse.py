@@ -1,9 +1,10 @@
-"""What becomes of processes and threads when many traces are collapsed into one: threads of one
-name, of all processes, are one, and of processes few are listed.
+"""Combine the threads and processes of many traces, to keep the sum of the traces small.
 
-What was known of each process, and is not in the sums, is kept in settings: how long those ran that
-executed something, how many threads of one did; of processes that are not listed, how many there
-are, when they ran, and what they add up to.
+Threads with the same name become one, across all processes, and only some processes stay listed.
+The settings keep what would be lost:
+
+- of each process: its run time, if it executed something, and its number of threads
+- of unlisted processes: their number, when they ran, and their sums
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from queryprof.trace.ranges import LARGEST_SUM
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLE
 
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 
-SINGLE = ("exemplar", "lock_event", "span_slowest", "span_run")
-"""Tables of single executions, holds and spans, of which few are kept: they keep their process."""
+SINGLE_EVENT_TABLES = ("exemplar", "lock_event", "span_slowest", "span_run")
+"""Tables of single executions, holds and spans. They have few rows and keep their process."""
 
 NOTABLE = (
     *("counters_off", "files_off", "unmeasured", "service", "version", "environment"),
     *("sqlite_version", "rows_estimated", "clock"),
 )
-"""A process with other values of these than those before it is listed."""
+"""Columns whose values are listed once each: a process with new values stays listed."""
 
-JOINS = {"more_start_unix_ns": min, "more_end_unix_ns": max, "most_threads": max}
-"""How settings of two traces become one; others are sums."""
+SETTING_MERGERS = {"more_start_unix_ns": min, "more_end_unix_ns": max, "most_threads": max}
+"""Functions that merge a setting of two traces. Other settings are added."""
 
 
 def add_settings(store: TraceStore, found: Mapping[str, int]) -> None:
-    """Adds what is known of the processes of a collapsed trace. Raises TraceError."""
+    """Add settings to a collapsed trace. Raises TraceError if the sums become too large."""
     known = store.settings()
     joined = {
-        name: JOINS.get(name, int.__add__)(known[name], value) if name in known else value
+        name: SETTING_MERGERS.get(name, int.__add__)(known[name], value) if name in known else value
         for name, value in found.items()
         if value > 0
     }
@@ -47,15 +48,16 @@ def add_settings(store: TraceStore, found: Mapping[str, int]) -> None:
     store.add("setting", list(joined.items()))
 
 
-def _coarse(tick_ns: float | None) -> int:
-    """How many times 10 ns (a tick that is no longer short beside a row) a clock's tick is, by
-    powers of two.
+def _tick_magnitude(tick_ns: float | None) -> int:
+    """Return the magnitude of a clock's tick: the number of binary digits of tick / 10 ns.
+
+    10 ns is where a tick is no longer short compared with a row.
     """
     return int(tick_ns / 10).bit_length() if tick_ns else 0
 
 
 class Collapse:
-    """Adds threads of traces to a store, and in the end leaves few processes there."""
+    """Combine the threads of traces in a store, and finally remove most processes there."""
 
     def __init__(self, store: TraceStore) -> None:
         self._store = store
@@ -66,14 +68,22 @@ class Collapse:
         rows: Iterable[tuple[Any, ...]],
         walls_ns: Mapping[int, int],
     ) -> tuple[dict[int, int], dict[int, int]]:
-        """Adds the threads of a trace, and returns their numbers: of the threads of a name, and of
-        those that single executions are of.
+        """Add the threads of a trace.
 
         Args:
-            walls_ns: the run times of the trace's processes, by their numbers in the store.
+            walls_ns: run times of the trace's processes, by their ids in the store.
+
+        Returns:
+            Two mappings from thread numbers to ids in the store: to the combined threads of each
+                name,
+            and to the threads of single executions.
         """
         threads = list(rows)
-        used = {number for table in SINGLE for (number,) in source.rows(table, ("thread_id",))}
+        used = {
+            number
+            for table in SINGLE_EVENT_TABLES
+            for (number,) in source.rows(table, ("thread_id",))
+        }
         names = self._store.add("thread", [(OF_ALL, name) for _, _, name in threads])
         own = [row for row in threads if row[0] in used]
         numbers = self._store.add("thread", [row[1:] for row in own])
@@ -95,9 +105,9 @@ class Collapse:
         )
 
     def finish(self) -> None:
-        """Removes the processes that need not be listed; their figures are in the settings."""
+        """Remove the processes that need not be listed. The settings keep their figures."""
         connection = self._store.connection
-        single = " UNION ".join(f"SELECT thread_id FROM {table}" for table in SINGLE)
+        single = " UNION ".join(f"SELECT thread_id FROM {table}" for table in SINGLE_EVENT_TABLES)
         connection.execute(
             f"DELETE FROM thread WHERE process_id <> {OF_ALL} AND id NOT IN ({single})"
             f" AND id NOT IN (SELECT thread_id FROM aggregate)"
@@ -111,8 +121,11 @@ class Collapse:
             f"SELECT id, {', '.join(names)} FROM process ORDER BY id"
         ):
             values = dict(zip(names, row, strict=True))
-            notable = (*(values[name] for name in NOTABLE), _coarse(values["clock_tick_ns"]))
-            is_first = listed < MOST_LISTED or notable not in known
+            notable = (
+                *(values[name] for name in NOTABLE),
+                _tick_magnitude(values["clock_tick_ns"]),
+            )
+            is_first = listed < MAX_LISTED or notable not in known
             if is_first or number in kept or not values["clean_end"]:
                 known.add(notable)
                 listed += 1
@@ -128,5 +141,6 @@ class Collapse:
             more["more_end_unix_ns"] = max(more["more_end_unix_ns"], end)
         connection.executemany("DELETE FROM process WHERE id = ?", gone)
         for name in MORE_PROCESSES if gone else ():
-            more[name] = max(1, more[name])  # a clock that was set back: a trace has all four
+            # at least 1, even if a clock was set back: a trace has all four or none
+            more[name] = max(1, more[name])
         add_settings(self._store, more)

@@ -1,8 +1,9 @@
-"""What the processes of one recorded command have left, and how it becomes one trace.
+"""The recordings of one command's processes, and how they become one trace.
 
-The runner of the command makes a directory for it, and the regions of its processes are found by
-the path of this directory; it holds parts of recordings, copies of regions, and traces of processes
-that had no shared memory. When the runner is killed, all of it stays beside the place of the trace.
+The runner of the command creates a directory, and the path of the directory identifies the regions
+of the command's processes. The directory holds parts of recordings, copies of regions, and traces
+of processes that had no shared memory. If the runner is killed, the directory stays next to the
+path of the trace.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import stat
 from contextlib import contextmanager
 
 from queryprof.collect.convert import Conversion
-from queryprof.collect.output_path import beside, is_written, refuse_to_replace
-from queryprof.collect.part_files import files_of, of_process
+from queryprof.collect.output_path import is_written, path_with_pid, refuse_to_replace
+from queryprof.collect.part_files import files_of, parts_of_process
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.given_file import content_of
 from queryprof.region.identity import identity_of
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
 SUFFIX = ".parts"
 ENDINGS = (".qprof", ".live", ".new", "-journal")
 RUNNER = "runner"
-"""The file in the directory that identifies the runner: process id, when that started, and where.
-"""
+"""File in the directory that identifies the runner: process id, start time, and machine."""
 
 
 class Collection:
@@ -55,7 +55,7 @@ class Collection:
 
     Args:
         directory: its path.
-        further: adds more data on a process, given the store, its number in it and its id.
+        further: adds more data on a process, given the store, the process's id there and its pid.
     """
 
     def __init__(
@@ -66,22 +66,23 @@ class Collection:
         self._conversion: Conversion | None = None
         self._taken: set[Identity] | None = None
         self.skipped: dict[str, str] = {}
-        """By path: why a region could not be taken."""
+        """Why a region could not be taken, by path."""
 
     @property
     def _signature(self) -> str:
         return os.path.join(self.directory, RUNNER)
 
     def sign(self) -> None:
-        """Records this process as the runner of the command. Raises OSError."""
+        """Record this process as the runner of the command. Raises OSError."""
         handle = os.open(self._signature, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with open(handle, "w", encoding="utf-8") as file:
             file.write(f"{os.getpid()} {started_at(os.getpid())}\n{place_of_process()}")
 
     @property
     def is_left(self) -> bool:
-        """Whether the runner has ended, as far as this process can see, and no process is running
-        that records itself for this directory.
+        """Return whether the runner has ended and no process of the command is running.
+
+        Returns False if the runner is on another machine or in a container: it cannot be checked.
         """
         try:
             first, _, place = content_of(self._signature, 4096).decode().partition("\n")
@@ -94,7 +95,7 @@ class Collection:
 
     @contextmanager
     def claimed(self) -> Iterator[bool]:
-        """Whether this process has the directory for itself while the block runs."""
+        """Lock the directory for this process. Yields whether that succeeded."""
         import fcntl
 
         try:
@@ -118,23 +119,24 @@ class Collection:
         return [*regions_of(self.directory), *copies]
 
     def traces(self) -> list[str]:
-        """What was taken, and the traces of processes that had no shared memory."""
+        """Return the traces made so far, including traces of processes without shared memory."""
         names = [name for name in names_in(self.directory) if name.endswith(".qprof")]
         return sorted(os.path.join(self.directory, name) for name in names)
 
     def parts(self, region: Region) -> list[str]:
-        """The parts of the recording that goes on in a region."""
+        """Return the parts of the recording that continues in a region."""
         of_its_id = parts_of(os.path.join(self.directory, "part"), int(region["pid"]))
-        parts, unsound = of_process(of_its_id, identity_of(region))
+        parts, unsound = parts_of_process(of_its_id, identity_of(region))
         self.skipped.update(unsound)
         return parts
 
     def take(self, path: str) -> bool:
-        """Adds a region with its parts to what was taken, and removes them; False: another process
-        does so, or it is in `skipped`.
+        """Add a region and its parts to the traces, and remove their files.
+
+        Returns False if another process does the same, or if the region is in `skipped`.
 
         Raises:
-            OSError, sqlite3.Error: it cannot be written. Nothing is lost.
+            OSError, sqlite3.Error: a trace cannot be written. No data is lost.
         """
         try:
             with claimed_region(path) as region:
@@ -152,8 +154,10 @@ class Collection:
         return True
 
     def _identities(self) -> set[Identity]:
-        """Of the processes that have a trace: a runner that was killed before it removed their
-        regions has left both.
+        """Return the processes that have a trace.
+
+        A runner that is killed before it removes a process's region leaves both the trace and the
+        region.
         """
         if self._taken is None:
             self._taken = {one for path in self.traces() for one in identities_in(path)}
@@ -171,7 +175,7 @@ class Collection:
                 if self._further:
                     self._further(store, process, int(region["pid"]))
         except BaseException:
-            self._conversion = None  # it has ids that the store has not
+            self._conversion = None  # it has ids that are not in the store
             store.abandon()
             raise
 
@@ -189,7 +193,7 @@ class Collection:
                 raise OSError(str(error)) from error
 
     def close(self) -> None:
-        """Ends the taking of regions."""
+        """Close the trace to which regions are added."""
         conversion, self._conversion = self._conversion, None
         if conversion is not None:
             conversion.store.close()
@@ -201,23 +205,24 @@ class Collection:
         keeps_output: bool = True,
         known: Collection_[Identity] = (),
     ) -> str | None:
-        """Makes one trace of what was taken, and returns its path: `output`, or one beside it if
-        another process writes to that. None: nothing was recorded.
+        """Merge the traces into one and return its path; None if nothing was recorded.
+
+        The path is `output`, or one next to it if another process writes to `output`.
 
         Args:
-            step: called after each trace that is merged.
-            keeps_output: whether something may stand at `output`.
-            known: processes that have a trace already, elsewhere.
+            step: called after each merged trace.
+            keeps_output: whether a file at `output` must be kept.
+            known: processes that already have a trace elsewhere.
 
         Raises:
-            QueryprofError, OSError, sqlite3.Error: it cannot be written. Nothing is lost.
+            QueryprofError, OSError, sqlite3.Error: the trace cannot be written. No data is lost.
         """
         self.close()
         traces = [path for path in self.traces() if set(identities_in(path)) - set(known)]
         if not traces:
             return None
         if is_written(output):
-            output = beside(output)
+            output = path_with_pid(output)
         if len(traces) > 1:
             from queryprof.collect.merge import merge_traces
 
@@ -229,11 +234,11 @@ class Collection:
         return output
 
     def remove(self) -> None:
-        """Removes the directory, which this process has made, and its contents."""
+        """Remove the directory and its contents. Only the process that created it may call this."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def remove_known(self) -> None:
-        """Removes the directory and what recordings leave in it; anything else stays."""
+        """Remove the directory and the files that recordings leave in it. Other files stay."""
         names = names_in(self.directory)
         ours = [name for name in names if name == RUNNER or name.endswith(ENDINGS)]
         remove([os.path.join(self.directory, name) for name in ours])
@@ -243,8 +248,8 @@ class Collection:
             return
 
 
-def beside_trace(path: str) -> Iterator[Collection]:
-    """The directories of commands whose trace is to be at `path`: running ones, or killed ones."""
+def collections_of_trace(path: str) -> Iterator[Collection]:
+    """Yield the directories of running or killed commands whose trace belongs at `path`."""
     directory, name = os.path.split(nearby(os.path.abspath(path)))
     for one in sorted(names_in(directory)):
         is_named = one.startswith(f"{name}.") and one.endswith(SUFFIX)
@@ -255,7 +260,7 @@ def beside_trace(path: str) -> Iterator[Collection]:
 
 
 def _is_trusted(path: str) -> bool:
-    """Whether it is a directory of this user; for root, of any user."""
+    """Return whether the path is a directory of this user (for root: of any user)."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -264,19 +269,20 @@ def _is_trusted(path: str) -> bool:
 
 
 def recover(collection: Collection, path: str) -> str | None:
-    """Makes the trace that a killed runner would have made, and returns its path. None: nothing was
-    left, a process still runs, or the trace cannot be written.
+    """Write the trace that a killed runner would have written, and return its path.
+
+    Returns None if nothing was left, a process still runs, or the trace cannot be written.
     """
     with collection.claimed() as is_ours:
         if not is_ours or not collection.is_left:
             return None
         try:
             found = collection.regions
-            if any(_lives(one) for one in found):
+            if any(_has_living_process(one) for one in found):
                 return None
             for one in found:
                 collection.take(one)
-            free = beside(path) if os.path.lexists(path) else path
+            free = path_with_pid(path) if os.path.lexists(path) else path
             output = collection.write(free, known=identities_in(path))
         except (QueryprofError, OSError, sqlite3.Error):
             return None
@@ -285,7 +291,7 @@ def recover(collection: Collection, path: str) -> str | None:
     return output
 
 
-def _lives(path: str) -> bool:
+def _has_living_process(path: str) -> bool:
     try:
         region = Region(path=path)
     except TraceError:

@@ -1,7 +1,7 @@
-"""From the memory of a recording to a trace: adds regions to it.
+"""Convert regions, the memory of a recording, to a trace.
 
-What a process had noted and not yet added up when it was killed is added here, as the core would
-have done it (queryprof.region.pending).
+A killed process leaves calls that it noted but had not summed. They are added here, as the core
+would have done (queryprof.region.pending).
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
 
 class Conversion:
-    """Adds regions to a trace: each in one transaction, unless one has begun. It must not be used
-    after an error: it may have ids that the trace has not.
+    """Adds regions to a trace, each in a transaction of its own unless one is open.
+
+    Do not use a Conversion after an error: it may have ids that are not in the trace.
 
     Args:
-        store: of the trace.
-        block_unix_ns: from when to when, where what is added is a part of the process' recording.
+        store: the trace's store.
+        block_unix_ns: start and end, if the regions cover only a part of the process's recording.
     """
 
     def __init__(self, store: TraceStore, block_unix_ns: tuple[int, int] | None = None) -> None:
@@ -47,14 +48,13 @@ class Conversion:
         self._sources = SourceFacts()
 
     def add(self, region: Region, is_clean: bool | None = None) -> int:
-        """Adds what a region holds, and returns the id of its process.
+        """Add a region and return the id of its process.
 
         Args:
-            is_clean: whether the process ended by itself, if that is known better than by the
-                region.
+            is_clean: whether the process ended by itself; None to use the region's own state.
 
         Raises:
-            TraceError: it holds values that no recording leaves.
+            TraceError: the region holds values that no recording produces.
             sqlite3.OperationalError: the trace cannot be written.
         """
         with self.store.transaction():
@@ -76,7 +76,8 @@ class Conversion:
             else:
                 self.store.update("process", known, (SUM, MOST, LAST), values)
             aggregates = aggregate_rows(region)
-            region.read_head()  # the names after the sums: of a living process, they may be new
+            # the names come after the sums: a running process may have added names
+            region.read_head()
             cells = dict(facts.get("cells", {}))
             addition = RegionAddition(self.store, region, known, tuple(facts["operations"]), cells)
             end_unix_ns = int(str(values["end_unix_ns"]))
@@ -126,8 +127,10 @@ def _own_left_out(bytes_of_all: object, own: int) -> int | None:
 
 
 def _end_unix_ns(region: Region, facts: Mapping[str, object]) -> int:
-    """When what a region holds ended; of a process that goes on or was killed, its last sign: it
-    may have noted the end of a block that it recorded.
+    """Return when the recording in a region ended.
+
+    For a running or killed process this is its last sign of activity: the noted end may belong to a
+    block.
     """
     noted = facts.get("end_unix_ns")
     if region.state == ENDED and isinstance(noted, int) and noted:
@@ -136,7 +139,7 @@ def _end_unix_ns(region: Region, facts: Mapping[str, object]) -> int:
 
 
 def _last_sign_unix_ns(region: Region, facts: Mapping[str, object]) -> int:
-    """The last sign of activity of a process that did not record its end."""
+    """Return the last sign of activity of a process that did not record its end."""
     ends = [
         region.unix_ns(started + ticks)
         for started, ticks in region.rows("calls", ("started_ticks", "ticks"))

@@ -1,5 +1,6 @@
-"""Which traces an argument of a command names: a file, those of a directory, those that match a
-pattern; also of processes that still run and have written none.
+"""Find the traces for a command argument: a file, a directory or a pattern.
+
+Processes that still run count even if they have not written a trace.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from queryprof.collect.leftovers import Leftovers
 from queryprof.collect.output_path import without_process
 from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.collect.recordings import recordings_at
-from queryprof.collect.recovery import bring_in, taken_already
+from queryprof.collect.recovery import save_left_recordings, taken_already
 from queryprof.errors import TraceError
 from queryprof.region.identity import trace_of
 from queryprof.region.part_names import trace_name
@@ -31,8 +32,9 @@ EXTENSION = ".qprof"
 
 
 def traces_of(argument: str) -> list[str]:
-    """The paths of traces, those of a directory sorted; what ended processes have left there is
-    brought in.
+    """Return the paths of the traces, sorted for a directory.
+
+    Saves the recordings that ended processes left there.
 
     Raises:
         TraceError: a directory has no traces, or a pattern matches none.
@@ -42,25 +44,26 @@ def traces_of(argument: str) -> list[str]:
         if not found:
             raise TraceError(f"{argument}: no traces (*{EXTENSION}) in this directory")
         return found
-    if glob.has_magic(argument) and not _is_named(argument):
+    if glob.has_magic(argument) and not _trace_exists(argument):
         found = _matching(argument)
         if not found:
-            raise TraceError(f"{argument}: no trace has such a name")
+            raise TraceError(f"{argument}: no trace matches this pattern")
         return found
     return [argument]
 
 
-def _is_named(path: str) -> bool:
-    """Whether there is a trace of this very name, or what processes record or have left of one."""
+def _trace_exists(path: str) -> bool:
+    """Return whether there is a trace with exactly this name, or a recording for it."""
     return os.path.lexists(path) or Leftovers().may_be_of(path)
 
 
 def _matching(pattern: str) -> list[str]:
-    """The traces that a pattern matches: files, each once, and what processes have left of traces,
-    or still record for them.
+    """Return the traces that a pattern matches.
+
+    These are files, each once, and traces for which there are only recordings.
     """
     above, name = os.path.split(pattern)
-    found: dict[object, str] = {}  # by file: a link beside its trace is the same
+    found: dict[object, str] = {}  # keyed by file: links to the same trace count once
     recorded = RecordedFiles()
     for directory in glob.glob(above) if glob.has_magic(above) else [above]:
         everything = (
@@ -69,9 +72,9 @@ def _matching(pattern: str) -> list[str]:
             *_of_commands(directory),
         )
         traces = [one for one in set(everything) if fnmatchcase(os.path.basename(one), name)]
-        # A name that ends in a number may be a process's, or what the first one was given.
+        # A name that ends in a number may be a child's name, or the first process's own name.
         for family in {*traces, *map(without_process, traces)}:
-            bring_in(family, recorded)
+            save_left_recordings(family, recorded)
         files = glob.glob(os.path.join(glob.escape(directory), name))
         left = (one for one in traces if not os.path.lexists(one) and _is_recorded(one, recorded))
         for one in sorted([*files, *left]):
@@ -81,7 +84,7 @@ def _matching(pattern: str) -> list[str]:
 
 
 def _file_of(path: str) -> object:
-    """What is the same for all names of a file."""
+    """Return a key that is the same for all names of a file."""
     try:
         status = os.stat(path)
         return status.st_dev, status.st_ino
@@ -90,21 +93,21 @@ def _file_of(path: str) -> object:
 
 
 def _of_commands(directory: str) -> list[str]:
-    """The traces in a directory that commands which run, or were killed, are to make."""
+    """Return the traces in a directory that commands will write, including killed commands."""
     real = os.path.realpath(directory)
     stems = [name.rpartition(".")[0] for name in names_in(real) if name.endswith(COMMAND_SUFFIX)]
     return [os.path.join(real, stem.rpartition(".")[0]) for stem in stems if "." in stem]
 
 
 def _in_windows(directory: str) -> list[str]:
-    """The traces in a directory that have parts there."""
+    """Return the traces in a directory that have parts there."""
     real = os.path.realpath(directory)
     found = {trace_name(name): name for name in sorted(names_in(real))}
     return [_trace_of_part(real, trace, part) for trace, part in found.items() if trace]
 
 
 def _trace_of_part(directory: str, trace: str, part: str) -> str:
-    """The path of a part's trace: of a long one, the part's name has the beginning alone."""
+    """Return the path of a part's trace. The names of parts have only the start of a long name."""
     path = os.path.join(directory, trace)
     if len(os.fsencode(trace)) < SHORT_NAME:
         return path
@@ -117,7 +120,7 @@ def _trace_of_part(directory: str, trace: str, part: str) -> str:
 
 
 def _is_recorded(path: str, recorded: RecordedFiles) -> bool:
-    """Whether there is what can be read in place of a file, or named."""
+    """Return whether there are recordings at a path, readable or not."""
     unread: list[str] = []
     with ExitStack() as files:
         if recordings_at(path, files, recorded, unread) or unread:

@@ -1,4 +1,4 @@
-"""Keeps what was recorded: regions and their parts become a trace."""
+"""Write recordings, which are regions and their parts, to a trace."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 from contextlib import contextmanager
 
 from queryprof.collect.convert import Conversion
-from queryprof.collect.output_path import JOURNAL, retry
+from queryprof.collect.output_path import JOURNAL, free_path
 from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.region.region import Region, opened_region
@@ -27,23 +27,25 @@ def write_trace(
     pid: int | None = None,
     until_unix_ns: int = 0,
 ) -> str:
-    """Writes parts and regions to a trace, and returns its path: `path`, or one beside it if
-    another program has made a file since the time given. The trace is written whole, or not at all.
+    """Write parts and regions to a trace, completely or not at all, and return its path.
+
+    The path is `path`, or one next to it if another program has created a file since
+    `since_unix_ns`.
 
     Args:
-        files: of regions and parts.
-        own: whether this process's own region belongs to it, too.
-        pid: of the process that has recorded, if that is another one.
-        until_unix_ns: they are the part of the recording from that time to this one; 0: they are
-            all of it.
+        files: regions and parts.
+        own: whether to add this process's own region.
+        pid: the recorded process, if it is not this one.
+        until_unix_ns: end of the part of the recording that starts at `since_unix_ns`; 0 if the
+            files are the whole recording.
 
     Raises:
-        TraceError, OSError, sqlite3.Error: it cannot be written.
+        TraceError, OSError, sqlite3.Error: the trace cannot be written.
     """
-    beside = f"{nearby(path)}.{os.getpid()}-{token()}.new"
+    temporary = f"{nearby(path)}.{os.getpid()}-{token()}.new"
     try:
         with no_signal_of_limits():
-            store = TraceStore(beside)
+            store = TraceStore(temporary)
             try:
                 block_unix_ns = (since_unix_ns, until_unix_ns) if until_unix_ns else None
                 add_all(store, files, own, pid is None or None, block_unix_ns)
@@ -51,33 +53,32 @@ def write_trace(
                 store.close()
         while True:
             try:
-                _name(beside, path)
+                _give_name(temporary, path)
                 break
-            except FileExistsError:  # others may be as fast again
-                path = retry(path, since_unix_ns, pid)
+            except FileExistsError:  # another process may have created a file again
+                path = free_path(path, since_unix_ns, pid)
     finally:
-        remove([beside, beside + JOURNAL])
+        remove([temporary, temporary + JOURNAL])
     return path
 
 
-def _name(made: str, path: str) -> None:
-    """Gives a file its name. Raises FileExistsError if that is taken."""
+def _give_name(from_path: str, path: str) -> None:
+    """Give a file its final name. Raises FileExistsError if the name is taken."""
     try:
-        os.link(made, path)
+        os.link(from_path, path)
     except FileExistsError:
         raise
-    except OSError:  # a file system without such links: FAT, and some of a network
+    except OSError:  # a file system without hard links: FAT, and some network file systems
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        os.replace(made, path)
+        os.replace(from_path, path)
 
 
 @contextmanager
 def no_signal_of_limits() -> Iterator[None]:
-    """While the block runs, a write beyond the limit of a file's size (RLIMIT_FSIZE) sends no
-    signal, which would end the program.
+    """Block SIGXFSZ during the block, so that a too large file does not end the program.
 
     Raises:
-        TraceError: there was such a write.
+        TraceError: a write exceeded the file size limit (RLIMIT_FSIZE).
     """
     if not hasattr(signal, "SIGXFSZ"):
         yield
@@ -87,7 +88,7 @@ def no_signal_of_limits() -> Iterator[None]:
         yield
     except (OSError, TraceError) as error:
         if signal.SIGXFSZ in signal.sigpending():
-            raise TraceError("the limit of a file's size (ulimit -f) is too low for it") from error
+            raise TraceError("the file size limit (ulimit -f) is too low for it") from error
         raise
     finally:
         if signal.SIGXFSZ not in before:
@@ -103,11 +104,11 @@ def add_all(
     is_clean: bool | None = True,
     block_unix_ns: tuple[int, int] | None = None,
 ) -> None:
-    """Adds parts and regions, then this process's own region if `own`, to a trace.
+    """Add parts and regions to a trace, followed by this process's own region if `own`.
 
     Args:
-        is_clean: whether the process has ended its recording itself; None: as in the region.
-        block_unix_ns: as in Conversion.
+        is_clean: whether the process ended its recording itself; None to use the region's state.
+        block_unix_ns: see Conversion.
     """
     conversion = Conversion(store, block_unix_ns)
     paths = list(files)

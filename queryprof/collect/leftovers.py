@@ -1,5 +1,6 @@
-"""Whether processes that run or were killed may have left something of a trace: looked up once for
-all traces of a directory, where many are read.
+"""Check whether processes may have left recordings of a trace.
+
+Makes one look-up for all traces of a directory, for commands that read many.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from queryprof.region.region_files import names_in, nearby, region_key, region_k
 
 
 class Leftovers:
-    """What was there when it was made, and when a directory was looked at first. What begins later
-    is no part of what is read.
+    """Snapshot of the recordings that exist. Recordings that begin later are ignored.
+
+    Regions are listed on creation, a directory on its first use.
     """
 
     def __init__(self) -> None:
@@ -23,8 +25,9 @@ class Leftovers:
         self._names: dict[str, list[str]] = {}
 
     def may_be_of(self, path: str) -> bool:
-        """Whether there is a region, a part, a checkpoint, an unfinished trace or a runner's
-        directory of the trace at `path`, or of the first process's.
+        """Return whether there are recordings of the trace at `path`, or of its first process.
+
+        Recordings are regions, parts, checkpoints, unfinished traces and runners' directories.
         """
         return bool(self.recorded.regions_of(path) or self.recorded.copies_of(path)) or any(
             region_key(one) in self._regions or self._is_beside(one)

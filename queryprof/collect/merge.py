@@ -1,4 +1,4 @@
-"""Adds up traces: sums add, extremes stay extremes, processes stand side by side."""
+"""Merge traces: add sums, keep extremes, and list all processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from queryprof.collect.collapse import SINGLE, Collapse, add_settings
+from queryprof.collect.collapse import SINGLE_EVENT_TABLES, Collapse, add_settings
 from queryprof.collect.output_path import is_null, refuse_to_replace
 from queryprof.errors import TraceError
 from queryprof.region.region_files import has_living_region
@@ -29,20 +29,22 @@ def merge_traces(
     opened: Callable[[str], AbstractContextManager[CheckedTrace]] = opened_file,
     collapses: bool = False,
 ) -> int:
-    """Writes the sum of the traces `inputs` to `output`, which may be one of them; returns how many
-    processes are in more than one of them: they are added with each.
+    """Write the sum of the traces `inputs` to `output`, which may be one of them.
 
-    The output is written to a file beside it and renamed, so that it is whole or unchanged. To the
-    null device nothing is written, but all inputs are read.
+    The output is written to a temporary file and renamed, so it is either complete or unchanged. If
+    it is the null device, the inputs are read and nothing is written.
 
     Args:
         progress: called after each input.
         opened: opens an input.
-        collapses: threads of one name, of all processes, become one, and of processes the first
-            1,000 are listed: for what so many executions have in common.
+        collapses: combine threads of the same name across processes, and list only the first 1,000
+            processes. Use this for many traces.
+
+    Returns:
+        The number of processes that are in more than one input. They count each time.
 
     Raises:
-        TraceError: an input is no trace, or the output cannot be written.
+        TraceError: an input is not a trace, or the output cannot be written.
     """
     wanted = not is_null(output)
     if wanted:
@@ -93,19 +95,19 @@ def _add_all(
 
 
 class Sums:
-    """Adds traces to a store, one after the other, as long as their sums can be added."""
+    """Adds traces to a store, one after the other, until the sums become too large."""
 
     def __init__(self, store: TraceStore, collapse: Collapse | None = None) -> None:
         self.store = store
         self.known: set[Identity] = set()
-        """The processes that are in it."""
+        """The processes in the store."""
         self.repeated = 0
-        """How many processes were in it already when a trace was added: they count with each."""
+        """How many processes were added again by later traces. They count each time."""
         self._collapse = collapse
         self._left = LARGEST_SUM
 
     def add(self, source: CheckedTrace) -> None:
-        """Adds a trace, or nothing of it. Raises TraceError."""
+        """Add a whole trace, or nothing. Raises TraceError."""
         identities = set(source.rows("process", ("pid", "start_unix_ns", "host")))
         with self.store.transaction():
             add_opened(self.store, source, self._collapse)
@@ -117,15 +119,19 @@ class Sums:
 
 
 def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | None = None) -> None:
-    """Adds an open trace to another. Raises TraceError."""
+    """Add an open trace to a store. Raises TraceError."""
     with store.transaction():
         add_settings(store, settings_of(source))
         numbers: dict[str, Mapping[Any, int | None]] = {}
         single: Mapping[Any, int | None] | None = None
         for table in TABLES:
             if table.name == "setting":
-                continue  # it is added with the rows that it belongs to
-            known = {**numbers, "thread": single} if single and table.name in SINGLE else numbers
+                continue  # settings were added above, with the rows they belong to
+            known = (
+                {**numbers, "thread": single}
+                if single and table.name in SINGLE_EVENT_TABLES
+                else numbers
+            )
             rows = source.resolved(table.name, known)
             if collapse and table.name == "thread":
                 threads, of_single = collapse.add_threads(source, rows, _walls_ns(source, numbers))
@@ -145,7 +151,7 @@ def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | Non
 
 
 def _walls_ns(source: CheckedTrace, numbers: Mapping[str, Mapping[Any, Any]]) -> dict[int, int]:
-    """The run times of a trace's processes, by their new numbers."""
+    """Return the run times of a trace's processes, by their new ids."""
     columns = ("id", "start_unix_ns", "end_unix_ns", "window_start_unix_ns")
     rows = source.rows("process", columns)
     return {
@@ -156,7 +162,7 @@ def _walls_ns(source: CheckedTrace, numbers: Mapping[str, Mapping[Any, Any]]) ->
 def _add_numbered(
     store: TraceStore, source: CheckedTrace, table: str, rows: Iterable[tuple[Any, ...]]
 ) -> Mapping[Any, int | None]:
-    """Adds rows that others refer to, and returns their new numbers by their old ones."""
+    """Add rows that others refer to, and return a mapping from old ids to new ones."""
     old = []
 
     def without_number() -> Iterator[tuple[Any, ...]]:

@@ -1,8 +1,8 @@
-"""Where a trace may be written: what is at its path already.
+"""Check where a trace may be written, given what is already at its path.
 
-Only a regular file that is a trace, or empty, is ever replaced, and not while a process may be
-writing to it; of a symbolic link to one, the link. A device, a pipe, a directory or a file of
-another kind stays as it is. The null device means that no trace is written.
+Only a trace or an empty regular file is ever replaced, and not while a process may be writing to
+it. If the path is a symbolic link, only the link is replaced. Devices, pipes, directories and other
+files stay unchanged. The null device means that no trace is written.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from queryprof.errors import TraceError
 
 JOURNAL = "-journal"
 JOURNAL_START = bytes.fromhex("d9d505f920a163d7")
-"""Zeros instead: the journal was committed."""
+"""A committed journal starts with zeros instead."""
 
-LONGEST_NAME = 255
-"""Bytes of a file's name (NAME_MAX of Linux)."""
+MAX_NAME_BYTES = 255
+"""Maximum length of a file name in bytes (NAME_MAX of Linux)."""
 
 STARTED_LATER_S = 2.0
-"""A process that started this much later than the recording is another one with the same id."""
+"""A process that started this much later than the recording only reuses the process id."""
 
 
 def is_null(path: str) -> bool:
-    """Whether the path leads to the null device (/dev/null)."""
+    """Return whether the path leads to the null device (/dev/null)."""
     try:
         status = os.stat(path)
         return stat.S_ISCHR(status.st_mode) and status.st_rdev == _null_number()
@@ -33,7 +33,7 @@ def is_null(path: str) -> bool:
 
 
 def refuse_to_replace(path: str) -> None:
-    """Raises TraceError when the file at `path` must stay: all but a trace or an empty file."""
+    """Raise TraceError if the file at `path` is neither a trace nor empty: it must stay."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -41,7 +41,7 @@ def refuse_to_replace(path: str) -> None:
     except (OSError, ValueError) as error:
         raise TraceError(f"{path}: cannot be written: {error}") from error
     if not stat.S_ISREG(status.st_mode):
-        raise TraceError(f"{path}: exists and is no regular file; choose another name")
+        raise TraceError(f"{path}: exists and is not a regular file; choose another name")
     from queryprof.trace.header import is_trace
 
     try:
@@ -52,30 +52,33 @@ def refuse_to_replace(path: str) -> None:
         raise TraceError(f"{path}: exists and is not a queryprof trace; choose another name")
 
 
-def refuse_no_directory(path: str) -> None:
-    """Raises TraceError when the directory of `path` is not there."""
+def refuse_missing_directory(path: str) -> None:
+    """Raise TraceError if the directory of `path` does not exist."""
     directory = os.path.dirname(path)
     if not os.path.isdir(directory):
-        raise TraceError(f"{path}: cannot be written: there is no directory {directory}")
+        raise TraceError(f"{path}: cannot be written: no directory {directory}")
 
 
 def make_room(path: str, replaces: bool = True) -> str:
-    """Removes an old trace at `path` and returns the path; while another process writes to it, it
-    stays, and the path with this process's id in its name is returned.
+    """Remove an old trace at `path`, and return the path to write to.
+
+    While another process writes to `path`, the trace stays, and the returned path has this
+    process's id in its name.
 
     Args:
-        replaces: False: none is written there (a recording in windows), and an old one stays.
+        replaces: False for a recording in windows, which writes no file at `path`: an old one
+            stays.
 
     Raises:
-        TraceError: the file is no trace.
+        TraceError: the file is not a trace.
     """
     refuse_to_replace(path)
     if not replaces:
         return path
     if is_written(path):
-        return beside(path)
+        return path_with_pid(path)
     if os.path.isfile(path) and not os.path.getsize(path):
-        return path  # another process may have made it just now: see `retry`
+        return path  # another process may have just created it: see `retry`
     _refuse_to_remove_journal(path + JOURNAL)
     for leftover in (path, path + JOURNAL):
         try:
@@ -89,8 +92,9 @@ def make_room(path: str, replaces: bool = True) -> str:
 
 
 def _refuse_to_remove_journal(path: str) -> None:
-    """Raises TraceError when the file is no rollback journal
-    (https://www.sqlite.org/fileformat.html#the_rollback_journal), which a killed process leaves.
+    """Raise TraceError if the file is not a rollback journal, as killed processes leave.
+
+    (https://www.sqlite.org/fileformat.html#the_rollback_journal)
     """
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
@@ -100,26 +104,28 @@ def _refuse_to_remove_journal(path: str) -> None:
     except OSError:
         return
     if start not in (b"", JOURNAL_START, bytes(len(JOURNAL_START))):
-        raise TraceError(f"{path}: exists and is no journal of a trace; choose another name")
+        raise TraceError(f"{path}: exists and is not a trace's journal; choose another name")
 
 
-def retry(path: str, since_unix_ns: int, pid: int | None = None) -> str:
-    """Where to make a trace when there is a file at `path`: there, if the file has been empty
-    since before the time given, and is removed; else beside it.
+def free_path(path: str, since_unix_ns: int, pid: int | None = None) -> str:
+    """Return another path for a trace if there is a file at `path`.
+
+    An empty file that is older than `since_unix_ns` is removed, and its path is returned.
     """
     try:
         status = os.lstat(path)
     except FileNotFoundError:
-        return path  # it has gone again
+        return path  # the file has gone
     if stat.S_ISREG(status.st_mode) and not status.st_size and status.st_mtime_ns < since_unix_ns:
         os.unlink(path)
         return path
-    return beside(path, pid)
+    return path_with_pid(path, pid)
 
 
-def beside(path: str, pid: int | None = None) -> str:
-    """The path with a process's id (this one's) before its extension, and a number where that is
-    taken.
+def path_with_pid(path: str, pid: int | None = None) -> str:
+    """Return the path with a process's id (default: this one's) before its extension.
+
+    Adds a number if that name is taken.
     """
     name, number = with_process(path, pid), 1
     while os.path.lexists(name):
@@ -129,18 +135,19 @@ def beside(path: str, pid: int | None = None) -> str:
 
 
 def with_process(path: str, pid: int | None = None, number: int = 1) -> str:
-    """The path with a process's id (this one's) before its extension, and a number from 2 on; its
-    name is cut to what a file system takes.
+    """Return the path with a process's id before its extension, and with numbers above 1.
+
+    Cuts the name to what file systems accept.
     """
     directory, name = os.path.split(path)
     stem, extension = os.path.splitext(name)
     ending = f"-{pid or os.getpid()}{f'-{number}' if number > 1 else ''}{extension}"
-    room = LONGEST_NAME - len(os.fsencode(ending))
+    room = MAX_NAME_BYTES - len(os.fsencode(ending))
     return os.path.join(directory, os.fsdecode(os.fsencode(stem)[: max(room, 1)]) + ending)
 
 
 def without_process(path: str) -> str:
-    """The path of the first process's trace, for that of another one, which ends in its id."""
+    """Return the path of the first process's trace, given a path that may end in a process id."""
     directory, name = os.path.split(path)
     stem, extension = os.path.splitext(name)
     first, _, pid = stem.rpartition("-")
@@ -148,8 +155,9 @@ def without_process(path: str) -> str:
 
 
 def is_written(path: str) -> bool:
-    """Whether a process may still be writing to the trace at `path`: one that runs here, or one of
-    another host, a container too, whose end is not recorded.
+    """Return whether a process may still be writing to the trace at `path`.
+
+    True if it runs here, or on another host or in a container and its end is not recorded.
     """
     from queryprof.region.region_files import has_living_region
 
@@ -176,17 +184,18 @@ def is_written(path: str) -> bool:
         except OSError:
             return False
         except sqlite3.Error as error:
-            return "locked" in str(error)  # by a flush; an unreadable file is not being written
+            # locked by a flush; an unreadable file is not being written
+            return "locked" in str(error)
     here = socket.gethostname()
     return any(host != here or _runs(pid, start_ns / 1e9) for host, pid, start_ns in rows)
 
 
 def _runs(pid: int, recorded_at_s: float) -> bool:
-    """Whether the process that recorded from then on still runs."""
+    """Return whether the process that recorded from then on still runs."""
     try:
         os.kill(pid, 0)
     except PermissionError:
-        pass  # it runs, as another user
+        pass  # it runs as another user
     except (OSError, OverflowError):
         return False
     started_s = _started_unix_s(pid)
@@ -194,7 +203,7 @@ def _runs(pid: int, recorded_at_s: float) -> bool:
 
 
 def _started_unix_s(pid: int) -> float | None:
-    """When a process started (proc_pid_stat(5)); None: unknown."""
+    """Return when a process started (proc_pid_stat(5)), or None if unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             ticks = int(file.read().rpartition(b")")[2].split()[19])

@@ -1,4 +1,4 @@
-"""The parts of this process's recording: files with what it had recorded before the present one."""
+"""The parts of this process's recording: files with the older data of the recording."""
 
 from __future__ import annotations
 
@@ -16,47 +16,49 @@ if TYPE_CHECKING:
     from queryprof.trace.processes import Identity
 
     Place = tuple[int, int]
-    """Of a part: how many places were before, and its number there."""
+    """A part: the number of earlier locations, and the part's number in its location."""
 
 
 class OwnParts:
     """The parts of this process.
 
-    Their place changes when a recording that blocks began goes on to a trace: those at the places
-    before are kept until nobody needs them.
+    Parts change their location when a recording that blocks began continues to a trace. Parts in
+    earlier locations are kept until no reader needs them.
 
     Attributes:
-        path: that their names begin with; prefix: that and this process's token.
-        are_windows: they are the trace itself, and stay when the recording has ended.
-        identity: of the process; None: it is not recorded.
+        path: common start of their names.
+        prefix: `path` with this process's token.
+        are_windows: whether the parts are the trace itself and stay after the recording.
+        identity: the process; None if it is not recorded.
     """
 
     def __init__(self) -> None:
         self.path = self.prefix = ""
         self.are_windows = False
-        self._before: list[tuple[str, int]] = []  # places before: the prefix, the last number there
-        self._readers: list[Place] = []  # for each, the last part before its first
-        self._removed: Place = (0, 0)  # up to which all are removed
+        # earlier locations: the prefix, and the last part's number there
+        self._before: list[tuple[str, int]] = []
+        self._readers: list[Place] = []  # for each reader, the last part before its first
+        self._removed: Place = (0, 0)  # all parts up to this one are removed
         self.identity: Identity | None = None
-        self._reported: set[str] = set()  # why some are left out
+        self._reported: set[str] = set()  # reasons for missing parts that were reported
 
     def begin(self, path: str) -> None:
-        """From now on they are beside this path."""
+        """Write the next parts next to this path."""
         if self.prefix:
             self._before.append((self.prefix, _core.last_part()))
         self.path, self.prefix = path, parts_prefix(path)
         self.are_windows = False
 
     def renew(self) -> None:
-        """Another recording, or a forked child, begins: it has no parts yet."""
+        """Forget all parts, because another recording or a forked child begins."""
         self.path = self.prefix = ""
         self._before.clear()
         self._removed = (0, 0)
 
     def files(self) -> list[str]:
-        """Their paths, the oldest first. Lists the directory and opens each of them."""
+        """Return the paths of the parts, oldest first. Lists the directory and opens each part."""
         now = parts_with(self.prefix) if self.prefix else []
-        return self._sound([*self._earlier(), *now])
+        return self._readable([*self._earlier(), *now])
 
     def _earlier(self) -> list[str]:
         return [
@@ -66,13 +68,13 @@ class OwnParts:
             if os.path.lexists(part_path(prefix, number))
         ]
 
-    def _sound(self, paths: list[str]) -> list[str]:
+    def _readable(self, paths: list[str]) -> list[str]:
         if not paths or self.identity is None:
             return []
         with own_imports():
-            from queryprof.collect.part_files import of_process
+            from queryprof.collect.part_files import parts_of_process
 
-            parts, unsound = of_process(paths, self.identity)
+            parts, unsound = parts_of_process(paths, self.identity)
         for reason in set(unsound.values()) - self._reported:
             self._reported.add(reason)
             complain(f"left out: {reason}")
@@ -80,17 +82,18 @@ class OwnParts:
 
     @property
     def is_read(self) -> bool:
-        """Whether a block or a report is reading them: they stay for as long."""
+        """Whether a block or a report is reading parts, which then must stay."""
         return bool(self._readers)
 
     def forget_readers(self) -> None:
-        """In a forked child, whose parts are other ones."""
+        """Forget readers and parts in a forked child, which has its own."""
         self._readers.clear()
         self.renew()
 
     def begin_reading(self) -> Place:
-        """Keeps those that are written from now on, until `end_reading` is called with the place
-        that this returns: that of the last part.
+        """Keep the parts that are written from now on, until `end_reading`.
+
+        Returns the last existing part; pass it to `end_reading`.
         """
         place = self._last()
         self._readers.append(place)
@@ -98,8 +101,8 @@ class OwnParts:
         return place
 
     def end_reading(self, place: Place) -> None:
-        """Ends that."""
-        if place in self._readers:  # else this process was forked since
+        """Release the parts that `begin_reading` kept."""
+        if place in self._readers:  # otherwise this process was forked since
             self._readers.remove(place)
         _core.hold_windows(self.is_read)
 
@@ -107,7 +110,7 @@ class OwnParts:
         return len(self._before), _core.last_part()
 
     def _between(self, first: Place, last: Place) -> list[str]:
-        """The paths of those after a place, up to another one."""
+        """Return the paths of the parts after `first`, up to and including `last`."""
         prefixes = [*self._before, (self.prefix, _core.last_part())]
         found = []
         for at in range(first[0], last[0] + 1):
@@ -118,20 +121,22 @@ class OwnParts:
         return found
 
     def after(self, place: Place) -> list[str]:
-        """Those after this one. Raises SessionError: one of them is gone."""
+        """Return the paths of the parts after a place. Raises SessionError if one is gone."""
         wanted = self._between(place, self._last())
-        found = self._sound(wanted)
+        found = self._readable(wanted)
         if len(found) < len(wanted):
-            raise SessionError("parts of it were taken away in the meantime")
+            raise SessionError("parts of the recording were removed in the meantime")
         return found
 
     def remove_unread(self) -> None:
-        """Removes those that no reader needs, in the time that the removed ones take."""
+        """Remove the parts that no reader needs. Takes time proportional to the removed
+        parts only.
+        """
         last = min(self._readers, default=self._last())
         remove(self._between(self._removed, last))
         self._removed = max(self._removed, last)
 
     def remove(self) -> None:
-        """Removes them, unless they are being read. Those that are the trace itself stay."""
+        """Remove all parts, unless they are being read or are the trace itself."""
         if not self.is_read:
             remove(self._earlier() if self.are_windows else self.files())

@@ -1,4 +1,4 @@
-"""The parts of a process's recording, beside the region in which it goes on."""
+"""The parts of a process's recording, and the region in which it continues."""
 
 from __future__ import annotations
 
@@ -15,29 +15,32 @@ if TYPE_CHECKING:
     from queryprof.trace.processes import Identity
 
 
-def of_process(paths: Iterable[str], identity: Identity) -> tuple[list[str], dict[str, str]]:
-    """Which of these parts are of a process, and which cannot be read, and why. The others are of
-    an earlier process with its id.
+def parts_of_process(paths: Iterable[str], identity: Identity) -> tuple[list[str], dict[str, str]]:
+    """Return which of these parts belong to a process, and why others cannot be read.
+
+    Parts of an earlier process with the same id are omitted.
     """
-    its: list[str] = []
-    unsound: dict[str, str] = {}
+    found: list[str] = []
+    unreadable: dict[str, str] = {}
     for path in paths:
         try:
             with opened_region(path) as part:
                 if identity_of(part) == identity:
-                    its.append(path)
+                    found.append(path)
         except TraceError as error:
-            unsound[path] = str(error)
-    return its, unsound
+            unreadable[path] = str(error)
+    return found, unreadable
 
 
 def files_of(parts: list[str], region: Region) -> list[str]:
-    """The files of a recording: its parts, and the region in which it goes on."""
+    """Return the files of a recording: found parts, and the region in which it continues."""
     return parts if has_all(parts, region) else [*parts, region.path]
 
 
 def has_all(parts: Sequence[str], region: Region) -> bool:
-    """Whether what a region holds, or the older copy of one, is in a part, too: its process was
-    killed before it had emptied it, or removed the copy.
+    """Return whether a part repeats what a region, or an older copy of it, holds.
+
+    A process that is killed before it empties the region, or before it removes the copy, leaves
+    both.
     """
     return any(part_number(part) > int(region["part_ended"]) for part in parts)

@@ -1,5 +1,6 @@
-"""From a trace to a Profile, with the recordings of processes that still run, or that left them
-behind.
+"""Read a trace into a Profile, including recordings that are not in the trace file.
+
+Such recordings belong to running processes, or were left by ended ones.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from queryprof.collect.leftovers import Leftovers
 from queryprof.collect.merge import Sums, add_opened
 from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.collect.recordings import MovedError, recordings_at
-from queryprof.collect.recovery import bring_in, recorded_commands, taken_already
+from queryprof.collect.recovery import recorded_commands, save_left_recordings, taken_already
 from queryprof.core.absence import absence
 from queryprof.errors import TraceError
 from queryprof.region.region import is_part, opened_region
@@ -40,23 +41,23 @@ if TYPE_CHECKING:
     from queryprof.region.region import Region
 
 IN_MEMORY = ":memory:: "
-"""What an error begins with that is found in a trace in memory."""
+"""Start of the errors about a trace in memory."""
 
-TRIES = 20
-"""How often recordings that go on in the meantime are read."""
+MAX_TRIES = 20
+"""How often to read recordings that change while being read."""
 
 Found = tuple[sqlite3.Connection, frozenset[Identity], tuple[str, ...]]
-"""A trace, its processes that run, and what is left out of it."""
+"""A trace, its running processes, and why some recordings are missing."""
 
 Opened = tuple[CheckedTrace, frozenset[Identity], tuple[str, ...]]
-"""The same, open for reading."""
+"""The same for an open trace."""
 
 
 @contextmanager
 def opened_beside(
     path: str, leftovers: Leftovers, leave_out: Callable[[str], None]
 ) -> Iterator[CheckedTrace]:
-    """One of many traces, as `opened` has it. Raises TraceError."""
+    """Open one of many traces, like `opened`. Raises TraceError."""
     with _opened_beside(path, leftovers) as (trace, _, left_out):
         for reason in left_out:
             leave_out(reason)
@@ -75,13 +76,13 @@ def _opened_beside(path: str, leftovers: Leftovers) -> Iterator[Opened]:
 
 @contextmanager
 def opened(path: str, leave_out: Callable[[str], None] = lambda _: None) -> Iterator[CheckedTrace]:
-    """A trace of the present version, open for reading.
+    """Open a trace of the present version for reading.
 
     Args:
-        leave_out: called with why something of it cannot be read, a line each.
+        leave_out: called with one line for each recording that cannot be read.
 
     Raises:
-        TraceError: no such file, it is no trace, damaged, or of another version.
+        TraceError: the file is missing, not a trace, damaged, or of another version.
     """
     with _opened(path) as (trace, _, left_out):
         for reason in left_out:
@@ -92,7 +93,7 @@ def opened(path: str, leave_out: Callable[[str], None] = lambda _: None) -> Iter
 @contextmanager
 def _opened(path: str, recorded: RecordedFiles | None = None) -> Iterator[Opened]:
     recorded = recorded or RecordedFiles()
-    bring_in(path, recorded)
+    save_left_recordings(path, recorded)
     connection, running, left_out = _with_recordings(path, recorded)
     try:
         yield CheckedTrace(connection, path), running, left_out
@@ -101,15 +102,16 @@ def _opened(path: str, recorded: RecordedFiles | None = None) -> Iterator[Opened
 
 
 def _with_recordings(path: str, recorded: RecordedFiles) -> Found:
-    """A trace, with the recordings that are in none; the ids of the processes that run; what is
-    left out.
+    """Read a trace and the recordings that are not in it.
+
+    Returns the ids of running processes and the reasons for missing recordings with it.
     """
     if is_part(path):
         return _sum_of_part(path), frozenset(), ()
     if absence():
         return checked_version(connect(path), path), frozenset(), ()
     moved: TraceError | None = None
-    for _ in range(TRIES):
+    for _ in range(MAX_TRIES):
         commands = recorded_commands(path)
         try:
             found = _read_once(path, recorded)
@@ -122,19 +124,20 @@ def _with_recordings(path: str, recorded: RecordedFiles) -> Found:
             continue
         if recorded_commands(path) == commands:
             return found or (checked_version(connect(path), path), frozenset(), ())
-        if found:  # a command has just ended, and its trace is made
+        if found:  # a command has just ended and written its trace
             found[0].close()
     raise moved or TraceError(f"{path}: it kept changing while being read; try again")
 
 
 def _read_once(path: str, recorded: RecordedFiles) -> Found | None:
-    """What is recorded for a trace, and not in it alone; None: nothing.
+    """Read a trace together with its recordings; None if there are no recordings.
 
     Raises:
-        MovedError: it has gone on in between.
+        MovedError: the recording moved on.
     """
     with ExitStack() as files:
-        # In this order: a region that is taken in between is in both, and never in neither.
+        # Taken traces come last: a region that is taken in between is in both lists, never in
+        # neither.
         unread: list[str] = []
         recordings = recordings_at(path, files, recorded, unread)
         taken = taken_already(path)
@@ -146,7 +149,7 @@ def _read_once(path: str, recorded: RecordedFiles) -> Found | None:
             return None
         running = frozenset(one.identity for one in recordings if one.is_running)
         left_out = (*unread, *(reason for one in recordings for reason in one.left_out))
-        connection, damaged = _sum_of_sound(recordings, taken)
+        connection, damaged = _sum_of_readable(recordings, taken)
         return connection, running, (*left_out, *damaged)
 
 
@@ -155,7 +158,7 @@ def _has_content(path: str) -> bool:
 
 
 def _sum_of_part(path: str) -> sqlite3.Connection:
-    """A trace in memory of one part alone."""
+    """Convert a single part to a trace in memory."""
     store = TraceStore(":memory:")
     try:
         with opened_region(path) as region:
@@ -166,14 +169,14 @@ def _sum_of_part(path: str) -> sqlite3.Connection:
     return store.connection
 
 
-def _sum_of_sound(
+def _sum_of_readable(
     recordings: list[ProcessRecording], taken: list[str]
 ) -> tuple[sqlite3.Connection, tuple[str, ...]]:
-    """The trace of all that can be added, and why some files cannot.
+    """Add all readable recordings, and return why others cannot be read.
 
     Raises:
-        MovedError: a recording has gone on in between.
-        TraceError: nothing can be added.
+        MovedError: a recording moved on.
+        TraceError: no recording is readable.
     """
     connection: sqlite3.Connection | None = None
     try:
@@ -190,7 +193,7 @@ def _sum_of_sound(
         }
         damaged = {path: fault for path, fault in faults.items() if fault}
         if not damaged or (len(damaged) == len(faults) and not taken):
-            if connection:  # who reads it finds the same, and knows what it is of
+            if connection:  # the reader finds the same fault, and reports where it comes from
                 return connection, ()
             raise
     if connection:
@@ -199,7 +202,7 @@ def _sum_of_sound(
 
 
 def _refuse_impossible(connection: sqlite3.Connection) -> None:
-    """Raises TraceError: a trace in memory has values that no recording leaves."""
+    """Raise TraceError if a trace in memory has values that no recording produces."""
     trace = CheckedTrace(connection, ":memory:")
     for table in TABLES:
         for _ in trace.rows(table.name, table.names):
@@ -207,7 +210,7 @@ def _refuse_impossible(connection: sqlite3.Connection) -> None:
 
 
 def _fault_of(region: Region) -> str:
-    """Why a region's rows cannot be read; "": they can."""
+    """Return why a region's rows cannot be read, or ""."""
     try:
         _profile_of_window(region)
     except TraceError as error:
@@ -217,15 +220,15 @@ def _fault_of(region: Region) -> str:
 
 
 def _sum_of(
-    recordings: Iterable[ProcessRecording], taken: Iterable[str], but: Container[str] = ()
+    recordings: Iterable[ProcessRecording], taken: Iterable[str], skipped: Container[str] = ()
 ) -> sqlite3.Connection:
-    """A trace in memory, with each process once.
+    """Return a trace in memory with each process once.
 
     Args:
-        but: paths of files that are left out.
+        skipped: paths of files to skip.
 
     Raises:
-        MovedError: a recording has gone on in between.
+        MovedError: a recording moved on.
     """
     store = TraceStore(":memory:")
     try:
@@ -236,7 +239,7 @@ def _sum_of(
         for one in recordings:
             conversion = Conversion(store)
             for region in one.regions() if one.identity not in known else ():
-                if region.path not in but:
+                if region.path not in skipped:
                     conversion.add(region)
             one.refuse_changes()
     except BaseException:
@@ -246,10 +249,10 @@ def _sum_of(
 
 
 def read_profile(path: str) -> Profile:
-    """The profile that a trace file holds.
+    """Read the profile of a trace file.
 
     Raises:
-        TraceError: as `opened`.
+        TraceError: see `opened`.
     """
     with _opened(path) as (trace, running, left_out):
         return replace(load_profile(trace), running=running, left_out=left_out)
@@ -258,14 +261,19 @@ def read_profile(path: str) -> Profile:
 def read_profiles(
     paths: Iterable[str], step: Callable[[], None] = lambda: None
 ) -> tuple[Profile, int]:
-    """The profile of all these traces together, and how many processes are in more than one of
-    them: they are counted with each. What cannot be read is left out, and named.
+    """Read several traces as one profile.
+
+    Traces that cannot be read are skipped and listed in the profile.
 
     Args:
         step: called after each trace.
 
+    Returns:
+        The profile, and the number of processes that are in more than one trace. They count each
+        time.
+
     Raises:
-        TraceError: none can be read, or the sums are too large for one trace.
+        TraceError: no trace can be read, or the sums are too large for one trace.
     """
     leftovers, sums = Leftovers(), Sums(TraceStore(":memory:"))
     running: set[Identity] = set()
@@ -289,13 +297,13 @@ def read_profiles(
 
 
 def profile_in(content: bytes, name: str) -> Profile:
-    """The profile in the content of a trace file, and nothing beside it: no file is opened.
+    """Return the profile in the content of a trace file, without opening any file.
 
     Args:
-        name: of the file, for messages.
+        name: the file's name, for messages.
 
     Raises:
-        TraceError: it is no trace, damaged, or of another version.
+        TraceError: the content is not a trace, damaged, or of another version.
     """
     if not content.startswith(MAGIC):
         raise TraceError(f"{name}: not a queryprof trace")
@@ -309,16 +317,15 @@ def profile_in(content: bytes, name: str) -> Profile:
 
 
 def read_windows(path: str, leave_out: Callable[[str], None]) -> Iterator[Profile]:
-    """The profiles of the windows of a trace that have ended, each alone; of one that is in none,
-    the whole.
+    """Yield a profile for each ended window of a trace, or for a whole trace without windows.
 
     Args:
-        leave_out: called with why something of it cannot be read, a line each.
+        leave_out: called with one line for each recording that cannot be read.
 
     Raises:
-        TraceError: as `opened`.
+        TraceError: see `opened`.
     """
-    bring_in(path)
+    save_left_recordings(path)
     with ExitStack() as files:
         in_windows = [one for one in recordings_at(path, files) if one.is_in_windows]
         if not in_windows:
@@ -352,5 +359,5 @@ def _profile_of_window(region: Region) -> Profile:
 
 
 def profile_of(connection: sqlite3.Connection) -> Profile:
-    """The profile in a trace in memory."""
+    """Return the profile of a trace in memory."""
     return load_profile(CheckedTrace(connection, ":memory:"))

@@ -1,7 +1,6 @@
-"""Regions, and copies of regions, by the trace that they say they are of.
+"""Regions, and copies of regions, by the trace that their content names.
 
-Their names have the first process's trace: a child's, which has a trace of its own, is found by
-what is in it.
+Their file names contain the trace of the first process. A child's own trace is only in the content.
 """
 
 from __future__ import annotations
@@ -20,30 +19,33 @@ if TYPE_CHECKING:
 
 
 class RecordedFiles:
-    """What there is when it is looked for first: once for all traces of a directory."""
+    """Snapshot of the regions and copies, made once for all traces of a directory."""
 
     def __init__(self) -> None:
         self._regions: dict[str, list[str]] | None = None
         self._copies: dict[str, dict[str, list[str]]] = {}  # by directory
 
     def forget(self) -> None:
-        """Has it looked for again: a region has become a copy."""
+        """Forget the snapshot, for example when a region was copied."""
         self._regions = None
         self._copies.clear()
 
     def regions_of(self, path: str) -> list[str]:
-        """The regions of the trace at `path`, of this user and of the directory's owner."""
+        """Return the regions of the trace at `path`, owned by this user or by the directory's
+        owner.
+        """
         return self._all_regions().get(resolved(path), [])
 
     def copies_of(self, path: str) -> list[str]:
-        """The copies in the directory of the trace at `path`; that may be another one than when
-        they were made.
+        """Return the copies of regions in the directory of the trace at `path`.
+
+        The directory may have moved since the copies were made.
         """
         directory, name = os.path.split(resolved(path))
         return self._copies_in(directory).get(name, [])
 
     def traces_in(self, directory: str) -> list[str]:
-        """The paths of the traces in a directory that have any."""
+        """Return the paths of the traces in a directory that have regions or copies."""
         real = os.path.realpath(directory)
         named = [trace for trace in self._all_regions() if os.path.dirname(trace) == real]
         return [*named, *(os.path.join(real, name) for name in self._copies_in(real))]

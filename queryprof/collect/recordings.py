@@ -1,5 +1,7 @@
-"""The recordings at the path of a trace that are in no trace: of processes that run, and those in
-windows, whose parts stay when their process has ended.
+"""The recordings for a trace's path that are not in the trace file.
+
+These belong to running processes. Recordings in windows also count after their process has ended,
+because their parts stay.
 """
 
 from __future__ import annotations
@@ -7,9 +9,9 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from queryprof.collect.collection import beside_trace
+from queryprof.collect.collection import collections_of_trace
 from queryprof.collect.output_path import without_process
-from queryprof.collect.part_files import has_all, of_process
+from queryprof.collect.part_files import has_all, parts_of_process
 from queryprof.collect.recorded_files import RecordedFiles
 from queryprof.collect.recovery import newest_first, traces_of_process
 from queryprof.errors import TraceError
@@ -34,19 +36,19 @@ if TYPE_CHECKING:
 
 
 class MovedError(TraceError):
-    """A file of a recording has gone: it has gone on, or another process has taken it."""
+    """A file of a recording has gone: the recording moved on, or another process took the file."""
 
 
 class ProcessRecording(NamedTuple):
     """The recording of one process.
 
     Attributes:
-        parts: the paths of its parts, the oldest first.
-        region: in which it goes on, or went on until it was killed; None: it has ended, and its
-            last part is there.
-        is_in_parts: what the region holds is in a part, too.
-        left_out: why parts cannot be read, a line each.
-        seen: what its region said of parts when they were looked for.
+        parts: the paths of its parts, oldest first.
+        region: the region in which it continues, or in which it was killed; None after the end of
+            the process, when the last part is written.
+        is_in_parts: whether a part repeats what the region holds.
+        left_out: one line for each reason why parts cannot be read.
+        seen: the region's counts of begun and ended parts when the parts were listed.
     """
 
     identity: Identity
@@ -59,24 +61,24 @@ class ProcessRecording(NamedTuple):
 
     @property
     def is_running(self) -> bool:
-        """Whether its process runs."""
+        """Return whether the process runs."""
         return self.region is not None and bool(is_living(self.region))
 
     @property
     def is_beside_its_trace(self) -> bool:
-        """Whether there may be a trace at its path with what is not in it."""
+        """Whether a trace at its path may lack this recording."""
         return self.is_in_windows or (self.region is not None and is_living(self.region) is False)
 
     def regions(self, passes_moved: bool = False) -> Iterator[Region]:
-        """Its parts, each open until the next one, and its region.
+        """Yield its parts, each open until the next one, and its region.
 
         Args:
-            passes_moved: one that has gone is passed over: its process keeps the latest alone, or
-                it was sent.
+            passes_moved: skip a part that is gone: the process keeps only the latest parts, or the
+                part was sent.
 
         Raises:
             TraceError: a part cannot be read.
-            MovedError: it has gone.
+            MovedError: a part has gone.
         """
         goes_on = self.region is not None and not self.is_in_parts
         for place, path in enumerate(self.parts, 1):
@@ -97,12 +99,12 @@ class ProcessRecording(NamedTuple):
             yield self.region
 
     def refuse_changes(self) -> None:
-        """Raises MovedError: a part was begun or ended since the parts were looked for."""
+        """Raise MovedError if a part has begun or ended since the parts were listed."""
         if self.region is not None:
             self.region.read_head()
             is_between = self.region["part_begun"] != self.region["part_ended"]
             if _seen(self.region) != self.seen or (is_between and self.is_running):
-                raise MovedError(f"{self.region.path}: parts of it end all the time")
+                raise MovedError(f"{self.region.path}: its parts kept changing while being read")
 
 
 def _seen(region: Region) -> tuple[int, int]:
@@ -115,14 +117,15 @@ def recordings_at(
     recorded: RecordedFiles | None = None,
     unread: list[str] | None = None,
 ) -> list[ProcessRecording]:
-    """The recordings of processes whose trace is to be at `path`, and that live, record in windows,
-    or have left what could not be brought in. Without a trace there, those of processes that may
-    live, too.
+    """Return the recordings of processes whose trace belongs at `path`.
+
+    They are recordings that live, are in windows, or could not be saved. Without a trace at `path`,
+    recordings of processes that may live count as well.
 
     Args:
-        files: keeps their regions open, for another process may remove them.
-        recorded: what is looked up for many traces.
-        unread: gets why regions and parts cannot be read where no other one says whose they are.
+        files: keeps their regions open, because another process may remove them.
+        recorded: a snapshot, when many traces are read.
+        unread: collects why regions and parts of unknown processes cannot be read.
     """
     unread = [] if unread is None else unread
     found: dict[Identity, ProcessRecording] = {}
@@ -134,8 +137,8 @@ def recordings_at(
                 parts = parts_of(trace_of(region), identity[0])
                 found[identity] = _recording(identity, parts, region)
         except (TraceError, ValueError) as error:
-            unread.append(_named(region.path, error))
-    for collection in beside_trace(path):
+            unread.append(_with_path(region.path, error))
+    for collection in collections_of_trace(path):
         for one in collection.regions:
             try:
                 region = Region(path=one)
@@ -144,20 +147,20 @@ def recordings_at(
                 if region.state != PART and identity not in found:
                     found[identity] = _recording(identity, collection.parts(region), region)
             except (TraceError, ValueError) as error:
-                unread.append(_named(one, error))
+                unread.append(_with_path(one, error))
     for parts in parts_in_reach(resolved(path)):
         for ended in _in_windows(parts, unread):
             found.setdefault(ended.identity, ended)
     return list(found.values())
 
 
-def _named(path: str, error: Exception) -> str:
+def _with_path(path: str, error: Exception) -> str:
     reason = str(error)
     return reason if reason.startswith(path) else f"{path}: {reason}"
 
 
 def _recording(identity: Identity, paths: list[str], region: Region) -> ProcessRecording:
-    parts, unsound = of_process(paths, identity)
+    parts, unsound = parts_of_process(paths, identity)
     left_out = _left_out(parts, unsound.values()) if region["window_ns"] else ()
     is_in_parts = has_all(parts, region)
     is_in_windows = bool(region["window_ns"])
@@ -167,8 +170,9 @@ def _recording(identity: Identity, paths: list[str], region: Region) -> ProcessR
 
 
 def _left_out(parts: list[str], unsound: Iterable[str]) -> tuple[str, ...]:
-    """What is missing of a recording in windows: parts that cannot be read, or are not there
-    between others.
+    """Return why parts of a recording in windows are missing.
+
+    They cannot be read, or there is a gap between the part numbers.
     """
     numbers = [part_number(part) for part in parts]
     missing = numbers[-1] - numbers[0] + 1 - len(numbers) if numbers else 0
@@ -180,8 +184,8 @@ def _left_out(parts: list[str], unsound: Iterable[str]) -> tuple[str, ...]:
 
 
 def _regions(path: str, recorded: RecordedFiles) -> Iterator[Region]:
-    """The open regions and their copies that may be of processes of a trace."""
-    # A process's regions are found by the path of the first one's trace, or by what is in them.
+    """Yield the open regions, and copies, that may belong to processes of a trace."""
+    # A process's regions are found by the path of the first one's trace, or by their content.
     families = dict.fromkeys((path, without_process(path)))
     regions = [region for one in families for region in regions_of(one)]
     copies = [copy for one in families for copy in checkpoints_of(one)]
@@ -195,22 +199,24 @@ def _regions(path: str, recorded: RecordedFiles) -> Iterator[Region]:
 
 
 def _belongs(region: Region, path: str, identity: Identity) -> bool:
-    """Whether a region is of a recording at this path that is in no trace."""
-    if not _is_of(region, path):
+    """Return whether a region belongs to a recording at this path that is in no trace."""
+    if not _is_of_trace(region, path):
         return False
     if region["window_ns"]:
         return True
     lives = is_living(region)
     if lives is None and os.path.exists(path):
         return False
-    # It has written its trace, or is about to; or another process has, for one that was killed.
+    # The process has written its trace or is about to. For a killed one, another process may have.
     may_be_written = region.state == ENDED or lives is False
     written = traces_of_process(path, identity[0]) if may_be_written else []
     return not any(identity in identities_in(one) for one in written)
 
 
-def _is_of(region: Region, path: str) -> bool:
-    """Whether a region is of the trace at a path: a copy also where its directory was moved."""
+def _is_of_trace(region: Region, path: str) -> bool:
+    """Return whether a region belongs to the trace at a path. Copies may be in a moved
+    directory.
+    """
     trace, wanted = resolved(trace_of(region)), resolved(path)
     if trace == wanted:
         return True
@@ -220,7 +226,7 @@ def _is_of(region: Region, path: str) -> bool:
 
 
 def _in_windows(paths: list[str], unread: list[str]) -> Iterator[ProcessRecording]:
-    """The recording of parts with one prefix, if it is in windows."""
+    """Yield the recording that consists of parts with one prefix, if it is in windows."""
     reasons = []
     for path in paths:
         try:
@@ -228,9 +234,9 @@ def _in_windows(paths: list[str], unread: list[str]) -> Iterator[ProcessRecordin
                 identity, is_in_windows = identity_of(part), bool(part["window_ns"])
         except TraceError as error:
             reasons.append(str(error))
-            continue  # one of the others says whose they are
+            continue  # the other parts name the process
         if is_in_windows:
-            parts, unsound = of_process(paths, identity)
+            parts, unsound = parts_of_process(paths, identity)
             left_out = _left_out(parts, unsound.values())
             yield ProcessRecording(identity, True, parts, None, False, left_out, (0, 0))
         return

@@ -1,5 +1,6 @@
-"""Writes the traces of processes that ended without writing them: they were killed, executed
-another program, or left by os._exit; those of killed runners, too.
+"""Write the traces of processes that ended without writing them.
+
+They were killed, executed another program, or left by os._exit. Killed runners count as well.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import stat
 from contextlib import contextmanager
 from time import sleep
 
-from queryprof.collect.collection import beside_trace, recover
+from queryprof.collect.collection import collections_of_trace, recover
 from queryprof.collect.keep import write_trace
 from queryprof.collect.output_path import (
     JOURNAL,
-    beside,
     is_written,
+    path_with_pid,
     with_process,
 )
-from queryprof.collect.part_files import files_of, of_process
+from queryprof.collect.part_files import files_of, parts_of_process
 from queryprof.core.absence import absence
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import TraceError
@@ -49,38 +50,41 @@ if TYPE_CHECKING:
 
 UNFINISHED = ".new"
 UNFINISHED_NS = 60_000_000_000
-"""A file of this age is no longer written to by a process that cannot be seen from here."""
+"""A file of this age is no longer being written, even if its process cannot be seen from here."""
 
 TOKEN = re.compile("[0-9a-f]+")
-"""As region_files.token makes it."""
+"""The format of region_files.token."""
 
-PATIENCE, PATIENCE_STEP_S = 200, 0.05
-"""How often, and how far apart, a lock is tried: a program's end must not wait for a
-stopped one."""
+MAX_LOCK_TRIES, LOCK_RETRY_S = 200, 0.05
+"""How often, and at what interval, to try a lock. A stopped process that holds the lock must not
+block the end of a program.
+"""
 
-_held: set[str] = set()
-"""Directories whose lock was waited for in vain: of many traces there, one waits."""
+_slow_locks: set[str] = set()
+"""Directories whose lock could not be taken. Later traces in them do not wait again."""
 
-MOVED = 2
-"""Regions that `put_aside` moves."""
+MAX_MOVED = 2
+"""Maximum number of regions that `put_aside` moves."""
 
 
-def bring_in(path: str, recorded: RecordedFiles | None = None) -> list[str]:
-    """Writes the traces of the ended processes of a family, each where its process would have: that
-    of the process that began with `path`, and those of its children; and that of a recorded command
-    whose runner was killed. Returns the paths of the traces. Recordings in windows stay, and go
-    from the memory to the disk.
+def save_left_recordings(path: str, recorded: RecordedFiles | None = None) -> list[str]:
+    """Write the traces of the ended processes of a family, where the processes would have.
+
+    The family is the process that began with `path`, its children, and the command whose killed
+    runner was to write `path`. Recordings in windows are not written: they move from memory to the
+    disk. Never raises: what cannot be written stays for the next time.
 
     Args:
-        recorded: what a reader has looked up, who wants all that is left.
+        recorded: a reader's snapshot of all recordings.
 
-    Never raises: what cannot be written stays for the next time.
+    Returns:
+        The paths of the traces.
     """
     if absence():
-        return []  # no process records here
+        return []  # no process can record here
     written = []
     with alone_in(os.path.dirname(os.path.abspath(path))):
-        # A process's memory and the copies of it are one recording: see _bring_in.
+        # A process's memory and the copies of it are one recording: see _save_region.
         regions, copies = regions_of(path), checkpoints_of(path)
         if recorded:
             regions += recorded.regions_of(path)
@@ -94,10 +98,10 @@ def bring_in(path: str, recorded: RecordedFiles | None = None) -> list[str]:
                         if recorded:
                             recorded.forget()
                     elif region is not None and is_over:
-                        written += _bring_in(found, region, path)
+                        written += _save_region(found, region, path)
             except Exception:  # noqa: S112 this may run at the end of a recorded program
                 continue
-    for collection in beside_trace(path):
+    for collection in collections_of_trace(path):
         output = recover(collection, path)
         written += [output] if output else []
     _remove_unfinished(path)
@@ -106,23 +110,24 @@ def bring_in(path: str, recorded: RecordedFiles | None = None) -> list[str]:
 
 @contextmanager
 def alone_in(directory: str) -> Iterator[None]:
-    """One process at a time writes traces of others in a directory: two that find a process's
-    memory and a copy of it would write both. Where there are no locks, or one is held for long, it
-    goes on.
+    """Let one process at a time write the traces of others in a directory.
+
+    Otherwise a process that finds a region and another that finds its copy would write two traces.
+    Continues without the lock if there are no locks, or if the lock is held for long.
     """
     import fcntl
 
     file = -1
     try:
         file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        for _ in range(1 if directory in _held else PATIENCE):
+        for _ in range(1 if directory in _slow_locks else MAX_LOCK_TRIES):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                sleep(PATIENCE_STEP_S)
+                sleep(LOCK_RETRY_S)
         else:
-            _held.add(directory)
+            _slow_locks.add(directory)
     except OSError:
         pass
     try:
@@ -133,12 +138,15 @@ def alone_in(directory: str) -> Iterator[None]:
 
 
 def newest_first(copies: list[str]) -> list[str]:
-    """Of the copies of one region, the first that is written to a trace counts."""
-    return sorted(copies, key=_turn, reverse=True)
+    """Sort copies, newest first: only the first copy of a region becomes a trace."""
+    return sorted(copies, key=_last_turn, reverse=True)
 
 
 def _move_to_disk(found: str, region: Region, path: str, copies: list[str]) -> None:
-    """Makes the memory that a process in windows has left the one copy of it beside the trace."""
+    """Move the region of an ended process in windows to the disk, next to the trace.
+
+    Replaces the older copies.
+    """
     if found.endswith(PART_SUFFIX):
         return
     older = [one for one in copies if _is_of(one, identity_of(region))]
@@ -155,7 +163,7 @@ def _is_of(path: str, identity: Identity) -> bool:
         return False
 
 
-def _turn(path: str) -> tuple[int, int]:
+def _last_turn(path: str) -> tuple[int, int]:
     try:
         with opened_region(path) as region:
             return int(region["turn_unix_ns"]), _changed_ns(path)
@@ -163,16 +171,17 @@ def _turn(path: str) -> tuple[int, int]:
         return 0, 0
 
 
-def _bring_in(found: str, region: Region, path: str) -> list[str]:
-    """Writes the trace of a region, and removes the files that it was made of; returns the paths of
-    the traces: none, if there is one of this process already.
+def _save_region(found: str, region: Region, path: str) -> list[str]:
+    """Write the trace of a region, and remove the region's files.
+
+    Returns the paths of the traces; empty if the process already has a trace.
     """
     pid, trace, identity = int(region["pid"]), _place_of(region, path), identity_of(region)
-    parts, _ = of_process(parts_of(trace, pid), identity)
+    parts, _ = parts_of_process(parts_of(trace, pid), identity)
     files = files_of(parts, region)
     written = []
     if not any(identity in identities_in(one) for one in traces_of_process(trace, pid)):
-        free = beside(trace, pid) if is_written(trace) else trace
+        free = path_with_pid(trace, pid) if is_written(trace) else trace
         written.append(write_trace(free, files, False, since_unix_ns=0, pid=pid))
         _give_to_owner(written[-1], region)
     remove([*parts, found])
@@ -180,14 +189,14 @@ def _bring_in(found: str, region: Region, path: str) -> list[str]:
 
 
 def _give_to_owner(trace: str, region: Region) -> None:
-    """What root brings in is its process's user's."""
+    """Give a trace that root wrote to the user of the recorded process."""
     owner = os.fstat(region.file)
     if os.geteuid() == 0 and owner.st_uid != 0:
         os.chown(trace, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def traces_of_process(trace: str, pid: int) -> list[str]:
-    """A trace, and those of processes of this id beside it."""
+    """Return a trace's path, and the traces next to it that have this process id."""
     directory, name = os.path.split(with_process(trace, pid))
     stem, extension = os.path.splitext(name)
     beside_it = [
@@ -199,9 +208,10 @@ def traces_of_process(trace: str, pid: int) -> list[str]:
 
 
 def _place_of(region: Region, path: str) -> str:
-    """The path of the trace of a region that was found by `path`: the recorded one, if that is in
-    the same directory and has a similar name; a path that is read from a file must not lead
-    elsewhere.
+    """Return the path for the trace of a region that was found by `path`.
+
+    The path recorded in the region is used only if it is in the same directory and has a similar
+    name: a path from a file must not lead elsewhere.
     """
     path = resolved(path)
     stem, extension = os.path.splitext(path)
@@ -216,8 +226,9 @@ def _place_of(region: Region, path: str) -> str:
 
 
 def _remove_unfinished(path: str) -> None:
-    """Removes unfinished traces of processes that were killed while writing: their sources are
-    still there.
+    """Remove unfinished traces of processes that were killed while writing.
+
+    Their sources still exist.
     """
     directory, name = os.path.split(nearby(os.path.abspath(path)))
     for one in names_in(directory):
@@ -231,7 +242,7 @@ def _remove_unfinished(path: str) -> None:
 
 
 def _is_begun(path: str) -> bool:
-    """Whether a file has the beginning of a database, or nothing yet."""
+    """Return whether a file is empty or begins like a database."""
     try:
         status = os.lstat(path)
         return stat.S_ISREG(status.st_mode) and (not status.st_size or is_sqlite(path))
@@ -240,9 +251,9 @@ def _is_begun(path: str) -> bool:
 
 
 def taken_already(path: str) -> list[str]:
-    """The traces taken so far of a recorded command that still runs, or whose runner was killed."""
-    traces = [trace for collection in beside_trace(path) for trace in collection.traces()]
-    return [trace for trace in traces if _bytes_of(trace)]  # an empty one is just being made
+    """Return the traces made so far for a running command, or for one whose runner was killed."""
+    traces = [trace for collection in collections_of_trace(path) for trace in collection.traces()]
+    return [trace for trace in traces if _bytes_of(trace)]  # an empty one has just been created
 
 
 def _bytes_of(path: str) -> int:
@@ -252,9 +263,10 @@ def _bytes_of(path: str) -> int:
         return 0
 
 
-def others_of(path: str, since_unix_ns: int) -> list[str]:
-    """The paths of traces of other processes of the recording at `path`, which began then: of its
-    children, written already, or to be written by those that still run.
+def child_traces(path: str, since_unix_ns: int) -> list[str]:
+    """Return the traces of other processes of the recording at `path`, which began at that time.
+
+    They are traces of children, written or still to be written.
     """
     directory, name = os.path.split(resolved(path))
     stem, extension = os.path.splitext(name)
@@ -288,19 +300,20 @@ def others_of(path: str, since_unix_ns: int) -> list[str]:
 
 
 def recorded_commands(path: str) -> list[str]:
-    """The directories of such commands."""
-    return [collection.directory for collection in beside_trace(path)]
+    """Return the directories of the commands that will write `path`."""
+    return [collection.directory for collection in collections_of_trace(path)]
 
 
-def put_aside(paths: list[str], family: str) -> None:
-    """Moves the regions of ended processes of a family, two at the most, from the memory to the
-    disk: a program that forks children which leave by os._exit would fill the memory. Never raises.
+def move_to_disk(paths: list[str], family: str) -> None:
+    """Move up to two regions of ended processes of a family from memory to the disk.
+
+    Otherwise a program whose forked children leave by os._exit would fill the memory. Never raises.
     """
     moved = 0
     for found in sorted(paths, key=_changed_ns):
         try:
             with opened_region(found) as region:
-                if moved == MOVED or is_living(region) is not False:
+                if moved == MAX_MOVED or is_living(region) is not False:
                     continue
                 target = checkpoint_of(family, int(region["pid"]))
             _copy(found, target)
@@ -318,14 +331,14 @@ def _changed_ns(path: str) -> int:
 
 
 def _copy(path: str, target: str) -> None:
-    """Copies all of a sparse file to a new one, or makes none. Raises OSError."""
+    """Copy a whole sparse file to a new one. Leaves no file on failure. Raises OSError."""
     source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.fchmod(copy, 0o600)
             owner = os.fstat(source)
-            if owner.st_uid != os.geteuid():  # root reads a user's: the copy stays the user's
+            if owner.st_uid != os.geteuid():  # a user's copy stays the user's when root makes it
                 os.fchown(copy, owner.st_uid, owner.st_gid)
             _copy_data(source, copy)
         except BaseException:
@@ -347,4 +360,4 @@ def _copy_data(source: int, copy: int) -> None:
             return
         end = os.lseek(source, at, os.SEEK_HOLE)
         data = os.pread(source, end - at, at)
-        at += os.pwrite(copy, data, at)  # on a full disk, the rest fails
+        at += os.pwrite(copy, data, at)  # on a full disk, the next write fails

@@ -1,4 +1,4 @@
-"""Adds what a region holds to a trace."""
+"""Add a region's data to a trace."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     Histogram = list[tuple[int, int]]
 
 UNSEEN = ("", "", 0, "user", 0)
-"""The function of a loop whose steps cannot be seen."""
+"""The function of a loop whose steps are unknown."""
 
 
 DISTRIBUTION = ("number", "total_ns", "max_ns", "spread", "bucket", "count")
-"""The region's columns of a distribution, after its name: count, sum, longest, and histogram.
-"""
+"""The region's columns of a distribution, after its name: count, sum, longest, and histogram."""
 
 
 class RegionAddition(RegionRows):
@@ -42,11 +41,11 @@ class RegionAddition(RegionRows):
         self._loops: list[int] = []
 
     def add(self, aggregates: Iterable[AggregateRow], end_unix_ns: int) -> None:
-        """Adds all tables.
+        """Add all tables.
 
         Args:
-            aggregates: of the region, with what was not added up yet.
-            end_unix_ns: when the last of these calls ended, at the latest.
+            aggregates: the region's aggregates, including calls that were not summed.
+            end_unix_ns: latest time at which these calls ended.
         """
         aggregates = list(aggregates)
         self._add_aggregates(aggregates)
@@ -73,18 +72,18 @@ class RegionAddition(RegionRows):
         self._add_statement_use()
 
     def _add_all(self, source: str, table: str, counts: str, **given: Callable[[Any], Any]) -> None:
-        """Adds the rows of a table, those that count something."""
+        """Add the rows of a table whose count is not zero."""
         rows = self._rows(source, table, counts, **given)
         self._store.add(table, [row for row, (count,) in rows if count > 0])
 
     def _add_histograms(
         self, table: str, rows: Iterable[tuple[tuple[Any, ...], Histogram]]
     ) -> None:
-        """Adds histograms, each with the key of its owner."""
+        """Add histograms, each with the key of its owner."""
         self._store.add(table, [(*owner, *pair) for owner, histogram in rows for pair in histogram])
 
     def _distribution(self, row: Sequence[Any]) -> tuple[tuple[int, int, int], Histogram]:
-        """(count, sum, longest), and the histogram, of the columns of a distribution."""
+        """Return (count, sum, longest) and the histogram from the columns of a distribution."""
         *figures, spread, buckets, counts = row
         return tuple(figures), self._region.histogram(spread, buckets, counts)
 
@@ -109,7 +108,7 @@ class RegionAddition(RegionRows):
     def _add_with_longest(
         self, source: str, table: str, longest: str, **given: Callable[[Any], Any]
     ) -> None:
-        """Adds the rows of a table whose longest time before the mark is in a column of its own."""
+        """Add the rows of a table that has a longest time before and after the mark."""
         at = TABLE[table].names.index(f"{longest}_ns")
         added = []
         for row, (before,) in self._rows(source, table, f"{longest}_before_ticks", **given):
@@ -118,7 +117,7 @@ class RegionAddition(RegionRows):
         self._store.add(table, added)
 
     def _add_statement_use(self) -> None:
-        """Of the statements that other rows refer to: the rest are guesses that nothing ran."""
+        """Add the statements that rows refer to. The others are guesses that nothing ran."""
         ids = self._ids["statement"]
         texts = enumerate(self._region.rows("statements", ("texts",)))
         rows = [(ids[number], count) for number, (count,) in texts if number in ids and count > 1]
@@ -136,13 +135,15 @@ class RegionAddition(RegionRows):
             parameters=self._text_or,
         )
         found = {place: row for place, (row, (serial,)) in enumerate(rows) if serial}
-        # Its texts are overwritten, too: an exemplar that was replaced in between is left out.
+        # The texts of a replaced exemplar are overwritten, so it is skipped.
         for place in region.changing("exemplars", packed, region.packed("exemplars")):
             found.pop(place, None)
         self._store.add("exemplar", found.values())
 
     def _stack_if_known(self, number: int) -> int | None:
-        """The stack's id; None: it was not taken, or was added after the stacks were read."""
+        """Return the stack's id; None if it was not taken, or was added after the stacks
+        were read.
+        """
         return self._ids["stack"][number] if 0 < number < len(self._stack_rows) else None
 
     def _add_plans(self) -> None:
@@ -150,9 +151,7 @@ class RegionAddition(RegionRows):
         self._store.add("plan", [row for row, (tree,) in rows if tree != NONE])
 
     def _add_timeline(self, aggregates: Sequence[AggregateRow], end_unix_ns: int) -> None:
-        """Adds the timeline. What the aggregates have beyond it happened last: in its last
-        interval.
-        """
+        """Add the timeline. Calls that it lacks happened last, so they go to the last interval."""
         half = self._region["timeline_half"] & 1
         shift = min(self._region.values("timeline_shift", "I")[half], 62)
         first = self._region.values("timeline_first", "q")[half]
@@ -165,7 +164,7 @@ class RegionAddition(RegionRows):
         for at, whole in enumerate(
             map(sum, zip(*(one.plotted() for one in aggregates), strict=True))
         ):
-            _make_up(used, last, at, whole)
+            _match_sum(used, last, at, whole)
         intervals = [(place << shift, *sums) for place, sums in sorted(used.items()) if any(sums)]
         if intervals:
             self._store.add_intervals("timeline", 1 << shift, intervals)
@@ -210,7 +209,7 @@ class RegionAddition(RegionRows):
             "span_runs", "span_run", places, left_out=("span_slowest_id", "position")
         )
         run_at = dict(zip(places, [row for row, _ in runs], strict=True))
-        # Its runs are overwritten, too: a span that was replaced in between is left out.
+        # The runs of a replaced span are overwritten, so it is skipped.
         for place in region.changing("slow_spans", packed, region.packed("slow_spans")):
             spans.pop(place, None)
         numbers = self._store.add("span_slowest", spans.values())
@@ -237,7 +236,7 @@ class RegionAddition(RegionRows):
         parts: Sequence[str],
         owners: Iterable[tuple[int, Sequence[Any]]],
     ) -> None:
-        """Adds distributions: of each owner, the columns of its parts."""
+        """Add the distributions of each owner's parts."""
         rows, histograms = [], []
         for number, columns in owners:
             for place, part in enumerate(parts):
@@ -256,7 +255,8 @@ class RegionAddition(RegionRows):
             for number, (is_used, *row) in enumerate(self._region.rows("threads", columns))
             if is_used
         ]
-        if self._region.state == RECORDS:  # else the process has counted its living threads itself
+        # otherwise the process has counted its living threads itself
+        if self._region.state == RECORDS:
             used += [
                 (thread, *sums)
                 for (thread, *sums), (living,) in self._rows("tasks", "thread_usage", "kernel_id")
@@ -336,7 +336,7 @@ class RegionAddition(RegionRows):
         firsts: Sequence[int],
         causes: Sequence[tuple[int, ...]],
     ) -> None:
-        """Adds the causes of each owner: a list that begins with row `first` - 1."""
+        """Add the causes of each owner: a linked list that begins with row `first` - 1."""
         rows = []
         for owner, first in zip(owners, firsts, strict=True):
             at, left = first, len(causes)
@@ -348,9 +348,11 @@ class RegionAddition(RegionRows):
         self._store.add(table, rows)
 
 
-def _make_up(intervals: dict[int, Sequence[int]], last: int, at: int, whole: int) -> None:
-    """Makes a figure of intervals add up to a whole: by the last one, and where the rest is
-    negative (a running process went on in between) by those before it.
+def _match_sum(intervals: dict[int, Sequence[int]], last: int, at: int, whole: int) -> None:
+    """Correct a figure of intervals so that it adds up to a whole.
+
+    The last interval gets the difference. If it would become negative, because a running process
+    went on in between, earlier intervals take the rest.
     """
     rest = whole - sum(sums[at] for sums in intervals.values())
     for place in [last, *sorted(intervals, reverse=True)] if rest else []:
@@ -361,5 +363,5 @@ def _make_up(intervals: dict[int, Sequence[int]], last: int, at: int, whole: int
 
 
 def _distribution(name: str) -> tuple[str, ...]:
-    """The columns of a distribution."""
+    """Return the columns of a distribution."""
     return tuple(f"{name}_{part}" for part in DISTRIBUTION)

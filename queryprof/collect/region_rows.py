@@ -1,7 +1,7 @@
-"""A region's rows as those of a trace.
+"""Convert a region's rows to rows of a trace.
 
-A column of the trace is the region's column of the same name: the number of another row without
-`_id`, a time in ns, or in ticks, which become ns.
+A trace column takes the region's column of the same name. It may be the number of another row
+(without `_id`), a time in ns, or a time in ticks, which becomes ns.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ LINE = ("function", "file", "line", "kind", "first_line")
 NO_PATH = 0
 
 RENAMED = {"frame_id": "line"}
-"""Columns that have another name in a region."""
+"""Columns with another name in a region."""
 
 
 class _Ids(dict[int, int]):
-    """Numbers by numbers: a missing one is made."""
+    """A mapping from numbers to ids that creates missing ids."""
 
     def __init__(self, make: Callable[[int], int]) -> None:
         super().__init__()
@@ -39,8 +39,9 @@ class _Ids(dict[int, int]):
 
 
 class RegionRows:
-    """The rows of one region on their way into a trace: its numbers become the trace's, and the
-    files of a notebook's cells their names.
+    """Converts the rows of one region to rows of a trace.
+
+    Numbers of the region become ids of the trace. Files of notebook cells become the cells' names.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class RegionRows:
         self._thread_names = [name for (name,) in region.rows("threads", ("name",))]
         self._frames_of: dict[int, str] = {NO_PATH: ""}
         self.own_files: set[str] = set()
-        """Of the program's own code, as far as rows refer to them."""
+        """Frames of the program's own code, as far as rows refer to them."""
         self._ids = {
             "statement": _Ids(self._statement),
             "frame": _Ids(self._line),
@@ -71,7 +72,7 @@ class RegionRows:
             "span": _Ids(self._span),
             "thread": _Ids(self._thread),
         }
-        """By table: the trace's numbers of rows by those of the region."""
+        """By table: ids in the trace, by the region's row numbers."""
 
     def _statement(self, number: int) -> int:
         text, note, system = self._row(self._statement_rows, number, (NONE, NONE, 0))
@@ -98,12 +99,12 @@ class RegionRows:
         return self._store.id("stack", self._frames(number))
 
     def _frames(self, number: int) -> str:
-        """The ids of a stack's frames, innermost first."""
+        """Return the ids of a stack's frames, innermost first."""
         missing = []
         while number not in self._frames_of:
             outer, line = self._row(self._stack_rows, number, (NO_PATH, 0))
             missing.append((number, line))
-            if outer >= number:  # a row stands after the one around it
+            if outer >= number:  # invalid: an inner row comes after its outer row
                 outer = NO_PATH
             number = outer
         frames = self._frames_of[number]
@@ -133,10 +134,10 @@ class RegionRows:
     def _rows(
         self, source: str, table: str, *further: str, **given: Callable[[Any], Any]
     ) -> Iterator[tuple[list[Any], tuple[Any, ...]]]:
-        """The rows of a region's table as those of the trace's, and further columns unchanged.
+        """Yield the rows of a region's table in the trace's form, with further columns unchanged.
 
         Args:
-            given: for columns that are converted otherwise, from the region's column of that name.
+            given: conversions for columns that need another one, by the region's column name.
         """
         return self._chosen_rows(source, table, None, further, given)
 
@@ -149,7 +150,7 @@ class RegionRows:
         given: Mapping[str, Callable[[Any], Any]] = {},
         left_out: tuple[str, ...] = (),
     ) -> Iterator[tuple[list[Any], tuple[Any, ...]]]:
-        """The rows at these places (None: all), without the trace's columns that are left out."""
+        """Yield the rows at these places (None: all), without the trace's columns in `left_out`."""
         there = self._region.tables[source].columns
         names, makers = [], []
         for column in TABLE[table].columns:

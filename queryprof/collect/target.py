@@ -1,4 +1,4 @@
-"""Where a process's trace goes to."""
+"""Where a process's trace is written."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-REGIONS_LEFT, MOST_REGIONS = 16, 256
-"""Regions of a family: with more than the first number, a process that begins moves those of ended
-processes to the disk; with more than the second, it makes none."""
+REGIONS_LEFT, MAX_REGIONS = 16, 256
+"""Maximum numbers of regions in a family. Above REGIONS_LEFT, a starting process moves the regions
+of ended processes to the disk. Above MAX_REGIONS, it creates none.
+"""
 
 
 class Target:
-    """The target of this process's trace.
+    """The destination of this process's trace.
 
     Attributes:
         path: the file.
         child_path: returns the path of the trace of a forked child; None: it has none.
-        family: the path by which the regions of this process and of its children are found: that of
-            the first process's trace (None: this one's), or the directory of the runner.
-        even_if_empty: whether a file is written when nothing was recorded.
+        family: identifies the regions of this process and of its children. This is the path of the
+            first process's trace (None: this one's), or the directory of the runner.
+        even_if_empty: whether to write a file when nothing was recorded.
         is_collected: whether `queryprof run` takes the region when the process has ended.
-        checkpoint: the file that copies of this process's region go to.
+        checkpoint: the file for copies of this process's region.
     """
 
     __slots__ = (
@@ -53,13 +54,14 @@ class Target:
         self.checkpoint = ""
 
     def places(self) -> list[str]:
-        """The directories for a region: a process of a family that has left many regions moves some
-        of them to the disk, and has no region when that is not enough.
+        """Return the directories where a region may be created; empty if the family has too many.
+
+        If the family has many regions, some are moved to the disk first.
         """
         left = [] if self.is_collected else regions_of(self.family)
         if len(left) > REGIONS_LEFT:
             with own_imports():
-                from queryprof.collect.recovery import put_aside
+                from queryprof.collect.recovery import move_to_disk
 
-                put_aside(left, self.family)
-        return directories() if len(left) <= MOST_REGIONS else []
+                move_to_disk(left, self.family)
+        return directories() if len(left) <= MAX_REGIONS else []

@@ -18,7 +18,7 @@ from queryprof.analysis.findings.finding import OF_TESTS
 from queryprof.core.settings import read_settings
 from queryprof.pytest_plugin.times import TestTimes
 from queryprof.pytest_plugin.verification import Verification, verify
-from queryprof.report.text.failures import fault_message, slower_message, stall_message
+from queryprof.report.text.failures import finding_message, slower_message, stall_message
 from queryprof.testing.calls import Calls
 from queryprof.testing.limits import exceeded, limits_of
 from queryprof.testing.records import add_statements, describe
@@ -104,7 +104,7 @@ class Gate:
             return ""
         from queryprof.testing.faults import faults_of
 
-        return fault_message(faults_of(calls, categories, str(item.path), self._accepted))
+        return finding_message(faults_of(calls, categories, str(item.path), self._accepted))
 
     def _stalled(self, item: pytest.Item, calls: Calls) -> str:
         has_budget = "max_stall_ms" in budgets_of(item)

@@ -1,1 +1,1 @@
-"""Say: pure functions from findings to text, one module a format."""
+"""Render reports and findings as text: pure functions, one module per format."""

@@ -1,4 +1,4 @@
-"""The rows of the Markdown report and of data frames: one per bottleneck, or per row of a view."""
+"""Rows of the Markdown report and of data frames: one per bottleneck or per row of a view."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIGURES = (
 
 
 def table_of(report: Report, dimension: str | None) -> tuple[Sequence[str], list[Sequence[Cell]]]:
-    """Column names and rows: of the ranking (dimension None), or of a view."""
+    """Return the column names and the rows of a view, or of the ranking if `dimension` is None."""
     if dimension is None:
         places = Places(report.profile)
         names = ("rank", "share", "cumulative_share", "function", "place", *FIGURES, "statement")

@@ -1,4 +1,4 @@
-"""The ranking as a pandas.DataFrame, which pandas makes if the program has it."""
+"""The ranking as a pandas.DataFrame. pandas is optional."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def dataframe_of(report: Report) -> DataFrame:
-    """Return the statements by call site. Raises ImportError: pandas is not installed."""
+    """Return the ranked statements by call site. Raises ImportError if pandas is not installed."""
     from pandas import DataFrame
 
     names, rows = table_of(report, None)

@@ -1,10 +1,11 @@
-r"""Escapes names for output: one function for each format, which makes a text mean nothing but
-itself there.
+r"""Escape text for output: one function per format.
 
-Names of spans, threads, functions, files and tables, statements, arguments and exceptions come from
-the recorded program, and often from its clients. None of them may move the cursor of a terminal,
-end a cell or a comment. Control characters are written as \x1b, \u202e
-or \n everywhere, so that a name is one line and can be read.
+Names of spans, threads, functions, files and tables come from the recorded program, and often from
+its clients. The same is true for statements, arguments and exceptions. None of them may move the
+cursor of a terminal, or end a table cell or a comment.
+
+Control characters are written as \x1b, \u202e or \n in every format, so each name stays on one
+readable line.
 """
 
 from __future__ import annotations
@@ -15,28 +16,30 @@ from typing import Any
 
 _CONTROLS = re.compile(
     r"[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # the direction of writing
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional text controls
     r"\u2028\u2029"  # line and paragraph separators
-    r"\ud800-\udfff\ufeff\ufffe\uffff]"  # halves of characters, and what is none
+    r"\ud800-\udfff\ufeff\ufffe\uffff]"  # lone surrogates, BOM, noncharacters
 )
 _LOG_COMMANDS = re.compile(r"^:(?=:)|#(?=#\[)")
 _PLAIN_CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 _MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*_{}[]#|~&"} | {"<": "&lt;", ">": "&gt;"})
 _TAG_OR_BAR = re.compile(r"<[/!?]|<[A-Za-z](?!>)|\\\|")
-"""What some renderers take for HTML in spite of backquotes (a bare <b> does no harm), and a bar
-that would end a table's cell, since a backslash before it cancels the added one."""
-LONGEST_CELL = 300
+"""HTML that some renderers run even inside backquotes (a bare <b> is harmless), and a backslash
+before a bar: it would cancel the backslash that we add, so the bar would end the table cell.
+"""
+MAX_CELL_CHARACTERS = 300
 
 
 def visible(text: str) -> str:
-    """A text with escapes for control characters, lone surrogates, and the beginnings of
-    commands in a continuous integration's log (GitHub's ::name and ##[name]).
+    """Escape control characters, lone surrogates and CI log commands.
+
+    The log commands are those of GitHub: ::name and ##[name].
     """
-    return _LOG_COMMANDS.sub(_shown, _CONTROLS.sub(_shown, text))
+    return _LOG_COMMANDS.sub(_escape, _CONTROLS.sub(_escape, text))
 
 
-def _shown(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     character = found[0]
     number = ord(character)
     escape = f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
@@ -44,13 +47,16 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def markdown(text: str) -> str:
-    """A text with the characters that have a meaning in Markdown escaped."""
+    """Escape the characters that have a meaning in Markdown."""
     return visible(text).translate(_MARKDOWN)
 
 
 def markdown_code(text: str) -> str:
-    """A text as code in a table's cell, cut to LONGEST_CELL; empty for no text."""
-    short = text if len(text) <= LONGEST_CELL else text[:LONGEST_CELL] + " ..."
+    """Return a text as inline code for a table cell, cut to MAX_CELL_CHARACTERS.
+
+    Returns "" for an empty text.
+    """
+    short = text if len(text) <= MAX_CELL_CHARACTERS else text[:MAX_CELL_CHARACTERS] + " ..."
     short = " ".join(visible(short).split())
     if _TAG_OR_BAR.search(short):
         return f"<code>{_entities(short)}</code>"
@@ -63,25 +69,25 @@ def markdown_code(text: str) -> str:
 
 
 def _entities(text: str) -> str:
-    """A text for HTML inside Markdown: all that is punctuation in either as an entity."""
+    """Escape a text for HTML inside Markdown: write all punctuation as entities."""
     return "".join(c if c.isalnum() or c in " .,;" else f"&#{ord(c)};" for c in text)
 
 
 def github_data(text: str) -> str:
-    """A text as the message of a workflow command."""
+    """Escape a text for the message of a workflow command."""
     return visible(text).replace("%", "%25")
 
 
 def github_property(text: str) -> str:
-    """A text as a property of a workflow command."""
+    """Escape a text for a property of a workflow command."""
     return github_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def xml_text(text: str) -> str:
-    """A text for XML, which has no way to write most control characters."""
+    """Escape a text for XML, which cannot represent most control characters."""
     return visible(text)
 
 
 def json_text(document: Any, indent: int) -> str:
-    """A document as JSON: exact, in ASCII, and without control characters but line ends."""
+    """Serialize a document as exact ASCII JSON whose only control characters are line ends."""
     return json.dumps(document, indent=indent).replace("\x7f", "\\u007f")

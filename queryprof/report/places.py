@@ -1,5 +1,6 @@
-"""Places in the program: function and file:line, with files relative to the working directory of
-the program.
+"""Names of places in the program: function and file:line.
+
+Files are relative to the program's working directory.
 """
 
 import os
@@ -9,14 +10,14 @@ from queryprof.analysis.call_sites import CallSite
 from queryprof.model import Frame, Profile
 
 STANDARD = re.compile(r".*/lib/python3\.\d+t?/")
-"""The folder of the standard library."""
+"""The standard library's folder."""
 
 CELL = re.compile(r"In \[\d+\]")
-"""The name of a notebook's cell, in place of its file's."""
+"""Name of a notebook cell, used where other code has a file name."""
 
 
 class Places:
-    """The names of frames of one or several profiles."""
+    """Name the frames of one or more profiles."""
 
     def __init__(self, *profiles: Profile) -> None:
         self._directories = tuple(
@@ -29,7 +30,7 @@ class Places:
         )
 
     def file(self, path: str) -> str:
-        """A file's path, relative to the working directory of the program if it is inside."""
+        """Return a file's path, relative to the program's working directory if it is inside."""
         for directory in self._directories:
             if path.startswith(directory):
                 return path[len(directory) :]
@@ -40,26 +41,27 @@ class Places:
         return path[standard.end() :] if standard else path
 
     def where(self, frame: Frame) -> str:
-        """A frame's file:line."""
-        return numbered(self.file(frame.file), frame.line)
+        """Return a frame's file:line."""
+        return file_and_line(self.file(frame.file), frame.line)
 
     def function(self, frame: Frame) -> str:
-        """The name of a frame's function."""
+        """Return the name of a frame's function, with "()" unless it is <lambda> or the like."""
         plain = frame.function.startswith(("<", "(")) or not frame.function
         return frame.function if plain else frame.function + "()"
 
     def frame(self, frame: Frame) -> str:
-        """A frame's function and file:line."""
+        """Return a frame's function and file:line."""
         return f"{self.function(frame)} {self.where(frame)}".rstrip()
 
     def site(self, site: CallSite) -> str:
-        """A call site's function and file:line."""
+        """Return a call site's function and file:line."""
         return self.frame(site.frame) if site.frame else "(unknown)"
 
 
-def numbered(file: str, line: int) -> str:
-    """file:line; of compiled code (Nuitka, Cython) the line is unknown, and of built-in code the
-    file. A cell of a notebook is no file: In [5], line 4.
+def file_and_line(file: str, line: int) -> str:
+    """Return file:line, or "In [5], line 4" for a notebook cell.
+
+    The line is "?" for compiled code (Nuitka, Cython). Built-in code has no file: returns "".
     """
     if CELL.fullmatch(file):
         return f"{file}, line {line or '?'}"

@@ -112,7 +112,7 @@ def _checked(path: str, document: Any) -> Baseline:
 def _refuse_odd_file(path: str) -> None:
     """Raises BaselineError for a device, a pipe or a directory."""
     if os.path.exists(path) and not os.path.isfile(path):
-        raise BaselineError(f"{path}: is no regular file; choose another name")
+        raise BaselineError(f"{path}: is not a regular file; choose another name")
 
 
 def _refuse_other_file(path: str) -> None:

@@ -1,1 +1,1 @@
-"""Keep: the trace file, its tables, and how they are written and read."""
+"""The trace file: its tables, and code that writes and reads them."""

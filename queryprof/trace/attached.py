@@ -1,5 +1,7 @@
-"""The names of databases that a process has only attached: it records what the system calls their
-files (see queryprof/core/counters/database_paths.h), as the name itself is a value in a statement.
+"""Find the names of databases that a process only attached.
+
+Their names are values in statements, which are not recorded. The process records the file's
+identity instead (see queryprof/core/counters/database_paths.h).
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ GOLDEN_RATIO, BITS = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
 
 def identity_of(status: os.stat_result) -> int:
-    """The same for a file in each process."""
+    """Return an identity of a file that is the same in every process."""
     return (status.st_dev * GOLDEN_RATIO & BITS) ^ status.st_ino
 
 
 def names_of(databases: Iterable[str]) -> Mapping[str, str]:
-    """By an attached database's name among them, that of another which is the same file now."""
+    """Map the name of each attached database to another recorded name of the same file."""
     names = set(databases)
     attached = {name for name in names if name.startswith(ATTACHED)}
     found = {}

@@ -1,10 +1,11 @@
-"""The rows of a trace, checked while they are read: the one way from the file's tables to Python.
+"""Read the rows of a trace and check them. All tables are read through this module.
 
-A trace may be damaged, or made to harm its reader. A value that is returned here has the type that
-the schema declares and lies in a range that a recording can give (queryprof.trace.ranges), so that
-later computations need no checks. All else is a TraceError that names the table and the column.
-Reading always ends: only tables are read, in the order in which they are stored, and no more rows
-and texts than the file has room for.
+A trace may be damaged, or made to harm its reader. Each returned value has the type declared in the
+schema, and is in a range that a recording can produce (queryprof.trace.ranges). Later computations
+therefore need no checks. Other values raise a TraceError that names the table and the column.
+
+Reading always ends: only tables are read, in stored order, and only as many rows and texts as fit
+in the file.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 ROWS_AT_ONCE = 256
-SMALLEST_ROW = 6
-"""Bytes that a row takes in a SQLite file at the least: a cell, and the pointer to it."""
+MIN_ROW_BYTES = 6
+"""Minimum bytes of a row in a SQLite file: a cell, and the pointer to the cell."""
 
-SHORTEST_LIMIT, LONGEST_LIMIT = 1 << 20, 1 << 26
-"""Bytes of one text or row at the most, by the file's size."""
+MIN_LENGTH_LIMIT, MAX_LENGTH_LIMIT = 1 << 20, 1 << 26
+"""Bounds of the length limit for a text or row, in bytes. The file's size determines the limit."""
 
-LONGEST_REASON = 200
+MAX_REASON_CHARACTERS = 200
 _STORED_COLUMNS = (
     "SELECT tables.name, columns.name"
     " FROM sqlite_master AS tables, pragma_table_xinfo(tables.name) AS columns"
@@ -39,20 +40,20 @@ _OTHER_OBJECTS = (
     "SELECT name FROM sqlite_master WHERE type <> 'index'"
     " AND (type <> 'table' OR sql NOT LIKE 'CREATE TABLE %') LIMIT 1"
 )
-"""Views, triggers and virtual tables: a trace has none, and they run code from the file."""
+"""Views, triggers and virtual tables. They would run code from the file; a trace has none."""
 
 
 class CheckedTrace:
     """An open trace of the present version.
 
     Args:
-        path: its file, for messages.
+        path: the trace's file, for messages.
 
     Raises:
-        TraceError: a table or column is missing, or is computed where it should be stored.
+        TraceError: a table or column is missing, or is computed instead of stored.
 
     Attributes:
-        largest_sum: of any column of numbers that was read so far.
+        largest_sum: largest sum of any number column read so far.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
@@ -64,7 +65,7 @@ class CheckedTrace:
             (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
             stored = set(connection.execute(_STORED_COLUMNS))
         self._bytes = pages * page_bytes
-        longest = max(SHORTEST_LIMIT, min(self._bytes, LONGEST_LIMIT))
+        longest = max(MIN_LENGTH_LIMIT, min(self._bytes, MAX_LENGTH_LIMIT))
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
         for table, columns in checks().items():
             for column in columns:
@@ -72,10 +73,10 @@ class CheckedTrace:
                     raise self.damaged(f"{table}.{column} is missing")
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """The rows of a table, in the order in which they are stored (by the primary key).
+        """Yield the rows of a table in stored order, which is the order of the primary key.
 
         Raises:
-            TraceError: a value is not what its column may have, or the file cannot be read.
+            TraceError: a value is not valid for its column, or the file cannot be read.
         """
         for chunk in self._checked(table, columns):
             yield from chunk
@@ -84,7 +85,7 @@ class CheckedTrace:
         all_checks = checks()[table]
         column_checks = [(name, all_checks[name]) for name in columns]
         totals = dict.fromkeys(columns, 0)
-        left = self._bytes // SMALLEST_ROW
+        left = self._bytes // MIN_ROW_BYTES
         for chunk in self._chunks(f"SELECT {', '.join(columns)} FROM {table} NOT INDEXED", table):
             left -= len(chunk)
             if left < 0:
@@ -96,14 +97,16 @@ class CheckedTrace:
                     raise self.damaged(f"{table}.{name} has a value of another type") from None
                 except ValueError as error:
                     raise self.damaged(f"{table}.{name} {error}") from None
-            self._limit(table, totals)
+            self._check_sums(table, totals)
             yield chunk
 
     def resolved(
         self, table: str, known: Mapping[str, Mapping[Any, Any]]
     ) -> Iterator[tuple[Any, ...]]:
-        """All columns of the rows of a table, the id first where there is one; the number of
-        another row is replaced by its value in `known`, by table, and a list of numbers by a tuple.
+        """Yield complete rows of a table, with the id first if there is one.
+
+        References become values from `known`, which is keyed by table; a list of references becomes
+        a tuple.
         """
         for columns in self.resolved_columns(table, known):
             yield from zip(*columns, strict=True)
@@ -111,7 +114,7 @@ class CheckedTrace:
     def resolved_columns(
         self, table: str, known: Mapping[str, Mapping[Any, Any]]
     ) -> Iterator[list[Iterable[Any]]]:
-        """As resolved: the columns of some rows at once."""
+        """Yield the columns of several rows at once; otherwise like `resolved`."""
         facts = TABLE[table]
         columns = facts.in_order
         references = [
@@ -134,11 +137,11 @@ class CheckedTrace:
             yield values
 
     def ids(self, table: str, rows: Iterable[tuple[Any, Value]]) -> Mapping[Any, Value]:
-        """The values of a table's rows by their ids; an unknown id is a TraceError."""
+        """Map the ids of a table's rows to values. An unknown id raises TraceError."""
         return Ids(self, table, rows)
 
     def interval_ns(self, table: str) -> int:
-        """How wide the intervals of a table are; 0: it has none."""
+        """Return the width of a table's intervals in ns; 0 if it has none."""
         width = TABLE[table].width
         width_ns: int = dict(self.rows("setting", ("name", "value"))).get(width, 0)
         if not width_ns and next(iter(self.rows(table, TABLE[table].names)), None):
@@ -146,7 +149,7 @@ class CheckedTrace:
         return width_ns
 
     def damaged(self, what: str) -> TraceError:
-        """The error for a trace, with what is wrong."""
+        """Return the error for a damaged trace."""
         return TraceError(f"{self.path}: damaged: {what}")
 
     def _chunks(self, sql: str, table: str) -> Iterator[list[tuple[Any, ...]]]:
@@ -159,8 +162,8 @@ class CheckedTrace:
                 return
             yield chunk
 
-    def _limit(self, table: str, totals: Mapping[str, int]) -> None:
-        """Raises TraceError when a column adds up to too much."""
+    def _check_sums(self, table: str, totals: Mapping[str, int]) -> None:
+        """Raise TraceError if the sum of a column is too large."""
         largest = max(totals.values())
         if largest > LARGEST_SUM:
             column = max(totals, key=totals.__getitem__)
@@ -169,7 +172,7 @@ class CheckedTrace:
 
 
 class Ids(dict[Key, Value]):
-    """The values of a table's rows by their ids; an unknown id is a TraceError."""
+    """Values of a table's rows by id. An unknown id raises TraceError."""
 
     def __init__(self, trace: CheckedTrace, table: str, rows: Iterable[tuple[Key, Value]]) -> None:
         super().__init__(rows)
@@ -177,29 +180,31 @@ class Ids(dict[Key, Value]):
         self._table = table
 
     def __missing__(self, number: Key) -> Value:
-        raise self._trace.damaged(f"{self._table}.id has no {number}, which another table names")
+        raise self._trace.damaged(
+            f"{self._table}.id has no {number}, which another table refers to"
+        )
 
 
 @contextmanager
 def reading(path: str, what: str) -> Iterator[None]:
-    """Turns what SQLite raises in the block into TraceErrors.
+    """Turn SQLite's errors in the block into TraceErrors.
 
     Args:
-        path: the file's.
-        what: the block reads, in a word.
+        path: the file's path.
+        what: what the block reads, in one word.
     """
     try:
         yield
     except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
-        reason = (str(error) or type(error).__name__)[:LONGEST_REASON]
+        reason = (str(error) or type(error).__name__)[:MAX_REASON_CHARACTERS]
         if getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY":
             raise TraceError(f"{path}: cannot be read: {reason}") from error
         raise TraceError(f"{path}: damaged: {what}: {reason}") from error
 
 
 def refuse_other_objects(connection: sqlite3.Connection, path: str) -> None:
-    """Raises TraceError when a file has more than tables and indexes."""
+    """Raise TraceError if a file has objects other than tables and indexes."""
     with reading(path, "schema"):
         found = connection.execute(_OTHER_OBJECTS).fetchone()
     if found:
-        raise TraceError(f"{path}: damaged: {found[0]} is no table")
+        raise TraceError(f"{path}: damaged: {found[0]} is not a table")

@@ -1,11 +1,11 @@
-"""What a collapsed trace has instead of each process: settings, and threads of no process."""
+"""Settings and threads that replace the processes of a collapsed trace."""
 
 from __future__ import annotations
 
 from queryprof.trace.checked_rows import CheckedTrace
 
 OF_ALL = 0
-"""The process of threads that are of several processes, in a trace that was collapsed."""
+"""Process id of threads that combine several processes, in a collapsed trace."""
 
 MORE_PROCESSES = (
     "more_processes",
@@ -13,7 +13,7 @@ MORE_PROCESSES = (
     "more_start_unix_ns",
     "more_end_unix_ns",
 )
-"""Settings: how many processes are not listed, their run times, first start, last end."""
+"""Settings on unlisted processes: their number, run times, first start and last end."""
 
 MORE_SUMS = tuple(
     f"more_{name}"
@@ -29,19 +29,19 @@ MORE_SUMS = tuple(
         "lost_windows",
     )
 )
-"""Settings: sums of columns of `process` over those that are not listed."""
+"""Settings that sum columns of `process` over the unlisted processes."""
 
 COLLAPSED = (*MORE_PROCESSES, "executing_processes", "executing_wall_ns", "most_threads")
-"""Settings: further, of all processes of a collapsed trace that executed something, how many, their
-run times, and how many threads of one did at the most.
+"""All settings of a collapsed trace. The last three describe the processes that executed
+statements: their number, their run times, and the most threads of one of them.
 """
 
 
 def settings_of(source: CheckedTrace) -> dict[str, int]:
-    """These settings of a trace; empty: it is no collapsed one.
+    """Return these settings of a trace; empty if it is not collapsed.
 
     Raises:
-        TraceError: they are not all there.
+        TraceError: some of the settings are missing.
     """
     settings = dict(source.rows("setting", ("name", "value")))
     found = {name: settings[name] for name in (*COLLAPSED, *MORE_SUMS) if name in settings}

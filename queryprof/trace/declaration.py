@@ -1,14 +1,20 @@
-"""What a table of a trace is: its columns, what each means, and how two rows become one.
+"""Declare the tables of a trace: columns, their meaning, and how to merge two rows.
 
-Plain classes: a program that writes its trace imports this, and dataclasses take 11 ms.
+These are plain classes: programs that write a trace import them, and dataclasses take 11 ms.
 """
 
 from __future__ import annotations
 
 KEY, SUM, MOST, LEAST, FIRST, LONGEST, LAST = range(7)
-"""The value of a column when two rows of one key become one: the same in both; the sum; the larger;
-the smaller of those that count a call; the first known; that of the row with the larger `max_ns`;
-the later.
+"""How a column is merged when two rows have the same key:
+
+- KEY: the value is the same in both
+- SUM: add
+- MOST: the larger value
+- LEAST: the smaller value, of the rows that count a call
+- FIRST: the first known value
+- LONGEST: the value of the row with the larger `max_ns`
+- LAST: the later value
 """
 
 REFERENCES = {
@@ -17,15 +23,15 @@ REFERENCES = {
     "end_statement_id": "statement",
     "end_path_id": "stack",
 }
-"""The table that a column refers to, if its name is another; "frames" is a list of ids."""
+"""Tables of references whose column is named differently. "frames" is a list of ids."""
 
 
 class Column:
     """A column.
 
     Attributes:
-        role: KEY and so on.
-        is_optional: it may be NULL: unknown.
+        role: KEY, SUM and so on.
+        is_optional: whether the column may be NULL, which means unknown.
     """
 
     __slots__ = ("is_optional", "meaning", "name", "role", "sql_type")
@@ -46,7 +52,7 @@ class Column:
 
     @property
     def reference(self) -> str | None:
-        """The table whose `id` it holds."""
+        """The table whose `id` this column refers to."""
         found = REFERENCES.get(self.name)
         return found or (self.name.removesuffix("_id") if self.name.endswith("_id") else None)
 
@@ -55,12 +61,12 @@ class Table:
     """A table.
 
     Attributes:
-        columns: those of the key come first. A table without a key keeps every added row.
-        has_id: other tables refer to its rows by a number, the column `id` before the others.
+        columns: key columns first. A table without a key keeps every added row.
+        has_id: whether it has a column `id`, before the others, for references.
         index: columns of an index: an owner and a measure.
-        kept: how many rows of each owner are kept, those with the largest measure; 0: all.
-        width: the setting with the width of its intervals (ns), which begin at `start_unix_ns`.
-        intervals: how many at the most; with more, they become twice as wide.
+        kept: how many rows to keep per owner, those with the largest measure; 0 for all.
+        width: the setting with the width of the intervals (ns) that begin at `start_unix_ns`.
+        intervals: maximum number of intervals. Beyond it, their width doubles.
     """
 
     __slots__ = (
@@ -96,12 +102,12 @@ class Table:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its columns, `id` left out."""
+        """The names of its columns, without `id`."""
         return tuple([column.name for column in self.columns])
 
     @property
     def in_order(self) -> tuple[str, ...]:
-        """The names of a row's values as it is read: the id first, where there is one."""
+        """The names of a row's values in order, with the id first if there is one."""
         return (("id",) if self.has_id else ()) + self.names
 
     @property
@@ -114,7 +120,7 @@ class Table:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The names of the columns beside the key."""
+        """The names of the columns that are not in the key."""
         return tuple([column.name for column in self.columns if column.role != KEY])
 
     def _with(self, role: int) -> tuple[str, ...]:
@@ -138,7 +144,7 @@ def last(name: str, meaning: str = "", sql_type: str = "INTEGER") -> Column:
 
 
 def unknown(name: str, meaning: str, sql_type: str = "TEXT", role: int = LAST) -> Column:
-    """A column that may be NULL."""
+    """Return a column that may be NULL."""
     return Column(name, meaning, role, sql_type, is_optional=True)
 
 

@@ -1,4 +1,4 @@
-"""The tables of what SQLite does with files: see tables.py."""
+"""Tables on SQLite's file operations; see tables.py."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LOCK = (
 FILE_TABLES = (
     Table(
         "file_work",
-        "What SQLite had the operating system do in the calls of one operation, for one statement"
-        " from one call path. Calls that work on no file have no row.",
+        "SQLite's file operations in the calls of one operation, for one statement"
+        " from one call path. Calls without file operations have no row.",
         (
             key("statement_id"),
             key("path_id"),
@@ -27,7 +27,7 @@ FILE_TABLES = (
             key("thread_id"),
             text("operation"),
             Column("calls", "that worked on files"),
-            Column("lock_waits", "of them, those that waited for a lock"),
+            Column("lock_waits", "calls that waited for a lock"),
             Column("lock_ns", "waiting for locks"),
             most("max_lock_ns", "in one call"),
             Column("syncs", "of files and directories"),
@@ -40,30 +40,29 @@ FILE_TABLES = (
     ),
     Table(
         "lock_hold",
-        "Locks on database files that were held: write locks, and read transactions of a second and"
-        " more.",
+        "Held locks on database files: write locks, and read transactions of a second or longer.",
         (
             *LOCK,
             Column("count"),
             Column("total_ns"),
             most("max_ns"),
-            Column(
-                "database_ns", "of it, in the driver's calls of the thread that took the lock, ..."
+            Column("database_ns", "in driver calls of the thread that took the lock, ..."),
+            Column("database_of_ns", "... as part of this known time"),
+            unknown(
+                "changed_rows", "by that thread during the hold; NULL: unknown", "INTEGER", SUM
             ),
-            Column("database_of_ns", "... known of so much"),
-            unknown("changed_rows", "by that thread meanwhile; NULL: unknown", "INTEGER", SUM),
             most("log_bytes", "of the write-ahead log at its end; 0: unknown"),
         ),
     ),
     Table(
         "lock_event",
-        "The longest holds of locks, and waits for them, from 1 ms on.",
+        "The longest holds of locks, and waits for locks, of 1 ms or more.",
         (
             *(last(column.name, column.meaning, column.sql_type) for column in LOCK),
             last("start_unix_ns"),
             last("duration_ns"),
             Column("connection", "the number of its file in its process; 0: unknown", LAST),
-            Column("writes", "of a wait: its connection has the write lock", LAST),
+            Column("writes", "1: the waiting connection has the write lock", LAST),
         ),
         has_id=True,
         index=("kind", "duration_ns"),

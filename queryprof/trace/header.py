@@ -1,4 +1,4 @@
-"""Recognizes a trace, without opening it as a database."""
+"""Recognize a trace without opening it as a database."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from queryprof.trace.schema import APPLICATION_ID
 
 MAGIC = b"SQLite format 3\0"
 _APPLICATION_ID_OFFSET = 68
-"""Of a SQLite file's header (https://www.sqlite.org/fileformat.html#the_database_header)."""
+"""Offset in a SQLite file's header (https://www.sqlite.org/fileformat.html#the_database_header)."""
 
 
 def is_sqlite(path: str) -> bool:
-    """Whether the file begins as a SQLite database does. Raises OSError when unreadable."""
+    """Return whether the file begins like a SQLite database. Raises OSError if unreadable."""
     with open(path, "rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
 def is_trace(path: str) -> bool:
-    """Whether the file has the header of a trace. Raises OSError when unreadable."""
+    """Return whether the file has the header of a trace. Raises OSError if unreadable."""
     with open(path, "rb") as file:
         header = file.read(_APPLICATION_ID_OFFSET + 4)
     number = int.from_bytes(header[_APPLICATION_ID_OFFSET:], "big")
@@ -28,8 +28,9 @@ def is_trace(path: str) -> bool:
 
 
 def refuse_odd_companions(path: str) -> None:
-    """Raises OSError where SQLite would open something else than a file beside a database: it would
-    wait for a pipe for ever.
+    """Raise OSError if a file next to a database is not a regular file.
+
+    SQLite would open the file, and would wait forever for a pipe.
     """
     for end in ("-journal", "-wal", "-shm"):
         try:
@@ -37,18 +38,18 @@ def refuse_odd_companions(path: str) -> None:
         except FileNotFoundError:
             continue
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, f"{os.path.basename(path)}{end} beside it is no file")
+            raise OSError(errno.EINVAL, f"{os.path.basename(path)}{end} is not a regular file")
 
 
 def mode_without_changes(path: str) -> str:
-    """The mode of a URI with which SQLite reads a database and changes none of its files.
+    """Return the URI mode in which SQLite reads a database without changing any file.
 
-    A write-ahead log is read by the index beside it, as it is. Where there is none no program has
-    the database open, and it is read without a lock: with one the index would be made again.
+    SQLite reads a write-ahead log through the existing index file. Without an index, no program has
+    the database open, so it is read without a lock: with a lock, SQLite would create the index.
     https://www.sqlite.org/uri.html
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the database cannot be read.
     """
     refuse_odd_companions(path)
     with open(path, "rb") as file:
@@ -58,7 +59,7 @@ def mode_without_changes(path: str) -> str:
 
 
 def address(path: str, mode: str = "ro") -> str:
-    """The path as a URI for SQLite: also with bytes that are not UTF-8, and never with a host."""
+    """Return the path as a URI for SQLite. Accepts bytes that are not UTF-8; never names a host."""
     from urllib.parse import quote
 
     path = os.path.abspath(path)

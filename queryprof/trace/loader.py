@@ -1,6 +1,4 @@
-"""From an open trace to a Profile: its rows are the model's objects, in the same order of
-fields.
-"""
+"""Load an open trace as a Profile. Rows become model objects with fields in the same order."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ NO_HISTOGRAM: Mapping[int, int] = MappingProxyType({})
 
 
 def load_profile(trace: CheckedTrace) -> Profile:
-    """The profile in an open trace, with each object once. Raises TraceError."""
+    """Return the profile of an open trace, with each object once. Raises TraceError."""
     return _Loader(trace).profile()
 
 
@@ -83,7 +81,7 @@ class _Loader:
             one.id for one in self._processes if one.window_start_unix_ns is not None
         }
         self._know("statement", self._statements())
-        # One line of source may have given two places: they are the same frame.
+        # Two places of one source line are the same frame.
         self._know("frame", ((number, Frame(*row)) for number, *row in self._rows("frame")))
         self._know("stack", [(None, ()), *self._rows("stack")])
         self._know("span", self._rows("span"))
@@ -134,7 +132,7 @@ class _Loader:
         return self._trace.resolved(table, self._known)
 
     def _sorted(self, table: str, *by: str) -> list[Any]:
-        """The rows of a table, by columns; a minus before a name: the largest first."""
+        """Return a table's rows sorted by columns; "-" before a name sorts in descending order."""
         at = [(TABLE[table].in_order.index(name.lstrip("-")), name[0] == "-") for name in by]
         rows = list(self._rows(table))
         for place, is_falling in reversed(at):  # sorts are stable
@@ -142,7 +140,7 @@ class _Loader:
         return rows
 
     def _know_itself(self, table: str, rows: Iterable[Any]) -> None:
-        """Other rows that refer to these have their number."""
+        """Represent references to these rows by their ids."""
         self._know(table, [(number, number) for number, *_ in rows])
 
     def _know(self, table: str, rows: Any) -> None:
@@ -166,7 +164,7 @@ class _Loader:
         return {file: frozenset(digests) for file, digests in found.items()}
 
     def _histograms(self, table: str) -> Mapping[tuple[object, ...], Histogram]:
-        """By the columns of the key before the bucket."""
+        """Return histograms by the key columns before the bucket."""
         names = TABLE[table].names
         found: dict[tuple[object, ...], Histogram] = defaultdict(dict)
         for *owner, bucket, count in self._trace.rows(table, names):
@@ -175,7 +173,7 @@ class _Loader:
         return found
 
     def _causes(self, table: str) -> Mapping[int, tuple[Cause, ...]]:
-        """By the step or stall, the longest first."""
+        """Return causes by step or stall, longest first."""
         found: dict[int, list[Cause]] = defaultdict(list)
         for owner, *row in self._rows(table):
             found[owner].append(Cause(*row))
@@ -196,7 +194,7 @@ class _Loader:
         for number, kind, thread, has_steps, *sums in rows:
             timer, beat = lags.get((number, "timer")), lags.get((number, "beat"))
             in_windows = thread is not None and thread.process_id in self._in_windows
-            yield _made(
+            yield _build(
                 Loop,
                 kind,
                 thread,
@@ -216,7 +214,7 @@ class _Loader:
         found: dict[int, list[Step]] = defaultdict(list)
         for number, loop, frame, count, total_ns, max_ns, *times in rows:
             durations = Distribution(count, total_ns, max_ns, histograms.get((number,), {}))
-            found[loop].append(_made(Step, frame, durations, *times, causes[number]))
+            found[loop].append(_build(Step, frame, durations, *times, causes[number]))
         return defaultdict(tuple, {loop: tuple(steps) for loop, steps in found.items()})
 
     def _stalls(self) -> Mapping[int, tuple[Stall, ...]]:
@@ -225,7 +223,7 @@ class _Loader:
         causes = self._causes("stall_cause")
         found: dict[int, list[Stall]] = defaultdict(list)
         for number, loop, *row in rows:
-            found[loop].append(_made(Stall, *row, causes[number]))
+            found[loop].append(_build(Stall, *row, causes[number]))
         return defaultdict(tuple, {loop: tuple(stalls) for loop, stalls in found.items()})
 
     def _stall_events(self) -> Mapping[int, list[StallEvent]]:
@@ -235,10 +233,10 @@ class _Loader:
         return found
 
     def _distributions(self, table: str, histogram: str) -> dict[tuple[Any, str], Distribution]:
-        """By the number of the owner's row, and the kind."""
+        """Return distributions by the owner's id and the kind."""
         histograms = self._histograms(histogram)
         return {
-            (number, part): _made(Distribution, *figures, histograms.get((number, part), {}))
+            (number, part): _build(Distribution, *figures, histograms.get((number, part), {}))
             for number, part, *figures in self._rows(table)
         }
 
@@ -280,7 +278,7 @@ class _Loader:
             runs[owner].append(SpanRun(*row))
         for number, *facts, failed, status, queue_ns, cpu_ns in rows:
             in_order = sorted(runs[number], key=lambda run: run.start_ns)
-            yield _made(SlowSpan, *facts, bool(failed), status, tuple(in_order), queue_ns, cpu_ns)
+            yield _build(SlowSpan, *facts, bool(failed), status, tuple(in_order), queue_ns, cpu_ns)
 
     def _handoffs(self) -> Iterator[Handoff]:
         rows = list(self._rows("handoff"))
@@ -296,13 +294,13 @@ class _Loader:
             timelines[thread].append(UsageInterval(*interval))
         width_ns = self._trace.interval_ns("thread_timeline")
         found = [
-            _made(ThreadUsage, thread, *sums, width_ns, tuple(timelines[thread]))
+            _build(ThreadUsage, thread, *sums, width_ns, tuple(timelines[thread]))
             for thread, *sums in self._rows("thread_usage")
         ]
         yield from sorted(found, key=lambda usage: -usage.user_ns - usage.system_ns)
 
 
-def _made(kind: Callable[..., Row], *values: Any) -> Row:
+def _build(kind: Callable[..., Row], *values: Any) -> Row:
     return kind(*values)
 
 

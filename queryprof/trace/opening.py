@@ -1,4 +1,4 @@
-"""Opens trace files. No trace is changed; an error is one line."""
+"""Open trace files without changing them. Each error is one line."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from queryprof.trace.header import address, is_sqlite, is_trace, mode_without_ch
 from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION
 
 JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
-"""At the end of a journal that names a further one, of several databases."""
+"""Marks the end of a journal that names another journal, for transactions on several databases."""
 
 
 @contextmanager
 def opened_file(path: str) -> Iterator[CheckedTrace]:
-    """A trace that no process writes to any more.
+    """Open a trace to which no process writes any more.
 
     Raises:
-        TraceError: no such file, it is no trace, damaged, or of another version.
+        TraceError: the file is missing, not a trace, damaged, or of another version.
     """
     with closing(checked_version(connect(path), path)) as connection:
         yield CheckedTrace(connection, path)
@@ -31,7 +31,7 @@ def opened_file(path: str) -> Iterator[CheckedTrace]:
 
 @contextmanager
 def opened_as_it_is_now(path: str) -> Iterator[CheckedTrace]:
-    """A trace that another process may add to, at one moment. Raises TraceError."""
+    """Open a snapshot of a trace to which another process may add. Raises TraceError."""
     with closed_on_error(connect(path)) as connection:
         copy = _in_memory(connection, path)
     with closing(checked_version(copy, path)) as connection:
@@ -39,10 +39,10 @@ def opened_as_it_is_now(path: str) -> Iterator[CheckedTrace]:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """A read-only connection to a trace of any version. Raises TraceError."""
-    real = os.path.realpath(path)  # SQLite looks for a journal beside that, too
+    """Return a read-only connection to a trace of any version. Raises TraceError."""
+    real = os.path.realpath(path)  # SQLite looks for the journal next to the real path
     try:
-        found = os.stat(real if path else "")  # the real path of no name is this directory
+        found = os.stat(real if path else "")  # the real path of "" is the working directory
         if not stat.S_ISREG(found.st_mode):
             advice = (
                 f"; its traces together: queryprof merge ALL.qprof {path}"
@@ -58,8 +58,9 @@ def connect(path: str) -> sqlite3.Connection:
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = getattr(error, "strerror", None) or error
         raise TraceError(f"{path}: cannot be read: {reason}") from error
-    # A process that was killed may leave a journal, which SQLite must be free to roll back.
-    is_ours = _has_journal(real) and is_trace(real)  # another one's is its owner's to roll back
+    # A process that was killed may leave a journal. SQLite must be able to roll it back.
+    # another database's journal is not ours to roll back
+    is_ours = _has_journal(real) and is_trace(real)
     mode = "rw" if is_ours and os.access(real, os.W_OK) else mode
     with reading(path, "header"):
         connection = sqlite3.connect(address(real, mode), uri=True, timeout=10)
@@ -71,9 +72,11 @@ def connect(path: str) -> sqlite3.Connection:
 
 
 def _has_journal(path: str) -> bool:
-    """Raises TraceError: it is that of several databases. SQLite would remove the file that it
-    names, whatever that is (https://www.sqlite.org/fileformat.html#the_rollback_journal); a trace
-    has none such.
+    """Return whether the trace has a journal that SQLite may roll back.
+
+    Raises TraceError if the journal belongs to a transaction on several databases, which never
+    include a trace. SQLite would delete the file that the journal names
+    (https://www.sqlite.org/fileformat.html#the_rollback_journal).
     """
     journal = path + "-journal"
     if not os.path.isfile(journal) or os.path.islink(journal):
@@ -93,7 +96,7 @@ def _has_journal(path: str) -> bool:
 
 @contextmanager
 def closed_on_error(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Closes a connection when the block raises: after it, the connection is the caller's."""
+    """Close a connection if the block raises. Otherwise the caller owns the connection."""
     try:
         yield connection
     except BaseException:
@@ -102,10 +105,10 @@ def closed_on_error(connection: sqlite3.Connection) -> Iterator[sqlite3.Connecti
 
 
 def checked_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
-    """The connection, if it is one to a trace that this queryprof reads; else it is closed.
+    """Return the connection if its trace has this queryprof's version; otherwise close it.
 
     Raises:
-        TraceError: it is no trace, or one of another version.
+        TraceError: the file is not a trace, or has another version.
     """
     with closed_on_error(connection):
         with reading(path, "header"):
@@ -123,7 +126,7 @@ def checked_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connec
 
 
 def _in_memory(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
-    """A copy in memory; the connection is closed."""
+    """Copy a database into memory, and close its connection."""
     copy = sqlite3.connect(":memory:")
     with closed_on_error(copy), reading(path, "header"):
         connection.backup(copy)

@@ -1,4 +1,4 @@
-"""The processes in a trace, also of one that is not checked yet."""
+"""The processes in a trace, which may be unchecked."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import stat
 from queryprof.trace.header import address, mode_without_changes
 
 Identity = tuple[int, int, str]
-"""Of a process: its id, the begin of its recording in ns since 1970, its host."""
+"""A process: id, start of the recording in ns since 1970, host."""
 
-LONGEST_VALUE, MOST_PROCESSES = 1_000_000, 1_000_000
-"""Of what is read of a file that is not checked yet."""
+MAX_VALUE_BYTES, MAX_PROCESSES = 1_000_000, 1_000_000
+"""Limits for reading a file that is not checked yet."""
 
 
 def identities_in(path: str) -> list[Identity]:
-    """The processes in a trace; none: it is no trace, or damaged."""
+    """Return the processes in a trace; empty if it is damaged or not a trace."""
     from queryprof.core.recorder import muted
 
     with muted():
@@ -29,16 +29,16 @@ def identities_in(path: str) -> list[Identity]:
             )
             try:
                 connection.execute("PRAGMA trusted_schema = OFF")
-                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
-                # Not of a view, a virtual table or a computed column: in another user's file they
-                # might never end.
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+                # Read only a table: in another user's file, a view, a virtual table or a computed
+                # column might never end.
                 is_table = connection.execute(
                     "SELECT 1 FROM sqlite_master WHERE name = 'process' AND type = 'table'"
                     " AND rootpage > 0"
                     " AND NOT EXISTS (SELECT 1 FROM pragma_table_xinfo('process') WHERE hidden)"
                 ).fetchone()
                 query = "SELECT pid, start_unix_ns, host FROM process LIMIT ?"
-                rows = connection.execute(query, (MOST_PROCESSES,)).fetchall() if is_table else []
+                rows = connection.execute(query, (MAX_PROCESSES,)).fetchall() if is_table else []
             finally:
                 connection.close()
         except (sqlite3.Error, OSError, ValueError):
@@ -49,8 +49,9 @@ def identities_in(path: str) -> list[Identity]:
 
 
 def has_recorded(path: str) -> bool:
-    """Whether a trace that this process wrote has more in it than one process that ended well and
-    did nothing.
+    """Return whether a trace written by this process is worth keeping.
+
+    It is not, if it has one process that ended well and did nothing.
     """
     tables = ("aggregate", "error", "span", "loop", "handoff", "file_work")
     has_rows = " OR ".join(f"EXISTS (SELECT 1 FROM {table})" for table in tables)

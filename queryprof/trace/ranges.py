@@ -1,7 +1,7 @@
-"""What the columns of a trace may hold: the declared type, in a range that a recording can give.
+"""Valid values of a trace's columns: the declared type, in a range that a recording can produce.
 
-A check looks at a column's values of many rows at once, in functions of C: `sum` and `join` fail
-where a value has another type. It returns what the values add up to, for a limit over all rows.
+For speed, a check takes a column's values of many rows and uses functions of C: `sum` and `join`
+fail for values of another type. A check returns the sum of the values, for a limit over all rows.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from queryprof.trace.tables import TABLES
 
 Values = Sequence[Any]
 Check = Callable[[Values], int]
-"""Raises TypeError or ValueError when a value is out of range."""
+"""Raises TypeError or ValueError if a value is invalid."""
 
 LARGEST_SUM = 1 << 60
-"""Of an integer column over all rows, also of a merge: 36 years in nanoseconds. SQLite turns
-sums that do not fit 64 bits into real numbers."""
+"""Limit for the sum of an integer column over all rows, including merged traces.
+
+It equals 36 years in nanoseconds. SQLite turns sums of more than 64 bits into real numbers.
+"""
 
 LARGEST_REAL = 1e42
 """More than the square of LARGEST_SUM."""
@@ -41,17 +43,18 @@ COUNTS = frozenset(
         "steps",
     }
 )
-"""Columns that are never below zero."""
+"""Columns that are never negative."""
 
 LEAST_DIFFERENCE = -(1 << 40)
-"""Of all other numbers: they are differences of two readings or corrections of an earlier flush,
-and may be a little below zero."""
+"""Lower limit for all other numbers. They are differences of two readings, or corrections of an
+earlier flush, and may be slightly negative.
+"""
 
 LARGEST_VALUE = 1 << 62
-"""The largest value that a distribution can hold."""
+"""The largest value in a distribution."""
 
 LARGEST_BUCKET = 1023
-"""The core has 640 buckets; the bounds of this many still fit 64 bits."""
+"""The core has 640 buckets. The bounds of this many still fit 64 bits."""
 
 LARGEST_LINE = 1 << 31
 LARGEST_ID = (1 << 63) - 1
@@ -61,7 +64,7 @@ STACK = re.compile(r"(?:[0-9]{1,19}(?:,[0-9]{1,19})*)?")
 
 @cache
 def checks() -> Mapping[str, Mapping[str, Check]]:
-    """The check of each column of the schema, by table and column."""
+    """Return the checks of all columns, by table and column."""
     found: dict[str, dict[str, Check]] = {}
     for table in TABLES:
         found[table.name] = {"id": _between(0, LARGEST_ID)} if table.has_id else {}
@@ -82,7 +85,7 @@ def _check_of(column: Column) -> Check:
 
 
 def _range_of(column: str) -> Check:
-    """The check of a column of numbers."""
+    """Return the check of a number column."""
     bounds = {
         "bucket": (0, LARGEST_BUCKET),
         "line": (0, LARGEST_LINE),
@@ -95,7 +98,7 @@ def _range_of(column: str) -> Check:
         return _between(0, LATEST_UNIX_NS)
     if column in COUNTS:
         return _sums(0)
-    return _sums(1 if column == "spans" else LEAST_DIFFERENCE)  # a repeat is of some spans
+    return _sums(1 if column == "spans" else LEAST_DIFFERENCE)  # a repeat covers at least one span
 
 
 def _sums(least: int) -> Check:
@@ -118,7 +121,7 @@ def _between(least: int, most: int) -> Check:
 
 
 def _integer(total: Any) -> int:
-    """The sum. Raises TypeError when it is no integer: then one of its values is none."""
+    """Return the sum. Raises TypeError if a value is not an int."""
     if type(total) is not int:
         raise TypeError
     return total
@@ -128,7 +131,7 @@ def _reals(values: Values) -> int:
     if type(sum(values)) is not float:
         raise TypeError
     if not (min(values) >= 0 and max(values) <= LARGEST_REAL):
-        raise ValueError("is no finite number from 0 on")
+        raise ValueError("is not a finite number of 0 or more")
     return 0
 
 
@@ -146,13 +149,13 @@ def _or_null(check: Check) -> Check:
 
 def _stacks(values: Values) -> int:
     if not all(map(STACK.fullmatch, values)):
-        raise ValueError("is no list of numbers")
+        raise ValueError("is not a list of numbers")
     return _texts(values)
 
 
 def _lists_of_strings(values: Values) -> int:
     if not all(map(_is_list_of_strings, values)):
-        raise ValueError("is no JSON list of strings")
+        raise ValueError("is not a JSON list of strings")
     return _texts(values)
 
 
@@ -165,4 +168,4 @@ def _is_list_of_strings(text: str) -> bool:
 
 
 FORMS = {"argv": _lists_of_strings, "unmeasured": _lists_of_strings, "frames": _stacks}
-"""The checks of texts that have a form."""
+"""The checks of texts that have a format."""

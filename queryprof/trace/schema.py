@@ -1,7 +1,7 @@
-"""The trace file's schema as SQL, made of its tables.
+"""The trace file's schema as SQL, generated from the tables.
 
-A trace is a SQLite file. Every column names its unit; all times are nanoseconds, all instants
-nanoseconds since 1970 (Unix time). Sums of different traces add up, so a merge is exact.
+A trace is a SQLite file. Each column name ends with its unit. Times are in nanoseconds, instants in
+nanoseconds since 1970 (Unix time). Sums of different traces can be added, so merging is exact.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from queryprof.trace.declaration import Column, Table
 
 APPLICATION_ID = 0x51507266
-"""In the header of every trace ("QPrf"): distinguishes it from other SQLite files."""
+"""In the header of every trace ("QPrf"): distinguishes traces from other SQLite files."""
 
 SCHEMA_VERSION = 1
-"""In the header (user_version) of every trace: one higher after a change of the schema."""
+"""In the header of every trace (user_version). Increase it when the schema changes."""
 
 
 def create(table: Table) -> str:
-    """The SQL that makes a table, with the meaning of each column."""
+    """Return the SQL that creates a table, with the meaning of each column as a comment."""
     lines = [("id INTEGER PRIMARY KEY", "")] if table.has_id else []
     is_numbered = not table.has_id and [c.sql_type for c in table.columns if c.role == KEY] == [
         "INTEGER"
@@ -45,7 +45,7 @@ def create(table: Table) -> str:
 
 
 def declared(column: Column) -> str:
-    """A column in SQL."""
+    """Return a column definition in SQL."""
     present = "" if column.is_optional else " NOT NULL"
     refers = f" REFERENCES {column.reference} (id)" if column.name.endswith("_id") else ""
     return f"{column.name} {column.sql_type}{present}{refers}"

@@ -1,5 +1,7 @@
-"""The event loops in which IPython runs a program's cells: only what the program itself gives to
-such a loop counts. That a cell takes long, and the shell waits for it, is no fault.
+"""Hide the shell's own work on event loops in which IPython runs cells.
+
+Only the program's own work on these loops counts. A long-running cell is not a fault, nor is the
+shell that waits for it.
 """
 
 from __future__ import annotations
@@ -13,16 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SHELLS = ("IPython", "ipykernel", "jupyter_client")
-"""Packages whose steps run cells, or wait for one that does."""
+"""Packages whose steps run cells or wait for cells."""
 
-THEIRS = (*SHELLS, "tornado", "traitlets", "zmq")
-"""Packages whose steps are the shell's own, in a loop that runs cells."""
+SHELL_PACKAGES = (*SHELLS, "tornado", "traitlets", "zmq")
+"""Packages whose steps belong to the shell, in a loop that runs cells."""
 
 
 def without_shells(loops: Iterable[Loop]) -> Iterator[Loop]:
-    """The loops, those of a shell without its steps; one that has no others is left out.
+    """Yield the loops without a shell's steps. Loops with no other steps are omitted.
 
-    How late such a loop was cannot be separated from how long its cells took: its lags are empty.
+    A shell loop's lag cannot be separated from the run time of its cells, so it is cleared.
     """
     for loop in loops:
         ran: list[Step | Stall] = [*loop.functions, *loop.stalls]
@@ -43,11 +45,11 @@ def without_shells(loops: Iterable[Loop]) -> Iterator[Loop]:
 
 
 def _is_programs(one: Step | Stall | StallEvent) -> bool:
-    return one.function.kind != "standard" and not _is_of(one, THEIRS)
+    return one.function.kind != "standard" and not _is_of(one, SHELL_PACKAGES)
 
 
 def _is_of(one: Step | Stall | StallEvent, packages: Iterable[str]) -> bool:
-    if one.function.kind == "user":  # whatever its directory is called
+    if one.function.kind == "user":  # its directory may have any name
         return False
-    file = one.function.file.replace("\\", "/")  # it may be of another system
+    file = one.function.file.replace("\\", "/")  # it may come from another operating system
     return any(f"/{name}/" in file for name in packages)

@@ -1,4 +1,4 @@
-"""The tables of spans: their sums, and the slowest ones call by call."""
+"""Tables on spans: their sums, and the slowest spans call by call."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from queryprof.trace.declaration import (
 SPAN_TABLES = (
     Table(
         "span_total",
-        "The spans of one name that have ended, added up.",
+        "The ended spans of one name, added up.",
         (
             key("span_id"),
             Column("count"),
-            Column("errors", "left by an exception"),
+            Column("errors", "spans that ended with an exception"),
             Column("cpu_count", "spans whose CPU time is known ..."),
-            Column("cpu_ns", "... and that of all these"),
+            Column("cpu_ns", "... and their total CPU time"),
             Column("database_ns", "in the driver, inner spans and other threads included"),
             Column("total_ns", "wall time"),
             most("max_ns"),
@@ -40,28 +40,28 @@ SPAN_TABLES = (
             *STATEMENT_KEY,
             Column("spans"),
             Column("executions", "in these spans"),
-            most("most", "in one of them"),
+            most("most", "largest number in one span"),
         ),
     ),
     Table(
         "span_status",
-        "How requests ended.",
+        "HTTP status codes of requests.",
         (key("span_id"), key("status", "of HTTP"), Column("count")),
     ),
     Table(
         "span_slowest",
-        "The slowest spans of each name: three of a process, five when traces are merged.",
+        "The slowest spans of each name: three per process, five in merged traces.",
         (
             last("span_id"),
-            last("thread_id", "that began it"),
+            last("thread_id", "thread that began the span"),
             last("started_unix_ns"),
             last("duration_ns"),
             last("database_ns", "in the driver, inner spans and other threads included"),
             last("executions", "execute, executemany, executescript"),
-            last("failed", "1: left by an exception"),
+            last("failed", "1: ended with an exception"),
             unknown("status", "of HTTP; NULL: none", "INTEGER"),
-            unknown("queue_ns", "functions of it waited for a thread, at the least", "INTEGER"),
-            unknown("cpu_ns", "of its thread while it ran, if it ran alone", "INTEGER"),
+            unknown("queue_ns", "minimum time that its functions waited for a thread", "INTEGER"),
+            unknown("cpu_ns", "of its thread during the span, if no other span ran", "INTEGER"),
         ),
         has_id=True,
         index=("span_id", "duration_ns"),
@@ -69,20 +69,20 @@ SPAN_TABLES = (
     ),
     Table(
         "span_run",
-        "The driver calls of such a span, in order: calls that follow each other with one"
-        " statement, call path and thread are one run. The last of 64 runs is for all that"
-        " followed.",
+        "The driver calls of a slowest span, in order. Consecutive calls with the same"
+        " statement, call path and thread form one run. Run 64 combines all remaining"
+        " calls.",
         (
             key("span_slowest_id"),
             key("position"),
             last("statement_id"),
             last("path_id"),
-            last("span_id", "the innermost one around it"),
+            last("span_id", "the innermost span around it"),
             last("thread_id"),
             last("operation", sql_type="TEXT"),
-            last("start_ns", "of the first call, since the span began ..."),
-            last("end_ns", "... and of the last, its fetches included; 0: it had not ended"),
-            last("executions", "calls, fetches left out"),
+            last("start_ns", "start of the first call, since the span began ..."),
+            last("end_ns", "... and end of the last, including its fetches; 0: it had not ended"),
+            last("executions", "calls without fetches"),
             last("self_ns", "in the driver"),
             last("rows"),
         ),

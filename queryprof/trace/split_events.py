@@ -1,5 +1,7 @@
-"""Events that went on when a window ended: they are in both windows, in the later one with all of
-their time. In a profile of several windows each is there once.
+"""Merge events that continued when a window ended.
+
+Both windows have such an event, and the later window has its whole time. A profile of several
+windows has each event once.
 """
 
 from __future__ import annotations
@@ -12,16 +14,19 @@ from queryprof.model import Exemplar, LockEvent, StallEvent
 Event = TypeVar("Event", Exemplar, LockEvent, StallEvent)
 
 NEAR_NS = 1_000_000
-"""How far apart the two starts of one execution may be: they are converted by the rates of two
-windows."""
+"""Maximum difference between the two starts of one execution. The windows convert times at slightly
+different rates.
+"""
 
 
 def exemplars_once(events: Iterable[Exemplar], in_windows: Container[int]) -> list[Exemplar]:
-    """Executions, the longest first. Two of one place and thread are the same if their times
-    overlap and they began nearly at once.
+    """Return the executions without duplicates, longest first.
+
+    Two executions of the same thread and place are duplicates if their times overlap and their
+    starts are at most NEAR_NS apart.
 
     Args:
-        in_windows: the ids of processes that record in windows; the others have each event once.
+        in_windows: ids of processes that record in windows. Others have each event once.
     """
 
     def key(one: Exemplar) -> object:
@@ -34,7 +39,7 @@ def exemplars_once(events: Iterable[Exemplar], in_windows: Container[int]) -> li
 
 
 def locks_once(events: Iterable[LockEvent], in_windows: Container[int]) -> tuple[LockEvent, ...]:
-    """Holds of locks and waits: a connection has one lock of a kind at a time."""
+    """Return holds and waits without duplicates: a connection has one lock of a kind at a time."""
 
     def key(one: LockEvent) -> object:
         process_id = one.thread.process_id
@@ -45,7 +50,7 @@ def locks_once(events: Iterable[LockEvent], in_windows: Container[int]) -> tuple
 
 
 def stalls_once(events: Iterable[StallEvent]) -> list[StallEvent]:
-    """The stalls of one loop in a thread of a process in windows: it has one at a time."""
+    """Return the stalls of a loop in one thread without duplicates: it has one at a time."""
     return _each_once(events, lambda _: True, lambda one: one.started_unix_ns)
 
 
@@ -55,11 +60,11 @@ def _each_once(
     start: Callable[[Event], int],
     near_ns: int | None = None,
 ) -> list[Event]:
-    """Events by their starts; of those of one key that overlap, that which ended last.
+    """Return events by start. If events with the same key overlap, keep the last to end.
 
     Args:
-        key: None: it is one of its own.
-        near_ns: how far apart the starts of the same are at the most; None: as far as they overlap.
+        key: returns None for events that have no duplicates.
+        near_ns: maximum distance between the starts of duplicates; None for any distance.
     """
     found: list[Event] = []
     last: dict[object, int] = {}

@@ -1,5 +1,6 @@
-"""Writes trace files: a row is added to the existing one with its key. The conversion of recordings
-and the merge of traces write through it.
+"""Write trace files. Adding a row merges it into the existing row with the same key.
+
+The conversion of recordings and the merge of traces use this module.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from queryprof.trace.declaration import Table
     from queryprof.trace.processes import Identity
 
-JOINED = {
+MERGE_SQL = {
     SUM: "{0} = {0} + excluded.{0}",
     MOST: "{0} = max({0}, excluded.{0})",
-    # An addition may have counters and no calls: then it has no shortest call.
+    # An addition may have counters but no calls. It then has no shortest call.
     LEAST: (
         "{0} = CASE WHEN excluded.count = 0 THEN {0} WHEN count = 0 THEN excluded.{0}"
         " ELSE min({0}, excluded.{0}) END"
@@ -35,46 +36,48 @@ JOINED = {
     ),
     LAST: "{0} = excluded.{0}",
 }
-"""By role: the SQL by which a column of one row and that of another become one."""
+"""SQL that merges a column of two rows, by role."""
 
 
 PAGE_BYTES = 1024
-"""A table takes a page at the least, and a short worker's trace is little more than 60 tables and
-indexes: 93 kB, where pages of 4,096 bytes make 254 kB."""
+"""Small, because each table takes at least a page. A short worker's trace is little more than 60
+tables and indexes: 93 kB, compared with 254 kB for pages of 4,096 bytes.
+"""
 
-MOST_UNSETTLED = 8192
-"""Rows that are added before those beyond the kept ones are removed."""
+MAX_UNSETTLED = 8192
+"""Number of added rows after which surplus rows are removed."""
 
 
 def storable(value: object) -> object:
-    """A value as SQLite stores it: bytes of a name that are not UTF-8 are escaped."""
+    """Return a value as SQLite can store it, with bytes that are not UTF-8 escaped."""
     if not isinstance(value, str) or value.isascii():
         return value
     return value.encode("utf-8", "backslashreplace").decode()
 
 
 class TraceStore:
-    """An open trace file, to which rows are added inside one transaction at a time.
+    """An open trace file. Rows are added inside one transaction at a time.
 
     Args:
-        path: the file, which is made with mode 0600 and must not exist; or ":memory:".
+        path: the file, which is created with mode 0600 and must not exist; or ":memory:".
 
     Raises:
         FileExistsError: the file exists.
-        TraceError: the file cannot be made.
+        TraceError: the file cannot be created.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         try:
             if path != ":memory:":
-                # Only its owner may read it: SQL texts and file names are the program's.
+                # Readable only by its owner: SQL texts and file names belong to the program.
                 made = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
                 if hasattr(os, "fchmod"):
-                    os.fchmod(made, 0o600)  # whatever the program's umask is
+                    os.fchmod(made, 0o600)  # regardless of the umask
                 os.close(made)
             self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            # The file need survive the process, not the machine: no waiting for the disk.
+            # The file must survive the process, not a crash of the machine: do not wait for the
+            # disk.
             self.connection.executescript(
                 f"PRAGMA page_size = {PAGE_BYTES};"
                 "PRAGMA synchronous = OFF; PRAGMA journal_mode = DELETE;"
@@ -89,7 +92,9 @@ class TraceStore:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction for the block, rolled back by an exception; does nothing inside another."""
+        """Run the block in a transaction, which an exception rolls back. Nested calls do
+        nothing.
+        """
         if self.connection.in_transaction:
             yield
             return
@@ -110,39 +115,43 @@ class TraceStore:
         self.connection.close()
 
     def abandon(self) -> None:
-        """Leaves the file as the last commit left it."""
+        """Close the file in the state of the last commit."""
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
         self.connection.close()
 
     def identities(self) -> set[Identity]:
-        """The processes in the trace."""
+        """Return the processes in the trace."""
         query = "SELECT pid, start_unix_ns, host FROM process"
         return set(self.connection.execute(query))
 
     def settle(self) -> None:
-        """Removes rows beyond those that are kept, before the transaction ends, and those that were
-        of them: in this transaction or an earlier one.
+        """Remove rows beyond the kept ones, and rows that refer to removed rows.
+
+        Call it before the transaction ends.
         """
         is_any = False
-        for rows in self._rows.values():  # a table comes after those that it refers to
+        for rows in self._rows.values():  # a table comes after the tables it refers to
             is_any = rows.settle(is_any) or is_any
 
     def settings(self) -> dict[str, int]:
-        """What holds for all rows, by name."""
+        """Return the settings by name."""
         return dict(self.connection.execute("SELECT name, value FROM setting"))
 
     def id(self, table: str, *values: object) -> int:
-        """The id of the row with these columns; a new row is added when the transaction ends."""
+        """Return the id of the row with these columns. New rows are added at the end of the
+        transaction.
+        """
         return self._rows[table].id(tuple(map(storable, values)))
 
     def add(self, table: str, rows: Iterable[Sequence[object]]) -> list[int]:
-        """Adds rows, each with the columns of its table; returns their ids, if it has ids."""
+        """Add rows with the columns of their table. Returns their ids, if the table has ids."""
         return self._rows[table].add(rows)
 
     def add_intervals(self, table: str, width_ns: int, rows: Iterable[Sequence[object]]) -> None:
-        """Adds intervals of a width, which is the existing ones' width times a power of two, or the
-        other way round; the wider one is kept.
+        """Add intervals. If the widths differ, the wider one is used for all.
+
+        One width must be the other times a power of two.
         """
         facts = TABLE[table]
         (known,) = self.connection.execute(
@@ -169,10 +178,11 @@ class TraceStore:
     def update(
         self, table: str, number: int, roles: Sequence[int], values: Mapping[str, object]
     ) -> None:
-        """Adds values to the row with this id, in the columns of these roles."""
+        """Add values to the row with this id, in columns with these roles."""
         columns = [column for column in TABLE[table].columns if column.role in roles]
         joined = [
-            JOINED[column.role].format(column.name).replace("excluded.", ":") for column in columns
+            MERGE_SQL[column.role].format(column.name).replace("excluded.", ":")
+            for column in columns
         ]
         self.connection.execute(
             f"UPDATE {table} SET {', '.join(joined)} WHERE id = {number}",
@@ -192,11 +202,11 @@ class _Rows:
         self._known: dict[tuple[object, ...], int] | None = None
         """Ids by key."""
         self._added: dict[tuple[object, ...], int] = {}
-        """Ids by all columns, of the rows that `id` has numbered."""
+        """Ids by all columns, of the rows that `id` numbered."""
         self._new: list[tuple[object, ...]] = []
         self._last = 0
         self._unsettled = 0
-        """Rows added since those beyond the kept ones were removed."""
+        """Rows added since surplus rows were last removed."""
         self._refers_to_kept = any(
             TABLE[column.reference].kept for column in table.columns if column.reference
         )
@@ -227,18 +237,19 @@ class _Rows:
 
     def _count(self, added: int) -> None:
         self._unsettled += added
-        if self._unsettled > MOST_UNSETTLED or not self._connection.in_transaction:
+        if self._unsettled > MAX_UNSETTLED or not self._connection.in_transaction:
             self.settle()
 
     def settle(self, is_of_removed: bool = True) -> bool:
-        """Removes rows beyond those that are kept, or whose own row was not kept. It looks at all
-        rows: not after each addition.
+        """Remove rows beyond the kept ones, and rows that refer to removed rows.
+
+        This reads all rows, so it must not run after every addition.
 
         Args:
-            is_of_removed: rows of a table that these may be of were removed.
+            is_of_removed: whether rows that these may refer to were removed.
 
         Returns:
-            whether rows beyond the kept ones may have been removed.
+            Whether rows beyond the kept ones may have been removed.
         """
         is_due, self._unsettled = bool(self._table.kept and self._unsettled), 0
         if is_due:
@@ -248,7 +259,7 @@ class _Rows:
         return is_due
 
     def write(self) -> None:
-        """Adds the rows that `id` has numbered."""
+        """Add the rows that `id` numbered."""
         self._connection.executemany(self._sql, self._new)
         self._new = []
 
@@ -281,7 +292,7 @@ class _Rows:
             yield row if type(row) is tuple else tuple(row)
 
     def _remove_orphans(self) -> None:
-        """Removes rows that refer to one that was not kept."""
+        """Remove rows that refer to removed rows."""
         for column in self._table.columns:
             if column.reference and TABLE[column.reference].kept:
                 self._connection.execute(
@@ -303,14 +314,14 @@ def _rows_of(connection: sqlite3.Connection) -> Mapping[str, _Rows]:
 
 
 def _add_sql(table: Table) -> str:
-    """An INSERT whose parameters are the columns, the id first where there is one."""
+    """Return an INSERT with a parameter per column, the id first if there is one."""
     names = ("id", *table.names) if table.has_id else table.names
     inserted = (
         f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
     )
     if not table.key:
         return inserted
-    joined = [JOINED[c.role].format(c.name) for c in table.columns if c.role != KEY]
+    joined = [MERGE_SQL[c.role].format(c.name) for c in table.columns if c.role != KEY]
     then = f"UPDATE SET {', '.join(joined)}" if joined else "NOTHING"
     return f"{inserted} ON CONFLICT ({', '.join(table.key)}) DO {then}"
 
@@ -318,8 +329,8 @@ def _add_sql(table: Table) -> str:
 def _aligned(
     table: Table, width_ns: int, rows: Iterable[Sequence[object]]
 ) -> Iterator[Sequence[object]]:
-    """Rows whose intervals begin at a multiple of the width."""
+    """Yield rows with their start rounded down to a multiple of the width."""
     at = table.names.index("start_unix_ns")
     for row in rows:
-        start: int = row[at]  # type: ignore[assignment]  # it is declared as a number
+        start: int = row[at]  # type: ignore[assignment] declared as a number
         yield (*row[:at], start - start % width_ns, *row[at + 1 :])

@@ -1,7 +1,7 @@
-"""The tables of a trace, each column declared once: what it means, and how two rows become one.
+"""The tables of a trace. Each column is declared once, with its meaning and how to merge two rows.
 
-The schema's SQL, the store, the merge and the reader all use these. A row's values are in the order
-of its table's columns.
+The schema's SQL, the store, the merge and the reader all use these declarations. A row's values are
+in the order of its table's columns.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from queryprof.trace.loop_tables import DISTRIBUTION, LOOP_TABLES
 from queryprof.trace.span_tables import SPAN_TABLES
 
 HANDOFF_PARTS = ("queue", "run", "handback", "total")
-"""Where the time of a handoff goes."""
+"""The phases of a handoff."""
 
 TABLES = (
     Table(
         "process",
-        "One row for each process that was recorded.",
+        "One row per recorded process.",
         (
             last("pid"),
             last("parent_pid"),
@@ -39,44 +39,48 @@ TABLES = (
             last("argv", "JSON list of strings", sql_type="TEXT"),
             last("directory", "working directory at the start", sql_type="TEXT"),
             last("python_version", sql_type="TEXT"),
-            last("sqlite_version", "of the drivers, with commas between; '': of none", "TEXT"),
+            last(
+                "sqlite_version",
+                "SQLite versions of the drivers, separated by commas; '': none",
+                "TEXT",
+            ),
             last("queryprof_version", sql_type="TEXT"),
             last("start_unix_ns"),
-            most("end_unix_ns", "or when it was last seen to do something"),
+            most("end_unix_ns", "or time of its last activity"),
             last("clean_end", "1: it ended by itself; 0: killed, or still running"),
-            last("clock", "what timed the calls", "TEXT"),
+            last("clock", "clock that timed the calls", "TEXT"),
             last("rows_estimated", "1: times of operation 'next' are estimates"),
             unknown("counters_off", "why SQLite's counters are unknown; NULL: they are on"),
-            Column("flush_ns", "time that turns (once a second) and new statements took"),
-            Column("folded_statements", "executions under '(other)' for want of room"),
-            Column("folded_calls", "calls whose call path is unknown for want of room"),
-            Column("lost_counters", "executions whose counters are unknown for want of room"),
+            Column("flush_ns", "time for flushes (once a second) and new statements"),
+            Column("folded_statements", "executions recorded as '(other)' because memory was full"),
+            Column("folded_calls", "calls without a call path because memory was full"),
+            Column("lost_counters", "executions without counters because memory was full"),
             Column(
                 "unasked_plans",
-                "questions for plans left out for want of time or room",
+                "plans not requested for lack of time or memory",
             ),
-            unknown("read_bytes", "through calls that read ...", "INTEGER"),
-            unknown("written_bytes", "... or write, queryprof's own left out", "INTEGER"),
-            unknown("clock_tick_ns", "of what timed the calls", "REAL"),
-            unknown("files_off", "why work on files and locks are unknown; NULL: they are on"),
+            unknown("read_bytes", "by read calls, without queryprof's own ...", "INTEGER"),
+            unknown("written_bytes", "... or by write calls", "INTEGER"),
+            unknown("clock_tick_ns", "tick length of the clock", "REAL"),
+            unknown("files_off", "why files and locks are unknown; NULL: they are recorded"),
             Column(
                 "unseen_files",
-                "connections by a VFS of the program's own: what it does is unknown",
+                "connections through the program's own VFS; their file operations are unknown",
                 LAST,
             ),
-            unknown("unmeasured", "JSON list: imported database modules that are not measured"),
-            unknown("service", "what the deployment calls the program; NULL: not set"),
+            unknown("unmeasured", "JSON list of imported database modules that are not measured"),
+            unknown("service", "service name of the deployment; NULL: not set"),
             unknown("version", "of the service"),
             unknown("environment", "of the deployment: production, staging, ..."),
             unknown(
                 "window_start_unix_ns",
-                "since when it is recorded, where it is in windows; NULL: since start_unix_ns",
+                "start of the oldest kept window; NULL: not recorded in windows",
                 "INTEGER",
                 role=FIRST,
             ),
             unknown(
                 "lost_windows",
-                "windows that were removed, to keep the latest alone; NULL: it is in none",
+                "removed windows, if only the latest are kept; NULL: not recorded in windows",
                 "INTEGER",
             ),
             unknown(
@@ -88,13 +92,13 @@ TABLES = (
     Table(
         "statement",
         "A statement: a SQL text without its literals, comments, white space and case of keywords."
-        " Names in parentheses are no SQL: (connect), (close), (other), (unknown).",
+        " Names in parentheses are not SQL: (connect), (close), (other), (unknown).",
         (
             text("text"),
-            unknown("note", "what a library reports of it", role=FIRST),
+            unknown("note", "a library's description of the statement", role=FIRST),
             unknown(
                 "system",
-                "the first database's that it was sent to: sqlite, postgresql, duckdb, mysql,"
+                "kind of the first database that ran it: sqlite, postgresql, duckdb, mysql,"
                 " oracle.db, other_sql; NULL: a call without a text (commit, connect)",
                 role=FIRST,
             ),
@@ -122,13 +126,13 @@ TABLES = (
     Table("span", "A name of spans.", (text("name", "'': outside of any span"),), has_id=True),
     Table(
         "thread",
-        "The threads of one name.",
+        "The threads of one process with the same name.",
         (key("process_id"), text("name")),
         has_id=True,
     ),
     Table(
         "aggregate",
-        "What the calls of one operation, for one statement from one call path, add up to.",
+        "The calls of one operation, for one statement from one call path, added up.",
         (
             *STATEMENT_KEY,
             key("span_id"),
@@ -136,21 +140,26 @@ TABLES = (
             text("operation", "execute, fetchone, next, commit, ..."),
             Column("count", "calls"),
             Column("errors", "calls that raised"),
-            Column("rows", "fetched by, or changed for, the program"),
+            Column("rows", "fetched or changed"),
             Column("total_ns", "in the calls"),
-            Column("self_ns", "total_ns without profiled calls made inside"),
+            Column("self_ns", "total_ns without profiled calls made inside them"),
             Column("min_ns", "shortest call", LEAST),
             most("max_ns", "longest call"),
             most(
-                "execution_max_ns", "of the executions that the operation began, fetches included"
+                "execution_max_ns", "longest execution that the operation began, including fetches"
             ),
-            Column("execution_sum_sq_ns2", "of these: sum of squared durations, ns^2", SUM, "REAL"),
+            Column(
+                "execution_sum_sq_ns2",
+                "sum of the squared durations of executions, ns^2",
+                SUM,
+                "REAL",
+            ),
             Column("counted", "executions for which SQLite's own counters are known:"),
             Column("vm_steps"),
             Column("full_scan_steps"),
             Column("sorts"),
             Column("automatic_indexes", "rows put into automatic indexes"),
-            Column("page_fetches", "of the page_fetch_samples executions for which known"),
+            Column("page_fetches", "summed over page_fetch_samples executions"),
             Column("page_fetch_samples"),
         ),
         has_id=True,
@@ -159,7 +168,7 @@ TABLES = (
     Table(
         "error",
         "Calls that raised.",
-        (*STATEMENT_KEY, text("operation"), text("exception", "its type"), Column("count")),
+        (*STATEMENT_KEY, text("operation"), text("exception", "type"), Column("count")),
     ),
     Table(
         "exemplar",
@@ -175,7 +184,7 @@ TABLES = (
             last("rows"),
             unknown("stack_id", "NULL: not taken", "INTEGER"),
             unknown("sql", "NULL without --parameters"),
-            unknown("parameters", "as in the column above"),
+            unknown("parameters", "NULL without --parameters"),
         ),
         has_id=True,
         index=("statement_id", "duration_ns"),
@@ -183,54 +192,54 @@ TABLES = (
     ),
     Table(
         "stack_sample",
-        "Whole stacks, of all slow executions (10 ms and more) and of 1 in 64 others weighted by"
-        " 64: estimates of how many executions, and how much time, each stack stands for.",
+        "Whole stacks of all slow executions (10 ms or more) and of 1 in 64 others, weighted by"
+        " 64. The number of executions and the time of each stack are estimates.",
         (key("statement_id"), key("stack_id"), Column("executions"), Column("ns")),
     ),
     Table(
         "timeline",
-        "Database work by the wall clock: intervals aligned to multiples of the width, which is the"
-        " same power of two for all rows and stands in `setting`.",
+        "Database work over time. Intervals are aligned to multiples of their width, which is the"
+        " same power of two for all rows and is in `setting`.",
         (key("start_unix_ns"), Column("calls"), Column("rows"), Column("self_ns")),
         width="timeline_width_ns",
         intervals=512,
     ),
     Table(
         "setting",
-        "What holds for all rows of a table, or for all processes of a collapsed trace.",
+        "Values for all rows of a table, or for all processes of a collapsed trace.",
         (
-            text("name", "timeline_width_ns, usage_width_ns, and those of collapsed.py"),
+            text("name", "timeline_width_ns, usage_width_ns, and the names in collapsed.py"),
             last("value"),
         ),
     ),
     *LOOP_TABLES,
     Table(
         "plan",
-        "How SQLite runs a statement on a database, as EXPLAIN QUERY PLAN had it when the statement"
-        " was first met with a schema: one row for each different answer.",
+        "SQLite's EXPLAIN QUERY PLAN of a statement on a database, read when the statement"
+        " first ran with a schema. One row for each different plan.",
         (
             key("statement_id"),
-            text("database", "its file; ':memory:' when it has none"),
-            text("tree", "a line a step, two spaces deeper than what it is part of"),
+            text("database", "its file; ':memory:' without one"),
+            text("tree", "one line per step, two spaces deeper than its parent step"),
         ),
     ),
     *SPAN_TABLES,
     Table(
         "handoff",
-        "Functions that were handed to other threads and called a driver there.",
+        "Functions handed to other threads that called a driver there.",
         (
-            text("kind", "whose threads: thread pool, anyio, aiosqlite, twisted"),
-            key("path_id", "who handed them over"),
+            text("kind", "owner of the threads: thread pool, anyio, aiosqlite, twisted"),
+            key("path_id", "call path of the handoff"),
             key("span_id"),
             Column("count"),
-            Column("errors", "raised something"),
-            Column("cancelled", "never ran, or its end was not waited for"),
+            Column("errors", "functions that raised"),
+            Column("cancelled", "never ran, or nothing waited for its end"),
         ),
         has_id=True,
     ),
     Table(
         "handoff_time",
-        "Where the time of a handoff went.",
+        "Time of handoffs by phase.",
         (
             key("handoff_id"),
             text("part", ", ".join(HANDOFF_PARTS)),
@@ -240,23 +249,23 @@ TABLES = (
     histogram("handoff_histogram", key("handoff_id"), text("part")),
     Table(
         "thread_usage",
-        "What the threads of one name used, as the system counts it.",
+        "Resources that the threads of one name used, as counted by the system.",
         (
             key("thread_id"),
             Column("user_ns", "CPU time"),
             Column("system_ns"),
-            Column("voluntary_switches", "of context: it waited"),
-            Column("involuntary_switches", "it was made to wait"),
-            Column("read_bytes", "through calls that read, page cache included ..."),
+            Column("voluntary_switches", "context switches because it waited"),
+            Column("involuntary_switches", "context switches because it was preempted"),
+            Column("read_bytes", "by read calls, including the page cache ..."),
             Column("written_bytes"),
-            Column("read_calls", "... in so many system calls"),
+            Column("read_calls", "... in this number of system calls"),
             Column("write_calls"),
         ),
     ),
     Table(
         "thread_timeline",
-        "The same by the wall clock: intervals aligned to multiples of the width, which is the same"
-        " number of seconds for all rows and stands in `setting`.",
+        "Thread usage over time. Intervals are aligned to multiples of their width, which is the"
+        " same number of seconds for all rows and is in `setting`.",
         (
             key("thread_id"),
             key("start_unix_ns"),
@@ -270,41 +279,39 @@ TABLES = (
     *FILE_TABLES,
     Table(
         "statement_use",
-        "How many different texts a statement had, at the least.",
-        (key("statement_id"), most("texts", "that one process prepared")),
+        "Minimum number of different texts of a statement.",
+        (key("statement_id"), most("texts", "prepared by one process")),
     ),
     Table(
         "parameter_sample",
-        "What the values given to a sample of executions have shown.",
+        "Patterns in the parameters of a sample of executions.",
         (
             *STATEMENT_KEY,
             Column("samples"),
-            Column(
-                "repeats", "with the values of one shortly before, and nothing written in between"
-            ),
-            Column("offsets", "with a known OFFSET at the end of the text"),
-            Column("skipped", "the sum of these"),
-            Column("open_patterns", "with a value that begins with a wildcard"),
+            Column("repeats", "with the same values as shortly before, and no write in between"),
+            Column("offsets", "executions with a known OFFSET at the end of the text"),
+            Column("skipped", "sum of these OFFSETs"),
+            Column("open_patterns", "executions with a value that begins with a wildcard"),
         ),
     ),
     Table(
         "line_time",
-        "Some passes of the program's line that executes a statement through a library.",
+        "Sampled passes of a program line that executes a statement through a library.",
         (
             *STATEMENT_KEY,
             Column("passes"),
-            Column("executions", "of the statement in them"),
+            Column("executions", "executions of the statement in them"),
             Column("others", "executions of other statements in them"),
-            Column("ns", "of these passes"),
+            Column("ns", "time of these passes"),
         ),
     ),
     Table(
         "source",
-        "A Python file of the program's own code as it was at the end. Lines of it are shown where"
-        " its content is still this: a trace may name any file, and cannot know what is in it.",
+        "A Python file of the program's own code at the end of the recording. Reports show its"
+        " lines only if the content still has this hash, because a trace could name any file.",
         (text("file"), text("sha256", "of its content, hexadecimal"), last("bytes")),
     ),
 )
-"""In this order a table comes after those that it refers to."""
+"""Each table comes after the tables it refers to."""
 
 TABLE = {table.name: table for table in TABLES}

@@ -34,7 +34,7 @@ from queryprof.report.json.comparison import comparison_json
 from queryprof.report.json.schema import schema_of
 from queryprof.report.places import Places
 from queryprof.report.terminal.comparison import print_comparison
-from queryprof.report.text.comparison import cautions, in_all
+from queryprof.report.text.comparison import cautions, run_totals
 
 pytestmark = pytest.mark.once
 
@@ -393,7 +393,7 @@ def test_two_charts_on_the_same_axes() -> None:
 def test_what_all_of_it_came_to_is_said_first() -> None:
     """And that two programs have nothing in common."""
     one = compare([profile_of(aggregate("S", ns=1000))], [profile_of(aggregate("S", ns=500))])
-    assert in_all(one) == "in all: vm steps 5 -> 5 (=), database 1.00 µs -> 500 ns (-50.0%)"
+    assert run_totals(one) == "in all: vm steps 5 -> 5 (=), database 1.00 µs -> 500 ns (-50.0%)"
     assert not any("one program" in said for said in cautions(one))
     other = compare([profile_of(aggregate("S"))], [profile_of(aggregate("T"))])
     assert any("one program" in said for said in cautions(other))

@@ -96,9 +96,7 @@ def test_a_scan_along_an_index_is_marked(marked: Marked) -> None:
 def test_a_scan_of_an_unknown_plan_is_marked_by_the_counter(marked: Marked) -> None:
     """What is read is known all the same."""
     (mark,) = marked("SELECT id FROM user WHERE country || '' = 'country 3'", plan_is_known=False)
-    assert (
-        mark == "(unknown: plans are read of sqlite3's statements) ! reads 5,000 rows to return 100"
-    )
+    assert mark == "(unknown: queryprof reads only sqlite3 plans) ! reads 5,000 rows to return 100"
 
 
 def test_offset_reads_what_it_leaves_out(marked: Marked) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import by_operation
-from queryprof.collect.cleaning import Left, discard, left_behind
+from queryprof.collect.cleaning import RegionLeft, discard, regions_left_behind
 from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
 
@@ -82,10 +82,10 @@ def clean(*options: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_traces_are_made_of_what_was_killed(capsys: pytest.CaptureFixture[str]) -> None:
     with worker("x.qprof"):
         assert clean(capsys=capsys) == ["nothing is left of processes that have ended"]
-    assert [one.trace for one in left_behind()] == [f"{os.getcwd()}/x.qprof"]
+    assert [one.trace for one in regions_left_behind()] == [f"{os.getcwd()}/x.qprof"]
     assert clean(capsys=capsys) == [f"made: {os.getcwd()}/x.qprof"]
     assert by_operation(read_profile("x.qprof"))[SELECT] == 3
-    assert left_behind() == []
+    assert regions_left_behind() == []
 
 
 def test_what_has_no_place_stays_until_it_is_discarded(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +96,7 @@ def test_what_has_no_place_stays_until_it_is_discarded(capsys: pytest.CaptureFix
     assert made == f"made: {os.getcwd()}/y.qprof"
     assert left.startswith("left: 1 recording")
     assert left.endswith(f"of {os.getcwd()}/gone/x.qprof ({os.getcwd()}/gone is gone)")
-    assert len(left_behind()) == 1
+    assert len(regions_left_behind()) == 1
     with worker("gone.qprof"):  # one that lives is never touched
         (deleted,) = clean("--discard", capsys=capsys)
         assert deleted == left.replace("left:", "deleted:")
@@ -106,12 +106,12 @@ def test_what_has_no_place_stays_until_it_is_discarded(capsys: pytest.CaptureFix
 def test_what_lives_is_not_discarded() -> None:
     with worker("x.qprof") as pid:
         (region,) = [one for one in Path("/dev/shm").iterdir() if f"-{pid}-" in one.name]
-        assert discard([Left(str(region), "x.qprof", 1)]) == []
+        assert discard([RegionLeft(str(region), "x.qprof", 1)]) == []
         assert region.exists()
         os.kill(pid, signal.SIGSTOP)
-        assert discard([Left(str(region), "x.qprof", 1)]) == []
+        assert discard([RegionLeft(str(region), "x.qprof", 1)]) == []
         os.kill(pid, signal.SIGCONT)
-    assert len(discard(left_behind())) == 1
+    assert len(discard(regions_left_behind())) == 1
     assert not region.exists()
 
 
@@ -119,8 +119,8 @@ def test_files_that_are_no_recordings_are_not_discarded(tmp_path: Path) -> None:
     notes = tmp_path / "queryprof-0-edf5beec27641d2e-18258-3aeebef3"
     notes.write_text("my notes")
     os.chmod(notes, 0o600)
-    assert left_behind() == []
-    assert discard([Left(str(notes), "", 1)]) == []
+    assert regions_left_behind() == []
+    assert discard([RegionLeft(str(notes), "", 1)]) == []
     assert notes.exists()
 
 
@@ -129,7 +129,7 @@ def test_many_are_summed_up(
 ) -> None:
     import queryprof.cli.clean as command
 
-    found = [Left(f"/dev/shm/{n}", f"/gone/{n}.qprof", 1000 * n) for n in range(1, 13)]
+    found = [RegionLeft(f"/dev/shm/{n}", f"/gone/{n}.qprof", 1000 * n) for n in range(1, 13)]
     command._print(found, "left")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 11

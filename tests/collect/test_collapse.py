@@ -22,7 +22,7 @@ from queryprof.analysis.findings.whole import whole_of
 from queryprof.analysis.lock_holders import Holders, hosts_of
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.report import Report
-from queryprof.collect.collapse import MOST_LISTED, SINGLE
+from queryprof.collect.collapse import MAX_LISTED, SINGLE_EVENT_TABLES
 from queryprof.collect.merge import merge_traces
 from queryprof.collect.reader import read_profile
 from queryprof.trace.collapsed import MORE_PROCESSES
@@ -87,7 +87,9 @@ def content_of(path: str) -> Rows:
                     names = dict.fromkeys((0, *names), "a process")
                 known[table.name] = {None: None, **names}
                 rows = [row[1:] for row in rows]
-            is_summed = table.key and not table.kept and table.name not in (*SINGLE, "process")
+            is_summed = (
+                table.key and not table.kept and table.name not in (*SINGLE_EVENT_TABLES, "process")
+            )
             if is_summed and not table.width:
                 found[table.name] = folded(table, rows)
     return found
@@ -215,9 +217,9 @@ def test_the_most_threads_of_a_process_are_no_sum() -> None:
 @pytest.mark.parametrize(
     ("number", "more", "window"),
     [
-        pytest.param(MOST_LISTED, 0, None, marks=pytest.mark.slow),
-        pytest.param(MOST_LISTED + 5, 5, None, marks=pytest.mark.slow),
-        (MOST_LISTED + 5, 5, 10**18 - 10**9),
+        pytest.param(MAX_LISTED, 0, None, marks=pytest.mark.slow),
+        pytest.param(MAX_LISTED + 5, 5, None, marks=pytest.mark.slow),
+        (MAX_LISTED + 5, 5, 10**18 - 10**9),
     ],
 )
 @pytest.mark.slow
@@ -248,7 +250,7 @@ def test_processes_beyond_the_listed_ones_are_in_all_figures(
         assert any("more processes ended" in line for line in found.cautions) == bool(profile.more)
         assert set(expected.cautions) <= set(found.cautions)
         if profile.more:
-            latest = [one for one in plain.processes if one.pid > MOST_LISTED]
+            latest = [one for one in plain.processes if one.pid > MAX_LISTED]
             assert profile.more.start_unix_ns in {one.recorded_unix_ns for one in latest}
             assert profile.more.end_unix_ns in {one.end_unix_ns for one in latest}
     shown = queryprof("report", "e.qprof", "--by", "thread").stdout
@@ -275,7 +277,7 @@ def test_shares_and_threads_are_those_of_the_plain_trace(number: int, idle: int)
 
 def test_single_executions_keep_their_process() -> None:
     """However many processes there are: those that a kept row is of are listed."""
-    number = MOST_LISTED + 20
+    number = MAX_LISTED + 20
     processes("a.qprof", number)
     store = sqlite3.connect("a.qprof")
     for thread, process, start in (
@@ -291,7 +293,7 @@ def test_single_executions_keep_their_process() -> None:
     store.close()
     merge_traces("b.qprof", ["a.qprof"], collapses=True)
     profile = read_profile("b.qprof")
-    assert len(profile.processes) == MOST_LISTED + 2
+    assert len(profile.processes) == MAX_LISTED + 2
     pids = {one.id: one.pid for one in profile.processes}
     held, waits = sorted(profile.lock_events, key=lambda one: one.kind == "wait")
     assert [pids[one.thread.process_id] for one in (held, waits)] == [number, number - 1]
@@ -329,13 +331,13 @@ def test_settings_that_are_too_large_to_be_added(command: Command) -> None:
 @pytest.mark.repeats
 def test_a_clock_that_was_set_back(end: str) -> None:
     """Processes that ended before they began are counted, and the trace is read."""
-    processes("a.qprof", MOST_LISTED + 7)
+    processes("a.qprof", MAX_LISTED + 7)
     change("a.qprof", f"UPDATE process SET end_unix_ns = {end}")
     merge_traces("b.qprof", ["a.qprof"], collapses=True)
     for path in ("b.qprof", "c.qprof"):
         profile = read_profile(path)
-        assert profile.process_count == MOST_LISTED + 7
-        assert overview_of(profile).calls == 2 * (MOST_LISTED + 7)
+        assert profile.process_count == MAX_LISTED + 7
+        assert overview_of(profile).calls == 2 * (MAX_LISTED + 7)
         merge_traces("c.qprof", ["b.qprof"], collapses=True)
 
 

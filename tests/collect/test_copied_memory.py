@@ -13,7 +13,7 @@ from collect import killed_programs
 from collect.killed_programs import DIES, INSTALLS, Script, asked, killed
 
 from conftest import Run
-from queryprof.collect.recovery import bring_in
+from queryprof.collect.recovery import save_left_recordings
 from queryprof.region.region import opened_region
 from queryprof.region.region_files import PART_SUFFIX, SHARED_MEMORY, regions_of
 
@@ -49,7 +49,7 @@ def test_the_newest_copy_of_a_memory_is_brought_in(script: Script, names: str) -
                 program.stdin.write("\n")
                 program.stdin.flush()
     os.unlink(region)
-    assert bring_in(os.path.abspath("x.qprof")) == [os.path.abspath("x.qprof")]
+    assert save_left_recordings(os.path.abspath("x.qprof")) == [os.path.abspath("x.qprof")]
     assert asked() == 5
     assert not list(Path().glob(f"*{PART_SUFFIX}"))
 

@@ -202,7 +202,7 @@ def test_a_pipe_beside_a_trace_is_named(queryprof: Run, name: str) -> None:
     os.mkfifo(f"{DIRECTORY}/x.qprof{name}")
     done = queryprof("report", DIRECTORY)
     assert done.returncode == 2
-    assert f"x.qprof{name} beside it is no file" in done.stderr
+    assert f"x.qprof{name} is not a regular file" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     made(f"{DIRECTORY}/x.qprof")
     made(f"{DIRECTORY}/y.qprof")
@@ -342,12 +342,12 @@ def test_a_lock_that_another_process_holds_is_waited_for_once(
     os.mkdir(DIRECTORY)
     waited = []
     monkeypatch.setattr(recovery, "sleep", waited.append)
-    monkeypatch.setattr(recovery, "_held", set())
+    monkeypatch.setattr(recovery, "_slow_locks", set())
     held = os.open(DIRECTORY, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     try:
         for number in range(3):
             with recovery.alone_in(os.path.abspath(DIRECTORY)):
-                assert len(waited) == recovery.PATIENCE + number
+                assert len(waited) == recovery.MAX_LOCK_TRIES + number
     finally:
         os.close(held)

@@ -335,7 +335,7 @@ def test_a_file_named_as_a_journal_stays(tmp_path: Path) -> None:
     path = tmp_path / "x.qprof"
     journal = tmp_path / "x.qprof-journal"
     journal.write_bytes(b"precious")
-    with pytest.raises(TraceError, match="is no journal"):
+    with pytest.raises(TraceError, match="and is not a trace"):
         make_room(str(path))
     assert journal.read_bytes() == b"precious"
     for content in (bytes.fromhex("d9d505f920a163d7") + b"pages", bytes(512)):

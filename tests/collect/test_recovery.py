@@ -307,7 +307,7 @@ def test_a_limit_of_file_sizes_with_its_signal(queryprof: Run, script: Script) -
     result = queryprof("run", "--no-report", "-o", "x.qprof", path)
     assert (result.returncode, result.stdout) == (0, "done\n")
     assert "the trace is not written" in result.stderr
-    assert "the limit of a file's size (ulimit -f) is too low for it\n" in result.stderr
+    assert "the file size limit (ulimit -f) is too low for it\n" in result.stderr
 
 
 def test_a_process_id_that_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

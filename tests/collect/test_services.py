@@ -94,7 +94,7 @@ def test_nothing_of_such_a_name(queryprof: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for given, reason in (
         ("empty", "empty: no traces (*.qprof) in this directory"),
-        ("shop-*.qprof", "shop-*.qprof: no trace has such a name"),
+        ("shop-*.qprof", "shop-*.qprof: no trace matches this pattern"),
         ("gone.qprof", "gone.qprof: no such trace"),
     ):
         result = queryprof("merge", "all.qprof", given)

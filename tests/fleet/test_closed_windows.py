@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from queryprof.collect.closed_windows import closed_windows
-from queryprof.collect.recovery import bring_in
+from queryprof.collect.recovery import save_left_recordings
 
 pytestmark = pytest.mark.once
 
@@ -50,7 +50,7 @@ def test_a_part_that_its_region_still_holds_stays() -> None:
         shutil.copyfile(part, str(part).replace("-1.live", "-2.live"))
         assert taken() == [("1", True)]
         process.kill()
-    bring_in("place/x.qprof")
+    save_left_recordings("place/x.qprof")
     assert len(list(Path("place").glob("*.live"))) == 3
     assert taken() == [("1", True), ("2", False)]
     assert len(list(Path("place").glob("*.live"))) == 2  # the copy has what the second part has

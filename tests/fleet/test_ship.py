@@ -135,9 +135,9 @@ def test_it_dies_at_each_of_its_file_operations() -> None:
 
 MOVE = """
 import glob, os
-from queryprof.collect.recovery import bring_in
-bring_in("place/c.qprof")
-bring_in("place/b.qprof")
+from queryprof.collect.recovery import save_left_recordings
+save_left_recordings("place/c.qprof")
+save_left_recordings("place/b.qprof")
 """
 
 WRITES = """

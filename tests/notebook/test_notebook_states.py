@@ -103,7 +103,7 @@ def test_code_that_runs_inside_a_cell_is_not_the_next_cell(outputs):
 
 
 def test_a_trace_that_cannot_be_written_is_refused_before_the_cell_runs(outputs):
-    assert "there is no directory" in printed(outputs["no directory"], "stderr")
+    assert "no directory" in printed(outputs["no directory"], "stderr")
     assert printed(outputs["not run"]) == "False False\n"
 
 

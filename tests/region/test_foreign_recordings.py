@@ -155,11 +155,11 @@ def test_a_region_is_moved_to_the_disk_wholly_or_not(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "pwrite", full)
-        recovery.put_aside([region], os.path.abspath("x.qprof"))
+        recovery.move_to_disk([region], os.path.abspath("x.qprof"))
         assert regions_of("x.qprof") == [region]
         assert not list(Path().glob("*.live"))
         patched.setattr(os, "pwrite", lambda file, data, at: write(file, data[:5000], at))
-        recovery.put_aside([region], os.path.abspath("x.qprof"))
+        recovery.move_to_disk([region], os.path.abspath("x.qprof"))
     assert not regions_of("x.qprof")
     assert asked() == 5
 

@@ -195,7 +195,7 @@ def test_a_directory_that_is_not_there_is_named(script: Script, queryprof: Run) 
     )
     result = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
     assert re.fullmatch(
-        r"queryprof: the trace is not written: \S*x.qprof: there is no directory \S*later;"
+        r"queryprof: the trace is not written: \S*x.qprof: no directory \S*later;"
         r" `queryprof report \S*x.qprof`"
         r" does it later, when there is\n",
         result.stderr,

@@ -24,10 +24,10 @@ from queryprof.model import (
     Repeat,
     Span,
 )
-from queryprof.report.findings.text import gain, headline, together
+from queryprof.report.findings.text import combined_saving, gain, headline
 from queryprof.report.places import Places
 from queryprof.report.terminal.report import print_report
-from queryprof.report.text.cards import in_a_line
+from queryprof.report.text.cards import one_line_summary
 
 pytestmark = pytest.mark.once
 
@@ -310,7 +310,7 @@ def finding(share: float, gain_ns: int, severity: Severity = Severity.HIGH) -> F
     ],
 )
 def test_what_the_first_findings_win_together(found: list[Finding], said: str) -> None:
-    assert together(found) == said
+    assert combined_saving(found) == said
 
 
 def test_the_headline_says_where_what_and_how_much() -> None:
@@ -338,4 +338,4 @@ def test_an_automatic_index_wins_what_building_it_takes() -> None:
 def test_threads_have_no_share_of_a_blocks_time(ns: int, said: str) -> None:
     overview = Report(profile_of(aggregate("SELECT 1", ns=ns))).overview
     shown = replace(overview, run_ns=10**9, database_ns=ns, database_share=ns / 10**9)
-    assert in_a_line(shown).endswith(said)
+    assert one_line_summary(shown).endswith(said)

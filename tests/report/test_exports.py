@@ -35,7 +35,7 @@ from queryprof.report.export.functions import Statistics, with_statements
 from queryprof.report.export.pstats import pstats_file
 from queryprof.report.export.speedscope import speedscope_file
 from queryprof.report.export.trace_events import trace_events_file
-from queryprof.report.export.weights import OTHER, reduced, weights_of
+from queryprof.report.export.weights import OTHER, limit_nodes, weights_of
 
 SITES = [Frame(name, f"/app/{name[0]}.py", line) for name in ("a", "b", "aa") for line in (7, 3)]
 PROFILES = st.lists(
@@ -68,7 +68,7 @@ def test_all_of_the_time_is_there(profile: Profile, top: int | None) -> None:
     """In each format, also where functions are left out; with recursion, and without a
     call path.
     """
-    weights = reduced(weights_of(profile), top)
+    weights = limit_nodes(weights_of(profile), top)
     stats = stats_of(pstats_file(weights))
     assert sum(own for _, _, own, _, _ in stats.values()) == pytest.approx(total_ns(profile) / 1e9)
     root = stats["~", 0, "<database time>"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryprof.report.json.writing import document_pieces, kept, text_of
+from queryprof.report.json.writing import cached_writer, document_pieces, text_of
 
 pytestmark = pytest.mark.once
 
@@ -99,7 +99,7 @@ def test_kept_texts_are_made_once_and_forgotten_in_time() -> None:
         made.append(value)
         return str(value)
 
-    text = kept(write, 3)
+    text = cached_writer(write, 3)
     first = [0]
     assert [text(first) for _ in range(3)] == ["[0]"] * 3
     assert len(made) == 1

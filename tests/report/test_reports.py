@@ -40,7 +40,7 @@ from queryprof.model import (
 from queryprof.report.json.schema import schema_of
 from queryprof.report.markdown_report import markdown_report
 from queryprof.report.terminal.report import print_report, print_view
-from queryprof.report.terminal.sql import LONGEST, Sql
+from queryprof.report.terminal.sql import MAX_CHARACTERS, Sql
 
 pytestmark = pytest.mark.once
 
@@ -304,11 +304,11 @@ def test_a_statement_of_a_megabyte_is_cut_before_it_is_coloured(
     monkeypatch.setattr(Syntax, "highlight", counted)
     text = io.StringIO()
     console = Console(file=text, width=80, force_terminal=True, color_system="standard")
-    for characters in (LONGEST, LONGEST + 1, 1_000_007):
+    for characters in (MAX_CHARACTERS, MAX_CHARACTERS + 1, 1_000_007):
         console.print(Sql(("SELECT " + "(" * 10**6)[:characters], 80))
-    assert coloured == [LONGEST] * 3
-    assert f"({LONGEST:,} characters)" not in text.getvalue()
-    assert f"({LONGEST + 1:,} characters)" in text.getvalue()
+    assert coloured == [MAX_CHARACTERS] * 3
+    assert f"({MAX_CHARACTERS:,} characters)" not in text.getvalue()
+    assert f"({MAX_CHARACTERS + 1:,} characters)" in text.getvalue()
     assert "... (1,000,007 characters)" in text.getvalue()
 
 

@@ -174,7 +174,7 @@ def test_a_directory_that_is_not_there(script: Script) -> None:
         check=True,
     )
     assert len(done.stderr.splitlines()) == 1
-    assert "there is no directory" in done.stderr
+    assert "no directory" in done.stderr
     assert [path.name for path in Path().iterdir()] == ["program.py"]
 
 

@@ -90,9 +90,9 @@ def test_a_container_that_is_gone(queryprof: Run, script: Script) -> None:
 def test_a_process_that_cannot_be_seen_keeps_its_memory(script: Script) -> None:
     """A reader in a container does not know whether a process outside of it lives."""
     path = script(f"{INSTALLS}work(3)\nprint(flush=True)\ninput()\nwork(2)\n")
-    bring_in = (
-        "import os; from queryprof.collect.recovery import bring_in;"
-        " print(bring_in(os.path.abspath('x.qprof')))"
+    save_left_recordings = (
+        "import os; from queryprof.collect.recovery import save_left_recordings;"
+        " print(save_left_recordings(os.path.abspath('x.qprof')))"
     )
     with subprocess.Popen(
         [sys.executable, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -100,7 +100,7 @@ def test_a_process_that_cannot_be_seen_keeps_its_memory(script: Script) -> None:
         assert program.stdout
         program.stdout.readline()
         regions = regions_of("x.qprof")
-        reader = [*NAMESPACE, f'exec {sys.executable} -c "{bring_in}"']
+        reader = [*NAMESPACE, f'exec {sys.executable} -c "{save_left_recordings}"']
         done = subprocess.run(reader, capture_output=True, text=True, check=False)
         assert (done.stdout, done.stderr) == ("[]\n", "")
         assert regions_of("x.qprof") == regions != []

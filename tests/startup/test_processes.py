@@ -283,7 +283,7 @@ def test_full_disk(script: Script) -> None:
     assert (result.returncode, result.stdout) == (0, "done\n")
     assert len(result.stderr.splitlines()) == 1
     assert "the trace is not written" in result.stderr
-    assert result.stderr.endswith("the limit of a file's size (ulimit -f) is too low for it\n")
+    assert result.stderr.endswith("the file size limit (ulimit -f) is too low for it\n")
     assert os.listdir() == ["program.py"]
 
 

@@ -22,7 +22,7 @@ def test_a_baseline_is_a_file(tmp_path: Path, make: Callable[[Path], None]) -> N
     make(node)
     before = node.lstat()
     for use in (read_baseline, lambda path: write_baseline(path, Baseline("3", {}))):
-        with pytest.raises(BaselineError, match="is no regular file"):
+        with pytest.raises(BaselineError, match="is not a regular file"):
             use(str(node))
     after = node.lstat()
     assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)

@@ -1,1 +1,1 @@
-"""A comparison in the formats of other programs."""
+"""A comparison in formats that other programs read."""

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from queryprof.analysis.comparison_result import Change, StatementChange
 from queryprof.report.inert import github_data, github_property
 from queryprof.report.places import Places
-from queryprof.report.text.comparison import described, title
+from queryprof.report.text.comparison import change_text, title
 
 
 def comparison_github(failed: Iterable[StatementChange | Change], places: Places) -> str:
-    """One annotation a regression, at the line of its call site."""
+    """Return one annotation per regression, at the line of its call site."""
     return "\n".join(_annotation(change, places) for change in failed)
 
 
@@ -25,4 +25,6 @@ def _annotation(change: StatementChange | Change, places: Places) -> str:
     if frame:
         line = f"line={frame.line}," if frame.line else ""
         place = f"file={github_property(places.file(frame.file))},{line}"
-    return f"::error {place}title=queryprof::{github_data(f'{title(change)}: {described(change)}')}"
+    return (
+        f"::error {place}title=queryprof::{github_data(f'{title(change)}: {change_text(change)}')}"
+    )

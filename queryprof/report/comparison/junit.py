@@ -1,6 +1,6 @@
-"""A comparison as JUnit XML: a test case a statement, failed where it got worse.
+"""A comparison as JUnit XML: one test case per statement, failed if the statement got worse.
 
-The elements are those that CI servers agree on (https://github.com/testmoapp/junitxml).
+It uses the elements that all CI servers support (https://github.com/testmoapp/junitxml).
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from xml.etree import ElementTree as ET
 from queryprof.analysis.comparison_result import Change, Comparison, StatementChange
 from queryprof.report.inert import xml_text
 from queryprof.report.places import Places
-from queryprof.report.text.comparison import described, title, where
+from queryprof.report.text.comparison import change_text, title, where
 
 
 def comparison_junit(
     comparison: Comparison, failed: Iterable[StatementChange | Change], places: Places
 ) -> str:
-    """The comparison as a test suite; `failed` are the changes that count as failures."""
+    """Return the comparison as a test suite in which the changes in `failed` are failures."""
     failures = list(failed)
     cases: list[StatementChange | Change] = [*comparison.statements, *comparison.whole]
     suite = ET.Element(
@@ -37,7 +37,7 @@ def comparison_junit(
             name=xml_text(title(case)),
         )
         if case in failures:
-            text = f"{described(case)}, at {place}" if place else described(case)
+            text = f"{change_text(case)}, at {place}" if place else change_text(case)
             ET.SubElement(element, "failure", message=xml_text(text), type="regression")
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True)

@@ -1,4 +1,4 @@
-"""A comparison as Markdown: a comment for a pull request."""
+"""A comparison as Markdown, for a comment on a pull request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from queryprof.report.text.comparison import (
 
 
 def comparison_markdown(comparison: Comparison, places: Places) -> str:
-    """The changed statements, then the whole runs."""
+    """Return the changed statements, followed by the metrics of the whole runs."""
     lines = [f"**{summary(comparison)}**", ""]
     changed = [c for c in comparison.statements if c.verdict is not Verdict.SAME]
     shown = [c for c in changed if c.verdict is not Verdict.UNCLEAR]

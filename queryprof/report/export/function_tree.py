@@ -1,7 +1,7 @@
-"""cProfile's statistics as a tree of functions, callers above what they call.
+"""cProfile's statistics as a tree of functions: each caller above the functions it calls.
 
-cProfile keeps callers, not whole stacks: below a function with several callers, the times are
-shared out as the callers' are, an estimate, as viewers of such files do.
+cProfile keeps callers, not whole stacks. Below a function with several callers, the times are
+estimates: they are split in proportion to the callers' times, as other viewers do.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from queryprof.report.export.functions import Function, Statistics
 from queryprof.report.export.weights import SQL_FILE
 
 SMALLEST_SHARE = 1 / 2000
-"""Of all time: what takes less is not followed."""
+"""Share of the total time below which a function's callees are not followed."""
 
-DEEPEST = 200
-MOST_NODES = 50_000
+MAX_DEPTH = 200
+MAX_NODES = 50_000
 
 Called = dict[Function, list[tuple[Function, float]]]
-"""By caller: what it called, and the time of that with all below, in seconds."""
+"""For each caller, the functions it called, each with its cumulative time in seconds."""
 
 
 def function_tree(content: bytes) -> Node:
-    """The tree in a file of cProfile's, or as `queryprof run --cprofile` writes it.
+    """Build the tree from a file that cProfile or `queryprof run --cprofile` wrote.
 
     Raises:
-        ValueError: it is no such file.
+        ValueError: the file has another format.
     """
     statistics = _checked(content)
     called: Called = defaultdict(list)
@@ -44,12 +44,12 @@ def function_tree(content: bytes) -> Node:
         if not callers.keys() - {function}
     ]
     nodes = 0
-    while waiting and nodes < MOST_NODES:
+    while waiting and nodes < MAX_NODES:
         above, function, spent_s, path = waiting.pop()
-        node = _added(above, function, spent_s)
+        node = _add_call(above, function, spent_s)
         nodes += 1
         all_s = statistics[function][3]
-        is_followed = node.self_ns >= root.self_ns * SMALLEST_SHARE and len(path) < DEEPEST
+        is_followed = node.self_ns >= root.self_ns * SMALLEST_SHARE and len(path) < MAX_DEPTH
         if is_followed and all_s > 0:
             inside = (*path, function)
             part = min(spent_s / all_s, 1.0)
@@ -61,7 +61,7 @@ def function_tree(content: bytes) -> Node:
     return root
 
 
-def _added(above: Node, function: Function, spent_s: float) -> Node:
+def _add_call(above: Node, function: Function, spent_s: float) -> Node:
     file, line, name = function
     if file == SQL_FILE:
         node = above.child(name, None)

@@ -1,9 +1,9 @@
-"""cProfile's statistics with the statements of a trace as leaves.
+"""cProfile's statistics with a trace's statements as leaves.
 
-cProfile shows a driver's method as one leaf, whatever it executed. What a function spent in it is
-split among the statements that the trace has from there, by their time; what the trace does not
-have (other drivers, iteration, calls from a library's own code) stays with the method. So the sum
-of all own times stays what it was.
+cProfile shows a driver's method as one leaf, whatever it executed. This module splits the time that
+a function spent in that leaf among the statements the function ran, in proportion to their recorded
+time. Time that the trace does not explain stays with the method: other drivers, iteration, calls
+from a library's own code. The sum of all own times does not change.
 """
 
 from __future__ import annotations
@@ -15,32 +15,33 @@ from typing import Any
 
 from queryprof.analysis.totals import group_by
 from queryprof.model import Aggregate, Profile
-from queryprof.report.export.weights import LONGEST_NAME, SQL_FILE
+from queryprof.report.export.weights import MAX_NAME_CHARACTERS, SQL_FILE
 from queryprof.report.inert import visible
 
 Function = tuple[str, int, str]
-"""(file, first line, name), as cProfile has it."""
+"""(file, first line, name), as in cProfile."""
 
 Figures = tuple[int, int, float, float]
-"""Primitive calls, calls, own time and time with what was called, in seconds."""
+"""Primitive calls, calls, own time and cumulative time, in seconds."""
 
 Statistics = dict[Function, tuple[int, int, float, float, dict[Function, Figures]]]
 
 MARK = b"\nqueryprof functions\n"
-"""After the marshalled dict, where readers do not look: distinguishes a file of ours."""
+"""Follows the marshalled dict, where readers ignore it, and marks the file as written by queryprof.
+"""
 
-NOTHING_S = 1e-12
-"""What sums of seconds may be off."""
+ROUNDING_S = 1e-12
+"""Rounding error of a sum of seconds: smaller values count as zero."""
 
 _METHOD = re.compile(r"<method '(\w+)' of '[\w.]*(?:Cursor|Connection)' objects>")
 _FUNCTION = re.compile(r"<built-in method [\w.]*\.(connect)>")
 
 
 def with_statements(statistics: Statistics, profile: Profile) -> bytes:
-    """The statistics of a program's main thread, as a file for pstats."""
+    """Return the statistics of a program's main thread, with statements, as a file for pstats."""
     found: Statistics = dict(statistics)
     numbers: dict[str, int] = {}
-    functions = _Functions(statistics, profile)
+    functions = _FunctionFinder(statistics, profile)
     by_place = group_by(profile.aggregates, lambda a: (functions.of(a), a.operation))
     for leaf, (*_, callers) in statistics.items():
         operation = _operation(leaf)
@@ -50,25 +51,30 @@ def with_statements(statistics: Statistics, profile: Profile) -> bytes:
             members = by_place.get((caller, operation), [])
             for statement, share in _shares(members, figures).items():
                 number = numbers.setdefault(statement, len(numbers) + 1)
-                node = (SQL_FILE, number, visible(statement[:LONGEST_NAME]))
-                found[node] = _added(found.get(node), caller, share, 1)
-                found[leaf] = _added(found[leaf], caller, share, -1)
-    return marshal.dumps({one: kept for one, row in found.items() if (kept := _kept(row))}) + MARK
+                node = (SQL_FILE, number, visible(statement[:MAX_NAME_CHARACTERS]))
+                found[node] = _add_share(found.get(node), caller, share, 1)
+                found[leaf] = _add_share(found[leaf], caller, share, -1)
+    return (
+        marshal.dumps(
+            {one: kept for one, row in found.items() if (kept := _without_shown_callers(row))}
+        )
+        + MARK
+    )
 
 
-def _kept(row: Any) -> Any:
-    """A function's statistics without callers all of whose calls are shown as statements; None:
-    it has no others.
-    """
+def _without_shown_callers(row: Any) -> Any:
+    """Remove callers whose calls are all shown as statements. Returns None if no caller is left."""
     *sums, callers = row
     kept = {
-        one: figures for one, figures in callers.items() if figures[1] or figures[3] > NOTHING_S
+        one: figures for one, figures in callers.items() if figures[1] or figures[3] > ROUNDING_S
     }
     return (*sums, kept) if kept or not callers else None
 
 
-def taken_statistics(path: str) -> Statistics | None:
-    """What cProfile wrote to a file, which is removed; None: it has written nothing."""
+def read_and_remove_statistics(path: str) -> Statistics | None:
+    """Read the statistics that cProfile wrote, and remove the file. Returns None if there
+    are none.
+    """
     try:
         with open(path, "rb") as file:
             found = marshal.load(file)  # noqa: S302  # of our own child
@@ -79,14 +85,16 @@ def taken_statistics(path: str) -> Statistics | None:
 
 
 def _operation(leaf: Function) -> str | None:
-    """The driver's operation that a leaf is."""
+    """Return the driver's operation that a leaf stands for; None if it is another function."""
     matched = _METHOD.fullmatch(leaf[2]) or _FUNCTION.fullmatch(leaf[2])
     return matched[1] if matched and leaf[0] == "~" else None
 
 
 def _shares(members: list[Aggregate], figures: Figures) -> dict[str, Figures]:
-    """The parts of a leaf's figures that belong to statements, by their time; of more calls than
-    cProfile saw (other threads' are among them), those of their number.
+    """Split a leaf's figures among its statements, by their time.
+
+    The trace may have more calls than cProfile, which sees one thread only. The numbers of calls
+    are then reduced in proportion.
     """
     primitive, calls, own_s, all_s = figures
     counted = sum(a.count for a in members)
@@ -103,8 +111,8 @@ def _shares(members: list[Aggregate], figures: Figures) -> dict[str, Figures]:
     return found
 
 
-def _added(before: Any, caller: Function, share: Figures, sign: int) -> Any:
-    """A function's statistics with a share of those from one caller added or taken away."""
+def _add_share(before: Any, caller: Function, share: Figures, sign: int) -> Any:
+    """Add a share of one caller's calls to a function's statistics (sign 1) or subtract it (-1)."""
     *sums, callers = before or (0, 0, 0.0, 0.0, {})
     known: dict[Function, Figures] = callers
     of_caller = known.get(caller, (0, 0, 0.0, 0.0))
@@ -113,9 +121,11 @@ def _added(before: Any, caller: Function, share: Figures, sign: int) -> Any:
     return (*total, {**known, caller: changed})
 
 
-class _Functions:
-    """Finds cProfile's function for a call path's innermost frame: by its first line or, where that
-    is unknown, the last of the name in the file that begins at or before the frame's line.
+class _FunctionFinder:
+    """Find cProfile's function for the innermost frame of a call path.
+
+    The first line identifies the function. If it is unknown, use the last function of that name
+    that begins at or before the frame's line.
     """
 
     def __init__(self, statistics: Statistics, profile: Profile) -> None:

@@ -1,9 +1,13 @@
-"""Statistics as cProfile writes them, for pstats, snakeviz and other viewers of them.
+"""Statistics in cProfile's format, for pstats, snakeviz and other viewers.
 
-The format is that of profile.Profile.dump_stats (CPython, Lib/profile.py): a marshalled dict from
-(file, line, function) to (primitive calls, calls, own time, time with what it called, callers), in
-seconds; callers are the same by function. Statements are its leaves: they have the time of their
-own.
+The format is the one that profile.Profile.dump_stats writes (CPython, Lib/profile.py). It is a
+marshalled dict:
+
+- key: (file, line, function)
+- value: (primitive calls, calls, own time, cumulative time, callers), times in seconds
+- callers: the same figures by calling function
+
+Statements are leaves: only they have own time.
 """
 
 from __future__ import annotations
@@ -14,16 +18,15 @@ from itertools import pairwise
 from queryprof.report.export.weights import ROOT, Node, Weight
 
 MARK = b"\nqueryprof export\n"
-"""After the marshalled dict, where readers do not look: distinguishes a file of ours."""
+"""Follows the marshalled dict, where readers ignore it, and marks the file as written by queryprof.
+"""
 
 Figures = list[float]
-"""Primitive calls, calls, own time and time with what was called, in ns."""
+"""Primitive calls, calls, own time and cumulative time, in ns."""
 
 
 def pstats_file(weights: list[Weight]) -> bytes:
-    """The statistics. A function's time is counted once for each path, however often it is
-    in it.
-    """
+    """Return the statistics file. A recursive function's time counts once per path."""
     nodes: dict[Node, Figures] = {ROOT: [0, 0, 0, 0]}
     callers: dict[Node, dict[Node, Figures]] = {}
 

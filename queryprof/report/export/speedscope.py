@@ -1,4 +1,6 @@
-"""For speedscope (https://www.speedscope.app/file-format-schema.json): one sampled profile."""
+"""Export to speedscope (https://www.speedscope.app/file-format-schema.json) as a sampled
+profile.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,12 @@ MARK = b'{"exporter":"queryprof '
 
 
 def speedscope_file(weights: list[Weight], name: str) -> bytes:
-    """A stack for each weight, in ns."""
+    """Return the file, with one stack per weight; times are in ns."""
     numbers: dict[Node, int] = {}
     samples = [[numbers.setdefault(node, len(numbers)) for node in w.nodes] for w in weights]
     document = {
-        "exporter": f"queryprof {__version__}",  # first: a file of ours is known by its beginning
+        # first, because the beginning identifies the file as ours
+        "exporter": f"queryprof {__version__}",
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "name": name,
         "activeProfileIndex": 0,

@@ -1,5 +1,7 @@
-"""Trace events, for chrome://tracing, Perfetto and speedscope: the slowest executions by thread,
-and the timeline as counters (the Trace Event Format, Google). Times are in us.
+"""Export trace events, for chrome://tracing, Perfetto and speedscope.
+
+The file has the slowest executions by thread, and the timeline as counters (Google's Trace Event
+Format). Times are in us.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ INTERVALS = 512
 
 
 def trace_events_file(profile: Profile) -> bytes:
-    """The events since the start of the run."""
+    """Return the file; times count from the start of the run."""
     places = Places(profile)
     start_ns, _ = profile.span_unix_ns
     pids = {process.id: process.pid for process in profile.processes}
@@ -64,7 +66,7 @@ def trace_events_file(profile: Profile) -> bytes:
                     "args": figures,
                 }
             )
-    # First: a file of ours is known by its beginning.
+    # First, because the beginning identifies the file as ours.
     exporter = {"exporter": f"queryprof {__version__}"}
     document = {"otherData": exporter, "displayTimeUnit": "ms", "traceEvents": events}
     return json.dumps(document, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""Call paths with what they weigh: what every viewer's format is made of."""
+"""Weighted call paths: the common input of all export formats."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from queryprof.report.inert import visible
 from queryprof.report.places import Places
 
 SQL_FILE = "sql"
-"""Stands for the file of a statement."""
+"""Used as the file name of statements."""
 
-LONGEST_NAME = 300
+MAX_NAME_CHARACTERS = 300
 
 
 class Node(NamedTuple):
-    """A function with its first line, or a statement with its number for its line."""
+    """A function with its first line, or a statement with a number in place of a line."""
 
     file: str
     line: int
@@ -27,13 +27,14 @@ class Node(NamedTuple):
 
 ROOT = Node("~", 0, "<database time>")
 OTHER = Node("~", 0, "(other)")
-"""What is left out for want of room."""
+"""Replaces the nodes that are dropped to limit their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """Executions of one statement from one call path: the outermost function first, the statement
-    last.
+    """A statement's executions from one call path.
+
+    `nodes` starts with the outermost function and ends with the statement.
     """
 
     nodes: tuple[Node, ...]
@@ -42,11 +43,11 @@ class Weight:
 
 
 def weights_of(profile: Profile, takes_stacks: bool = False) -> list[Weight]:
-    """The call paths of a profile, which add up to its database time.
+    """Return the call paths of a profile. Their times add up to the database time.
 
     Args:
-        takes_stacks: whole stacks instead, with libraries' frames. They are of slow executions and
-            of a sample of the others: estimates.
+        takes_stacks: return whole stacks, with the frames of libraries. Whole stacks are known for
+            slow executions and for a sample of the others, so the result is an estimate.
     """
     paths: dict[tuple[str, CallPath], tuple[int, int]] = {}
 
@@ -61,14 +62,14 @@ def weights_of(profile: Profile, takes_stacks: bool = False) -> list[Weight]:
         for a in profile.aggregates:
             if a.count:
                 add(a.statement, a.path, executions_of([a]), a.self_ns)
-    nodes = _Nodes(profile, (path for _, path in paths))
+    nodes = _NodeMaker(profile, (path for _, path in paths))
     return [
         Weight((*nodes.of(path), nodes.statement(statement)), executions, ns)
         for (statement, path), (executions, ns) in paths.items()
     ]
 
 
-class _Nodes:
+class _NodeMaker:
     def __init__(self, profile: Profile, paths: Iterable[CallPath]) -> None:
         self._places = Places(profile)
         self._first: dict[tuple[str, str], int] = {}
@@ -79,7 +80,9 @@ class _Nodes:
                 self._first[key] = min(frame.line, self._first.get(key, frame.line))
 
     def _first_line(self, frame: Frame) -> int:
-        """Of its function; the smallest that is known to be in it, where that is unknown."""
+        """Return the first line of the frame's function. If unknown, return its smallest
+        line seen.
+        """
         return frame.first_line or self._first[frame.file, frame.function]
 
     def of(self, path: CallPath) -> list[Node]:
@@ -95,14 +98,15 @@ class _Nodes:
     def statement(self, statement: str) -> Node:
         known = self._statements.get(statement)
         if known is None:
-            name = visible(statement[:LONGEST_NAME])
+            name = visible(statement[:MAX_NAME_CHARACTERS])
             known = self._statements[statement] = Node(SQL_FILE, len(self._statements) + 1, name)
         return known
 
 
-def reduced(weights: list[Weight], top: int | None) -> list[Weight]:
-    """The same time with so many different nodes at the most, those that take most of it; what is
-    in others is in OTHER, each row of them once.
+def limit_nodes(weights: list[Weight], top: int | None) -> list[Weight]:
+    """Keep the `top` most expensive nodes and replace all others by OTHER.
+
+    The total time stays the same. Consecutive OTHER nodes become one.
     """
     if top is None:
         return weights
@@ -123,8 +127,8 @@ def reduced(weights: list[Weight], top: int | None) -> list[Weight]:
     return [Weight(nodes, *sums) for nodes, sums in found.items()]
 
 
-def names(node: Node) -> str:
-    """A node in one line of text."""
+def node_label(node: Node) -> str:
+    """Describe a node in one line."""
     if node.file in (SQL_FILE, "~"):
         return node.name
     return f"{node.name} ({node.file}:{node.line})"

@@ -1,1 +1,1 @@
-"""Findings in words, and as Markdown, GitHub annotations and SARIF."""
+"""Findings as text, Markdown, GitHub annotations and SARIF."""

@@ -1,5 +1,6 @@
-"""A finding in a few plain fields, of a bounded size: for programs that read many of them, such as
-an agent. Every text of the recorded program is data in a field of its own.
+"""Findings as small JSON objects, for programs that read many of them, such as an agent.
+
+Each text of the recorded program has a field of its own, so it cannot be mistaken for ours.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from queryprof.report.findings.text import change_at, gain, title
 from queryprof.report.inert import visible
 from queryprof.report.places import Places
 
-MOST_CHARACTERS = 2000
-"""Of a finding as JSON, all of them ASCII."""
+MAX_CHARACTERS = 2000
+"""Length limit of a finding as JSON (all ASCII)."""
 
-LONGEST = {
+FIELD_LIMITS = {
     "statement": 400,
     "fix": 400,
     "code": 300,
@@ -25,13 +26,13 @@ LONGEST = {
     "doubt": 200,
     "parent": 120,
 }
-"""Characters of a field; a longer text ends in "..."."""
+"""Length limit of each field in characters. Longer texts are cut and end in "..."."""
 
-EVIDENCE, LONGEST_EVIDENCE = 4, 120
+MAX_EVIDENCE, MAX_EVIDENCE_CHARACTERS = 4, 120
 
 
 def brief(finding: Finding, places: Places) -> Mapping[str, Any]:
-    """A finding's fields; those that say nothing are left out."""
+    """Return a finding's fields. Empty fields are omitted."""
     texts = {
         "place": change_at(finding, places),
         "statement": finding.statement,
@@ -41,44 +42,47 @@ def brief(finding: Finding, places: Places) -> Mapping[str, Any]:
         "doubt": finding.doubt,
         "parent": finding.parent,
     }
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "identity": finding.identity,
         "category": finding.category,
         "title": title(finding),
         "severity": str(finding.severity),
         "gain": gain(finding),
-        **{name: shortened(text, LONGEST[name]) for name, text in texts.items() if text},
-        "evidence": [shortened(one, LONGEST_EVIDENCE) for one in finding.evidence[:EVIDENCE]],
+        **{name: shortened(text, FIELD_LIMITS[name]) for name, text in texts.items() if text},
+        "evidence": [
+            shortened(one, MAX_EVIDENCE_CHARACTERS) for one in finding.evidence[:MAX_EVIDENCE]
+        ],
     }
-    return bounded(made, MOST_CHARACTERS)
+    return bounded(fields, MAX_CHARACTERS)
 
 
-def bounded(made: dict[str, Any], most: int) -> dict[str, Any]:
-    """Fields whose JSON has so many characters at the most: the longest texts are cut in half,
-    until it does (a character of another alphabet is six there).
+def bounded(fields: dict[str, Any], max_characters: int) -> dict[str, Any]:
+    """Shorten fields until their JSON has at max_characters `max_characters` characters.
+
+    Each step halves the longest field. A non-ASCII character counts as six.
     """
-    while len(json.dumps(made)) > most:
-        longest = max(made, key=lambda name: len(json.dumps(made[name])))
-        value = made[longest]
+    while len(json.dumps(fields)) > max_characters:
+        longest = max(fields, key=lambda name: len(json.dumps(fields[name])))
+        value = fields[longest]
         if isinstance(value, list):
-            made[longest] = value[: len(value) // 2]
+            fields[longest] = value[: len(value) // 2]
         else:
-            made[longest] = shortened(str(value), max(8, len(str(value)) // 2))
-    return made
+            fields[longest] = shortened(str(value), max(8, len(str(value)) // 2))
+    return fields
 
 
-def shortened(text: str, most: int) -> str:
-    """A text with control characters visible, cut to so many characters."""
+def shortened(text: str, max_characters: int) -> str:
+    """Escape control characters and cut the text to `max_characters`."""
     shown = visible(text)
-    return shown if len(shown) <= most else shown[: most - 3] + "..."
+    return shown if len(shown) <= max_characters else shown[: max_characters - 3] + "..."
 
 
 def brief_json(findings: Sequence[Finding], places: Places, cautions: Sequence[str]) -> str:
-    """The findings as JSON, one on a line, and what a reader must know to believe them."""
+    """Return the findings as JSON, one per line, with the cautions that limit them."""
     lines = ",\n  ".join(json.dumps(one) for one in briefs(findings, places))
     return f'{{"cautions": {json.dumps(list(cautions))},\n "findings": [\n  {lines}\n]}}'
 
 
 def briefs(findings: Sequence[Finding], places: Places) -> list[Mapping[str, Any]]:
-    """All findings, those that can win most first."""
+    """Return all findings as brief objects, largest saving first."""
     return [brief(one, places) for one in findings]

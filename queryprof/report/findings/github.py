@@ -13,7 +13,7 @@ COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "n
 
 
 def findings_github(findings: Sequence[Finding], places: Places) -> str:
-    """One annotation a finding, at its line."""
+    """Return one annotation per finding, at its line."""
     return "\n".join(_annotation(finding, places) for finding in findings)
 
 

@@ -11,7 +11,7 @@ from queryprof.report.places import Places
 
 
 def findings_markdown(findings: Sequence[Finding], places: Places, unknown: Sequence[str]) -> str:
-    """A section for each finding; `unknown`: why there may be others."""
+    """Return one section per finding. `unknown` lists the reasons why findings may be missing."""
     if not findings:
         return "\n\n".join([nothing_found(unknown), *(f"! {markdown(one)}" for one in unknown)])
     return "\n\n".join(_section(number, one, places) for number, one in enumerate(findings, 1))

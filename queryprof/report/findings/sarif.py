@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/): for code scanning."""
+"""Findings as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/), for code scanning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RANKS = {Severity.HIGH: 90.0, Severity.MEDIUM: 50.0, Severity.LOW: 10.0}
 
 
 def findings_sarif(findings: Sequence[Finding], places: Places) -> str:
-    """The findings as a SARIF log with one run."""
+    """Return the findings as a SARIF log with one run."""
     names = list(CATEGORIES)
     rules = [
         {

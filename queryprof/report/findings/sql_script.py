@@ -1,4 +1,4 @@
-"""Advice as SQL: a migration with what was measured in its comments."""
+"""Advice as a SQL migration, with the measurements as comments."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from queryprof.report.text.advice import (
     users_of,
 )
 
-MOST_USERS = 5
-STATEMENT_CHARACTERS = 200
+MAX_USERS = 5
+MAX_STATEMENT_CHARACTERS = 200
 
 
 def sql_script(advice: Advice) -> str:
-    """The statements that make the changes; how to take them back is in the end."""
+    """Return the statements that make the changes. Comments at the end undo them."""
     return "\n".join(_lines(advice))
 
 
@@ -31,14 +31,14 @@ def _lines(advice: Advice) -> Iterator[str]:
     for change in advice.changes:
         yield ""
         yield _comment(change_in_words(change, advice))
-        for proof in list(users_of(change, advice))[:MOST_USERS]:
+        for proof in list(users_of(change, advice))[:MAX_USERS]:
             yield _comment(f"  {proof_line(proof)}")
-            yield _comment(f"    {proof.statement[:STATEMENT_CHARACTERS]}")
+            yield _comment(f"    {proof.statement[:MAX_STATEMENT_CHARACTERS]}")
         yield change.sql
     for rewrite in advice.rewrites:
         yield ""
         yield _comment(f"In the program: {rewrite_line(rewrite)}")
-        yield _comment(f"  {rewrite.statement[:STATEMENT_CHARACTERS]}")
+        yield _comment(f"  {rewrite.statement[:MAX_STATEMENT_CHARACTERS]}")
         yield _comment("becomes")
         yield _comment(f"  {rewrite.sql}")
     if advice.changes:

@@ -1,4 +1,4 @@
-"""A finding in words: its title, and the lines below it."""
+"""A finding as text: its title and the lines below it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from queryprof.report.places import Places
 
 
 def nothing_found(unknown: Sequence[str]) -> str:
-    """The sentence where there are no findings, of which `unknown` may be the reason."""
+    """Return the sentence for an empty list. `unknown` lists causes that could not be checked."""
     if unknown:
         return "No findings among what is known."
     return "No findings: no cause that queryprof knows takes much of the time."
 
 
 def title(finding: Finding) -> str:
-    """The name of the kind of finding."""
+    """Return the title of the finding's category."""
     return CATEGORIES[finding.category].title
 
 
@@ -27,33 +27,33 @@ NO_TIME = {
     "pinned_wal": "the log grows",
     "long_transaction": "no call waited for it",
 }
-"""What a fix prevents, if the time that it saves is unknown."""
+"""What a fix prevents, for findings without a known time saving."""
 
 COUNTS = {2: "Two changes", 3: "Three changes"}
 
 
 def headline(finding: Finding, places: Places) -> str:
-    """The finding in a sentence: where, what, and the time that a fix saves."""
+    """Describe the finding in one line: place, title and saving."""
     return f"{places.site(finding.site)}: {title(finding)}, {gain(finding)}"
 
 
-def together(findings: Sequence[Finding]) -> str:
-    """The time that the first findings save together; "" if fewer than two save much."""
-    chosen = [one for one in findings[: max(COUNTS)] if one.severity is not Severity.LOW]
-    first = next((one for one in chosen if 0 < one.share < 1), None)  # else of what is not known
-    chosen = [one for one in chosen if first and one.whole == first.whole]
-    if first is None or len(chosen) < min(COUNTS):
+def combined_saving(findings: Sequence[Finding]) -> str:
+    """Return the combined saving of the first findings, or "" if fewer than two matter."""
+    relevant = [one for one in findings[: max(COUNTS)] if one.severity is not Severity.LOW]
+    first = next((one for one in relevant if 0 < one.share < 1), None)  # other shares are unknown
+    relevant = [one for one in relevant if first and one.whole == first.whole]
+    if first is None or len(relevant) < min(COUNTS):
         return ""
     whole_ns = first.gain_ns / first.share
-    gain_ns = min(sum(one.gain_ns for one in chosen), whole_ns)
+    gain_ns = min(sum(one.gain_ns for one in relevant), whole_ns)
     return (
-        f"{COUNTS[len(chosen)]} save up to {duration(gain_ns)} of {duration(whole_ns)} (the"
+        f"{COUNTS[len(relevant)]} save up to {duration(gain_ns)} of {duration(whole_ns)} (the"
         f" {first.whole})"
     )
 
 
 def hint(findings: Sequence[Finding]) -> str:
-    """What would make a server's findings more precise; "": nothing is missing."""
+    """Return advice that makes a server's findings more precise, or ""."""
     if not any(one.whole == BUSY for one in findings):
         return ""
     return (
@@ -63,7 +63,7 @@ def hint(findings: Sequence[Finding]) -> str:
 
 
 def gain(finding: Finding) -> str:
-    """The time that a fix saves."""
+    """Return the time that a fix saves."""
     if not finding.gain_ns:
         return NO_TIME.get(finding.category, "saving unknown")
     limit = "at least" if finding.is_least else "up to"
@@ -72,7 +72,7 @@ def gain(finding: Finding) -> str:
 
 
 def change_at(finding: Finding, places: Places) -> str:
-    """Where to change the program: the call, and the loop around it."""
+    """Return the place to change: the call, its caller and the loop around it."""
     place = places.site(finding.site)
     for caller in finding.site.callers[:1]:
         place += f" <- {places.frame(caller)}"
@@ -82,12 +82,12 @@ def change_at(finding: Finding, places: Places) -> str:
 
 
 def codes(finding: Finding) -> list[str]:
-    """The SQL or Python of the fix, and an index as a migration of the program's library."""
+    """Return the fix as SQL or Python, and as a migration if it is an index."""
     return [code for code in (finding.code, finding.migration) if code]
 
 
 def details(finding: Finding) -> Iterator[tuple[str, str]]:
-    """The lines below the statement, each with its kind: evidence, fix, code or doubt."""
+    """Yield the lines below the statement with their kinds: evidence, fix, code or doubt."""
     for evidence in finding.evidence:
         yield "evidence", evidence
     yield "fix", finding.fix
@@ -98,7 +98,7 @@ def details(finding: Finding) -> Iterator[tuple[str, str]]:
 
 
 def message(finding: Finding) -> str:
-    """All in one paragraph, for tools that show one."""
+    """Return the whole finding as one paragraph, for tools that show only one."""
     parts = [f"{title(finding)}: {gain(finding)}", *finding.evidence]
     rest = [
         finding.fix,

@@ -1,7 +1,7 @@
-"""A report as cards below a notebook's cell: text in HTML, without a script, a link or a file.
+"""A report as cards below a notebook cell: plain HTML without scripts, links or files.
 
-Notebooks show it with their own font and colours, light or dark; where one takes the styles away
-(GitHub, a notebook that is not trusted), headings, lists and text are left.
+Notebooks show the cards with their own font and colours, light or dark. Headings, lists and text
+remain readable where styles are removed, for example on GitHub or in an untrusted notebook.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from queryprof.analysis.units import count, counted, duration, percent
 from queryprof.model import Frame
 from queryprof.report.findings.text import (
     change_at,
+    combined_saving,
     details,
     gain,
     nothing_found,
     title,
 )
-from queryprof.report.findings.text import together as in_all
 from queryprof.report.inert import visible
 from queryprof.report.places import Places
-from queryprof.report.text.cards import figures, in_a_line, reasons
+from queryprof.report.text.cards import figures, one_line_summary, reasons
 from queryprof.report.text.loops import verdict
 from queryprof.report.text.plans import marked_steps
 
@@ -37,10 +37,10 @@ SourceLines = Callable[[Frame], Sequence[tuple[int, str]] | None]
 FINDINGS, BOTTLENECKS, STALLS = 3, 5, 3
 PLAN_LINES = 12
 LONGEST_STATEMENT = 2_000
-"""Characters."""
+"""In characters."""
 
 CLASSES = "queryprof tex2jax_ignore mathjax_ignore"
-"""The latter two: what notebooks set mathematics with leaves dollar signs alone."""
+"""The last two stop notebooks from rendering dollar signs as mathematics."""
 
 NOT_ENDED = "The recorded block has not ended yet."
 
@@ -53,14 +53,14 @@ def cards(
     heading: str = "h4",
     ways: str = ": .dataframe(), .report(), .html(path)",
 ) -> str:
-    """What to do, the vital few with their plans, and what is not known.
+    """Return the findings, the vital few with their plans, and the gaps in the recording.
 
     Args:
-        report: None: of a block that has not ended.
-        source: looks up the lines around a frame's; None: no source is shown.
-        compared: how it differs from earlier recordings, a line each.
-        heading: the element of headings: a notebook has the higher ones.
-        ways: where what is left out is; "": nowhere.
+        report: None while the block still runs.
+        source: returns the source lines around a frame; None to show no source.
+        compared: one line for each earlier recording that this one is compared with.
+        heading: HTML element of headings; notebooks use the higher levels.
+        ways: text that names the methods which show more; "" for none.
     """
     page = _Cards(report, findings, source, heading, ways) if report else None
     parts = page.parts(compared) if page else [_tag("p", NOT_ENDED)]
@@ -68,7 +68,7 @@ def cards(
 
 
 def _tag(name: str, *inside: Element | str, cls: str = "") -> Element:
-    """An element; strings in it are text, with control characters visible."""
+    """Build an element. Strings become text with escaped control characters."""
     made = Element(name, {"class": cls} if cls else {})
     last: Element | None = None
     for one in inside:
@@ -94,7 +94,7 @@ def _style() -> Element:
 
 
 def _code(lines: Iterable[tuple[str, bool]]) -> Element:
-    """Lines of fixed width, some of them marked."""
+    """Return lines in a fixed-width font. Lines with a true flag are bold."""
     made = Element("pre")
     for text, is_marked in lines:
         line = _tag("b" if is_marked else "span", text)
@@ -119,7 +119,7 @@ class _Cards:
 
     def parts(self, compared: Sequence[str]) -> list[Element]:
         report, overview = self._report, self._report.overview
-        found = [_tag("p", _tag("b", in_a_line(overview)))]
+        found = [_tag("p", _tag("b", one_line_summary(overview)))]
         found += [_tag("p", line, cls="compared") for line in compared]
         found += [_tag("p", f"! {caution}", cls="caution") for caution in overview.cautions]
         if overview.calls:
@@ -139,7 +139,7 @@ class _Cards:
         more = len(self._findings) - FINDINGS
         left = f" ({counted(more, 'more finding')}: .findings)" if more > 0 else ""
         found = [_tag(self._heading, f"What to do{left}")]
-        if line := in_all(self._findings):
+        if line := combined_saving(self._findings):
             found.append(_tag("p", f"{line}."))
         return [*found, *map(self._finding, self._findings[:FINDINGS]), *doubts]
 
@@ -163,7 +163,7 @@ class _Cards:
         return _tag("div", *lines, cls="card")
 
     def _source_of(self, frame: Frame | None) -> list[Element]:
-        """The line itself, if its source is known."""
+        """Return the frame's source line as code, or [] if the source is unknown."""
         around = self._source(frame) if self._source and frame else None
         return [
             _code([(f"{number}  {text.strip()}", False)])

@@ -1,9 +1,11 @@
-"""The report as one HTML file: its data, and the scripts and styles of page/ put together.
+"""The report as a single HTML file that contains its data, scripts and styles.
 
-The page loads nothing from the network. Its policy (https://www.w3.org/TR/CSP3/) lets the scripts
-and styles run that were there when it was written, known by their hashes, and nothing else: no text
-of the recorded program can become code. Above LARGE_BYTES the data is deflated (RFC 1950) and in
-base64, which the browser undoes (DecompressionStream).
+The page loads nothing from the network. Its Content-Security-Policy (https://www.w3.org/TR/CSP3/)
+allows only the scripts and styles whose hashes were known when the page was written, so text of the
+recorded program cannot become code.
+
+Data larger than LARGE_BYTES is deflated (RFC 1950) and base64-encoded. The browser decodes it with
+DecompressionStream.
 """
 
 from __future__ import annotations
@@ -30,15 +32,15 @@ SCRIPTS = (
     "statement",
     "start",
 )
-"""Of page/, in this order."""
+"""Files in page/, in load order."""
 
 STYLES = ("base", "charts", "tables", "media")
-"""Alike."""
+"""Style sheets in page/, in load order."""
 
 LARGE_BYTES = 200_000
 
 MARK = "<!-- queryprof report -->"
-"""In the first 200 bytes of every page: a file with it may be replaced."""
+"""In the first 200 bytes of every page. queryprof may overwrite a file that has it."""
 
 _ESCAPES = {
     "<": "\\u003c",
@@ -72,11 +74,11 @@ network: everything is in this file.</p></noscript></div>
 
 
 def html_page(data: dict[str, Any], title: str) -> str:
-    """The page of a report.
+    """Return the HTML page of a report.
 
     Args:
         data: see page_data.
-        title: of the browser's window.
+        title: of the browser window.
     """
     style, script = _parts()
     policy = "; ".join(
@@ -106,7 +108,7 @@ def html_page(data: dict[str, Any], title: str) -> str:
 
 @cache
 def _parts() -> tuple[str, str]:
-    """The styles, and the scripts in one function: their names are no globals."""
+    """Return the styles, and the scripts wrapped in a function so that they define no globals."""
     page = files("queryprof.report.html").joinpath("page")
     styles = [page.joinpath(f"{name}.css").read_text("utf-8") for name in STYLES]
     scripts = [page.joinpath(f"{name}.js").read_text("utf-8") for name in SCRIPTS]

@@ -1,4 +1,4 @@
-"""Texts, call sites and statements of a page, by their numbers: each is in the page once."""
+"""Numbers for the texts, call sites and statements of a page, which stores each only once."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from queryprof.model import Frame
 from queryprof.report.html.page_places import PagePlaces
 from queryprof.report.inert import visible
 
-LONGEST_TEXT = 20_000
+MAX_TEXT_CHARACTERS = 20_000
 NONE = -1
 
 
 class Numbers:
-    """Gives the numbers, in the order of first use.
+    """Assign the numbers, in order of first use.
 
     Args:
-        statements: those that the page has more of than their text, by their numbers.
+        statements: the statements that the page describes, in the order of their numbers.
     """
 
     def __init__(self, places: PagePlaces, statements: Iterable[str]) -> None:
@@ -30,7 +30,9 @@ class Numbers:
     def text(self, text: str | None) -> int:
         if text is None:
             return NONE
-        shown = visible(text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " ...")
+        shown = visible(
+            text if len(text) <= MAX_TEXT_CHARACTERS else text[:MAX_TEXT_CHARACTERS] + " ..."
+        )
         return self._strings.setdefault(shown, len(self._strings))
 
     def site(self, frame: Frame | None) -> int:
@@ -46,7 +48,9 @@ class Numbers:
         return self._statements.get(statement, NONE)
 
     def mention(self, statement: str) -> dict[str, int]:
-        """A statement by its number, and as text for where the page has no more of it."""
+        """Return a statement's number, and its text for statements that the page does not
+        describe.
+        """
         return {
             "statement": self.statement(statement),
             "text": self.text(statement) if statement else NONE,
@@ -54,11 +58,11 @@ class Numbers:
 
     @property
     def frames(self) -> dict[Frame, int]:
-        """The frames with their numbers."""
+        """All frames with their numbers."""
         return self._known
 
     def columns(self) -> dict[str, Any]:
-        """All of them, for the page."""
+        """Return all texts and call sites as page data."""
         sites = {
             "function": [self.text(function) for function, _, _ in self._sites],
             "file": [self.text(file) for _, file, _ in self._sites],

@@ -1,6 +1,4 @@
-"""What was proved on a copy of the database, for the page: the curve of the changes, and the
-statements.
-"""
+"""Page data of the proved advice: the time left after each change, and the statements."""
 
 from __future__ import annotations
 
@@ -11,11 +9,11 @@ from queryprof.model.advice import Advice, Proof
 from queryprof.report.html.numbers import Numbers
 from queryprof.report.text.advice import cautions, change_in_words, summary
 
-PROOFS = 50
+MAX_PROOFS = 50
 
 
 def advice_data(advice: Advice, numbers: Numbers) -> dict[str, Any]:
-    """The time that is left with each further change, and each statement before and after."""
+    """Return the remaining time after each change, and each statement before and after."""
     before_ns = advice.before_ns or 1.0
     changed = [
         proof for proof in advice.proofs if proof.is_proved or proof.doubt or proof.is_slower
@@ -40,7 +38,7 @@ def advice_data(advice: Advice, numbers: Numbers) -> dict[str, Any]:
                 "after_ns": round(proof.after.ns),
                 "result": numbers.text(_verdict(proof)),
             }
-            for proof in changed[:PROOFS]
+            for proof in changed[:MAX_PROOFS]
         ],
     }
 

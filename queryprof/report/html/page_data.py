@@ -1,7 +1,7 @@
-"""The data of the page: columns and one table of strings, so that large reports stay small.
+"""The page's data: columns and one table of strings, which keeps large reports small.
 
-Everything is of the Report, as in every other format. A text is its number in `strings`, a call
-site its number in `sites`, a statement its number in `statements`; -1 is none.
+All figures come from the Report, as in every other format. A text is an index into `strings`, a
+call site an index into `sites`, a statement an index into `statements`. -1 means none.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from queryprof.model import Distribution, Frame, LockHold, Process
 from queryprof.model.advice import Advice
 from queryprof.report.findings.text import (
     change_at,
+    combined_saving,
     details,
     gain,
     headline,
     nothing_found,
     title,
-    together,
 )
 from queryprof.report.html.numbers import Numbers
 from queryprof.report.html.page_advice import advice_data
@@ -43,21 +43,21 @@ from queryprof.report.html.page_places import PagePlaces
 from queryprof.report.html.page_spans import PageSpans
 from queryprof.report.html.page_statements import PageStatements, SourceLines
 from queryprof.report.html.page_tree import tree_columns
-from queryprof.report.text.deployment import in_words, names_of
+from queryprof.report.text.deployment import deployments_in_words, names_of
 from queryprof.report.text.spans import NOT_RECORDED
 from queryprof.version import __version__
 
 PARETO_ROWS = 20
 NOTABLE_SHARE = 0.01
 INTERVALS = 120
-MOST_NAMES = 3
+MAX_NAMES = 3
 SPANS = LOCKS = ERRORS = STALLS = 50
 PROCESSES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Before:
-    """Another recording's figures of statements, of call sites, and of nodes of the tree."""
+class _BeforeTimes:
+    """Times in another recording: by statement, by call site and by node of the call tree."""
 
     statements: Mapping[str, int]
     places: Mapping[tuple[str, str, str], int]
@@ -73,15 +73,15 @@ def page_data(
     functions: Node | None = None,
     advice: Advice | None = None,
 ) -> dict[str, Any]:
-    """The data of a report's page.
+    """Return the data of a report's page.
 
     Args:
-        findings: those that can win most first.
-        source: None: the page shows no source.
-        before: of another recording to compare with.
-        top: how many statements at the most; None: all.
-        functions: the tree of the functions' times; None: they are not known.
-        advice: what was proved on a copy of the database; None: nothing.
+        findings: largest saving first.
+        source: returns the source lines around a frame; None to show no source.
+        before: another recording to compare with.
+        top: maximum number of statements; None for all.
+        functions: tree of the functions' times; None if unknown.
+        advice: changes proved on a copy of the database; None without --prove.
     """
     page = _Page(report, findings, source, before, top)
     data = page.data()
@@ -100,7 +100,7 @@ class _Page:
     ) -> None:
         self._report, self._findings, self._source = report, findings, source
         self._places = PagePlaces(report.profile)
-        self._before = _before(before) if before else None
+        self._before = _before_times(before) if before else None
         groups = called_groups(report.profile.aggregates, lambda a: a.statement)
         groups.sort(key=lambda item: (-self_ns_of(item[1]), item[0]))
         shown = groups[:top]
@@ -131,7 +131,9 @@ class _Page:
                 "command": self._numbers.text(self._places.command(overview.command)),
                 "started": self._numbers.text(_instant(report.profile.processes)),
                 "databases": self._numbers.text(self._databases()),
-                "names": self._numbers.text(in_words(map(names_of, report.profile.processes))),
+                "names": self._numbers.text(
+                    deployments_in_words(map(names_of, report.profile.processes))
+                ),
                 "vital": ranking.vital,
                 "vital_share": ranking.vital_share,
                 "places": ranking.count if overview.calls else 0,
@@ -178,37 +180,35 @@ class _Page:
         return found
 
     def functions(self, root: Node | None) -> dict[str, Any] | None:
-        """The tree of the functions' times."""
+        """Return the tree of the functions' times."""
         return tree_columns(root, None, self._numbers, self._places) if root else None
 
     def advice(self, advice: Advice | None) -> dict[str, Any] | None:
-        """What was proved on a copy of the database."""
+        """Return the changes that were proved on a copy of the database."""
         return advice_data(advice, self._numbers) if advice else None
 
     def texts(self) -> dict[str, Any]:
-        """What all the others refer to by numbers: the last part."""
+        """Return the texts and sites that all other parts refer to. Call this last."""
         return self._numbers.columns()
 
     def _notable(self) -> Sequence[Bottleneck]:
-        """The vital few, and what else takes a notable part of the time."""
+        """Return the vital few, and other bottlenecks above NOTABLE_SHARE, up to PARETO_ROWS."""
         ranking = self._report.ranking
         notable = sum(one.share >= NOTABLE_SHARE for one in ranking.bottlenecks)
         return ranking.bottlenecks[: min(max(ranking.vital, notable), PARETO_ROWS)]
 
     def _headline(self) -> list[int]:
-        """The first finding in a sentence, and what the first ones win together; empty: there is
-        none.
-        """
+        """Return one line for the first finding and one for the combined saving."""
         lines = [headline(one, self._places) for one in self._findings[:1]]
-        lines += filter(None, [together(self._findings)])
+        lines += filter(None, [combined_saving(self._findings)])
         return [self._numbers.text(line) for line in lines]
 
     def _databases(self) -> str:
-        """The names of the database files, as far as there is room for them."""
+        """Return the names of up to MAX_NAMES database files."""
         databases = self._report.profile.databases
         names = sorted({os.path.basename(one) or one for one in databases})
-        more = len(names) - MOST_NAMES
-        return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+        more = len(names) - MAX_NAMES
+        return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
     # -- parts -------------------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class _Page:
         }
 
     def _locks(self) -> list[dict[str, Any]]:
-        """Of all threads and spans together, and whatever statement ended them."""
+        """Return the lock holds, summed over threads, spans and end statements."""
         found: dict[tuple[object, ...], list[LockHold]] = defaultdict(list)
         for hold in self._report.lock_holds:
             place = place_of(self._report.sites.site(hold.path).frame)
@@ -339,7 +339,7 @@ class _Page:
 
 
 def _instant(processes: Sequence[Process]) -> str:
-    """When the first process began, in UTC; "": there is none."""
+    """Return when the first process began, in UTC; "" without processes."""
     begun = min((one.recorded_unix_ns for one in processes), default=0) / 1e9
     return datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%d %H:%M UTC") if begun else ""
 
@@ -350,11 +350,14 @@ def _curve(distribution: Distribution) -> tuple[list[int], list[float]]:
 
 
 def _place_key(statement: str, frame: Frame | None, places: PagePlaces) -> tuple[str, str, str]:
-    """What a statement at a call site is known by in another recording: lines move."""
+    """Return a key for a statement at a call site that also matches other recordings.
+
+    It has no line number, because lines move.
+    """
     return statement, frame.function if frame else "", places.file(frame.file) if frame else ""
 
 
-def _before(report: Report) -> _Before:
+def _before_times(report: Report) -> _BeforeTimes:
     groups = called_groups(report.profile.aggregates, lambda a: a.statement)
     own_places = PagePlaces(report.profile)
     by_place: dict[tuple[str, str, str], int] = {}
@@ -362,7 +365,7 @@ def _before(report: Report) -> _Before:
         frame = Frame(place[1], place[0], place[2]) if place else None
         key = _place_key(statement, frame, own_places)
         by_place[key] = by_place.get(key, 0) + ns
-    return _Before(
+    return _BeforeTimes(
         {statement: self_ns_of(group) for statement, group in groups},
         by_place,
         call_tree(report.profile.aggregates),

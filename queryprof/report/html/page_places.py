@@ -1,4 +1,4 @@
-"""Places for a page that may be passed on: no path shows whose machine it was."""
+"""Places for a page that may be shared: paths do not reveal the machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from queryprof.report.places import Places
 
 
 class PagePlaces(Places):
-    """Files relative to the program's directory or, outside of it, to the directory that the
-    program's other files share.
+    """Name files relative to the program's directory.
+
+    Other files are relative to the common directory of all files outside the program's directory.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -34,5 +35,5 @@ class PagePlaces(Places):
         return known
 
     def command(self, arguments: Iterable[str]) -> str:
-        """A command whose paths are relative to the program's directory, or names alone."""
+        """Return a command line, with paths shortened like those of files."""
         return shlex.join(self.file(each) if os.path.isabs(each) else each for each in arguments)

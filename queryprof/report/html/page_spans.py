@@ -1,4 +1,4 @@
-"""Of the page: the slowest spans, call by call, and the stalls of a loop by their time."""
+"""Page data of the slowest spans, call by call, and of an event loop's stalls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 30
 
 
 class PageSpans:
-    """The page's single spans and stalls; their times are since the recording began."""
+    """Single spans and stalls of the page. Times count from the start of the recording."""
 
     def __init__(self, report: Report, numbers: Numbers) -> None:
         self._report, self._numbers = report, numbers
@@ -28,7 +28,7 @@ class PageSpans:
         return [self._span(one) for one in self._report.slowest_spans[:SHOWN]]
 
     def stalls(self, loop: Loop) -> dict[str, Any]:
-        """The longest stalls of a loop, in columns."""
+        """Return the longest stalls of a loop as columns."""
         events = loop.stall_events
         sites = self._report.sites
         return {

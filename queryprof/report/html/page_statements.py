@@ -1,4 +1,4 @@
-"""The statements of a page: their figures, call sites, plans, slowest executions and source."""
+"""Page data of the statements: figures, call sites, plans, slowest executions and source."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from queryprof.report.text.cards import reasons
 from queryprof.report.text.plans import marked_steps
 
 Groups = Sequence[tuple[str, list[Aggregate]]]
-"""The statements that the page shows, each with its aggregates, most time first."""
+"""The statements of the page with their aggregates, most time first."""
 
-SITES_OF_A_STATEMENT = 20
-DETAILED = 1000
-"""Statements with a plan, a histogram, executions and source; the others have their figures."""
+MAX_SITES_PER_STATEMENT = 20
+MAX_DETAILED = 1000
+"""Number of statements with a plan, a histogram, executions and source. Others have only figures.
+"""
 
-SOURCES = 400
-"""Places whose source is shown."""
+MAX_SOURCES = 400
+"""Maximum number of places whose source is shown."""
 
 SourceLines = Callable[[Frame], Sequence[tuple[int, str]] | None]
-"""Looks up the source around a frame's line: (number, text) of each line; None: it is not known."""
+"""Returns (number, text) of each source line around a frame; None if the source is unknown."""
 
 FIGURES = (
     "self_ns",
@@ -46,11 +47,11 @@ FIGURES = (
 
 
 class PageStatements:
-    """The columns on statements.
+    """The statements as columns.
 
     Args:
-        left: how many statements the page leaves out.
-        before_ns: the time of each statement in another recording; None: there is no other.
+        left: number of statements that the page omits.
+        before_ns: time of each statement in another recording; None without one.
     """
 
     def __init__(
@@ -66,13 +67,13 @@ class PageStatements:
         self._totals = [add_up(group) for _, group in groups]
 
     def columns(self) -> dict[str, Any]:
-        """The figures of all statements, and their call sites."""
+        """Return the figures of all statements, and their call sites."""
         found: dict[str, Any] = {
             name: [_figure(totals, name) for totals in self._totals] for name in FIGURES
         }
         found["text"] = [self._numbers.text(statement) for statement, _ in self._groups]
         sites = [
-            self._sites_of(group, has_callers=number < DETAILED)
+            self._sites_of(group, has_callers=number < MAX_DETAILED)
             for number, (_, group) in enumerate(self._groups)
         ]
         found["sites"] = [shown for shown, _ in sites]
@@ -83,15 +84,16 @@ class PageStatements:
         return found
 
     def _sites_of(self, group: list[Aggregate], has_callers: bool) -> tuple[list[list[int]], int]:
-        """[site, ns, executions, caller] of the most expensive sites, with the most expensive
-        caller; and how many sites there are.
+        """Return the most expensive sites of a statement, and the total number of its sites.
+
+        A site is [site, ns, executions, caller], with its most expensive caller.
         """
         sites = self._report.sites
         by_place = group_by(group, lambda a: sites.place(a.path))
         called = [members for members in by_place.values() if any(a.count for a in members)]
         called.sort(key=self_ns_of, reverse=True)
         shown = []
-        for members in called[:SITES_OF_A_STATEMENT]:
+        for members in called[:MAX_SITES_PER_STATEMENT]:
             site = sites.site(max(members, key=lambda a: a.self_ns).path)
             row = [self._numbers.site(site.frame), self_ns_of(members), executions_of(members)]
             if has_callers:
@@ -100,7 +102,7 @@ class PageStatements:
         return shown, len(called)
 
     def details(self, findings: Sequence[Finding]) -> list[dict[str, Any]]:
-        """What is known of the statements that take most time."""
+        """Return plans, histograms, executions and notes of the most expensive statements."""
         profile, text = self._report.profile, self._numbers.text
         plans = plans_by_statement(profile.plans)
         exemplars: dict[str, list[Exemplar]] = {}
@@ -111,7 +113,7 @@ class PageStatements:
         database_ns = self._report.overview.database_ns or 1
         found = []
         for (statement, group), totals in list(zip(self._groups, self._totals, strict=True))[
-            :DETAILED
+            :MAX_DETAILED
         ]:
             known = plans.get(statement, ())
             mark = mark_of(statement, known, totals, totals.self_ns / database_ns)
@@ -148,16 +150,16 @@ class PageStatements:
         ]
 
     def sources(self, source: SourceLines) -> dict[int, list[tuple[int, int]]]:
-        """By the call site: the lines around it, of the sites of the most expensive statements."""
+        """Return (number, text) of the source lines around each call site, by the site's number."""
         found: dict[int, list[tuple[int, int]]] = {}
         numbers = self._numbers.frames
         frames = dict.fromkeys(
             frame
-            for _, group in self._groups[:DETAILED]
+            for _, group in self._groups[:MAX_DETAILED]
             for a in group
             if (frame := self._report.sites.site(a.path).frame) in numbers
         )
-        for frame in list(frames)[:SOURCES]:
+        for frame in list(frames)[:MAX_SOURCES]:
             lines = source(frame) if frame else None
             if frame and lines:
                 shown = [(line, self._numbers.text(code)) for line, code in lines]

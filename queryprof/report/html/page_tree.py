@@ -1,4 +1,4 @@
-"""The call tree of a page: a column for each figure, without what is too small to be seen."""
+"""The call tree of a page as columns. Nodes too small to see are merged."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from queryprof.report.html.numbers import NONE, Numbers
 from queryprof.report.html.page_places import PagePlaces
 
 SMALLEST_SHARE = 1 / 2000
-"""Of the database time: what takes less is added up under SMALLER."""
+"""Share of the database time below which nodes are merged into SMALLER."""
 
 SMALLER = "(smaller)"
-LONGEST_NAME = 200
+MAX_NAME_CHARACTERS = 200
 
 
 def tree_columns(
     root: Node, before: Node | None, numbers: Numbers, places: PagePlaces
 ) -> dict[str, Any]:
-    """The nodes, each after the one that it is part of; `before` is the root of another recording's
-    tree, whose nodes are those of the same names.
+    """Return the nodes as columns; each node comes after its parent.
+
+    Args:
+        before: root of another recording's tree; nodes with the same names are compared.
     """
     columns: dict[str, list[Any]] = {
         "name": [],
@@ -49,7 +51,7 @@ def tree_columns(
                 continue
             key = (child.name, child.frame.file if child.frame else "")
             child_was = was.children.get(key) if was else None
-            name = places.frame(child.frame) if child.frame else child.name[:LONGEST_NAME]
+            name = places.frame(child.frame) if child.frame else child.name[:MAX_NAME_CHARACTERS]
             statement = NONE if child.frame else numbers.statement(child.name)
             place = add(numbers.text(name), number, child.self_ns, statement, before_ns(child_was))
             waiting.append((child, child_was, place))

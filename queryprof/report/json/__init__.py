@@ -1,1 +1,1 @@
-"""Documents for programs."""
+"""JSON documents for other programs."""

@@ -1,5 +1,6 @@
-"""A comparison as JSON, with units in the names, and the types of the document, from which
-its schema is generated.
+"""A comparison as JSON, and the document's types.
+
+The schema is generated from the types. Names end with their unit.
 """
 
 from __future__ import annotations
@@ -8,28 +9,28 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from queryprof.analysis import comparison_result as changes
-from queryprof.report.json.writing import document_pieces, made, shape_of, shaped
+from queryprof.report.json.writing import build, document_pieces, shape_of, to_shape
 
 Verdict = Literal["better", "worse", "same", "unclear"]
-Plan = Annotated[tuple[str, ...], "a line a step, indented by what it is part of"]
+Plan = Annotated[tuple[str, ...], "one line per step, indented below its parent step"]
 
 
 @shape_of(changes.Change)
 class Change:
-    """A metric of both sides."""
+    """A metric before and after."""
 
     metric: Annotated[
         str,
-        "its unit at the end: _ns nanoseconds, _bytes bytes, _per_database_s for each second in the"
-        " database; else a count",
+        "ends with its unit: _ns nanoseconds, _bytes bytes, _per_database_s per second in the"
+        " database. Metrics without a unit are counts.",
     ]
-    gate: Annotated[Literal["counts", "vmsteps", "io", "time"], "what --fail-on calls it"]
+    gate: Annotated[Literal["counts", "vmsteps", "io", "time"], "its name in --fail-on"]
     before: Annotated[float | None, "mean over the runs; null: unknown"]
     after: Annotated[float | None, "mean over the runs; null: unknown"]
     ratio: Annotated[float | None, "after / before; null: unknown, or nothing before"]
     interval: Annotated[
         tuple[float, ...] | None,
-        "of the ratio, 95%, from four runs a side on; null: it has none",
+        "95% interval of the ratio; null: fewer than four runs per side",
     ]
     verdict: Verdict
 
@@ -56,7 +57,7 @@ class Plans:
 
 @shape_of(changes.StatementChange)
 class Statement:
-    """A statement of both sides, or of one."""
+    """A statement of one side or of both."""
 
     statement: str
     kind: Literal["new", "gone", "known"]
@@ -68,29 +69,29 @@ class Statement:
 
 @shape_of(changes.Comparison)
 class Document:
-    """What `queryprof compare --format json` writes."""
+    """The output of `queryprof compare --format json`."""
 
     before_runs: int
     after_runs: int
     same_sqlite: Annotated[bool, "whether all processes had the same version of SQLite"]
     whole: Annotated[tuple[Change, ...], "metrics of whole runs"]
     statements: Annotated[
-        tuple[Statement, ...], "new ones first, then gone ones, then known ones, the worst first"
+        tuple[Statement, ...], "new, then gone, then known statements, each with the worst first"
     ]
     format_version: Literal[1]
 
 
 def comparison_json(comparison: changes.Comparison) -> str:
-    """The comparison as a JSON document."""
-    return "".join(document_pieces(made(Document, comparison, format_version=1)))
+    """Return the comparison as a JSON document."""
+    return "".join(document_pieces(build(Document, comparison, format_version=1)))
 
 
-@shaped.register
+@to_shape.register
 def _(change: changes.StatementChange) -> Any:
-    return made(Statement, change, call_sites=change.sites)
+    return build(Statement, change, call_sites=change.sites)
 
 
-@shaped.register
+@to_shape.register
 def _(change: changes.SiteChange) -> Any:
     frame = change.site.frame
     return CallSite(

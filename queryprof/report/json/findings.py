@@ -1,4 +1,4 @@
-"""Findings as JSON, and the types of the document, from which its schema is generated."""
+"""Findings as JSON, and the document's types, from which its schema is generated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from queryprof.model import advice as model
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.report.json import report as _frames_as_json  # noqa: F401  registers frames' shape
 from queryprof.report.json.report_types import Site
-from queryprof.report.json.writing import document_pieces, made, shape_of, shaped
+from queryprof.report.json.writing import build, document_pieces, shape_of, to_shape
 
 
 @shape_of(found.Finding)
@@ -20,19 +20,19 @@ class Finding:
 
     category: str
     severity: Literal["high", "medium", "low"]
-    share: Annotated[float, "of the program's time that a fix can win at the most, 0 to 1"]
-    gain_ns: Annotated[int, "the same as time"]
-    statement: Annotated[str, "empty: it is about none"]
+    share: Annotated[float, "largest share of the program's time that a fix can save, 0 to 1"]
+    gain_ns: Annotated[int, "largest time that a fix can save"]
+    statement: Annotated[str, "empty: not about a statement"]
     site: Site
     loop: Annotated[Site | None, "the loop around the call; null: not known"]
     evidence: Annotated[tuple[str, ...], "what was measured"]
     fix: Annotated[str, "what to do"]
-    code: Annotated[str, "SQL or Python, where it can be written; else empty"]
-    migration: Annotated[str, "an index as Django's or Alembic's migration; else empty"]
-    doubt: Annotated[str, "what is not sure; empty: nothing"]
-    parent: Annotated[str, "the statement for whose rows it is executed; empty: not known"]
+    code: Annotated[str, "SQL or Python of the fix; empty: none"]
+    migration: Annotated[str, "index as a Django or Alembic migration; empty: none"]
+    doubt: Annotated[str, "why the finding is uncertain; empty: certain"]
+    parent: Annotated[str, "outer query of an N+1; empty: unknown"]
     whole: str
-    identity: Annotated[str, "stable while the statement, the file's name and the function stay"]
+    identity: Annotated[str, "stable while statement, file name and function stay the same"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,44 +41,46 @@ class Accepted:
 
     identity: str
     reason: str
-    is_stale: Annotated[bool, "no finding has this identity any more"]
+    is_stale: Annotated[bool, "no current finding has this identity"]
 
 
 @shape_of(model.Advice)
 class Advice:
-    """What to change in a database, proved on a copy. Times are nanoseconds."""
+    """Changes to a database, proved on a copy. Times are nanoseconds."""
 
     database: str
-    changes: Annotated[tuple[model.Change, ...], "in their order; win_ns: beside those before it"]
+    changes: Annotated[
+        tuple[model.Change, ...], "in order; win_ns: saving added to the changes before it"
+    ]
     outweighed: Annotated[
         tuple[model.Outweighed, ...],
-        "indexes to which the recorded inserts lose more than they win",
+        "indexes that cost the recorded inserts more than they save",
     ]
     proofs: tuple[model.Proof, ...]
     rewrites: tuple[model.Rewrite, ...]
     not_measured: tuple[model.NotMeasured, ...]
-    sqlite_version: Annotated[str, "of the library that has measured"]
-    other_version: Annotated[str, "the program's, where it is another; else empty"]
-    sample_every: Annotated[int, "changes were chosen on one row in so many; 1: on all"]
-    is_complete: Annotated[bool, "the search ended within its time"]
+    sqlite_version: Annotated[str, "version that ran the measurements"]
+    other_version: Annotated[str, "the program's version; empty: the same"]
+    sample_every: Annotated[int, "changes were chosen on a sample of 1 in N rows; 1: all rows"]
+    is_complete: Annotated[bool, "the search finished within its time limit"]
     took_s: float
     before_ns: Annotated[float, "the recorded time of the statements that were measured"]
-    after_ns: Annotated[float, "what it would be with all changes"]
-    curve_ns: Annotated[tuple[float, ...], "the same with no change, the first, the first two ..."]
+    after_ns: Annotated[float, "expected time with all changes"]
+    curve_ns: Annotated[tuple[float, ...], "expected time after 0, 1, 2 ... changes"]
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStatement:
-    """What a PostgreSQL server says of a statement."""
+    """A PostgreSQL server's facts about a statement."""
 
     statement: str
     plan: Annotated[tuple[str, ...], "its nodes, indented; empty: unknown"]
-    rows: Annotated[float | None, "that the planner expects; null: unknown"]
-    scans: Annotated[tuple[str, ...], "tables that are read from end to end"]
-    refused: Annotated[str, "why the plan is unknown; empty: it is known"]
+    rows: Annotated[float | None, "rows that the planner expects; null: unknown"]
+    scans: Annotated[tuple[str, ...], "tables that are scanned in full"]
+    refused: Annotated[str, "why the plan is unknown; empty: known"]
     query_id: Annotated[str, "of pg_stat_statements; empty: unknown"]
-    server_ns: Annotated[float | None, "the server's time of a call, its mean; null: unknown"]
-    server_calls: Annotated[int | None, "of all programs; null: unknown"]
+    server_ns: Annotated[float | None, "server's mean time per call; null: unknown"]
+    server_calls: Annotated[int | None, "calls by all programs; null: unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +88,22 @@ class Server:
     """A PostgreSQL server."""
 
     version: str
-    statements: Annotated[tuple[ServerStatement, ...], "those that take most time first"]
-    times_off: Annotated[str, "why no times are known; empty: they are"]
-    since: Annotated[str, "when the times were reset; empty: it is not known"]
-    left_out: Annotated[int, "statements of which no plan was requested"]
+    statements: Annotated[tuple[ServerStatement, ...], "most time first"]
+    times_off: Annotated[str, "why times are unknown; empty: known"]
+    since: Annotated[str, "when the times were reset; empty: unknown"]
+    left_out: Annotated[int, "number of statements without a requested plan"]
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What `queryprof analyze --format json` writes. Times are nanoseconds."""
+    """The output of `queryprof analyze --format json`. Times are nanoseconds."""
 
     format_version: Literal[1]
-    cautions: Annotated[tuple[str, ...], "what a reader must know to believe the findings"]
-    findings: Annotated[tuple[Finding, ...], "those that can win most first"]
+    cautions: Annotated[tuple[str, ...], "limits of the findings"]
+    findings: Annotated[tuple[Finding, ...], "largest saving first"]
     accepted: tuple[Accepted, ...]
-    advice: Annotated[Advice | None, "what was measured on a copy; null: without --prove"]
-    server: Annotated[Server | None, "what PostgreSQL says; null: without --dsn"]
+    advice: Annotated[Advice | None, "changes measured on a copy; null: without --prove"]
+    server: Annotated[Server | None, "facts from PostgreSQL; null: without --dsn"]
 
 
 def findings_json(
@@ -111,10 +113,10 @@ def findings_json(
     advice: model.Advice | None = None,
     server: ServerFacts = NO_SERVER,
 ) -> str:
-    """The findings as a JSON document.
+    """Return the findings as a JSON document.
 
     Args:
-        accepted: identity, reason, and whether it is stale.
+        accepted: (identity, reason, is_stale) of each accepted finding.
     """
     document: Any = Document(
         1,
@@ -146,11 +148,11 @@ def _server(facts: ServerFacts) -> Server:
     return Server(facts.version, tuple(statements), facts.times_off, facts.since, facts.left_out)
 
 
-@shaped.register
+@to_shape.register
 def _(finding: found.Finding) -> Any:
-    return made(Finding, finding)
+    return build(Finding, finding)
 
 
-@shaped.register
+@to_shape.register
 def _(advice: model.Advice) -> Any:
-    return made(Advice, advice)
+    return build(Advice, advice)

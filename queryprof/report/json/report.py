@@ -1,4 +1,4 @@
-"""The report as JSON: everything, with units in the names (see report_types.py)."""
+"""The report as JSON: all figures, with units in the names (see report_types.py)."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from queryprof.model import Exemplar, Frame, Plan, Thread, ThreadUsage
 from queryprof.report.json import report_types as to
 from queryprof.report.json.writing import (
     WRITERS,
+    build,
+    cached_writer,
     document_pieces,
-    kept,
-    made,
-    shaped,
     template_of,
     text_of,
+    to_shape,
 )
 
-TEXTS_KEPT = 65_536
-"""Of frames, and of call sites: each stands in many places."""
+MAX_CACHED_TEXTS = 65_536
+"""Cached texts of frames, and of call sites. Most occur in many places."""
 
 
 def json_report(report: Report, dimension: str | None = None) -> Iterator[str]:
-    """The report as a JSON document, in pieces of its text.
+    """Return the report as a JSON document, in pieces of text.
 
     Args:
-        dimension: the one view to include; None: all.
+        dimension: the only view to include; None for all.
     """
     profile, top, overview, ranking = report.profile, report.top, report.overview, report.ranking
     dimensions = DIMENSIONS if dimension is None else (dimension,)
-    document = made(
+    document = build(
         to.Document,
         overview,
         format_version=2,
@@ -63,10 +63,10 @@ def json_report(report: Report, dimension: str | None = None) -> Iterator[str]:
     return document_pieces(document)
 
 
-@lru_cache(TEXTS_KEPT)
+@lru_cache(MAX_CACHED_TEXTS)
 def _frame_text(frame: Frame) -> str:
     known = {"line": frame.line or None, "first_line": frame.first_line or None}
-    return text_of(made(to.Frame, frame, **known))
+    return text_of(build(to.Frame, frame, **known))
 
 
 TOTALS_SOURCES = {
@@ -78,11 +78,14 @@ TOTALS_SOURCES = {
     "automatic_indexes": "automatic_indexes_sum",
     "page_fetches_per_execution_estimate": "page_fetches",
 }
-"""By a number's name in the document: its name in the totals, where they differ."""
+"""Attribute of the totals for a number of the document, where the names differ."""
 
 
 def _totals_writer() -> Callable[[Totals], str]:
-    """Of numbers alone, which half of a large document are: one template has all of them."""
+    """Return a fast writer for totals, which are half of a large document.
+
+    All their fields are numbers, so a single template is enough.
+    """
     names = [field.name for field in fields(to.Totals)]
     take = attrgetter(*[TOTALS_SOURCES.get(name, name) for name in names])
     template = template_of(names)
@@ -92,33 +95,33 @@ def _totals_writer() -> Callable[[Totals], str]:
 
 
 WRITERS[Frame] = _frame_text
-WRITERS[CallSite] = kept(WRITERS[CallSite], TEXTS_KEPT)
+WRITERS[CallSite] = cached_writer(WRITERS[CallSite], MAX_CACHED_TEXTS)
 WRITERS[Totals] = _totals_writer()
 
 
-@shaped.register
+@to_shape.register
 def _(thread: Thread) -> Any:
     return thread.name
 
 
-@shaped.register
+@to_shape.register
 def _(plan: Plan) -> Any:
-    return made(to.Plan, plan, tree=tuple(plan.tree.splitlines()))
+    return build(to.Plan, plan, tree=tuple(plan.tree.splitlines()))
 
 
-@shaped.register
+@to_shape.register
 def _(exemplar: Exemplar) -> Any:
-    return made(to.Exemplar, exemplar, span=exemplar.span or None)
+    return build(to.Exemplar, exemplar, span=exemplar.span or None)
 
 
-@shaped.register
+@to_shape.register
 def _(share: Share) -> Any:
-    return made(to.Cause, share, site=share.site.frame)
+    return build(to.Cause, share, site=share.site.frame)
 
 
-@shaped.register
+@to_shape.register
 def _(found: FunctionSummary) -> Any:
-    return made(
+    return build(
         to.Function,
         found.step,
         share=found.share,
@@ -128,10 +131,10 @@ def _(found: FunctionSummary) -> Any:
     )
 
 
-@shaped.register
+@to_shape.register
 def _(finding: StallSummary) -> Any:
     stall = finding.stall
-    return made(
+    return build(
         to.Stall,
         stall,
         function=stall.function if stall.function.function else None,
@@ -146,10 +149,10 @@ def _(finding: StallSummary) -> Any:
     )
 
 
-@shaped.register
+@to_shape.register
 def _(finding: SpanSummary) -> Any:
     numbers = finding.queries
-    return made(
+    return build(
         to.Span,
         finding.span,
         wall=finding.wall,
@@ -161,7 +164,7 @@ def _(finding: SpanSummary) -> Any:
 
 def _loop(finding: LoopSummary, top: int | None) -> to.Loop:
     loop = finding.loop
-    return made(
+    return build(
         to.Loop,
         loop,
         busy_ns=loop.busy_ns if loop.has_steps else None,
@@ -177,6 +180,6 @@ def _loop(finding: LoopSummary, top: int | None) -> to.Loop:
 
 
 def _usage(name: str, usage: ThreadUsage) -> to.Usage:
-    return made(
+    return build(
         to.Usage, usage, name=name, timeline=to.UsageTimeline(usage.width_ns, usage.timeline)
     )

@@ -1,6 +1,7 @@
 """The types of the JSON report, from which its schema is generated.
 
-Times are nanoseconds, instants nanoseconds since 1970, shares 0 to 1; None is unknown, never zero.
+Times are in nanoseconds, instants in nanoseconds since 1970, shares from 0 to 1. None means
+unknown, never zero.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Site:
     """The first frame of a call path that is not a database helper."""
 
     frame: Frame | None
-    callers: Annotated[tuple[Frame, ...], "outwards of it, nearest first"]
-    helpers: Annotated[tuple[Frame, ...], "database helpers seen through, innermost first"]
+    callers: Annotated[tuple[Frame, ...], "frames that called it, nearest first"]
+    helpers: Annotated[tuple[Frame, ...], "database helpers below it, innermost first"]
 
 
 @shape_of(totals.Totals)
@@ -50,18 +51,18 @@ class Totals:
     """Sums over a group of calls."""
 
     calls: Annotated[int, "driver calls"]
-    executions: Annotated[int, "of them, those that began an execution"]
+    executions: Annotated[int, "calls that began an execution"]
     errors: Annotated[int, "calls that raised"]
-    rows: Annotated[int | None, "fetched by, or changed for, the program; null: some as a table"]
+    rows: Annotated[int | None, "fetched or changed; null: some were fetched as a table"]
     total_ns: Annotated[int, "in the calls"]
     self_ns: Annotated[int, "total_ns without measured calls made inside them"]
     min_call_ns: int
     max_call_ns: int
-    p50_ns: Annotated[int | None, "of whole executions, right to 4%"]
+    p50_ns: Annotated[int | None, "of whole executions, accurate to 4%"]
     p95_ns: int | None
     p99_ns: int | None
     max_ns: int | None
-    mean_ns: Annotated[float | None, "total_ns for each execution"]
+    mean_ns: Annotated[float | None, "total_ns per execution"]
     counted_executions: Annotated[int, "executions for which SQLite's counters are known"]
     vm_steps: Annotated[int | None, "over counted_executions; null: unknown"]
     full_scan_steps: int | None
@@ -88,22 +89,22 @@ class Process:
     clock: str
     rows_estimated: Annotated[bool, "true: times of operation next are estimates"]
     counters_off: Annotated[str | None, "why SQLite's counters are unknown; null: they are on"]
-    read_bytes: Annotated[int | None, "through calls that read, queryprof's own left out"]
-    written_bytes: Annotated[int | None, "through calls that write, queryprof's own left out"]
+    read_bytes: Annotated[int | None, "by read calls, without queryprof's own"]
+    written_bytes: Annotated[int | None, "by write calls, without queryprof's own"]
     peak_memory_bytes: Annotated[int | None, "largest resident set; null: it did not end by itself"]
-    clock_tick_ns: Annotated[float | None, "of what timed the calls"]
+    clock_tick_ns: Annotated[float | None, "tick length of the clock that timed the calls"]
     files_off: str | None
     unseen_files: Annotated[
-        int, "connections by a VFS of the program's own: their work on files is unknown"
+        int, "connections through the program's own VFS; their file work is unknown"
     ]
     unmeasured: Annotated[tuple[str, ...] | None, "imported database modules not measured"]
-    service: Annotated[str | None, "what the deployment calls the program; null: not set"]
+    service: Annotated[str | None, "service name of the deployment; null: not set"]
     version: Annotated[str | None, "of the service"]
     environment: Annotated[str | None, "of the deployment"]
     window_start_unix_ns: Annotated[
-        int | None, "since when it is recorded, where it is in windows; null: since start_unix_ns"
+        int | None, "start of the oldest kept window; null: not recorded in windows"
     ]
-    lost_windows: Annotated[int | None, "windows that were removed; null: it is in none"]
+    lost_windows: Annotated[int | None, "removed windows; null: not recorded in windows"]
 
 
 @shape_of(bottlenecks.Bottleneck)
@@ -118,7 +119,7 @@ class Bottleneck:
     cumulative_share: float
     plans: Annotated[
         tuple[tuple[str, ...], ...],
-        "the different query plans of the statement, in a form that does not depend on SQLite's"
+        "the statement's different query plans, in a form that does not depend on SQLite's"
         " version; empty: unknown",
     ]
     files: Files | None
@@ -153,9 +154,11 @@ class Cause:
 
 @shape_of(model.Stall)
 class Stall:
-    """Steps of one function that took longer than the threshold, seen at one place."""
+    """Stalls of one function at one place. A stall is a step that took longer than the
+    threshold.
+    """
 
-    function: Annotated[Frame | None, "what ran; null: it cannot be seen"]
+    function: Annotated[Frame | None, "function that ran; null: unknown"]
     stack: model.CallPath
     count: int
     total_ns: int
@@ -164,15 +167,15 @@ class Stall:
     gc_ns: int
     gil_ns: Annotated[int, "from another thread's request for the GIL to its release"]
     delayed: Annotated[int, "callbacks and timers that had to wait"]
-    delay_ns: Annotated[int, "for so long, added up"]
-    samples: Annotated[int, "looks at the stack"]
+    delay_ns: Annotated[int, "total time they waited"]
+    samples: Annotated[int, "stack samples"]
     causes: tuple[Cause, ...]
     seen_at: Annotated[tuple[Frame, ...], "the program's frames, innermost first"]
-    category: Annotated[Category, "what more than half of it was spent on"]
+    category: Annotated[Category, "activity that took more than half of the time"]
     share: Annotated[float, "of the time of all of the loop's stalls"]
     mean_ns: float
     cpu_share: Annotated[
-        float | None, "how long the thread ran or was ready to run, of the time that was watched"
+        float | None, "share of the watched time in which the thread ran or was ready to run"
     ]
 
 
@@ -197,7 +200,7 @@ class Loop:
     thread: str
     runs: Annotated[int, "how often a loop started: three times in one asyncio.run()"]
     run_ns: int
-    busy_ns: Annotated[int | None, "in steps; null: they cannot be seen"]
+    busy_ns: Annotated[int | None, "in steps; null: unknown"]
     steps: int | None
     waiting_max: int | None
     timer_lag: Summary
@@ -215,9 +218,9 @@ class Repeat:
 
     statement: str
     site: Site
-    spans: Annotated[int, "in how many"]
-    executions: Annotated[int, "in all of these"]
-    most: Annotated[int, "in one of them"]
+    spans: Annotated[int, "number of spans"]
+    executions: Annotated[int, "in all spans together"]
+    most: Annotated[int, "largest number in one span"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,37 +235,37 @@ class Queries:
 
 @shape_of(model.Span)
 class Span:
-    """The spans of one name that have ended."""
+    """The ended spans of one name."""
 
     name: str
     count: int
-    errors: Annotated[int, "left by an exception"]
-    database_ns: Annotated[int, "inner spans and other threads included"]
+    errors: Annotated[int, "spans that ended with an exception"]
+    database_ns: Annotated[int, "including inner spans and other threads"]
     queries: Queries
     repeats: Annotated[tuple[Repeat, ...], "queries in loops"]
     statuses: Annotated[Mapping[str, int], "requests by HTTP status"]
     wall: Summary
-    cpu_mean_ns: Annotated[float | None, "null: not known of any"]
+    cpu_mean_ns: Annotated[float | None, "null: unknown"]
 
 
 @shape_of(handoffs.HandoffSummary)
 class Handoff:
-    """Work that called a driver in a thread to which a call site handed it."""
+    """Work that a call site handed to another thread and that called a driver there."""
 
-    kind: Annotated[str, "whose threads: thread pool, anyio, aiosqlite, twisted"]
+    kind: Annotated[str, "owner of the threads: thread pool, anyio, aiosqlite, twisted"]
     site: Site
     count: int
     errors: int
-    cancelled: Annotated[int, "never ran, or its end was not waited for"]
+    cancelled: Annotated[int, "never ran, or nothing waited for its end"]
     queue: Annotated[Summary, "waiting for a thread"]
     run: Annotated[Summary, "running"]
     handback: Annotated[Summary, "waiting for the event loop to take the result"]
-    total: Annotated[Summary, "from being handed over to the end of that"]
+    total: Annotated[Summary, "from the handoff until the result was taken"]
 
 
 @dataclass(frozen=True, slots=True)
 class UsageTimeline:
-    """What a thread used by the wall clock."""
+    """A thread's usage over time."""
 
     width_ns: int
     intervals: tuple[UsageInterval, ...]
@@ -270,7 +273,7 @@ class UsageTimeline:
 
 @shape_of(model.ThreadUsage)
 class Usage:
-    """What the threads of one name used, as the system counts it."""
+    """Resources that the threads of one name used, as counted by the system."""
 
     user_ns: int
     system_ns: int
@@ -286,7 +289,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Database work by the wall clock."""
+    """Database work over time."""
 
     width_ns: int
     intervals: tuple[Interval, ...]
@@ -294,7 +297,7 @@ class Timeline:
 
 @shape_of(model.Plan)
 class Plan:
-    """How SQLite runs a statement on a database, by EXPLAIN QUERY PLAN."""
+    """SQLite's EXPLAIN QUERY PLAN of a statement on one database."""
 
     statement: str
     database: Annotated[str, "its file, or :memory:"]
@@ -303,37 +306,39 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What `queryprof report --format json` writes. Times are nanoseconds, instants nanoseconds
-    since 1970, shares 0 to 1; null is unknown, never zero.
+    """The output of `queryprof report --format json`.
+
+    Times are nanoseconds, instants nanoseconds since 1970, shares 0 to 1. null means unknown, never
+    zero.
     """
 
     format_version: Literal[2]
     command: tuple[str, ...]
     run_ns: int
     database_ns: Annotated[int, "self time of all calls"]
-    database_share: Annotated[float, "of the processes' run times; more than 1 with threads"]
+    database_share: Annotated[float, "of the processes' run times; can exceed 1 with threads"]
     calls: int
     executions: Annotated[int, "of statements"]
     statements: int
     errors: int
-    rows: Annotated[int | None, "null: some were fetched as a table, of unknown length"]
+    rows: Annotated[int | None, "null: some were fetched as a table of unknown length"]
     profiler_ns_estimate: Annotated[
-        float, "what queryprof took in the calls; not: in spans, loops, files"
+        float, "queryprof's own time in the calls, without spans, loops and files"
     ]
-    cautions: Annotated[tuple[str, ...], "what a reader must know to believe the figures"]
+    cautions: Annotated[tuple[str, ...], "limits of the figures"]
     processes: tuple[Process, ...]
-    vital_few: Annotated[int, "how many bottlenecks make up 80% of database_ns"]
+    vital_few: Annotated[int, "number of bottlenecks that make up 80% of database_ns"]
     bottlenecks: tuple[Bottleneck, ...]
     views: Annotated[
         Mapping[Literal["statement", "site", "operation", "thread", "span"], tuple[Row, ...]],
-        "the same time by each of these",
+        "database time by dimension",
     ]
     loops: tuple[Loop, ...]
     spans: Annotated[tuple[Span, ...], "by wall time, most first"]
-    slowest_spans: Annotated[tuple[SlowSpan, ...], "a few of each name, with their calls in order"]
+    slowest_spans: Annotated[tuple[SlowSpan, ...], "a few per name, with their calls in order"]
     handoffs: Annotated[tuple[Handoff, ...], "by total time, most first"]
     threads: Annotated[tuple[Usage, ...], "by CPU time, most first"]
-    notes: Annotated[Mapping[str, str], "by statement: what a library reports of it"]
+    notes: Annotated[Mapping[str, str], "a library's description of each statement"]
     plans: tuple[Plan, ...]
     error_counts: tuple[ErrorCount, ...]
     exemplars: Annotated[tuple[Exemplar, ...], "the slowest executions of each statement"]

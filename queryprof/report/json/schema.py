@@ -16,13 +16,13 @@ DOCUMENTS = {
     "findings": "queryprof.report.json.findings",
     "comparison": "queryprof.report.json.comparison",
 }
-"""The module of each document's type, `Document`."""
+"""The module that defines each document's type, `Document`."""
 
 TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The schema of one of DOCUMENTS."""
+    """Return the schema of one of DOCUMENTS."""
     known: dict[str, Any] = {}
     whole = _object(import_module(DOCUMENTS[name]).Document, known)
     head = {
@@ -61,7 +61,7 @@ def _of(hint: Any, known: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911 a 
     if is_dataclass(hint) or hasattr(hint, "_fields"):
         name = hint.__name__.lower()
         if name not in known:
-            known[name] = {}  # before what refers to it
+            known[name] = {}  # first, because the type may refer to itself
             known[name] = _object(hint, known)
         return {"$ref": f"#/$defs/{name}"}
     return {"type": TYPES[hint]}

@@ -1,6 +1,6 @@
-"""Stages' dataclasses as JSON: each as it is, or in the shape that a document gives it.
+"""Write dataclasses as JSON, unchanged or in the shape that a document defines.
 
-The text is written by a function for each type, made when the type is met first: a large report has
+Each type has its own writer function, created when the type first occurs: a large report has
 millions of values.
 """
 
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind")
 
 SHAPES: dict[type, type] = {}
-"""By a stage's type: the document's type that stands for it."""
+"""The document's type for each type of the analysis or model."""
 
 
 @dataclass_transform(frozen_default=True)
 def shape_of(source: type) -> Callable[[type[Kind]], type[Kind]]:
-    """Makes a class the shape of a stage's type in a document: its fields, and no others."""
+    """Make a class the document's shape of `source`: the document has only the fields of
+    the class.
+    """
 
     def shape(kind: type[Kind]) -> type[Kind]:
         SHAPES[source] = made_kind = dataclass(frozen=True, slots=True)(kind)
@@ -37,14 +39,16 @@ def shape_of(source: type) -> Callable[[type[Kind]], type[Kind]]:
     return shape
 
 
-def made(kind: type[Made], source: object, **given: object) -> Made:
-    """A dataclass made of an object's attributes of the same names, and of given values."""
-    names, take = _taken(kind, tuple(given))
+def build(kind: type[Made], source: object, **given: object) -> Made:
+    """Build a dataclass from the object's attributes of the same names and from given values."""
+    names, take = _names_and_getter(kind, tuple(given))
     return kind(**dict(zip(names, take(source), strict=True)), **given)
 
 
 @cache
-def _taken(kind: type, given: tuple[str, ...]) -> tuple[tuple[str, ...], Callable[[object], Any]]:
+def _names_and_getter(
+    kind: type, given: tuple[str, ...]
+) -> tuple[tuple[str, ...], Callable[[object], Any]]:
     names = tuple(field.name for field in fields(kind) if field.name not in given)
     return names, _getter(names)
 
@@ -56,15 +60,15 @@ def _getter(names: tuple[str, ...]) -> Callable[[object], tuple[Any, ...]]:
 
 
 @singledispatch
-def shaped(value: Any) -> Any:
-    """What stands in a document for a value. Types whose shape takes more than other names register
-    theirs.
+def to_shape(value: Any) -> Any:
+    """Convert a value for a document. Types that need more than renamed fields register a
+    function.
     """
     return value
 
 
 def document_pieces(document: DataclassInstance) -> Iterator[str]:
-    """A document as JSON text, in pieces: a line for each field, and for each element of a list."""
+    """Yield a document as JSON text: one line per field, and per element of a list."""
     yield from _pieces({name: getattr(document, name) for name in _names(type(document))})
     yield "\n"
 
@@ -88,12 +92,12 @@ def _pieces(value: object) -> Iterator[str]:
 
 
 def text_of(value: Any) -> str:
-    """A value as JSON: exact, in ASCII, and without control characters."""
+    """Return a value as exact ASCII JSON without control characters."""
     return WRITERS[type(value)](value)
 
 
 class _Writers(dict[type, Callable[[Any], str]]):
-    """What writes the values of a type; other modules add theirs."""
+    """Writers by type. Other modules add theirs; missing ones are created."""
 
     def __missing__(self, kind: type) -> Callable[[Any], str]:
         self[kind] = write = _writer(kind)
@@ -101,8 +105,8 @@ class _Writers(dict[type, Callable[[Any], str]]):
 
 
 def _writer(kind: type) -> Callable[[Any], str]:
-    shape = shaped.dispatch(kind)
-    if shape is not shaped.dispatch(object):
+    shape = to_shape.dispatch(kind)
+    if shape is not to_shape.dispatch(object):
         return lambda value: text_of(shape(value))
     if is_dataclass(kind) or hasattr(kind, "_fields"):
         return _writer_of_fields(kind)
@@ -120,20 +124,19 @@ def _writer_of_fields(kind: type) -> Callable[[Any], str]:
 
 
 def template_of(names: Iterable[str]) -> str:
-    """An object with these names, and %s for the text of each value."""
+    """Return a %-template of an object with these names and "%s" for each value."""
     return f"{{{', '.join([f'{_of_str(name)}: %s' for name in names])}}}"
 
 
-def kept(write: Callable[[Any], str], most: int) -> Callable[[Any], str]:
-    """A writer of objects that each stand in many places: their text is made once, of so many at
-    the most.
-    """
-    known: dict[int, tuple[object, str]] = {}  # to compare them takes longer than to write them
+def cached_writer(write: Callable[[Any], str], max_texts: int) -> Callable[[Any], str]:
+    """Wrap a writer with a cache of `max_texts` texts, for objects that occur in many places."""
+    # keyed by id: comparing objects would take longer than writing them
+    known: dict[int, tuple[object, str]] = {}
 
     def text(value: Any) -> str:
         found = known.get(id(value))
         if found is None:
-            if len(known) >= most:
+            if len(known) >= max_texts:
                 known.clear()
             found = known[id(value)] = (value, write(value))
         return found[1]
@@ -146,7 +149,7 @@ def _names(kind: type) -> tuple[str, ...]:
     shape = SHAPES.get(kind, kind)
     if is_dataclass(shape):
         return tuple(field.name for field in fields(shape))
-    return tuple(get_type_hints(shape))  # of a named tuple
+    return tuple(get_type_hints(shape))  # a named tuple
 
 
 def _of_str(value: str) -> str:

@@ -1,4 +1,4 @@
-"""Advice for a terminal: the changes in order, and the statements before and after."""
+"""Advice for a terminal: the changes in order, and each statement before and after."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from queryprof.report.text.advice import (
     summary,
 )
 
-MOST_PROOFS = 10
-MOST_REASONS = 5
+MAX_PROOFS = 10
+MAX_REASONS = 5
 
 
 def print_advice(advice: Advice, file: TextIO | None = None, width: int | None = None) -> None:
-    """Prints the changes, what each wins and costs, and what was measured of each statement."""
+    """Print the changes with their savings and costs, and the measurements of each statement."""
     console = console_for(file, width)
     parts: list[RenderableType] = [heading("Proved"), Text(summary(advice), overflow="fold")]
     parts += [Text(f"! {caution}", "yellow", overflow="fold") for caution in cautions(advice)]
@@ -37,7 +37,7 @@ def print_advice(advice: Advice, file: TextIO | None = None, width: int | None =
     ]
     if changed:
         shown = sorted(changed, key=lambda proof: -abs(proof.after_ns - proof.recorded_ns))[
-            :MOST_PROOFS
+            :MAX_PROOFS
         ]
         parts.append(heading("Statements, before and after"))
         parts += [_proof(proof, console.width) for proof in shown]
@@ -45,7 +45,7 @@ def print_advice(advice: Advice, file: TextIO | None = None, width: int | None =
             parts.append(Text(f"     {len(changed) - len(shown)} more: --format json", "dim"))
     if advice.not_measured:
         parts.append(heading(f"Not measured: {counted(len(advice.not_measured), 'statement')}"))
-        for one in advice.not_measured[:MOST_REASONS]:
+        for one in advice.not_measured[:MAX_REASONS]:
             parts.append(Sql(one.statement, console.width - 7))
             parts.append(
                 Text(

@@ -22,16 +22,16 @@ from queryprof.report.terminal.console import (
 from queryprof.report.terminal.sql import Sql
 from queryprof.report.text.comparison import (
     cautions,
-    in_all,
     metric_name,
     ratio,
+    run_totals,
     summary,
     value,
 )
 from queryprof.report.text.plans import plan_change, plans_before_and_after
 
 CHARTED_INTERVALS = 4
-"""A chart of a shorter run shows nothing: an interval is an eighth of a second or more."""
+"""A shorter run has no chart, which would show nothing: an interval is at least 1/8 second."""
 
 STYLES = {
     Verdict.WORSE: "bold red",
@@ -48,20 +48,20 @@ def print_comparison(
     top: int = 10,
     width: int | None = None,
 ) -> None:
-    """Prints what changed: the statements, new and gone ones first, and the whole runs.
+    """Print the changed statements, new and gone ones first, and the metrics of the whole runs.
 
     Args:
-        top: how many statements at the most.
-        width: columns; by default the terminal's, or 80.
+        top: maximum number of statements.
+        width: in columns; by default the terminal's width, or 80.
     """
     console = console_for(file, width)
     runs = f"{comparison.before_runs} and {comparison.after_runs} runs"
     parts: list[RenderableType] = [
         Text.assemble(("queryprof compare", "bold"), f"  {runs}, before and after"),
-        *(Text(line) for line in (summary(comparison), in_all(comparison)) if line),
+        *(Text(line) for line in (summary(comparison), run_totals(comparison)) if line),
         *(Text(f"! {caution}", style="yellow") for caution in cautions(comparison)),
     ]
-    # First what all of it comes to: after a fix a new statement does what many executions did.
+    # The totals come first: after a fix, one new statement may replace many executions.
     parts.append(_table("\nThe whole run", comparison.whole))
     shown = [c for c in comparison.statements if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
     parts += [_card(change, places, console.width) for change in shown[:top]]

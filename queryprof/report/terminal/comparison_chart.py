@@ -1,4 +1,4 @@
-"""Two runs side by side: how busy the database was while they ran, on the same axes."""
+"""Charts of two runs side by side: how busy the database was over time, on the same axes."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from queryprof.analysis.comparison_result import Course
 
 HEIGHT = 8
 MARGIN = 14
-"""Columns that the axis and its labels take."""
+"""Columns for the axis and its labels."""
 
 GAP = 2
-NARROWEST = 15
+MIN_COLUMNS = 15
 
 BLANK = "\N{BRAILLE PATTERN BLANK}"
 
 
 def side_by_side(before: Course, after: Course, width: int) -> list[str]:
-    """Lines of two charts, each half as wide: the seconds since the start on the x axis, and the
-    share of the time spent in the database on the y axis; above 1 in several threads or processes.
+    """Return the lines of two charts, side by side.
+
+    The x axis has the seconds since the start. The y axis has the share of time spent in the
+    database; it exceeds 1 if several threads or processes used the database at once.
     """
-    columns = max(NARROWEST, (width - GAP) // 2 - MARGIN)
+    columns = max(MIN_COLUMNS, (width - GAP) // 2 - MARGIN)
     last_s = max([second for course in (before, after) for second, _ in course], default=0) or 1.0
-    most = max([share for course in (before, after) for _, share in course], default=0) or 1.0
+    max_share = max([share for course in (before, after) for _, share in course], default=0) or 1.0
     charts = [
-        _chart(title, course, columns, last_s, most)
+        _chart(title, course, columns, last_s, max_share)
         for title, course in (("before", before), ("after", after))
     ]
     left = columns + MARGIN
@@ -35,13 +37,13 @@ def side_by_side(before: Course, after: Course, width: int) -> list[str]:
     ]
 
 
-def _chart(title: str, course: Course, columns: int, last_s: float, most: float) -> list[str]:
+def _chart(title: str, course: Course, columns: int, last_s: float, max_share: float) -> list[str]:
     figure = plotille.Figure()
     figure.width, figure.height = columns, HEIGHT
     figure.with_colors = False
     figure.x_label, figure.y_label = "s", title
     figure.set_x_limits(0, last_s)
-    figure.set_y_limits(0, most)
+    figure.set_y_limits(0, max_share)
     figure.x_ticks_fkt = lambda value, _: f"{value:.3g}"
     figure.y_ticks_fkt = lambda value, _: f"{value:.2f}"
     if course:

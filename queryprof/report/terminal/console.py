@@ -1,8 +1,7 @@
-"""The parts that all reports for a terminal share: the console, its texts and tables, and how they
-are written.
+"""Shared parts of all terminal reports: the console, texts, tables and output.
 
-Reports build texts and tables with the classes of this module alone: these show every string as it
-is, with its control characters visible (queryprof.report.inert), and rich finds no markup in it.
+Reports build text and tables only with the classes of this module. They escape control characters
+(queryprof.report.inert), and rich finds no markup in them.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from queryprof.report.inert import visible
 
 
 class Text(rich.text.Text):
-    """A line of text: a line end in a string is shown as an escape, too."""
+    """A line of text. Control characters, including line ends, are escaped."""
 
     def __init__(self, text: str = "", style: str | Style = "", **options: Any) -> None:
         super().__init__(visible(text), style, **options)
@@ -29,7 +28,7 @@ class Text(rich.text.Text):
     def append(
         self, text: rich.text.Text | str, style: str | Style | None = None
     ) -> rich.text.Text:
-        """Adds a string or text at the end."""
+        """Add a string or text at the end."""
         return super().append(visible(text) if isinstance(text, str) else text, style)
 
 
@@ -37,42 +36,44 @@ class Table(rich.table.Table):
     """A table whose cells are Texts."""
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        """Adds a row; strings become Texts."""
+        """Add a row; strings become Texts."""
         super().add_row(*(Text(c) if isinstance(c, str) else c for c in cells), **options)
 
 
-LEAST_COLUMNS, USUAL_COLUMNS, MOST_COLUMNS = 20, 80, 10_000
+MIN_COLUMNS, DEFAULT_COLUMNS, MAX_COLUMNS = 20, 80, 10_000
 
 
 class _Console(Console):
-    """One whose reader may end first."""
+    """A console whose output may be closed early, as by `head`."""
 
     def on_broken_pipe(self) -> NoReturn:
-        """Leaves the exit status to the command; rich's own is 1."""
+        """Leave the exit status to the command; rich would exit with 1."""
         raise BrokenPipeError
 
 
 def console_for(
     file: TextIO | None = None, width: int | None = None, plain: bool = False
 ) -> Console:
-    """A console that writes to a file (standard output), with the terminal's colours and width;
-    `plain`: without colours, whatever FORCE_COLOR is for the terminal.
+    """Return a console for a file (default: standard output), in the terminal's colours and width.
+
+    Args:
+        plain: never use colours, not even with FORCE_COLOR.
     """
     columns = os.environ.get("COLUMNS", "")
-    if width is None and columns.isdecimal() and not LEAST_COLUMNS <= int(columns) <= MOST_COLUMNS:
-        width = USUAL_COLUMNS  # 0 is what some terminals and services give for an unknown width
+    if width is None and columns.isdecimal() and not MIN_COLUMNS <= int(columns) <= MAX_COLUMNS:
+        width = DEFAULT_COLUMNS  # some terminals and services report an unknown width as 0
     options: dict[str, Any] = {"highlight": False, "soft_wrap": False, "emoji": False}
     if plain:
         options |= {"color_system": None, "force_jupyter": False, "force_terminal": False}
     console = _Console(file=file, width=width, markup=False, **options)
-    if console.is_jupyter:  # it shows what is printed as a terminal does
+    if console.is_jupyter:  # Jupyter shows printed text like a terminal
         options |= {"force_jupyter": False, "force_terminal": file is None}
         console = _Console(file=file, width=console.width, markup=False, **options)
     return console
 
 
 def write(console: Console, parts: Iterable[RenderableType]) -> None:
-    """Prints without the spaces that rich pads lines with: a file needs none."""
+    """Print the parts without the trailing spaces that rich adds."""
     with console.capture() as capture:
         for part in parts:
             console.print(part)
@@ -82,17 +83,17 @@ def write(console: Console, parts: Iterable[RenderableType]) -> None:
 
 
 def heading(text: str, style: str = "bold") -> RenderableType:
-    """A line of text below an empty one."""
+    """Return a line of text with an empty line above."""
     return Padding(Text(text, style), (1, 0, 0, 0))
 
 
 def lines_of(texts: Iterable[str]) -> RenderableType:
-    """Each string on its own line."""
+    """Return each string as a line of its own."""
     return Group(*map(Text, texts))
 
 
 def plain_table(title: str) -> Table:
-    """An empty table without lines."""
+    """Return an empty table without borders."""
     return Table(
         title=title,
         title_justify="left",

@@ -1,4 +1,4 @@
-"""The errors of the driver's calls for a terminal."""
+"""Errors of driver calls, for a terminal."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from queryprof.analysis.units import count, counted
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, heading
 
-SHOWN = 5
+MAX_SHOWN = 5
 
 
 def errors(report: Report, places: Places) -> list[RenderableType]:
-    """The exceptions by type and call site, most first; nothing without any."""
+    """Return the exceptions by type and call site, most frequent first. Empty without errors."""
     found = report.errors
     if not found:
         return []
@@ -30,8 +30,8 @@ def errors(report: Report, places: Places) -> list[RenderableType]:
             no_wrap=True,
             overflow="ellipsis",
         )
-        for error in found[:SHOWN]
+        for error in found[:MAX_SHOWN]
     ]
-    if len(found) > SHOWN:
-        parts.append(Text(f"          {len(found) - SHOWN} more: --format json", style="dim"))
+    if len(found) > MAX_SHOWN:
+        parts.append(Text(f"          {len(found) - MAX_SHOWN} more: --format json", style="dim"))
     return parts

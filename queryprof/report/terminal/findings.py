@@ -13,12 +13,12 @@ from queryprof.analysis.units import counted
 from queryprof.report.findings.text import (
     change_at,
     codes,
+    combined_saving,
     details,
     gain,
     hint,
     nothing_found,
     title,
-    together,
 )
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, write
@@ -39,7 +39,9 @@ def print_findings(
     file: TextIO | None = None,
     width: int | None = None,
 ) -> None:
-    """Prints the findings, those that can win most first; `unknown`: why there may be others."""
+    """Print the findings, largest saving first. `unknown` lists causes that could not be
+    checked.
+    """
     console = console_for(file, width)
     parts: list[RenderableType] = [
         Text(f"! {caution}", style="yellow") for caution in (*cautions, *unknown)
@@ -56,12 +58,12 @@ def print_findings(
 def what_to_do(
     findings: Sequence[Finding], places: Places, with_code: bool = False
 ) -> list[RenderableType]:
-    """The first findings, for the first screen; nothing without any."""
+    """Return the first findings, for the first screen. Empty without findings."""
     if not findings:
         return []
     more = f" ({len(findings) - SHOWN} more: queryprof analyze)" if len(findings) > SHOWN else ""
     parts: list[RenderableType] = [heading(f"What to do{more}")]
-    if line := together(findings):
+    if line := combined_saving(findings):
         parts.append(Text(f"{line}."))
     if line := hint(findings):
         parts.append(Text(f"{line}.", "dim"))
@@ -89,7 +91,7 @@ def _head(number: int, finding: Finding) -> RenderableType:
 
 
 def finding_card(number: int, finding: Finding, places: Places, width: int) -> RenderableType:
-    """One finding: what and where, the statement, the evidence, the fix."""
+    """Return a card: title and place, statement, evidence, fix."""
     inside: list[RenderableType] = [Text(change_at(finding, places), "bold cyan", overflow="fold")]
     if finding.statement:
         inside.append(Sql(finding.statement, width - 7))

@@ -1,4 +1,4 @@
-"""The answers about a fleet for a terminal: a card for each row."""
+"""Answers about a fleet, for a terminal: one card per row."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from queryprof.report.terminal.console import Text, console_for, heading, write
 
 Record = Mapping[str, Any]
 Card = tuple[str, str, tuple[str, ...]]
-"""What stands in bold, where it is, and further lines."""
+"""Bold heading, place, further lines."""
 
-MOST_SHOWN = 400
-"""Characters of a statement."""
+MAX_STATEMENT_CHARACTERS = 400
+"""Length limit of a statement, in characters."""
 
-LEAST_SHARE = 0.01
-"""Of a statement's time: what is less is not shown."""
+MIN_SHARE = 0.01
+"""Smaller shares of a statement's time are not shown."""
 
 
 def print_cards(
@@ -38,7 +38,7 @@ def print_cards(
     left_out: int = 0,
     file: TextIO | None = None,
 ) -> None:
-    """Prints cards below a title, and how many more there are."""
+    """Print cards below a title, and how many more there are."""
     parts: list[RenderableType] = [heading(title)]
     for head, site, lines in cards:
         parts.append(Text())
@@ -50,7 +50,7 @@ def print_cards(
 
 
 def ranking_cards(rows: Sequence[Record]) -> list[Card]:
-    """The vital few."""
+    """Return cards for the vital few."""
     return [_ranked(row) for row in rows]
 
 
@@ -66,7 +66,7 @@ def _ranked(row: Record) -> Card:
     files = [
         f"{part} {duration(row[f'{part}_seconds'] * 1e9)}"
         for part in ("lock", "sync", "read", "write")
-        if (row[f"{part}_seconds"] or 0.0) > LEAST_SHARE * row["seconds"]
+        if (row[f"{part}_seconds"] or 0.0) > MIN_SHARE * row["seconds"]
     ]
     steps = row["vm_steps"]
     work = [
@@ -74,7 +74,9 @@ def _ranked(row: Record) -> Card:
         f"VM steps {average(steps / executions)}" if steps is not None and executions else "",
     ]
     statements = counted(row["statements"], "statement") if not row["statement"] else ""
-    statement = shortened(row["statement"], MOST_SHOWN) if row["statement"] else statements
+    statement = (
+        shortened(row["statement"], MAX_STATEMENT_CHARACTERS) if row["statement"] else statements
+    )
     return (
         head,
         row["site"] or row["host"] or "",
@@ -88,22 +90,22 @@ def _ranked(row: Record) -> Card:
 
 
 def period(row: Record) -> str:
-    """From when to when something was seen, in UTC."""
+    """Return the period in which something was seen, in UTC."""
     return f"{instant(row['first_seen'])} to {instant(row['last_seen'])} UTC"
 
 
 def instant(when: datetime | None) -> str:
-    """A time in UTC."""
+    """Format a time in UTC."""
     return f"{when:%Y-%m-%d %H:%M}" if when else UNKNOWN
 
 
 def hosts_of(row: Record) -> str:
-    """How many hosts; of rows without a host (of several together) unknown."""
+    """Return the number of hosts. It is unknown in rows that combine several hosts."""
     return counted(row["hosts"], "host") if row["hosts"] else "unknown hosts"
 
 
 def outlier_cards(rows: Sequence[Record]) -> list[Card]:
-    """Hosts that lose time."""
+    """Return cards for hosts that lose time."""
     return [
         (
             f"{_seconds(row['lost_seconds'])} lost",
@@ -128,7 +130,7 @@ def _seconds(seconds: float | None) -> str:
 
 
 def trend_cards(rows: Sequence[Record]) -> list[Card]:
-    """Statements that got slower."""
+    """Return cards for statements that got slower."""
     return [
         (
             f"{row['since_day']}  {times(row['times'])}  {_seconds(row['cost_seconds'])} since",
@@ -143,7 +145,7 @@ def trend_cards(rows: Sequence[Record]) -> list[Card]:
 
 
 def plan_cards(rows: Sequence[Record]) -> list[Card]:
-    """Statements with several plans."""
+    """Return cards for statements with several plans."""
     found: dict[str, list[Record]] = {}
     for row in rows:
         found.setdefault(row["statement_id"], []).append(row)
@@ -160,7 +162,7 @@ def _plans(plans: Iterable[Record]) -> Iterable[str]:
 
 
 def finding_cards(rows: Sequence[Record]) -> list[Card]:
-    """The findings of the fleet."""
+    """Return cards for the findings of the fleet."""
     return [
         (
             f"{row['category']}  {duration((row['gain_seconds_a_day'] or 0.0) * 1e9)} a day",
@@ -176,7 +178,7 @@ def finding_cards(rows: Sequence[Record]) -> list[Card]:
 
 
 def slower_cards(rows: Sequence[Record]) -> list[Card]:
-    """Statements whose time has changed with a version."""
+    """Return cards for statements whose time changed with a version."""
     return [
         (
             f"{times(row['ratio'])} ({times(row['low'])} to {times(row['high'])})",
@@ -200,7 +202,7 @@ def _cost(row: Record) -> str:
 
 
 def step_cards(rows: Sequence[Record]) -> list[Card]:
-    """Statements that take more VM steps."""
+    """Return cards for statements that take more VM steps."""
     return [
         (
             times(row["vm_steps_after"] / row["vm_steps_before"]),
@@ -218,7 +220,7 @@ def step_cards(rows: Sequence[Record]) -> list[Card]:
 
 
 def request_cards(rows: Sequence[Record]) -> list[Card]:
-    """Statements that are executed more often in a span."""
+    """Return cards for statements that run more often per span."""
     return [
         (
             f"{row['each_before']:,.3g} -> {row['each_after']:,.3g} in each",
@@ -230,7 +232,7 @@ def request_cards(rows: Sequence[Record]) -> list[Card]:
 
 
 def new_plan_cards(rows: Sequence[Record]) -> list[Card]:
-    """Plans that came with a version."""
+    """Return cards for plans that appeared with a version."""
     return [
         (
             hosts_of(row),
@@ -242,7 +244,7 @@ def new_plan_cards(rows: Sequence[Record]) -> list[Card]:
 
 
 def new_finding_cards(rows: Sequence[Record]) -> list[Card]:
-    """Findings that came with a version."""
+    """Return cards for findings that appeared with a version."""
     return [
         (
             f"{row['category']}  {_seconds(row['gain_seconds'])}",
@@ -254,7 +256,7 @@ def new_finding_cards(rows: Sequence[Record]) -> list[Card]:
 
 
 def statement_cards(rows: Sequence[Record]) -> list[Card]:
-    """Statements that one version has alone."""
+    """Return cards for statements that only one of two versions has."""
     return [
         (
             f"{row['change']}  {_seconds(row['seconds'])}",
@@ -271,4 +273,4 @@ CARDS: Mapping[str, Callable[[Sequence[Record]], list[Card]]] = {
     "plans": plan_cards,
     "findings": finding_cards,
 }
-"""By question."""
+"""The function that makes the cards, by question."""

@@ -1,4 +1,4 @@
-"""Locks on database files for a terminal: who waited, and who held them."""
+"""Locks on database files, for a terminal: which calls waited, and what held the locks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ NOTABLE_OWN = 0.05
 MOSTLY, NOTABLE_NS = 0.9, 1_000_000
 SHOWN = 10
 NOTHING_HELD = "No lock on a database file was held for long, and no call waited for one."
-GOES_ON = "What is held or waited for now is not in these times: queryprof locks FILE shows it."
+GOES_ON = "These times exclude current holds and waits: see queryprof locks FILE."
 
 
 def lock_summary(report: Report) -> list[RenderableType]:
-    """One line when waiting for locks is over 1% of the database time."""
+    """Return one line if waiting for locks took over 1% of the database time."""
     work = report.profile.file_work
     waited_ns = sum(one.lock_ns for one in work)
     database_ns = report.overview.database_ns
@@ -43,7 +43,7 @@ def lock_summary(report: Report) -> list[RenderableType]:
 
 
 def print_locks(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
-    """Prints who held locks, and the longest waits with their holders."""
+    """Print the locks and their holders, and the longest waits."""
     console = console_for(file, width)
     places = Places(report.profile)
     holds = sorted(report.lock_holds, key=lambda hold: -hold.total_ns)
@@ -77,7 +77,7 @@ def _hold(hold: LockHold, report: Report, places: Places) -> list[RenderableType
 
 
 def _facts(hold: LockHold, places: Places) -> list[str]:
-    """What else is known of a hold, where it matters."""
+    """Return further facts about a hold, as far as they matter."""
     facts = []
     if hold.end_statement != hold.statement or hold.end_path[:1] != hold.path[:1]:
         ended = f" {places.where(hold.end_path[0])}" if hold.end_path else ""
@@ -93,7 +93,7 @@ def _facts(hold: LockHold, places: Places) -> list[str]:
 
 
 def _waits(report: Report, places: Places) -> list[RenderableType]:
-    """The longest waits, each with who held the lock."""
+    """Return the longest waits, each with the holder of the lock."""
     events = report.profile.lock_events
     waits = [event for event in events if event.kind == "wait"]
     holders = Holders(events, hosts_of(report.profile))
@@ -114,8 +114,9 @@ def _waits(report: Report, places: Places) -> list[RenderableType]:
 
 
 def _held_by(wait: LockEvent, holders: Holders, report: Report, places: Places) -> str:
-    """Who held the lock longest while a call waited, and for how long, if that was not all the
-    time; and who kept that one waiting.
+    """Return which call held the lock longest during a wait, and what that call waited for.
+
+    Adds the time if the holder did not hold the lock for the whole wait.
     """
     found = holders.direct(wait)
     if not found:
@@ -136,12 +137,12 @@ def _held_by(wait: LockEvent, holders: Holders, report: Report, places: Places) 
 
 
 def _at(event: LockEvent, report: Report, places: Places) -> str:
-    """A place, with its thread."""
+    """Return a place and its thread."""
     return f"{_site(event.path, report, places)} ({_thread(event, report)})"
 
 
 def _thread(held: LockEvent | LockHold, report: Report) -> str:
-    """A thread's name and, where there are several, its process."""
+    """Return a thread's name and, if there are several processes, its process."""
     process = process_names(report.profile)(held.thread)
     return f"{held.thread.name} of {process}" if process else held.thread.name
 

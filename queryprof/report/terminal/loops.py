@@ -1,4 +1,4 @@
-"""The report on event loops for a terminal."""
+"""The report on event loops, for a terminal."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from queryprof.report.text.loops import many_short, verdict
 CHART_HEIGHT = 10
 COLOURS = ("cyan", "red", "green", "yellow")
 CHART_MARGIN = 22
-"""Columns beside a chart that its axis takes."""
+"""Columns that a chart's axis takes."""
 
 LATE_NS = 10_000_000
-"""The lag of a heartbeat from which on a sentence is shown."""
+"""Heartbeat lag from which the report warns."""
 
 NOTHING_RAN = "No event loop ran."
 
 
 def print_loops(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
-    """Prints the stalls of each event loop with their causes, and its lag.
+    """Print the stalls of each event loop with their causes, and its lag.
 
     Args:
-        width: columns; by default the terminal's, or 80.
+        width: in columns; by default the terminal's width, or 80.
     """
     console = console_for(file, width)
     places = Places(report.profile)
@@ -53,7 +53,7 @@ def print_loops(report: Report, file: TextIO | None = None, width: int | None = 
 
 
 def loop_summary(report: Report, places: Places, shown: int = 3) -> list[RenderableType]:
-    """The worst stalls of all loops, for the first screen; nothing when there are none."""
+    """Return the worst stalls of all loops, for the first screen. Empty without stalls."""
     stalls = [stall for finding in report.loops for stall in finding.stalls]
     worst = sorted(stalls, key=lambda finding: -finding.stall.total_ns)[:shown]
     if not worst:
@@ -120,7 +120,7 @@ def _no_stalls(has_steps: bool) -> Text:
 
 
 def _delays(finding: LoopSummary, places: Places, top: int | None) -> list[RenderableType]:
-    """The functions that made others wait, by the total wait; nothing if none did."""
+    """Return the functions that delayed others, by total delay. Empty without delays."""
     found = sorted((s for s in finding.stalls if s.delay_ns), key=lambda s: -s.delay_ns)
     if not found:
         return []
@@ -181,8 +181,8 @@ def _functions(finding: LoopSummary, places: Places, top: int | None) -> Rendera
 
 
 def chart(lags: dict[str, Distribution], width: int) -> str:
-    """The distribution functions of some lags on the same axes; lag on a logarithmic scale."""
-    import plotille  # it imports colour maps: slow for a report without loops
+    """Chart the cumulative distributions of some lags, on a logarithmic lag axis."""
+    import plotille  # late, because it imports colour maps: slow for a report without loops
 
     figure = plotille.Figure()
     figure.width = max(20, width - CHART_MARGIN)

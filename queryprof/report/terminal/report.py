@@ -1,4 +1,4 @@
-"""The report for a terminal, with rich: as wide as the terminal; plain text for other outputs.
+"""The report for a terminal, with rich. Other outputs get plain text.
 
 The profiled program imports rich only when it prints a report.
 """
@@ -27,15 +27,15 @@ from queryprof.report.terminal.loops import loop_summary
 from queryprof.report.terminal.spans import repeat_summary, spans
 from queryprof.report.terminal.sql import Sql
 from queryprof.report.terminal.threads import handoff_summary, threads
-from queryprof.report.text.cards import figures, in_a_line, reasons, together
-from queryprof.report.text.deployment import in_words, names_of
+from queryprof.report.text.cards import figures, group_by_site, one_line_summary, reasons
+from queryprof.report.text.deployment import deployments_in_words, names_of
 from queryprof.report.text.plans import marked_steps
 
 PLAN_LINES = 8
-"""The same for a plan."""
+"""Lines of a query plan."""
 
 WIDE = 110
-"""From this width on, tables have all their columns."""
+"""Terminals with this many columns or more show all columns of a table."""
 
 
 def print_report(
@@ -45,18 +45,18 @@ def print_report(
     findings: Sequence[Finding] = (),
     beyond: bool = False,
 ) -> None:
-    """Prints what to do, the statements that matter, and where to look for more.
+    """Print what to do, the statements that matter, and where to find more.
 
     Args:
-        width: columns; by default the terminal's, or 80.
-        findings: those that can win most first.
-        beyond: also the statements after the vital few, up to the report's `top`.
+        width: in columns; by default the terminal's width, or 80.
+        findings: largest saving first.
+        beyond: show statements after the vital few as well, up to the report's `top`.
     """
     console = console_for(file, width)
     places = Places(report.profile)
     parts: list[RenderableType] = [*_overview(report)]
     parts += what_to_do(findings, places)
-    parts += loop_summary(report, places)  # what is none of the database's is in no finding
+    parts += loop_summary(report, places)  # findings cover only stalls caused by the database
     if report.overview.calls:
         parts += _vital_few(report, findings, places, console.width, beyond)
     parts += errors(report, places) + lock_summary(report)
@@ -69,14 +69,13 @@ def print_report(
 def print_block(
     report: Report, file: TextIO, width: int, findings: Sequence[Finding], lines: Sequence[str]
 ) -> None:
-    """Prints the same of a block that a program has recorded, without colours: what the program
-    knows is left out.
+    """Print the report of a block that a program recorded, without colours and command line.
 
     Args:
-        lines: printed below the first one.
+        lines: printed below the first line.
     """
     console, places = console_for(file, width, plain=True), Places(report.profile)
-    parts: list[RenderableType] = [Text(in_a_line(report.overview)), *map(Text, lines)]
+    parts: list[RenderableType] = [Text(one_line_summary(report.overview)), *map(Text, lines)]
     parts += [Text(f"! {caution}") for caution in report.overview.cautions]
     parts += what_to_do(findings, places, with_code=True) + loop_summary(report, places)
     if report.overview.calls:
@@ -87,7 +86,7 @@ def print_block(
 def print_view(
     report: Report, dimension: str, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Prints one breakdown: by statement, site, operation, thread or span."""
+    """Print one breakdown: by statement, site, operation, thread or span."""
     console = console_for(file, width)
     places = Places(report.profile)
     parts: list[RenderableType] = [*_overview(report)]
@@ -104,9 +103,9 @@ def print_view(
 
 
 def _method(overview: Overview) -> list[RenderableType]:
-    """How complete the figures are, and what it cost to record them."""
+    """Return how complete the figures are, and the recording overhead."""
     parts = [] if overview.cautions else [complete(overview.processes)]
-    if overview.calls and overview.profiler_ns:  # 0: a process was killed early
+    if overview.calls and overview.profiler_ns:  # 0 if a process was killed early
         share = overview.profiler_ns / overview.process_ns if overview.process_ns else 0
         parts.append(
             f"Recording overhead: about {duration(overview.profiler_ns)} ({percent(share)}), not"
@@ -121,7 +120,7 @@ SIDE_BY_SIDE = "; threads run side by side, and wait for the interpreter's lock 
 
 
 def _overview(report: Report) -> Iterable[RenderableType]:
-    overview, names = report.overview, in_words(map(names_of, report.profile.processes))
+    overview, names = report.overview, deployments_in_words(map(names_of, report.profile.processes))
     command = shlex.join(overview.command)
     yield Text.assemble(("queryprof", "bold"), "  ", command or "(no process)", overflow="fold")
     if names:
@@ -148,7 +147,7 @@ def _overview(report: Report) -> Iterable[RenderableType]:
 
 
 def _shown(report: Report, beyond: bool) -> int:
-    """How many statements and call sites are shown."""
+    """Return how many statements and call sites to show."""
     is_cut = report.sort == "time" and not beyond
     most = report.ranking.vital if is_cut else report.ranking.count
     return min(most, len(report.ranking.bottlenecks))
@@ -183,7 +182,7 @@ def _cards(
     places: Places,
     width: int,
 ) -> Iterator[RenderableType]:
-    for group in together(shown):
+    for group in group_by_site(shown):
         for number, found in enumerate(group):
             notes = [f"! {reason}" for reason in reasons(found, report, findings)]
             if found.statement in report.notes:
@@ -194,7 +193,7 @@ def _cards(
 def _card(
     bottleneck: Bottleneck, notes: list[str], places: Places, width: int, above: Bottleneck | None
 ) -> RenderableType:
-    """One bottleneck; `above` is one of the same call site, whose line is not printed again."""
+    """Return the card of a bottleneck. Omits the call site if `above` has the same."""
     totals = bottleneck.totals
     runs = f"{count(totals.executions)} x {duration(totals.mean_ns)}"
     failed = f", {counted(totals.errors, 'error')}" if totals.errors else ""
@@ -225,7 +224,7 @@ def _card(
 
 
 def _site(bottleneck: Bottleneck, places: Places) -> Text:
-    """Its call site, the most expensive caller, and the helpers between."""
+    """Return the call site, the most expensive caller and the database helpers between."""
     site = Text(overflow="fold")
     site.append(places.site(bottleneck.site), "bold cyan")
     for caller in bottleneck.callers[:1]:
@@ -237,7 +236,7 @@ def _site(bottleneck: Bottleneck, places: Places) -> Text:
 
 
 def _more(report: Report, shown: int) -> RenderableType:
-    """The options that print more."""
+    """Return the options that show more."""
     is_cut = report.ranking.count > shown
     views = [
         name
@@ -254,7 +253,7 @@ def _more(report: Report, shown: int) -> RenderableType:
 
 
 def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
-    """The plan of the statement, with its marked steps."""
+    """Return the query plan of the statement with its marked steps."""
     steps = list(marked_steps(bottleneck.plans, bottleneck.mark))
     lines: list[RenderableType] = [
         Text.assemble(

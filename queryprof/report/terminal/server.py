@@ -1,4 +1,4 @@
-"""What a PostgreSQL server says of the statements, for a terminal."""
+"""Facts from a PostgreSQL server about the statements, for a terminal."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, write
 from queryprof.report.terminal.sql import Sql
 
-MOST_STATEMENTS = 5
-MOST_STEPS = 12
-DEEPEST = 10
+MAX_STATEMENTS = 5
+MAX_STEPS = 12
+MAX_DEPTH = 10
 
 
 def print_server(
     report: Report, facts: ServerFacts, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Prints the plans of the statements that take most, with the server's time beside theirs."""
+    """Print the plans of the most expensive statements, with the server's times and ours."""
     console, places = console_for(file, width), Places(report.profile)
     groups: dict[str, Statement] = {}
     for group in sorted(groups_of(report), key=lambda one: -one.self_ns):
@@ -33,16 +33,16 @@ def print_server(
     parts: list[RenderableType] = [heading(f"On the server (PostgreSQL {facts.version})")]
     if facts.times_off:
         parts.append(Text(f"! the server's times are unknown: {facts.times_off}", "yellow"))
-    for group in known[:MOST_STATEMENTS]:
+    for group in known[:MAX_STATEMENTS]:
         parts += _statement(group, facts, places, console.width)
-    if len(known) > MOST_STATEMENTS:
-        parts.append(Text(f"     {len(known) - MOST_STATEMENTS} more: --format json", "dim"))
+    if len(known) > MAX_STATEMENTS:
+        parts.append(Text(f"     {len(known) - MAX_STATEMENTS} more: --format json", "dim"))
     if facts.left_out:
         more = counted(facts.left_out, "statement")
         parts.append(Text(f"! {more} more: no plan was requested", "yellow"))
     if facts.refused:
         parts.append(heading(f"No plan: {counted(len(facts.refused), 'statement')}"))
-        for statement, reason in list(facts.refused.items())[:MOST_STATEMENTS]:
+        for statement, reason in list(facts.refused.items())[:MAX_STATEMENTS]:
             shown = Group(Sql(statement, console.width - 7), Text(reason, "dim", overflow="fold"))
             parts.append(Padding(shown, (0, 0, 0, 5)))
     write(console, parts)
@@ -71,11 +71,11 @@ def _statement(
         said = f"! never analyzed, so that no scan is judged: {names}"
         inside.append(Text(said, "yellow", overflow="fold"))
     scanned = {scan.table for scan in plan.scans}
-    for depth, step in plan.steps[:MOST_STEPS]:
+    for depth, step in plan.steps[:MAX_STEPS]:
         is_scan = any(f" on {name}" in step for name in scanned) and "Cond:" not in step
         style = "yellow" if is_scan else "dim"
         line = Text(step, style, overflow="fold")
-        inside.append(Padding(line, (0, 0, 0, 2 * min(depth, DEEPEST))))
-    if len(plan.steps) > MOST_STEPS:
-        inside.append(Text(f"{len(plan.steps) - MOST_STEPS} steps more: --format json", "dim"))
+        inside.append(Padding(line, (0, 0, 0, 2 * min(depth, MAX_DEPTH))))
+    if len(plan.steps) > MAX_STEPS:
+        inside.append(Text(f"{len(plan.steps) - MAX_STEPS} steps more: --format json", "dim"))
     return [Text(""), Padding(Group(*inside), (0, 0, 0, 5))]

@@ -1,4 +1,4 @@
-"""The slowest executions for a terminal, each with its stack."""
+"""The slowest executions, for a terminal, each with its stack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING_RAN = "No slow execution was kept."
 
 
 def print_slowest(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
-    """Prints the slowest executions, when they ran, and their stacks."""
+    """Print the slowest executions, when they ran, and their stacks."""
     console = console_for(file, width)
     places = Places(report.profile)
     exemplars = report.profile.exemplars[: report.top or SHOWN]

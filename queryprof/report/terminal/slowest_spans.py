@@ -1,4 +1,4 @@
-"""The slowest spans for a terminal, each with its calls in order."""
+"""The slowest spans, for a terminal, each with its calls in order."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from queryprof.report.text.spans import (
 SHOWN = 3
 BAR_COLUMNS = 24
 WIDE = 120
-"""Columns of a terminal that has room for bars."""
+"""Terminals with this many columns or more show bars."""
 
 
 def print_slowest_spans(
     report: Report, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Prints the slowest spans: when they ran, and their driver calls in order."""
+    """Print the slowest spans: when they ran, and their driver calls in order."""
     console = console_for(file, width)
     places = Places(report.profile)
     shown = report.slowest_spans[: report.top or SHOWN]
@@ -85,7 +85,7 @@ def _span(
 
 
 def _bar(run: SpanRun, one: SlowSpan) -> Text:
-    """Where the run is in the span's time."""
+    """Draw a run's place in the span's time."""
     whole = one.duration_ns or 1
     start = min(run.start_ns * BAR_COLUMNS // whole, BAR_COLUMNS - 1)
     end = min(-(-run.end_ns * BAR_COLUMNS // whole), BAR_COLUMNS)

@@ -19,7 +19,7 @@ STATEMENT_COLUMNS = 72
 
 
 def repeat_summary(report: Report, places: Places) -> list[RenderableType]:
-    """Queries in loops that are on no card, for the first screen; nothing if there is none."""
+    """Return repeated queries that are on no card, for the first screen. Empty without any."""
     parts: list[RenderableType] = []
     on_cards = {(card.statement, card.site.frame) for card in report.ranking.bottlenecks}
     repeats = [r for r in report.repeats if (r.statement, r.site.frame) not in on_cards]
@@ -35,7 +35,7 @@ def repeat_summary(report: Report, places: Places) -> list[RenderableType]:
 
 
 def spans(report: Report, places: Places, wide: bool) -> list[RenderableType]:
-    """The spans as a table, and the queries in loops; nothing without spans that have ended."""
+    """Return the ended spans as a table, and the repeated queries. Empty without ended spans."""
     found, top = report.spans, report.top
     if not found:
         return []

@@ -1,4 +1,4 @@
-"""SQL for a terminal: in colour where it has any, folded, cut."""
+"""SQL for a terminal: coloured, folded and cut."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from queryprof.report.inert import visible
 from queryprof.report.terminal.console import Text
 
 SQL_LINES = 6
-"""A longer statement is cut; `--format json` has it whole."""
+"""Longer statements are cut; `--format json` prints them whole."""
 
-LONGEST = 5000
-"""Characters that are looked at: colouring a megabyte takes seconds."""
+MAX_CHARACTERS = 5000
+"""Length limit in characters: colouring a megabyte takes seconds."""
 
 
 class Sql:
-    """A statement, folded to a width and cut after a few lines."""
+    """A statement, folded to a width and cut after SQL_LINES lines."""
 
     def __init__(self, statement: str, width: int) -> None:
         self._statement = statement
@@ -26,10 +26,11 @@ class Sql:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
-        """What rich prints."""
-        shown = self._statement[:LONGEST]
+        """Yield the lines for rich."""
+        shown = self._statement[:MAX_CHARACTERS]
         if console.color_system:
-            from rich.syntax import Syntax  # it builds a lexer: a quarter of a small report's time
+            # late, because building the lexer takes a quarter of a small report's time
+            from rich.syntax import Syntax
 
             syntax = Syntax("", "sql", theme="ansi_dark", background_color="default")
             text = syntax.highlight(visible(shown))
@@ -39,7 +40,7 @@ class Sql:
         text.no_wrap = False
         lines = text.wrap(console, self._width)
         yield from lines[:SQL_LINES]
-        if len(self._statement) > LONGEST:
+        if len(self._statement) > MAX_CHARACTERS:
             yield Text(f"... ({len(self._statement):,} characters)", "dim")
         elif len(lines) > SQL_LINES:
             yield Text(f"... ({len(lines) - SQL_LINES} more lines)", "dim")

@@ -1,4 +1,4 @@
-"""The report on threads and the work that is handed to them, for a terminal."""
+"""The report on threads and on work handed to them, for a terminal."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SHOWN = 3
 BARS = "▁▂▃▄▅▆▇█"
 SPARKLINE_WIDTH = 16
 HOUR_NS = 3_600_000_000_000
-RATE_FROM_NS = 10_000_000_000
-"""A shorter run gives no rate for an hour."""
+MIN_RATE_NS = 10_000_000_000
+"""Shorter runs show no hourly rate."""
 
 
 def handoff_summary(report: Report, places: Places) -> list[RenderableType]:
-    """Work that waits for threads, for the first screen; nothing if there is none."""
+    """Return work that waited for threads, for the first screen. Empty without any."""
     parts: list[RenderableType] = []
     handoffs = report.handoffs
     if handoffs:
@@ -67,7 +67,7 @@ def _handoff(found: HandoffSummary, places: Places) -> RenderableType:
 
 
 def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
-    """The usage of the threads, and the work handed to them; nothing where the usage is unknown."""
+    """Return the threads' usage, if known, and the work handed to them."""
     parts: list[RenderableType] = []
     usage, top = report.threads, report.top
     if usage:
@@ -110,7 +110,7 @@ def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
                 ]
             table.add_row(*figures, sparkline(cpu_ns[name], highest), name)
         parts.append(table)
-        if highest:  # else the run was too short for bars
+        if highest:  # without bars, the run was too short
             scale = f"{duration(highest)} in {duration(part_ns)}"
             parts.append(Text(f"busy: CPU time over the run; the highest bar is {scale}", "dim"))
     parts += _processes(report.profile)
@@ -122,7 +122,7 @@ def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
 
 
 def _processes(profile: Profile) -> list[RenderableType]:
-    """What the processes read and wrote, in total and for an hour."""
+    """Return what the processes read and wrote, in total and per hour."""
     known = [p for p in profile.processes if p.read_bytes is not None]
     if not known:
         return []
@@ -134,14 +134,14 @@ def _processes(profile: Profile) -> list[RenderableType]:
     read, written = profile.total("read_bytes") or 0, profile.total("written_bytes") or 0
     who = "process" if len(known) + more == 1 else f"{len(known) + more:,} processes"
     text = f"The {who} read {size(read)} and wrote {size(written)}"
-    if wall_ns >= RATE_FROM_NS:
+    if wall_ns >= MIN_RATE_NS:
         hourly = HOUR_NS / wall_ns / 1e6
         text += f": {read * hourly:,.1f} MB and {written * hourly:,.1f} MB an hour"
     return [Text(text)]
 
 
 def sparkline(values: list[float], highest: float) -> str:
-    """A bar for each value, `highest` at full height; a space for zero."""
+    """Return one bar per value, with `highest` at full height and a space for zero."""
     if not highest:
         return " " * len(values)
     steps = (round(value / highest * (len(BARS) - 1)) for value in values)

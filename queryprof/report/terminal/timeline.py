@@ -12,17 +12,17 @@ from queryprof.analysis.units import count, duration, percent
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
 
 SHOWN = 24
-"""Intervals, so that a table fits on one screen."""
+"""Number of intervals: a table of that length fits on one screen."""
 
 FIGURES_COLUMNS = 46
-"""What the figures take of the width; the rest is for the bars."""
+"""Columns for the figures; the bars take the rest of the width."""
 
 NOTHING = "The trace has no timeline."
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def print_timeline(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
-    """Prints throughput and busy share by the wall clock."""
+    """Print throughput and busy share over time."""
     console = console_for(file, width)
     timeline = timeline_of(report.profile, report.top or SHOWN)
     if not timeline.moments:

@@ -1,4 +1,4 @@
-"""What runs now, for a terminal."""
+"""The live view of `queryprof top`, for a terminal."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from queryprof.analysis.units import average, count, counted, duration, percent,
 from queryprof.core.wall_clock import unix_ns
 from queryprof.model import Profile
 from queryprof.model.live import HeldLock
-from queryprof.report.places import Places, numbered
+from queryprof.report.places import Places, file_and_line
 from queryprof.report.terminal.console import Text, plain_table
 
 WIDE = 110
 FIGURE, GAP = 8, 2
-"""Columns of the screen: a figure, and what is between two."""
+"""Columns of a figure, and of the gap between two figures."""
 
 LONG_NS = 1_000_000_000
-"""A write lock that is held for less is not shown."""
+"""Write locks held for a shorter time are not shown."""
 
-MOST_HELD = 4
-"""Lines of write locks."""
+MAX_HELD = 4
+"""Maximum number of lines with write locks."""
 
 FRAMES = 2
-"""Of who took a lock: the innermost may be a function that all statements go through."""
+"""Frames shown of a lock's stack. One is not enough: it may be a shared helper function."""
 
 CALLER = 8
-"""Columns for a caller: with fewer its "..." would stand in place of the line."""
+"""Minimum columns for a caller. With fewer, the caller is only "..."."""
 
 LINES_AROUND = 6
-"""Of the screen: what is above and below the table."""
+"""Lines of the screen above and below the table."""
 
 NOTHING_RUNS = (
     "No process records now: start one with queryprof run, or QUERYPROF=1 in its environment."
@@ -48,17 +48,18 @@ def screen(
     chosen: int | None = None,
     details: Sequence[str] = (),
 ) -> RenderableType:
-    """One look.
+    """Return one screen.
 
     Args:
-        height: lines at the most.
-        title: what is above it.
-        chosen: the row that is marked; details: its lines.
+        height: maximum number of lines.
+        title: shown above the table.
+        chosen: number of the highlighted row.
+        details: lines about the highlighted row.
     """
     if not now.processes:
         return Group(Text(title, "bold"), Text(NOTHING_RUNS))
     places = Places(Profile((), ()))
-    # The others have only waited.
+    # The other loops have only been idle.
     awake = [loop for loop in now.loops if loop.lag_p99_ns is not None or loop.stalls]
     loops = [
         Text(
@@ -75,8 +76,8 @@ def screen(
         for one in now.held
         if unix_ns() - one.start_unix_ns >= LONG_NS
     ]
-    if len(held) > MOST_HELD:
-        held[MOST_HELD:] = [Text(f"{len(held) - MOST_HELD} more: queryprof locks FILE", "yellow")]
+    if len(held) > MAX_HELD:
+        held[MAX_HELD:] = [Text(f"{len(held) - MAX_HELD} more: queryprof locks FILE", "yellow")]
     parts: list[RenderableType] = [Text(title, "bold"), *_processes(now), *loops, *held]
     room = max(1, height - LINES_AROUND - len(loops) - len(held) - len(details))
     table = plain_table("")
@@ -115,25 +116,26 @@ def _processes(now: Now) -> list[RenderableType]:
 
 
 def _command(command: Sequence[str]) -> str:
-    """A command line without the folders of Python and of the program."""
+    """Return a command line without the folders of Python and of the program."""
     return shlex.join([os.path.basename(one) or one for one in command])
 
 
 def held_for(one: HeldLock, places: Places) -> str:
-    """Since when a write lock is held, and where it was taken."""
+    """Return how long a write lock has been held, and where it was taken."""
     held_ns = max(0, unix_ns() - one.start_unix_ns)
     at = " <- ".join(places.frame(frame) for frame in one.path[:FRAMES]) or "(unknown)"
     return f"write lock held for {duration(held_ns)} by {at}, since {shortened(one.statement, 60)}"
 
 
 def place_of(one: BusyStatement, places: Places, columns: int) -> str:
-    """Where a statement is executed, and the caller of that. Where there is no room for all of it,
-    the file and line stay.
+    """Return the place of a statement, and its caller if there is room.
+
+    The file and line are never cut.
     """
     if one.frame is None:
         return "(unknown)"
     caller = f" <- {places.function(one.callers[0])}" if one.callers else ""
-    where = numbered(os.path.basename(one.frame.file), one.frame.line)
+    where = file_and_line(os.path.basename(one.frame.file), one.frame.line)
     function, room = places.function(one.frame), max(2, columns - len(where) - 1)
     if len(function) > room:
         function = f"{function[: room - 1]}…"
@@ -142,7 +144,7 @@ def place_of(one: BusyStatement, places: Places, columns: int) -> str:
 
 
 def details_of(one: BusyStatement, plans: Sequence[str]) -> list[str]:
-    """Who calls it, and its plans."""
+    """Return lines with the callers of a statement and its plans."""
     places = Places(Profile((), ()))
     at = places.frame(one.frame) if one.frame else "(unknown)"
     lines = [f"{at}  called by {' <- '.join(map(places.frame, one.callers)) or '(unknown)'}"]

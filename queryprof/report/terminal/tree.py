@@ -1,4 +1,4 @@
-"""The call tree for a terminal."""
+"""The call tree, for a terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from queryprof.analysis.units import counted, duration, percent
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, write
 
-LEAST_SHARE = 0.01
-"""Of the database time: what takes less is left out."""
+MIN_SHARE = 0.01
+"""Smaller shares of the database time are not shown."""
 
 
 def print_tree(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
-    """Prints callers above the statements that they run, with share and time."""
+    """Print callers above the statements that they run, with share and time."""
     console = console_for(file, width)
     places = Places(report.profile)
     root = call_tree(report.profile.aggregates)
@@ -27,7 +27,7 @@ def print_tree(report: Report, file: TextIO | None = None, width: int | None = N
 
 
 def _lines(node: Node, total: int, places: Places, depth: int) -> Iterator[RenderableType]:
-    shown = [child for child in node.ranked if child.self_ns >= LEAST_SHARE * total]
+    shown = [child for child in node.ranked if child.self_ns >= MIN_SHARE * total]
     for child in shown:
         name = (places.frame(child.frame), "cyan") if child.frame else (child.name, "")
         yield Text.assemble(

@@ -1,4 +1,4 @@
-"""The results of tuning for a terminal: tables of effects, and the curve of workers."""
+"""Tuning results for a terminal: tables of effects, and throughput by number of workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from queryprof.tuning.factorial import Effect
 from queryprof.tuning.pragmas import Combination, PragmaExperiment, notes_of
 from queryprof.tuning.throughput import Point
 
-MOST_ORDER = 2
+MAX_ORDER = 2
 BAR = 30
 UNCERTAIN = (
     "No pragma makes a difference that is certain: keep what you have, or measure more"
@@ -24,13 +24,13 @@ UNCERTAIN = (
 def print_pragmas(
     found: PragmaExperiment, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Prints the effects, and the fastest combinations with what they cost."""
+    """Print the effects, and the fastest combinations with their costs."""
     console = console_for(file, width)
     table = plain_table("")
     for name in ("effect", "time", "95% interval", "of variation", ""):
         table.add_column(name, justify="left" if name in ("effect", "") else "right")
     for effect in found.effects.effects:
-        if len(effect.factors) <= MOST_ORDER:
+        if len(effect.factors) <= MAX_ORDER:
             certain = "" if found.effects.is_certain(effect) else "may be chance"
             table.add_row(
                 _named(effect, found),
@@ -43,7 +43,7 @@ def print_pragmas(
         heading("What each pragma does to the workload's time in the database"),
         table,
     ]
-    rest = [one for one in found.effects.effects if len(one.factors) > MOST_ORDER]
+    rest = [one for one in found.effects.effects if len(one.factors) > MAX_ORDER]
     if rest:
         parts.append(
             Text(f"higher interactions: {percent(sum(one.share for one in rest))} of the variation")
@@ -70,7 +70,10 @@ def _named(effect: Effect, found: PragmaExperiment) -> str:
 
 
 def _ratio(effect: float) -> str:
-    """From the low level to the high one: an effect is half of it, in logarithms."""
+    """Return the change from the low level to the high one.
+
+    An effect is half of that change, as a logarithm.
+    """
     return f"{(effect**2 - 1) * 100:+.1f}%"
 
 
@@ -96,7 +99,7 @@ def print_workers(
     file: TextIO | None = None,
     width: int | None = None,
 ) -> None:
-    """Prints the curve of operations a second by number of workers, and the best number."""
+    """Print the operations per second by number of workers, and the best number."""
     console = console_for(file, width)
     most = max((point.operations for point in points), default=1.0) or 1.0
     parts: list[RenderableType] = [heading("Operations a second, by number of workers")]

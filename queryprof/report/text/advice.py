@@ -1,4 +1,4 @@
-"""Advice in words: what each change wins and costs, and each statement before and after."""
+"""Advice as text: savings and costs of each change, and each statement before and after."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NO_INDEX = (
 NO_CHANGE_YET = (
     "No index and no ANALYZE won 3% of the recorded time or more, as far as it was measured."
 )
-MEASURED = 0.8
-"""Of the recorded time, below which it is not said that there is nothing to change."""
+MIN_MEASURED_SHARE = 0.8
+"""Share of the recorded time that must be measured before "nothing to change" is printed."""
 
 NO_CHANGE_BUT = "No index and no ANALYZE won more than it costs the recorded inserts."
 
 
 def summary(advice: Advice) -> str:
-    """What all changes win together."""
+    """Return the saving of all changes together."""
     measured = f"Measured on a copy of {advice.database} with SQLite {advice.sqlite_version}"
     if not advice.changes:
         nothing = NO_INDEX if advice.rewrites else _no_change(advice)
@@ -35,14 +35,14 @@ def summary(advice: Advice) -> str:
 
 
 def _no_change(advice: Advice) -> str:
-    """That nothing was found, and whether that is known of nearly all statements."""
+    """Return the sentence for no changes, depending on how much was measured."""
     unknown_ns = sum(one.recorded_ns for one in advice.not_measured)
-    is_most = advice.before_ns >= MEASURED * (advice.before_ns + unknown_ns)
+    is_most = advice.before_ns >= MIN_MEASURED_SHARE * (advice.before_ns + unknown_ns)
     return NO_CHANGE if is_most and advice.is_complete else NO_CHANGE_YET
 
 
 def change_in_words(change: Change, advice: Advice) -> str:
-    """What one change wins and costs."""
+    """Return the saving and cost of one change."""
     share = change.win_ns / advice.before_ns if advice.before_ns else 0.0
     parts = [f"wins {duration(change.win_ns)} ({percent(share)})"]
     if change.bytes:
@@ -60,13 +60,13 @@ def change_in_words(change: Change, advice: Advice) -> str:
 
 
 def users_of(change: Change, advice: Advice) -> Iterator[Proof]:
-    """The statements that use an index, those that won most time first."""
+    """Yield the statements that use an index, largest saving first."""
     users = [proof for proof in advice.proofs if change.index and change.index in proof.uses]
     yield from sorted(users, key=lambda proof: proof.after_ns - proof.recorded_ns)
 
 
 def proof_line(proof: Proof) -> str:
-    """A statement before and after, and whether that is proved."""
+    """Describe a statement before and after, and whether the result is proved."""
     text = proof_in_words(proof)
     if proof.is_drawn:
         text += ", with values of the database, not the recording's"
@@ -74,7 +74,7 @@ def proof_line(proof: Proof) -> str:
 
 
 def rewrite_line(rewrite: Rewrite) -> str:
-    """What another text wins, and what the program has to change."""
+    """Describe a rewritten statement, and how to change the program."""
     text = rewrite_in_words(rewrite)
     if rewrite.is_drawn:
         text += ", with values of the database, not the recording's"
@@ -82,7 +82,7 @@ def rewrite_line(rewrite: Rewrite) -> str:
 
 
 def cautions(advice: Advice) -> Iterator[str]:
-    """What a reader must know to believe the figures."""
+    """Yield the limits of the figures."""
     if advice.other_version:
         yield (
             f"the program ran with SQLite {advice.other_version}, and {advice.sqlite_version} has"

@@ -1,6 +1,4 @@
-"""The words of a card of the vital few: its figures in a line, what changed in them, and why it
-takes its time, as far as is known.
-"""
+"""Text on the cards of the vital few: figures, changes and causes."""
 
 from __future__ import annotations
 
@@ -16,15 +14,16 @@ from queryprof.analysis.totals import Totals, add_up
 from queryprof.analysis.units import average, count, counted, duration, percent
 
 NOTABLE_PART = 0.05
-"""Of a statement's time."""
+"""Smaller shares of a statement's time are not shown."""
 
 FEW_STEPS = 20
-"""VM steps of a statement that does nothing to speak of, like COMMIT."""
+"""VM steps below which a statement does no notable work (COMMIT, for example)."""
 
 
 def reasons(bottleneck: Bottleneck, report: Report, findings: Sequence[Finding]) -> Iterator[str]:
-    """The findings on a statement at its call site; what blocked an event loop, and queries in a
-    loop, where no finding has it.
+    """Yield the findings on a statement at its call site.
+
+    Stalls and repeated queries follow if no finding covers them.
     """
     reported = set()
     for number, finding in enumerate(findings, 1):
@@ -56,8 +55,8 @@ def _same(bottleneck: Bottleneck, statement: str, site: CallSite) -> bool:
     return (statement, site.frame) == (bottleneck.statement, bottleneck.site.frame)
 
 
-def in_a_line(overview: Overview) -> str:
-    """How often, how many statements, and how long."""
+def one_line_summary(overview: Overview) -> str:
+    """Return executions, statements and time in one line."""
     if not overview.calls:
         return "no database calls"
     share = f"{percent(overview.database_share)} of {duration(overview.run_ns)}"
@@ -70,8 +69,8 @@ def in_a_line(overview: Overview) -> str:
     )
 
 
-def change_in_a_line(before: Report, after: Report) -> str:
-    """What two recordings of a block came to; what is unknown is left out."""
+def one_line_change(before: Report, after: Report) -> str:
+    """Compare two recordings of a block in one line. Unknown figures are omitted."""
     parts = []
     for name, figure, shown in (
         ("ran", lambda one: one.overview.run_ns, duration),
@@ -91,15 +90,15 @@ def _vm_steps(report: Report) -> int | None:
 
 
 def repeat_in_words(found: RepeatSummary) -> str:
-    """How often a query ran in one span."""
+    """Return how often a query ran in one span."""
     return (
         f"{average(round(found.each, 1))} times in each of {counted(found.spans, 'span')}"
         f" {found.span} (at most {count(found.most)}): a query in a loop?"
     )
 
 
-def together(bottlenecks: Iterable[Bottleneck]) -> list[list[Bottleneck]]:
-    """The bottlenecks by call site, in the order of each site's first."""
+def group_by_site(bottlenecks: Iterable[Bottleneck]) -> list[list[Bottleneck]]:
+    """Group the bottlenecks by call site, in the order of each site's first bottleneck."""
     found: dict[object, list[Bottleneck]] = {}
     for one in bottlenecks:
         found.setdefault(one.site.frame or one.rank, []).append(one)
@@ -107,15 +106,17 @@ def together(bottlenecks: Iterable[Bottleneck]) -> list[list[Bottleneck]]:
 
 
 def figures(bottleneck: Bottleneck, notes: Sequence[str]) -> list[str]:
-    """Where its time goes, how its durations differ, and its work, as far as they explain
-    something; `notes`: what its card says of it.
+    """Return lines with the time split, the spread of durations and the work, where notable.
+
+    Args:
+        notes: the other notes on the card.
     """
-    lines = (_where_it_goes(bottleneck), _spread(bottleneck.totals), _work(bottleneck, notes))
+    lines = (_time_split(bottleneck), _spread(bottleneck.totals), _work(bottleneck, notes))
     return [line for line in lines if line]
 
 
-def _where_it_goes(bottleneck: Bottleneck) -> str:
-    """Where the time goes, if a notable part is not computing."""
+def _time_split(bottleneck: Bottleneck) -> str:
+    """Return the split of the time, if something other than computing takes a notable part."""
     if bottleneck.files is None:
         return ""
     split = bottleneck.files.split(bottleneck.totals.self_ns)
@@ -126,7 +127,7 @@ def _where_it_goes(bottleneck: Bottleneck) -> str:
 
 
 def _spread(totals: Totals) -> str:
-    """How the durations of several executions differ."""
+    """Return the percentiles of a statement with several executions."""
     if totals.executions < 2 or totals.p50_ns is None:
         return ""
     own = f"  its own {duration(totals.self_mean_ns)}" if totals.has_calls_inside else ""
@@ -137,9 +138,7 @@ def _spread(totals: Totals) -> str:
 
 
 def _work(bottleneck: Bottleneck, notes: Sequence[str]) -> str:
-    """The work of one execution, as far as it explains something: what is unknown or nothing is
-    left out.
-    """
+    """Return the work per execution, if it is notable. Unknown and zero figures are omitted."""
     totals = bottleneck.totals
     figures = {"rows": totals.rows_each}
     if bottleneck.mark or notes:

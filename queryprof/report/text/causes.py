@@ -1,4 +1,4 @@
-"""Why tests do more than their baseline: each cause once, with all tests that it fails."""
+"""Causes of test failures: each once, with all tests that fail for it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from dataclasses import dataclass
 
 from queryprof.analysis.baseline_deviations import Deviation
 from queryprof.analysis.baseline_figures import Figures, Site
-from queryprof.report.places import numbered
+from queryprof.report.places import file_and_line
 from queryprof.report.text.plans import plan_change, plans_before_and_after
 
-LONGEST_STATEMENT = 300
-SHOWN_CAUSES = 20
+MAX_STATEMENT_CHARACTERS = 300
+MAX_CAUSES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What is worse about one statement, in words that are the same in each test.
+    """What got worse about a statement, in words that do not depend on the test.
 
     Attributes:
-        why: lines on possible reasons; place: the line that runs the statement, with its source.
+        why: lines on possible reasons.
+        place: the line that runs the statement, with its source.
     """
 
     statement: str
@@ -32,10 +33,10 @@ class Cause:
 
 
 def cause_of(deviation: Deviation, is_shuffled: bool = False) -> Cause:
-    """The cause of a deviation.
+    """Return the cause of a deviation.
 
     Args:
-        is_shuffled: whether tests run in an order that changes from run to run.
+        is_shuffled: whether the test order changes from run to run.
     """
     after = deviation.after
     why = [_meaning(deviation.before, after, is_shuffled)] if after else []
@@ -52,24 +53,28 @@ def cause_of(deviation: Deviation, is_shuffled: bool = False) -> Cause:
 
 
 def cause_lines(found: Iterable[tuple[str, Cause]]) -> list[str]:
-    """The causes, those of most tests first, each with its tests; `found`: (test, cause) pairs."""
+    """Return the causes with their tests, most tests first.
+
+    Args:
+        found: (test, cause) pairs.
+    """
     groups: dict[tuple[str, tuple[str, ...]], list[tuple[str, Cause]]] = {}
     for test, cause in found:
         groups.setdefault((cause.statement, cause.why), []).append((test, cause))
     ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     lines = []
-    for (statement, why), members in ranked[:SHOWN_CAUSES]:
+    for (statement, why), members in ranked[:MAX_CAUSES]:
         reasons = dict.fromkeys(reason for _, cause in members for reason in cause.reasons)
         place = min(members, key=lambda member: _natural(member[0]))[1].place
         lines.append(f"In {tests_in_words([test for test, _ in members])}: {statement}")
         lines += [f"    {line}" for line in (", ".join(reasons), *why, *place)]
-    if len(ranked) > SHOWN_CAUSES:
-        lines.append(f"... and {len(ranked) - SHOWN_CAUSES:,} more statements")
+    if len(ranked) > MAX_CAUSES:
+        lines.append(f"... and {len(ranked) - MAX_CAUSES:,} more statements")
     return lines
 
 
 def tests_in_words(tests: Sequence[str]) -> str:
-    """How many tests, and the first and the last of them."""
+    """Return the number of tests, and the first and last test."""
     ordered = sorted(set(tests), key=_natural)
     first, last = ordered[0], ordered[-1]
     if len(ordered) == 1:
@@ -87,7 +92,7 @@ def _natural(test: str) -> list[tuple[int, str]]:
 
 
 def _meaning(before: Figures | None, after: Figures, is_shuffled: bool) -> str:
-    """What such a change usually means."""
+    """Return what such a change usually means."""
     if before is None:
         return (
             "It runs several times from one line: is it in a loop that one query could replace?"
@@ -99,8 +104,8 @@ def _meaning(before: Figures | None, after: Figures, is_shuffled: bool) -> str:
         return changed_plan[0].upper() + changed_plan[1:]
     if after.full_scan_steps and not before.full_scan_steps:
         return (
-            "It scans a table that it searched before: is an index gone, or is there a function"
-            " or another collation around the column?"
+            "It scans a table that it searched before: is an index gone, or does a function"
+            " or another collation wrap the column?"
         )
     if after.executions > before.executions:
         return "It runs more often: a loop around it, or a prefetch that is gone?"
@@ -111,30 +116,31 @@ def _meaning(before: Figures | None, after: Figures, is_shuffled: bool) -> str:
 
 
 def site_lines(site: Site, with_executions: bool = True) -> list[str]:
-    """The line that runs the statement, and its source if that can be read."""
+    """Return the line that runs the statement, and its source if readable."""
     times = f"{site.executions} x " if with_executions else ""
     frame = site.frame
     if frame is None:
         return [f"{times}from an unknown place"]
-    line = f"{times}{frame.function} {numbered(file_of(frame.file), frame.line)}"
+    line = f"{times}{frame.function} {file_and_line(file_of(frame.file), frame.line)}"
     if with_executions and site.caller:
-        line += (
-            f"  <- {site.caller.function} {numbered(file_of(site.caller.file), site.caller.line)}"
-        )
+        caller = site.caller
+        line += f"  <- {caller.function} {file_and_line(file_of(caller.file), caller.line)}"
     try:
         source = linecache.getline(frame.file, frame.line).strip()
-    except ValueError:  # no file can have such a name
+    except ValueError:  # invalid file name
         source = ""
     return [line, f"    {source}"] if source else [line]
 
 
 def file_of(path: str) -> str:
-    """A file, relative to the working directory if it is inside."""
+    """Return a file's path, relative to the working directory if it is inside."""
     return path.removeprefix(os.path.join(os.getcwd(), ""))
 
 
 def cut(statement: str) -> str:
-    """A statement, cut when it is long."""
+    """Cut a long statement."""
     return (
-        statement if len(statement) <= LONGEST_STATEMENT else statement[:LONGEST_STATEMENT] + "..."
+        statement
+        if len(statement) <= MAX_STATEMENT_CHARACTERS
+        else statement[:MAX_STATEMENT_CHARACTERS] + "..."
     )

@@ -1,4 +1,4 @@
-"""A comparison in words and figures that every format of it shares."""
+"""Text and figures of a comparison that all formats share."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from queryprof.report.text.plans import plan_change
 
 
 def metric_name(change: Change) -> str:
-    """The name of a metric in sentences."""
+    """Return the name of a metric for use in sentences."""
     return change.metric.removesuffix("_ns").replace("_per_database_s", "/s").replace("_", " ")
 
 
 def value(change: Change, side: float | None) -> str:
-    """A metric's value with its unit."""
+    """Return a metric's value with its unit."""
     if change.metric.endswith("_bytes"):
         return size(side)
     return duration(side) if change.metric.endswith("_ns") else average(side)
 
 
 def ratio(change: Change) -> str:
-    """The change in percent; with the interval if there is one."""
+    """Return the change in percent, with its interval if known."""
     if change.ratio is None:
         known = change.before is not None and change.after is not None
         return "new" if known and change.after else UNKNOWN if not known else "="
@@ -34,7 +34,7 @@ def ratio(change: Change) -> str:
 
 
 def what_changed(change: StatementChange) -> str:
-    """What got worse or better in a statement, in one line."""
+    """Return what got worse or better in a statement, in one line."""
     shown = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
     worse = [c for c in shown if c.verdict is Verdict.WORSE] or shown
     parts = [
@@ -47,24 +47,24 @@ def what_changed(change: StatementChange) -> str:
 
 
 def title(change: StatementChange | Change) -> str:
-    """What changed: a statement, or a metric of the whole run."""
+    """Return what changed: a statement, or a metric of the whole run."""
     return change.statement if isinstance(change, StatementChange) else metric_name(change)
 
 
-def described(change: StatementChange | Change) -> str:
-    """How it changed, in one line."""
+def change_text(change: StatementChange | Change) -> str:
+    """Return how it changed, in one line."""
     if isinstance(change, StatementChange):
         return what_changed(change)
     return f"{value(change, change.before)} -> {value(change, change.after)} {ratio(change)}"
 
 
 def where(change: StatementChange, places: Places) -> str:
-    """The call site whose executions changed most; empty when none is known."""
+    """Return the call site whose executions changed most, or "" if unknown."""
     return places.site(change.sites[0].site) if change.sites else ""
 
 
 def summary(comparison: Comparison) -> str:
-    """How much changed, in one sentence."""
+    """Return how much changed, in one sentence."""
     kinds = [change.kind for change in comparison.statements]
     verdicts = [change.verdict for change in comparison.statements]
     parts = [
@@ -79,8 +79,8 @@ def summary(comparison: Comparison) -> str:
 IN_ALL = ("vm_steps", "database_ns")
 
 
-def in_all(comparison: Comparison) -> str:
-    """What the runs as a whole came to, in one sentence; "": nothing of it is known."""
+def run_totals(comparison: Comparison) -> str:
+    """Compare the whole runs in one sentence; "" if nothing is known."""
     parts = [
         f"{metric_name(change)} {value(change, change.before)} -> {value(change, change.after)}"
         f" ({ratio(change)})"
@@ -91,7 +91,7 @@ def in_all(comparison: Comparison) -> str:
 
 
 def cautions(comparison: Comparison) -> list[str]:
-    """What limits the verdicts, in sentences."""
+    """Return sentences on the limits of the verdicts."""
     found = []
     if min(comparison.before_runs, comparison.after_runs) < MIN_TIMED_RUNS:
         found.append(

@@ -1,4 +1,4 @@
-"""What deployments call their programs, in words."""
+"""Names of deployed services, as text."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from queryprof.model import Process
 
-SHOWN = 3
+MAX_SHOWN = 3
 
 
 def names_of(process: Process) -> Mapping[str, str | None]:
-    """Those of a recorded process."""
+    """Return the service, version and environment of a process."""
     return {
         "service": process.service,
         "version": process.version,
@@ -18,14 +18,14 @@ def names_of(process: Process) -> Mapping[str, str | None]:
     }
 
 
-def in_words(deployments: Iterable[Mapping[str, str | None]]) -> str:
-    """The first of them: "shop 1.4.2 (production)"; "": none is set."""
-    found = list(dict.fromkeys(filter(None, map(_one, deployments))))
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return f"{', '.join(found[:SHOWN])}{more}"
+def deployments_in_words(deployments: Iterable[Mapping[str, str | None]]) -> str:
+    """Return the first deployments, like "shop 1.4.2 (production)"; "" if none is set."""
+    found = list(dict.fromkeys(filter(None, map(_deployment, deployments))))
+    more = f" and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
+    return f"{', '.join(found[:MAX_SHOWN])}{more}"
 
 
-def _one(names: Mapping[str, str | None]) -> str:
+def _deployment(names: Mapping[str, str | None]) -> str:
     service, version, environment = (
         names.get(name) or "" for name in ("service", "version", "environment")
     )

@@ -1,4 +1,4 @@
-"""The messages of tests that do more in the database than they may."""
+"""Failure messages of tests that do more in the database than allowed."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from queryprof.analysis.findings.finding import CATEGORIES, Finding
 from queryprof.analysis.units import duration, percent
 from queryprof.model import BASELINE_FIGURES, LockTime, Step
 from queryprof.report.inert import visible
-from queryprof.report.places import numbered
+from queryprof.report.places import file_and_line
 from queryprof.report.text.causes import cut, file_of, site_lines
 
 UNITS = {"vm_steps": "VM steps"}
 
-SHOWN_STATEMENTS, SHOWN_QUERIES = 5, 20
-SHOWN_SITES = 3
+MAX_STATEMENTS, MAX_QUERIES = 5, 20
+MAX_SITES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """One budget that is exceeded.
+    """An exceeded budget.
 
     Attributes:
-        figures: of the statements that it is about.
-        shown: what is shown of each, a field of Figures: rows, vm_steps or plans; "": nothing more.
+        figures: figures of the statements that the budget covers.
+        shown: the field of Figures to print (rows, vm_steps or plans), or "".
     """
 
     reason: str
@@ -35,32 +35,33 @@ class Excess:
     shown: str = ""
 
 
-# The first line is what pytest shows beside the test's name at the end of a run.
+# pytest prints the first line next to the test's name at the end of a run.
 
 
 def regression_message(found: Sequence[Deviation]) -> str:
-    """Why a test failed against its baseline: each statement with what is worse, and its line.
-    Possible reasons are shown at the end of the run, once for all tests (causes.py).
+    """Return each statement that got worse than the baseline, with the changes and its line.
+
+    Possible reasons are printed once for all tests, at the end of the run (causes.py).
     """
     reasons = dict.fromkeys(reason for deviation in found for reason in deviation.reasons)
     lines = [f"more in the database than in the baseline: {', '.join(reasons)}"]
-    for deviation in found[:SHOWN_STATEMENTS]:
+    for deviation in found[:MAX_STATEMENTS]:
         lines += _deviation(deviation)
-    if len(found) > SHOWN_STATEMENTS:
-        lines.append(f"  ... and {len(found) - SHOWN_STATEMENTS} more statements")
+    if len(found) > MAX_STATEMENTS:
+        lines.append(f"  ... and {len(found) - MAX_STATEMENTS} more statements")
     return _text(lines)
 
 
 def budget_message(exceeded: Iterable[Excess]) -> str:
-    """Why budgets are exceeded, with the queries that exceed them."""
+    """Return the exceeded budgets with the queries that exceed them."""
     parts = [
         [f"over budget: {one.reason}:", *_query_lines(one.figures, one.shown)] for one in exceeded
     ]
     return _text(*parts)
 
 
-def fault_message(found: Sequence[Finding]) -> str:
-    """Why a test failed for findings: each with its statement, its line and its fix."""
+def finding_message(found: Sequence[Finding]) -> str:
+    """Return the findings of a failed test: each with statement, line and fix."""
     if not found:
         return ""
     names = ", ".join(f"{one.category} at {_place(one)}" for one in found)
@@ -69,12 +70,12 @@ def fault_message(found: Sequence[Finding]) -> str:
 
 def _place(found: Finding) -> str:
     frame = found.site.frame
-    return numbered(os.path.basename(frame.file), frame.line) if frame else "?"
+    return file_and_line(os.path.basename(frame.file), frame.line) if frame else "?"
 
 
 def _fault(found: Finding) -> list[str]:
     frame = found.site.frame
-    place = f"{frame.function} {numbered(file_of(frame.file), frame.line)}" if frame else "?"
+    place = f"{frame.function} {file_and_line(file_of(frame.file), frame.line)}" if frame else "?"
     code = "\n".join(filter(None, (found.code, found.migration))).splitlines()
     return [
         f"{place}: {CATEGORIES[found.category].title}",
@@ -87,7 +88,7 @@ def _fault(found: Finding) -> list[str]:
 
 
 def stall_message(budget: str, stalls: Iterable[Step]) -> str:
-    """Why an event loop stalled for too long, with the steps that ran."""
+    """Return the steps that stalled an event loop for too long."""
     lines = [f"  {duration(step.durations.max_ns):>8}  {stall_line(step)}" for step in stalls]
     advice = "Move what waits or computes off the loop (aiosqlite, or asyncio.to_thread)."
     head = f"an event loop stalled, {budget}:"
@@ -95,7 +96,7 @@ def stall_message(budget: str, stalls: Iterable[Step]) -> str:
 
 
 def lock_message(budget: str, found: Iterable[LockTime]) -> str:
-    """Why a lock was waited for, or held, for too long, with the statements and lines."""
+    """Return the statements and lines that waited for a lock, or held it, for too long."""
     lines = []
     for one in found:
         frame = one.path[0] if one.path else None
@@ -106,7 +107,7 @@ def lock_message(budget: str, found: Iterable[LockTime]) -> str:
 
 
 def slower_message(ns: int, longest_ns: int, figures: TestFigures) -> str:
-    """Why a test failed for its database time, with its queries."""
+    """Return the queries of a test whose database time is too long."""
     head = (
         f"{duration(ns)} in the database, and never more than {duration(longest_ns)} in earlier"
         " runs on this machine:"
@@ -115,25 +116,28 @@ def slower_message(ns: int, longest_ns: int, figures: TestFigures) -> str:
 
 
 def stall_line(step: Step) -> str:
-    """What ran without a break, and how much of it was database time."""
-    line = f"{step.function.function} {numbered(file_of(step.function.file), step.function.line)}"
+    """Describe a step, with the share of its most expensive statement."""
+    line = (
+        f"{step.function.function} {file_and_line(file_of(step.function.file), step.function.line)}"
+    )
     if step.causes and step.durations.total_ns:
         cause = max(step.causes, key=lambda c: c.ns)
         share = percent(cause.ns / step.durations.total_ns)
         line += f", {share} of it in {cut(cause.statement)}"
         if cause.path:
-            line += f" at {numbered(file_of(cause.path[0].file), cause.path[0].line)}"
+            line += f" at {file_and_line(file_of(cause.path[0].file), cause.path[0].line)}"
     return line
 
 
 def _text(*parts: Iterable[str]) -> str:
-    """Parts with an empty line between them; each of their strings is one line."""
+    """Join parts with an empty line in between; each string is one line."""
     return "\n\n".join("\n".join(visible(line) for line in part) for part in parts)
 
 
 def _query_lines(figures: TestFigures, shown: str = "") -> list[str]:
-    """The queries, most executions (or of the figure that is shown) first, each with the lines that
-    ran it.
+    """Return the queries with the lines that ran them.
+
+    Sorted by the shown figure, or by executions.
     """
 
     def most(one: Figures) -> int:
@@ -142,7 +146,7 @@ def _query_lines(figures: TestFigures, shown: str = "") -> list[str]:
 
     lines = []
     ranked = sorted(figures.items(), key=lambda item: -most(item[1]))
-    for statement, one in ranked[:SHOWN_QUERIES]:
+    for statement, one in ranked[:MAX_QUERIES]:
         lines.append(f"  {one.executions:>5} x {cut(statement)}")
         if shown == "plans":
             lines += [f"          plan  {step}" for plan in one.plans for step in plan]
@@ -150,10 +154,10 @@ def _query_lines(figures: TestFigures, shown: str = "") -> list[str]:
             lines.append(
                 f"          {getattr(one, shown):,} {shown.replace('vm_steps', 'VM steps')}"
             )
-        for site in one.sites[:SHOWN_SITES]:
+        for site in one.sites[:MAX_SITES]:
             lines += [f"          {line}" for line in site_lines(site)]
-    if len(ranked) > SHOWN_QUERIES:
-        lines.append(f"  ... and {len(ranked) - SHOWN_QUERIES:,} more statements")
+    if len(ranked) > MAX_QUERIES:
+        lines.append(f"  ... and {len(ranked) - MAX_QUERIES:,} more statements")
     return lines
 
 
@@ -167,6 +171,6 @@ def _deviation(deviation: Deviation) -> list[str]:
             was = f"{was} -> " if deviation.before else ""
             changes.append(f"{name.replace('_', ' ').replace('vm', 'VM')} {was}{after:,}")
     lines = [f"  {cut(deviation.statement)}", f"      {', '.join(changes)}"]
-    for site in deviation.after.sites[:SHOWN_SITES] if deviation.after else ():
+    for site in deviation.after.sites[:MAX_SITES] if deviation.after else ():
         lines += [f"      {line}" for line in site_lines(site)]
     return lines

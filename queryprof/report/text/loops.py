@@ -1,4 +1,4 @@
-"""The findings on event loops in sentences."""
+"""Findings on event loops as sentences."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ ADVICE = {
 }
 
 BEATS_FOR_P95 = 20
-"""Of fewer heartbeats, none is 1 in 20."""
+"""Minimum heartbeats for a 95th percentile: with fewer, no heartbeat is 1 in 20."""
 
 STATEMENT_SHOWN = 60
-"""Characters of a statement inside a sentence."""
+"""Length limit of a statement inside a sentence, in characters."""
 
 
 def verdict(finding: StallSummary, places: Places) -> str:
-    """What one kind of stall did, what it delayed, and what to do."""
+    """Describe one kind of stall: what it did, what it delayed, and what to do."""
     stall = finding.stall
     seen = finding.site.frame
     where = places.frame(seen or stall.function) or "something that cannot be seen"
@@ -63,7 +63,7 @@ def verdict(finding: StallSummary, places: Places) -> str:
 
 
 def many_short(finding: LoopSummary, late_ns: int) -> str | None:
-    """The finding on a loop that is late though no single step is long."""
+    """Return the finding on a loop that is late although no single step is long, or None."""
     lag = finding.beat_lag.p95_ns
     if finding.beat_lag.count < BEATS_FOR_P95 or lag is None or lag < late_ns:
         return None

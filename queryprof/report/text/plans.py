@@ -1,4 +1,4 @@
-"""Query plans in words: the bad signs in one, and what a worse one usually means."""
+"""Query plans as text: bad signs, and what a worse plan usually means."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from queryprof.analysis.units import average
 SEPARATOR = "or, with another schema or database:"
 
 
-UNKNOWN_PLAN = "(unknown: plans are read of sqlite3's statements)"
+UNKNOWN_PLAN = "(unknown: queryprof reads only sqlite3 plans)"
 
 
 def marked_steps(plans: Iterable[Steps], mark: Mark | None) -> Iterator[tuple[str, str]]:
-    """The steps of a statement's plans, each with what is bad about it ("" when nothing is)."""
+    """Yield the steps of a statement's plans, each with what is bad about it, or ""."""
     number = 0
     for number, plan in enumerate(plans, 1):
         if number > 1:
@@ -28,7 +28,7 @@ def marked_steps(plans: Iterable[Steps], mark: Mark | None) -> Iterator[tuple[st
 
 
 def mark_in_words(mark: Mark) -> str:
-    """A mark in words, with its cost."""
+    """Describe a mark with its cost."""
     each = " each time" if mark.is_repeated else ""
     if mark.kind == INDEX:
         return f"builds an index{_rows(' of', mark.work)}{each}"
@@ -47,7 +47,7 @@ def _rows(before: str, rows: float | None) -> str:
 
 
 def plan_change(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> str:
-    """What a plan that got worse usually means; empty when none did."""
+    """Return what a plan that got worse usually means, or "" if none did."""
     worse = worse_plans(before, after)
     if not worse:
         return ""
@@ -80,7 +80,7 @@ def _step_of(plan: Steps, table: str) -> str:
 
 
 def plans_before_and_after(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> list[str]:
-    """Lines that show the plans of both sides; none if they do not differ or are unknown."""
+    """Return lines with the plans of both sides; empty if the plans are equal or unknown."""
     if not before or not after or before == after:
         return []
     lines = []

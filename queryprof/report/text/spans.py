@@ -1,4 +1,4 @@
-"""The slowest spans in words."""
+"""The slowest spans as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from queryprof.report.places import Places
 NO_SPANS = "No span has ended: nothing marked requests or other pieces of work."
 NOT_RECORDED = "Recorded without single requests: this trace has their sums alone."
 OTHERS = "(other)"
-"""The statement of the run that holds all after the first 63."""
+"""The statement of the run that sums up all calls after the first 63 runs."""
 
 NO_CALLS = "It called no database."
 NOT_KEPT = "Its calls were not kept: too many ran at once."
@@ -22,20 +22,20 @@ OF_THREADS = {
     "queue": "functions that it handed over waited for a thread: the pool was busy",
     "cpu": "its thread computed (CPU time, queries included)",
     "others": (
-        "at most it may have waited for other threads of the process, which computed meanwhile (the"
+        "up to this long, it may have waited for computing threads of the process (the"
         " interpreter's lock, or a core)"
     ),
 }
-"""The sentence for a delay that is at no place."""
+"""The sentence for a delay that has no place."""
 
 
 def without_runs(one: SlowSpan) -> str:
-    """The sentence in place of a span's calls."""
+    """Return the sentence for a span without recorded calls."""
     return NOT_KEPT if one.executions else NO_CALLS
 
 
 def delay_in_words(delay: Delay, places: Places) -> str:
-    """What kept a span waiting."""
+    """Describe what delayed a span."""
     at = places.frame(delay.frame) if delay.frame else "(unknown)"
     if delay.kind == "stall":
         return (
@@ -50,5 +50,5 @@ def delay_in_words(delay: Delay, places: Places) -> str:
 
 
 def run_title(run: SpanRun) -> str:
-    """The statement of a run of calls."""
+    """Return the statement of a run of calls."""
     return THE_REST if run.statement == OTHERS and not run.path else run.statement
