@@ -1,4 +1,4 @@
-"""The overview: how long the program ran, how much of it in the database, and what is unknown."""
+"""The overview: how long the program ran, its time in the database, and what is unknown."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from queryprof.operations import NO_CALLS, STATEMENT_OPERATIONS, UNCOUNTED
 
 
 def complete(processes: int) -> str:
-    """The sentence if nothing is known to be missing. It counts the processes because queryprof
-    does not see one with an environment of its own, or without site-packages.
+    """Return the sentence for a complete recording. It counts the processes, because queryprof
+    cannot see processes with an environment of their own or without site-packages.
     """
     recorded = "1 process" if processes == 1 else f"{processes:,} processes"
     return f"Complete: {recorded}, every call recorded."
@@ -22,23 +22,24 @@ def complete(processes: int) -> str:
 UNKNOWN_STATEMENT = "(unknown)"
 
 COARSE_TICK_NS = 10
-"""From here on a tick is no longer short beside the fetch of a row, about 100 ns."""
+"""Clock ticks of this length or more are too long to time the fetch of a row, about 100 ns."""
 
 SHOWN_SPANS = 3
-"""Names in a caution."""
+"""The number of names in a caution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The figures above the ranking. Times are ns.
+    """The figures above the ranking. Times are in ns.
 
     Attributes:
-        rows: None: some were fetched in a form that does not say how many they are.
-        run_ns: from the first start to the last end; process_ns: the processes' run times added.
-        database_share: of process_ns; with threads it can be more than 1.
-        profiler_ns: what queryprof took in the calls: measured in 1 of 61 (an estimate) and of
-            turns and new statements. What it does for spans, event loops and files is not in it.
-        cautions: what limits the figures, in sentences.
+        rows: None if some rows were fetched in a form without a count.
+        run_ns: from the first start to the last end. process_ns: the sum of the processes' run
+            times.
+        database_share: of process_ns; can exceed 1 with threads.
+        profiler_ns: queryprof's own time in calls (an estimate: it measures 1 of 61 calls), in
+            turns and for new statements. Time for spans, event loops and files is not included.
+        cautions: sentences about what limits the figures.
     """
 
     command: tuple[str, ...]
@@ -57,7 +58,7 @@ class Overview:
 
 
 def overview_of(profile: Profile) -> Overview:
-    """The overview of a profile."""
+    """Return the overview of a profile."""
     aggregates, processes = profile.aggregates, profile.processes
     database_ns = self_ns_of(aggregates)
     calls = sum([a.count for a in aggregates])
@@ -84,7 +85,9 @@ def overview_of(profile: Profile) -> Overview:
 
 
 def _named(processes: Sequence[Process], one: str, several: str) -> str:
-    """The ids of the first processes, how many more there are, and the verb for one or several."""
+    """Return the ids of the first processes, the number of further ones, and the right verb
+    form.
+    """
     if len(processes) == 1:
         return f"process {processes[0].pid} {one}"
     more = f" and {len(processes) - 5} more" if len(processes) > 5 else ""
@@ -92,7 +95,7 @@ def _named(processes: Sequence[Process], one: str, several: str) -> str:
 
 
 def _for_want_of_room(profile: Profile) -> list[str]:
-    """What was left out, or put together, by a process with more than queryprof keeps apart."""
+    """Return what a process dropped or merged because it exceeded queryprof's limits."""
     cautions = []
     folded = profile.total("folded_statements") or 0
     if folded:
@@ -120,7 +123,9 @@ def _for_want_of_room(profile: Profile) -> list[str]:
 
 
 def unended(profile: Profile) -> tuple[list[Process], list[Process]]:
-    """The processes that still run, and those that were killed or are in another container."""
+    """Return the processes that still run, and those that were killed or run in another
+    container.
+    """
     left: tuple[list[Process], list[Process]] = [], []
     for one in profile.processes:
         if not one.clean_end:
@@ -189,8 +194,8 @@ def coarse_tick(tick_ns: float) -> str:
 
 
 def _unknown_calls(profile: Profile) -> list[str]:
-    """Calls of which the statement or the line is not known."""
-    # A call that failed may have passed none: another type's value, a closed connection.
+    """Return sentences about calls with an unknown statement or line."""
+    # A failed call may have had no statement: it got a wrong type, or the connection was closed.
     statements = sum(
         a.count - a.errors for a in profile.aggregates if a.statement == UNKNOWN_STATEMENT
     )
@@ -211,7 +216,7 @@ def _unknown_calls(profile: Profile) -> list[str]:
 
 
 def _endless_spans(profile: Profile) -> list[str]:
-    """Spans of which none has ended: only spans that end are counted."""
+    """Return a sentence about spans that never ended. Only ended spans are counted."""
     ended = {span.name for span in profile.spans}
     names = sorted({a.span for a in profile.aggregates if a.span and a.count} - ended)
     if not names:

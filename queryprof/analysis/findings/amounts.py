@@ -1,4 +1,4 @@
-"""Findings about how much of the time a statement takes, whatever it does."""
+"""Findings about statements that take much of the time, whatever they do."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ AWAITED = {
     "mysql": "aiomysql",
     "oracle": "oracledb.AsyncConnection",
 }
-"""By database system: a driver whose calls are awaited."""
+"""Async drivers by database system."""
 
 
 def off_the_loop(program: Program, statement: str) -> str:
-    """How an event loop does not wait for a statement."""
+    """Return how to keep an event loop from waiting for a statement."""
     return (
         f"Call the database off the loop: {_awaited(program, statement)}await"
         " asyncio.to_thread(function, ...); and make the statement faster."
@@ -31,7 +31,7 @@ def off_the_loop(program: Program, statement: str) -> str:
 
 
 def to_thread(program: Program, statement: str) -> str:
-    """The same beside another fix."""
+    """Return the same advice as an addition to another fix."""
     return (
         f"or leave it as it is and call it off the loop: {_awaited(program, statement)}"
         "asyncio.to_thread()"
@@ -44,31 +44,35 @@ def _awaited(program: Program, statement: str) -> str:
 
 
 LONG_ON_LOOP_NS = 1_000_000
-"""Far more than the way to a thread and back takes."""
+"""Far longer than handing a call to a thread and back takes."""
 
 ON_LOOP_SHARE = 0.10
-"""Of the run, in which a statement keeps an event loop from everything else."""
+"""The share of the run in which a statement blocks an event loop."""
 
 MANY = 1000
 CHEAP_NS = 300_000
 CHEAP_STEPS = 1_000
-"""Of SQLite's program, an execution. A call of sqlite3 for a file takes as long as 900 steps (5.4
-us; a step 6 ns), in memory as 200. What takes more is the query's own work, which fetching many
-items at once does not save: measured with sums over 0 to 100 rows of a covering index."""
+"""VM steps per execution. A sqlite3 call on a file takes as long as 900 steps (5.4 us at 6 ns per
+step), in memory as 200 steps. Above this limit, the query's own work dominates, and fetching many
+items at once does not save it. Measured with sums over 0 to 100 rows of a covering index.
+"""
 MANY_SHARE = 0.10
 
 NAMED_SHARE = 0.20
-"""What takes this part of the time is reported, even if no fault of it is known."""
+"""Statements with at least this share of the time are reported even if no fault is known."""
 
 OBJECTS = 50
-"""Rows of an execution, from which on what the library makes of them takes most of a line."""
+"""With at least this many rows per execution, making objects of them takes most of the line's time.
+"""
 
 FEW = 20
-"""Executions, from which on INSERTs of single rows are a loop's."""
+"""With at least this many executions, INSERTs of single rows run in a loop."""
 
 
 def many_cheap(program: Program) -> Iterator[Finding | None]:
-    """By the driver's time: what an object mapper takes for each request is no loop's."""
+    """Find many cheap queries, by the driver's time. Time that an ORM takes per request is not a
+    loop's.
+    """
     for group in program.groups:
         totals = group.totals
         share = program.share_of(group, group.steady_ns)
@@ -107,7 +111,9 @@ def _is_on_loop(program: Program, group: Group) -> bool:
 
 
 def heavy_query(program: Program) -> Iterator[Finding | None]:
-    """What takes much of the time, where no other rule knows why: last of all."""
+    """Find statements that take much of the time and that no other rule explains. This rule runs
+    last.
+    """
     for group in program.groups:
         totals = group.totals
         share = program.share_of(group, group.work_ns)
@@ -117,7 +123,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
         if share < (ON_LOOP_SHARE if is_on_loop and group.reads else NAMED_SHARE):
             continue
         if not is_known:
-            continue  # a driver's own: RESET ALL
+            continue  # the driver's own statement, such as RESET ALL
         if is_on_loop and group.reads:
             yield program.finding(
                 "blocked_loop",
@@ -140,7 +146,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
 
 
 def heavy_kind(program: Program) -> Iterator[Finding | None]:
-    """Statements of one kind that take much of the time together, though none does alone."""
+    """Find kinds of statements that take much of the time together, though no single one does."""
     for is_of_kind, _, _ in KINDS:
         groups = [group for group in program.all_groups if is_of_kind(group)]
         share = sum(program.share_of(one, one.work_ns) for one in groups)
@@ -170,7 +176,7 @@ def _is_definition(group: Group) -> bool:
 
 
 def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding | None:
-    """A finding about statements of one kind, at the place that takes most."""
+    """Return a finding about statements of one kind, at the place that takes most of the time."""
     runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
     took_ns = sum(one.work_ns for one in groups)
     each = " each" if runs > 1 else ""
@@ -216,7 +222,7 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
 
 
 def _waits_for_rows(program: Program, group: Group) -> tuple[str, ...]:
-    """That writes of single rows take long side by side, in a server's database."""
+    """Return a sentence if concurrent writes of single rows take long in a server's database."""
     system = program.report.profile.systems.get(group.statement, "")
     runs = group.totals.executions
     each_ns = group.work_ns / max(1, runs)
@@ -230,7 +236,7 @@ def _waits_for_rows(program: Program, group: Group) -> tuple[str, ...]:
 
 
 def _read_again(group: Group) -> tuple[str, ...]:
-    """That a query reads pages from the file in each execution."""
+    """Return a sentence if a query reads pages from the file in each execution."""
     files, runs = group.files, group.totals.executions
     is_much = files.read_ns >= SPILLED * group.work_ns
     is_again = runs >= FEW_READS and files.read_bytes >= SPILLED_BYTES
@@ -245,7 +251,7 @@ def _read_again(group: Group) -> tuple[str, ...]:
 
 
 def _spilled(group: Group) -> tuple[str, ...]:
-    """That a write reads and writes pages again and again, before its commit."""
+    """Return a sentence if a write reads and writes pages repeatedly before its commit."""
     files = group.files
     moved_ns = files.read_ns + files.write_ns
     is_much = moved_ns >= max(SPILLED * group.work_ns, 2 * files.sync_ns)
@@ -257,7 +263,7 @@ def _spilled(group: Group) -> tuple[str, ...]:
 
 
 def _longest(groups: Sequence[Group]) -> Iterator[str]:
-    """That one execution took most of the time."""
+    """Return a sentence if a single execution took most of the time."""
     for totals in (one.totals for one in groups if one.outlier_ns):
         yield (
             f"one execution took {duration(totals.max_ns)}, half of them {duration(totals.p50_ns)}"
@@ -266,10 +272,10 @@ def _longest(groups: Sequence[Group]) -> Iterator[str]:
 
 
 SPILLED = 0.2
-"""Of a write's time, from which on the pages that do not fit in the cache are its fault."""
+"""The share of a write's time that pages take which do not fit in the cache."""
 
 SPILLED_BYTES = 10_000_000
-"""And so many read as well as written: more than the cache has, which is 2 MB by default."""
+"""The fewest bytes read and also written that exceed the cache, which has 2 MB by default."""
 
 BIGGER_CACHE = (
     "Its pages do not fit in SQLite's page cache: give it more (PRAGMA cache_size = -200000 is 200"
@@ -284,10 +290,10 @@ BIGGER_CACHE_TO_READ = (
 FEW_READS = 5
 
 SERVERS = frozenset({"postgresql", "mysql", "oracle"})
-"""Database systems in which a row has a lock."""
+"""Database systems with locks on single rows."""
 
 LONG_WRITE_NS = 5_000_000
-"""For a row that is found by its key a server takes 0.1 ms to 1 ms, with its commit some more."""
+"""A server takes 0.1 ms to 1 ms to find a row by its key, and a little more for the commit."""
 
 ROW_LOCKS = (
     "They may wait for each other: a transaction keeps the rows that it has changed locked up to"
@@ -316,7 +322,7 @@ KINDS = (
         "Put them into one transaction.",
     ),
 )
-"""Kinds of statements: how to recognize one, its name, and what to do about many of them."""
+"""Kinds of statements: a pattern, a name, and what to do about many of them."""
 
 INSERTS_AT_ONCE = {
     "postgresql": "Insert many rows with one call: executemany(), or COPY.",
@@ -341,7 +347,9 @@ def _outer_joins(group: Group) -> int:
 
 
 def many_objects(program: Program) -> Iterator[Finding | None]:
-    """A library takes longer to make objects of a query's rows than the database to find them."""
+    """Find queries for which a library takes longer to make objects than the database takes to find
+    rows.
+    """
     for group in program.groups:
         library, rows = program.called_library(group.statement), group.totals.rows_each or 0.0
         if not group.reads or library not in NO_OBJECTS or group.line_ns is None:

@@ -1,4 +1,4 @@
-"""Findings about reads that each are a transaction of their own."""
+"""Findings about reads that each run in their own transaction."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from queryprof.analysis.findings.transactions import EACH, FEW
 from queryprof.analysis.units import counted, duration
 
 READ_LOCK_BYTES = 200
-"""What SQLite reads of the file to see whether it has changed, and little more."""
+"""The bytes that SQLite reads to check whether the file changed, plus a small margin."""
 
 LOCK_READ_STEPS = 250
-"""VM steps, up to which the lock is a large part of a read: it takes as long as 500 of them, and
-was 0.79, 0.70, 0.57 and 0.44 of reads of 1, 20, 50 and 100 rows, of five steps each."""
+"""Up to this number of VM steps, taking the lock is a large part of a read. The lock takes as long
+as 500 steps. It was 0.79, 0.70, 0.57 and 0.44 of reads of 1, 20, 50 and 100 rows with five steps
+each.
+"""
 
 
 def autocommit_reads(program: Program) -> Iterator[Finding | None]:
@@ -26,7 +28,7 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
         quick = (group.totals.vm_steps or LOCK_READ_STEPS) < LOCK_READ_STEPS
         is_mapped = program.library(group.statement) in ONE_QUERY and program.loop_of(group)
         if is_mapped or program.path_of(group) != group.path:
-            continue  # an object mapper costs more than the lock; or they are a client's requests
+            continue  # an ORM costs more than the lock, or these are a client's requests
         if group.reads and runs >= 10 * FEW and locks and quick and not files.syncs:
             yield program.finding(
                 "autocommit_reads",

@@ -1,4 +1,4 @@
-"""Findings about covering indexes: with all that is read of a row, so that its table is not."""
+"""Findings about covering indexes, which hold all columns that a query needs."""
 
 from __future__ import annotations
 
@@ -27,40 +27,38 @@ from queryprof.analysis.units import rows as rows_of
 INDEX_USED = re.compile(r"(SCAN|SEARCH) \S+ USING INDEX (\S+)")
 
 KEPT = re.compile(r"^(MATERIALIZE|CO-ROUTINE|RECURSIVE STEP|SETUP)\b")
-"""Steps that keep rows of a part of the query (https://www.sqlite.org/eqp.html)."""
+"""Plan steps that store the rows of a part of the query (https://www.sqlite.org/eqp.html)."""
 
 COVERED_FETCHES = 2
-"""Pages for each row, from which on rows are looked up one by one, ..."""
+"""With at least this many page fetches per row, rows are looked up one by one."""
 
 SEARCHED_FETCHES = 1
-"""... where they are added up, and an index of few columns has all that is read; rows that lie in
-its order take one for each page of them, ..."""
+"""The same limit if the rows are added up and an index of few columns holds all they need. Rows in
+the order of the index need one fetch per page, not per row.
+"""
 
 SCANNED_FETCHES = 0.5
-"""... and where the index is read from end to end, and its rows are counted: 0.99 of those that lie
-in another order, 0.01 of those that lie in its own.
+"""The same limit for counting the rows of a whole index: 0.99 fetches per row if the table has
+another order, 0.01 if it has the same order.
 """
 
 LOOKED_UP_ROWS = 20
 
 OUTER = 0.1
-"""Of the rows that are looked up: so many are read from end to end at the most, in a loop
-around."""
+"""Of the looked-up rows, the largest share that an outer loop may scan."""
 
 REPORTS = 10
-"""So often at the most a report runs, which groups all rows as it must."""
+"""A query with at most this many executions is a report, which has to group all rows."""
 
 BETTER = 1.5
-"""A wider index is proposed where it wins so many times as much as a narrower one."""
+"""A wider index is proposed only if it saves this many times as much as a narrower one."""
 
 GROUPED = frozenset({"GROUP BY", "DISTINCT", "count(DISTINCT)"})
-"""What rows are sorted for that a plan's temporary b-tree names."""
+"""Reasons for sorting rows, as a plan's temporary b-tree names them."""
 
 
 def covering_scan(program: Program) -> Iterator[Finding | None]:
-    """A table is read from end to end for sums, groups or different values, which are in few of its
-    columns.
-    """
+    """Find full scans for sums, groups or distinct values that need few columns of the table."""
     for group in program.groups:
         totals = group.totals
         read = totals.full_scan_steps or 0.0
@@ -92,7 +90,7 @@ def covering_scan(program: Program) -> Iterator[Finding | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Won:
-    """What a covering index wins: a part of a statement's calls."""
+    """What a covering index saves: a part of a statement's calls."""
 
     share: float
     made_of: str
@@ -101,7 +99,7 @@ class _Won:
 
 
 def _grouped(group: Group, served: Served, read: float) -> _Won | None:
-    """Where the rows are sorted for their groups, which the index has in order."""
+    """Return the savings if rows are sorted into groups that the index already has in order."""
     sorted_for = [
         what for plan in group.plans for what in signs_of(plan).temporary if what in GROUPED
     ]
@@ -121,7 +119,7 @@ def _grouped(group: Group, served: Served, read: float) -> _Won | None:
 
 
 def _chosen(group: Group, served: Served, read: float) -> _Won | None:
-    """Where what is compared leaves too many rows to look them up."""
+    """Return the savings if the comparison leaves too many rows to look up."""
     makes_few = served.folds or group.is_distinct
     if not (group.clauses.chooses and makes_few and served.covering):
         return None
@@ -153,7 +151,7 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         if work < LOOKED_UP_ROWS or pages < SCANNED_FETCHES * work:
             continue
         if not is_scan and read > OUTER * work:
-            continue  # it is the scan that takes them
+            continue  # the scan needs these steps
         served = program.served(group)
         code = served.widened if served else ""
         makes_few = bool(code and rows <= work / 2)
@@ -194,7 +192,7 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
 
 
 def _is_kept_meanwhile(plan: Steps) -> bool:
-    """Whether rows are kept in a table of their own, which has pages, too: sorted, or of a part of
-    the query.
+    """Return whether the plan stores rows in a temporary table: sorted rows, or a part of the
+    query. Its pages count as well.
     """
     return bool(signs_of(plan).temporary) or any(KEPT.search(step) for step in plan)

@@ -1,4 +1,4 @@
-"""Findings that need the database's schema: indexes that exist and do not help."""
+"""Findings about existing indexes that do not help. They need the database's schema."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from queryprof.sql.tokens import Token, tokens_of
 STEPS_PER_ROW = 2 * ROW_STEPS
 LEAST_STEPS = 1000
 SEARCHING = frozenset({"=", "==", "<", ">", "<=", ">=", "IN", "BETWEEN"})
-"""Comparisons that an index serves."""
+"""Comparisons for which SQLite can use an index."""
 
 DEFEATING = frozenset(
     {
@@ -51,14 +51,14 @@ DEFEATING = frozenset(
         "COALESCE",
     }
 )
-"""Functions whose result is compared where the column could be."""
+"""Functions whose result is compared where the column itself could be."""
 
 SCAN_STEPS = 10
-"""VM steps for a row of a scan: more of them are not the scan's."""
+"""VM steps per scanned row. More steps than this do not come from the scan."""
 
 
 def works_hard(vm_steps: float | None, rows: float) -> bool:
-    """Whether an execution takes many more VM steps than its rows need."""
+    """Return whether an execution takes many more VM steps than its rows need."""
     return (vm_steps or 0.0) >= max(LEAST_STEPS, STEPS_PER_ROW * (rows + 1))
 
 
@@ -77,7 +77,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
         if served and (served.is_other or (served.by_prefix and group.share_of_open == 1.0)):
             continue  # see full_scan
         if program.stale_statistics(group.statement):
-            continue  # an index may be left out for a table that was small
+            continue  # SQLite may skip an index because the table was small
         reason = _planned(served) if served else _read(program, group, scanned, guesses=True)
         if reason is None and served and (served.by_prefix or not served.code):
             reason = _read(program, group, scanned, guesses=False)
@@ -117,7 +117,7 @@ OF_PATTERNS = "How much it wins depends on the patterns."
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """Why an index on a column is not used."""
+    """Why SQLite does not use an index on a column."""
 
     evidence: str
     fix: str
@@ -125,7 +125,7 @@ class _Reason:
 
 
 def _planned(served: Served) -> _Reason | None:
-    """As SQLite's planner shows it."""
+    """Return the reason according to SQLite's planner."""
     terms = ", ".join(served.terms)
     if served.partial and (served.partial[2] or not served.code):
         name, condition, _ = served.partial
@@ -159,7 +159,9 @@ def _planned(served: Served) -> _Reason | None:
 
 
 def _read(program: Program, group: Group, scanned: set[str], guesses: bool) -> _Reason | None:
-    """As far as the text shows it. `guesses`: also what the planner would have shown."""
+    """Return the reason according to the statement's text. `guesses` also allows reasons that the
+    planner would have confirmed.
+    """
     comparisons = comparisons_of(group.statement)
     for index in _indexes(program, scanned, group):
         for comparison in comparisons:
@@ -168,7 +170,8 @@ def _read(program: Program, group: Group, scanned: set[str], guesses: bool) -> _
                 listed = ", ".join(index.columns)
                 has = f"{index.table} has the index {index.name} ({listed}); {found.evidence}"
                 return replace(found, evidence=has)
-    for comparison in () if program.schemas else comparisons:  # else there is no index to defeat
+    # without an index there is nothing to defeat
+    for comparison in () if program.schemas else comparisons:
         found = _guessed(group.statement, comparison)
         if found:
             return found
@@ -188,7 +191,7 @@ def _indexes(program: Program, scanned: set[str], group: Group) -> list[Index]:
 
 
 def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) -> _Reason | None:
-    """Why a comparison cannot use an index on a column, and what to do."""
+    """Return why a comparison cannot use an index on a column, and what to do."""
     for operand, other in (
         (comparison.left, comparison.right),
         (comparison.right, comparison.left),
@@ -230,7 +233,7 @@ def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) 
 
 
 def _computed_pattern(statement: str, operand: Sequence[Token], column: str) -> _Reason:
-    """LIKE searches an index on a column alone
+    """Return the reason for a computed pattern. LIKE uses only an index on the column itself
     (https://www.sqlite.org/optoverview.html#the_like_optimization).
     """
     return _Reason(
@@ -244,7 +247,7 @@ def _computed_pattern(statement: str, operand: Sequence[Token], column: str) -> 
 
 
 def _guessed(statement: str, comparison: Comparison) -> _Reason | None:
-    """The same without a schema, where the text alone is a sign."""
+    """Return the reason without a schema, from the text alone."""
     operand, names = comparison.left, names_in(comparison.left)
     if len(names) != 1 or operand[0].keyword not in DEFEATING or comparison.operator == "IS":
         return None
@@ -319,7 +322,8 @@ def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
     for index in schema.indexes:
         is_other = index.name not in used and not any(map(index.begins, taken))
         if index.is_partial:
-            continue  # whether the statement's rows are all in it is for the planner to find
+            # only the planner can tell whether the index holds all of the statement's rows
+            continue
         if index.table in tables and is_other and index.columns[0].lower() in compared:
             return index
     return None
@@ -334,7 +338,9 @@ def _work(totals: Totals) -> str:
 
 
 def stale_statistics(program: Program) -> Iterator[Finding | None]:
-    """The planner chooses by the rows that ANALYZE found, where tables have many times more now."""
+    """Find statements whose plan is based on row counts of ANALYZE, although the tables have grown
+    since.
+    """
     for group in program.groups:
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
@@ -366,11 +372,11 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
         if (totals.full_scan_steps or 0) * SCAN_STEPS > steps:
-            continue  # it is the scan that takes them
+            continue  # the scan needs these steps
         if not works_hard(steps, rows):
             continue
         served = program.served(group)
-        throws_all_away = rows < 1 and group.reads  # what adds up returns a row
+        throws_all_away = rows < 1 and group.reads  # an aggregate always returns a row
         code = served.code if served and not totals.full_scan_steps else ""
         if not served or served.is_other or not (code or throws_all_away):
             continue

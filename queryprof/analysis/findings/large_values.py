@@ -1,4 +1,4 @@
-"""Findings about large values that are read or written, and may not be needed."""
+"""Findings about large values that are read or written and may not be needed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from queryprof.analysis.units import rows as rows_of
 from queryprof.sql.tokens import tokens_of
 
 LARGE_ROW_FETCHES = 6
-"""Page fetches for each row, from which on its values have pages of their own: a table has no more
-levels (https://www.sqlite.org/fileformat2.html#ovflpgs).
+"""With at least this many page fetches per row, the row's values have pages of their own: a table
+has fewer levels (https://www.sqlite.org/fileformat2.html#ovflpgs).
 """
 
 FEW_ROWS, LEAST_ROWS = 2, 100
-"""Rows of an execution, and of all: fewer are what was asked for."""
+"""The fewest rows per execution and in total. Below these limits, the program asked for the values.
+"""
 
 STEPS_OF_ROW = 12
-"""VM steps of a row that is read and left out, at the least."""
+"""The fewest VM steps for a row that is read and skipped."""
 
 LARGE_WRITE_BYTES = 256 * 1024
-"""For each row that is changed: with all its indexes and journals a small one writes some pages."""
+"""Bytes per changed row. A small row with all its indexes and journals writes a few pages."""
 
 LEAST_WRITES = 5
 
@@ -34,11 +35,11 @@ LEAVE_OUT = {
     "sqlalchemy": "Leave them out: .options(defer(Model.column)), or .options(load_only(...)).",
     "peewee": "Leave them out: Model.select(Model.column, ...).",
 }
-"""How a query reads no large values, by library."""
+"""How a query skips large values, by library."""
 
 
 def large_values_read(program: Program) -> Iterator[Finding | None]:
-    """Queries of many rows whose values have pages of their own."""
+    """Find queries of many rows whose values have pages of their own."""
     for group in program.groups:
         totals = group.totals
         rows, pages = totals.rows_each or 0.0, totals.page_fetches or 0.0
@@ -65,15 +66,15 @@ def large_values_read(program: Program) -> Iterator[Finding | None]:
 
 
 def _reads_more_than_rows(group: Group) -> bool:
-    """Whether pages are read in steps that are of no row: of a table that is counted, or of one
-    that is virtual.
+    """Return whether pages are read in steps that belong to no row: for a count, or in a virtual
+    table.
     """
     is_virtual = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
     return is_virtual or any(one.named == "count" for one in tokens_of(group.statement))
 
 
 def large_values_written(program: Program) -> Iterator[Finding | None]:
-    """UPDATEs of single rows that write very much."""
+    """Find UPDATEs of single rows that write very much."""
     by_function = changing_by_function(program)
     for group in program.groups:
         rows = group.totals.executions - group.totals.errors
@@ -105,8 +106,8 @@ def large_values_written(program: Program) -> Iterator[Finding | None]:
 def _others_write_more(
     program: Program, group: Group, by_function: Mapping[Function, list[Group]]
 ) -> bool:
-    """Whether other statements of its transactions change more rows, so that what commits write is
-    theirs.
+    """Return whether other statements of the same transactions change more rows. Then the bytes
+    that commits write belong to these.
     """
     others = [
         one

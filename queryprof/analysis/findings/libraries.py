@@ -1,4 +1,4 @@
-"""The library through which a program executes SQL, and how a fix is written with it."""
+"""The library that a program executes SQL with, and how to write a fix with it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from queryprof.model import Frame
 
 INSTALLED = ("/site-packages/", "/dist-packages/")
-"""What is before the package in the file of a library's frame."""
+"""Path parts that precede the package in the file name of a library's frame."""
 
 HANDING = frozenset({"aiosqlite"})
-"""Drivers that hand what they execute to a thread."""
+"""Drivers that hand their work to a thread."""
 
 DRIVERS = HANDING | {
     "apsw",
@@ -29,18 +29,18 @@ DRIVERS = HANDING | {
     "sqlean",
     "sqlite3",
 }
-"""Packages that execute what is passed to them, by a library around them or by the program."""
+"""Packages that execute SQL from the program or from a library around them."""
 
 PASSING = frozenset({"pandas", "polars", "sql", "databases"})
-"""Packages that pass the program's own statements on (`sql` is jupysql's)."""
+"""Packages that pass on the program's own statements (`sql` is jupysql's)."""
 
 WRAPPERS = frozenset({"dataset"})
-"""Packages that have words of their own for what another one executes."""
+"""Packages with their own functions around another package."""
 
 
 def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> str:
-    """The package of the frames nearest to the driver, or one of the wrappers around it; "" or the
-    driver's where the program calls the driver itself.
+    """Return the package of the frames nearest to the driver, or a wrapper around it. The result is
+    "" or the driver's package if the program calls the driver directly.
     """
     nearest = ""
     for frame in stack:
@@ -56,15 +56,13 @@ def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> s
 
 
 def is_unknown(library: str) -> bool:
-    """Whether it is a package of whose words nothing is known: its statements are not the program's
-    to change.
-    """
+    """Return whether a package is unknown here. The program cannot change its statements."""
     return bool(library) and library not in {*DRIVERS, *PASSING, *ONE_TRANSACTION}
 
 
 def is_handed(stack: Iterable[Frame]) -> bool:
-    """Whether a driver has handed it to its thread: the stack may lack what a library does around
-    it.
+    """Return whether a driver handed the call to its thread. The stack may then lack the library's
+    frames around it.
     """
     return package_of(stack, HANDING) in HANDING
 
@@ -76,21 +74,22 @@ LOADERS = (
     "ReverseOneToOneDescriptor.",
     "DeferredAttribute.",
 )
-"""Classes of object mappers whose methods load what an attribute refers to."""
+"""Classes of ORMs whose methods load the target of an attribute."""
 
 LOADS_MANY = "QuerySet._fetch_all"
-"""Of Django's, whose statement is that of any other query for the same objects."""
+"""Django's function that loads related objects with an ordinary query for such objects."""
 
 
 def loads_lazily(stack: Iterable[Frame], note: str) -> bool:
-    """Whether an object mapper loads there what a note names."""
+    """Return whether an ORM loads the attribute in a note at this place."""
     loaders = (*LOADERS, LOADS_MANY) if note.startswith(LAZY + MANY) else LOADERS
     return any(frame.function.startswith(loaders) for frame in stack)
 
 
 OWN = ("DatabaseOperations._quote_params_for_last_executed_query",)
-"""Functions of libraries that execute statements for themselves: Django's list of queries under
-DEBUG."""
+"""Functions of libraries that execute statements for themselves. This one is for Django's query
+list under DEBUG.
+"""
 
 DISPATCHERS = (
     "werkzeug/",
@@ -104,7 +103,9 @@ DISPATCHERS = (
 
 
 def outside_of_request(stack: Iterable[Frame]) -> frozenset[Frame]:
-    """The program's own frames around a request that a web framework handles: a client, a test."""
+    """Return the program's frames around a request that a web framework handles, such as a
+    test's.
+    """
     found, is_outside = set(), False
     for frame in stack:
         is_outside = is_outside or _dispatches(frame)
@@ -114,7 +115,7 @@ def outside_of_request(stack: Iterable[Frame]) -> frozenset[Frame]:
 
 
 def is_request(stack: Iterable[Frame]) -> bool:
-    """Whether a web framework has called the program's function for a request there."""
+    """Return whether a web framework called the program's function for a request."""
     return any(map(_dispatches, stack))
 
 
@@ -124,7 +125,7 @@ def _dispatches(frame: Frame) -> bool:
 
 
 def is_own(stack: Iterable[Frame]) -> bool:
-    """Whether a library executes a statement for itself there, and not for the program."""
+    """Return whether a library executes the statement for itself and not for the program."""
     return any(frame.function.startswith(OWN) for frame in stack)
 
 
@@ -149,7 +150,7 @@ EXPIRES = {
     "sqlalchemy": " Each commit expires all objects of the session, which are read again when they"
     " are next used; Session(expire_on_commit=False) keeps them."
 }
-"""What a commit does besides, which its line pays for."""
+"""What else a commit does at the cost of its line."""
 
 ROWS_AT_ONCE = {
     "django": " Or create all of it with one Model.objects.bulk_create(objects).",
@@ -157,19 +158,19 @@ ROWS_AT_ONCE = {
     "peewee": " Or insert all of it with Model.insert_many(rows).",
     "dataset": " Or insert all of it with one insert_many(rows).",
 }
-"""And INSERTs one statement."""
+"""How many INSERTs become one statement."""
 
 MANY, COLUMN = "all ", "column "
 SEVERAL = "several labels"
-"""The note of a statement that has had more than one (statement_labels.c)."""
+"""The note of a statement with several labels (statement_labels.c)."""
 
 IN_TEMPLATE = " in template "
-"""What is in a note where a template reads what it is about."""
+"""Marks a note about what a template reads."""
 
 PRELOADS = frozenset(
     {"prefetch_related_objects", "SelectInLoader", "_SelectInLoader", "SubqueryLoader"}
 )
-"""Functions and classes of object mappers that load what a query before was to load as well."""
+"""Functions and classes of ORMs that load data together with an earlier query."""
 
 AUTOFLUSH = "Session._autoflush"
 """SQLAlchemy's function that writes new and changed objects before a query."""
@@ -180,26 +181,26 @@ NO_AUTOFLUSH = (
 )
 
 NAMING = frozenset({"django", "sqlalchemy"})
-"""Object mappers that give such notes."""
+"""ORMs that provide such notes."""
 
 LAZY = "lazy load of "
-"""How a note begins that the object mapper has given, before the class and the attribute."""
+"""The start of an ORM's note, before the class and the attribute."""
 
 
 def without_reader(note: str) -> str:
-    """A note without the template or serializer that reads what it is about."""
+    """Return a note without the template or serializer that reads the attribute."""
     return note.partition(" in ")[0]
 
 
 def owner_of(note: str) -> str:
-    """The class whose attribute a note of a lazy load is about."""
+    """Return the class that owns the attribute in a note of a lazy load."""
     named = note.removeprefix(LAZY).partition(" in ")[0].removeprefix(MANY).removeprefix(COLUMN)
     return named.rpartition(".")[0]
 
 
 def is_table_of(table: str, owner: str) -> bool:
-    """Whether a table's name ends with a class's, as object mappers make it, perhaps in
-    the plural.
+    """Return whether a table's name ends with a class's name, perhaps in the plural, as ORMs name
+    tables.
     """
     name, of_class = table.replace("_", ""), owner.lower().replace("_", "")
     plurals = (of_class, f"{of_class}s", f"{of_class}es", f"{of_class.removesuffix('y')}ies")
@@ -207,16 +208,16 @@ def is_table_of(table: str, owner: str) -> bool:
 
 
 def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = True) -> str:
-    """How what is loaded for each object of a class is loaded with all of them.
+    """Return how to load related data of all objects at once.
 
     Args:
-        outer: the note of the statement that loads these objects, in a loop as well; "": there is
-            none.
-        note: "lazy load of Order.lines", or another that a library has given; "all" before the
-            class where the attribute is many objects, "column" where it is a value, and then where
-            a template or serializer reads it.
-        is_of_owner: the query before is for objects of the note's class; else something leads to
-            them.
+        outer: the note of the statement that loads the objects and also runs in a loop; "" if there
+            is none.
+        note: "lazy load of Order.lines", or another note of a library. It has "all" before the
+            class if the attribute holds many objects, "column" if it is a value, and at the end the
+            template or serializer that reads it.
+        is_of_owner: True if the query before loads objects of the note's class, False if other
+            objects refer to them.
     """
     loaded, _, place = note.removeprefix(LAZY).partition(" in ")
     relation = loaded.removeprefix(MANY).removeprefix(COLUMN)
@@ -286,7 +287,7 @@ FIRST_OF_ALL = {
         " filter on it."
     ),
 }
-"""How the first of the related rows of each object is found for many at once."""
+"""How to find the first related row of many objects at once."""
 
 ONE_QUERY = {
     "django": (
@@ -307,7 +308,7 @@ ONE_QUERY = {
         " select(e for e in Entity if e.key in keys)."
     ),
 }
-"""How queries for each object become one."""
+"""How a query per object becomes one query."""
 
 NO_OBJECTS = {
     "django": (
@@ -337,7 +338,7 @@ NO_RELATION = {
         ' needed: .options(lazyload(Model.relation)), or lazy="select" in the model.'
     ),
 }
-"""The same for what is loaded with each object of another query."""
+"""The same for objects that are loaded with each object of another query."""
 
 MANY_AT_ONCE = {
     "django": (
@@ -358,7 +359,7 @@ MANY_AT_ONCE = {
         " query, with that: query.prefetch(Entity.relation)."
     ),
 }
-"""The same, where no query is known whose rows they are for."""
+"""The same if it is unknown for which query's rows they are."""
 
 BEGIN_IMMEDIATE = {
     "django": (

@@ -1,4 +1,4 @@
-"""How a fix is written for a call of an object mapper that is made for each object."""
+"""How to fix a call of an ORM that runs once per object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILTERED = {
         " Python, or load what is wanted: .options(selectinload(Model.relation.and_(...)))."
     ),
 }
-"""By library: how what is loaded before is loaded as it is wanted."""
+"""By library: how to load the wanted part of related data in advance."""
 
 FIXES = {
     ("django", "exists"): (
@@ -34,11 +34,11 @@ FIXES = {
         " update_fields=[...], unique_fields=[...])."
     ),
 }
-"""By library and the name of its function."""
+"""By library and function name."""
 
 
 def fix_of(library: str, calls: Iterable[str]) -> str:
-    """How the call is made once for all objects; "": none of a library's functions is known."""
+    """Return how to make the call once for all objects; "" if no function of a library is known."""
     return next(filter(None, (FIXES.get((library, one), "") for one in calls)), "")
 
 
@@ -60,11 +60,11 @@ GROUPED = {
         " look it up in a dict."
     ),
 }
-"""How what is computed of the related rows of each object is computed for many at once."""
+"""How to compute values of related rows for many objects at once."""
 
 
 def grouped(library: str, function: str) -> str:
-    """The same for a function of SQL that adds up, in small letters; "": it is not known."""
+    """Return the same for an SQL aggregate function, in lower case; "" if it is unknown."""
     is_count = function == "count"
     return GROUPED.get(library, "").format(
         name=function,

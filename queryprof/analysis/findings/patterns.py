@@ -1,4 +1,4 @@
-"""Findings about searches by patterns that no index serves."""
+"""Findings about pattern searches that no index helps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from queryprof.analysis.units import average, counted, rows_of_scan
 
 
 def open_pattern(program: Program) -> Iterator[Finding | None]:
-    """A scan for patterns that begin with a wildcard, where nothing else is compared that an index
-    serves.
+    """Find scans for patterns that begin with a wildcard, if the statement compares nothing else
+    for which an index would help.
     """
     for group in marked(program, SCAN):
         totals, served = group.totals, program.served(group)

@@ -1,4 +1,4 @@
-"""Findings about indexes that no query needs beside another one."""
+"""Findings about indexes that no query needs because another index covers them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Findings about statements that run again as they are: with the same parameters, or as texts that
-differ in values.
+"""Findings about statements that repeat with the same parameters, or as texts that differ in
+values.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from queryprof.sql.tokens import parameters_in
 REPEATED_SHARE = 0.5
 LEAST_SAMPLES = 4
 SURE_SAMPLES = 12
-"""Of so many, half are equal in one of twenty recordings where a quarter is (binomial
-distribution)."""
+"""With this many samples, half are equal in one of twenty recordings if a quarter of the executions
+is (binomial distribution).
+"""
 
 TEXT_SHARE = 0.5
 MANY_TEXTS = 50
 CACHED_TEXTS = 128
-"""Prepared statements that a connection of sqlite3 keeps (`cached_statements` of
-sqlite3.connect)."""
+"""The number of prepared statements that a sqlite3 connection keeps (`cached_statements` of
+sqlite3.connect).
+"""
 
 
 AS_PARAMETERS = (
@@ -54,7 +56,7 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
             f"{percent(ratio)} of {average(group.given.samples)} that were sampled had the"
             " parameters of one shortly before, and its process wrote nothing in between"
         )
-        # One is enough where there are no parameters and nothing is written.
+        # One sample is enough without parameters and writes.
         if group.given.repeats and not (program.writes or parameters_in(group.statement)):
             ratio, how_many, is_sure = (
                 (runs - group.processes) / max(1, runs),
@@ -78,8 +80,8 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
 
 
 def _is_lazy_load(program: Program, group: Group) -> bool:
-    """Whether it loads an attribute for each row of another query: that loads all of them, the
-    equal ones, too.
+    """Return whether it loads an attribute for each row of another query. A preload loads all of
+    them, including equal ones.
     """
     note = program.note_of(group) or ""
     return note.startswith(LAZY) and parent_of(program, group) is not None
@@ -90,7 +92,7 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
         runs = group.totals.statement_executions
         if not (group.reads or group.writes):
             continue  # a savepoint's name cannot be a parameter
-        # In turns none of more than a connection keeps is found there.
+        # If more texts take turns than a connection keeps, none is found there.
         prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
         if group.texts >= MANY_TEXTS and prepared >= TEXT_SHARE and runs >= MANY_TEXTS:
             yield program.finding(

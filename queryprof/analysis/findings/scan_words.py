@@ -1,4 +1,4 @@
-"""How the fix of a scan is written."""
+"""The wording of a scan's fix."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Threads that execute a statement side by side: what each takes has in it what it waits for the
-others.
-"""
+"""Threads that execute a statement at the same time: their times include waiting for each other."""
 
 from __future__ import annotations
 
@@ -8,12 +6,13 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.units import duration
 
 MOST_THREADS = 60
-"""Threads that have a name of their own in a recording, and little less."""
+"""The most threads with names of their own in a recording, minus a margin."""
 
 
 def part_alone(group: Group) -> float:
-    """The part of its time that a statement would take if each execution took the median: of
-    threads few wait for each other, and these long. 1 of a single thread.
+    """Return the part of its time that a statement would take if each execution took the median.
+    Among parallel threads, few executions wait for each other, but these wait long. It is 1 for one
+    thread.
     """
     return min(1.0, group.alone_ns / max(group.steady_ns, 1)) if group.threads > 1 else 1.0
 

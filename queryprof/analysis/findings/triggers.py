@@ -1,4 +1,4 @@
-"""Findings about triggers that take most of what a write takes."""
+"""Findings about triggers that take most of a write's time."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import counted, duration, shortened
 
 FEW = 20
-"""Executions, from which on a trigger's work adds up."""
+"""From this number of executions, a trigger's work adds up."""
 
 SHOWN, MOST_CHARACTERS = 3, 60
-"""Names of triggers, and characters of one."""
+"""The number of trigger names to show, and the characters of each."""
 
 LONG_NS = 100_000
-"""For each row: an UPDATE by the key took 8 us without its trigger, and 250 us with one that writes
+"""Per row: an UPDATE by key took 8 us without its trigger, and 250 us with a trigger that writes
 300 rows (trigger_work.py of the tests' programs).
 """
 
 
 def trigger_work(program: Program) -> Iterator[Finding | None]:
-    """Writes that take long, apart from their files, and fire triggers that write to tables."""
+    """Find slow writes that fire triggers which write to tables. Time for files is not counted."""
     for group in program.groups:
         rows = max(group.rows, group.totals.executions)
         worked_ns = group.steady_ns - group.files.sync_ns - group.files.write_ns

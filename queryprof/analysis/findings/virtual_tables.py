@@ -1,4 +1,4 @@
-"""Findings about virtual tables, which have no index on a column."""
+"""Findings about virtual tables, which cannot have an index on a column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from queryprof.analysis.units import rows as rows_of
 
 
 def virtual_scan(program: Program) -> Iterator[Finding | None]:
-    """Of a full-text table (https://www.sqlite.org/fts5.html), whose plan 0 is a scan."""
+    """Find scans of full-text tables (https://www.sqlite.org/fts5.html), whose plan 0 is a scan."""
     for group in program.groups:
         totals = group.totals
         scans = [

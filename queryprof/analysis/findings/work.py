@@ -33,24 +33,26 @@ AFTER_OFFSET = (
     " (WHERE key > ?)."
 )
 BUILD_STEPS = 8
-"""VM steps for each row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
+"""VM steps per row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
 FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/opcode.html).
 """
 
 MANY_LOOKED_UP = 100
-"""Rows, from which on an index that has all that is read of them wins more than one on what is
-compared: of 400 of 40,000 rows 0.99 in place of 0.79.
+"""From this number of rows, a covering index saves more than an index on the compared columns: 0.99
+instead of 0.79 for 400 of 40,000 rows.
 """
 
 ONCE = 2
-"""A one-off report runs so often at the most: its scans and sorts are no finding."""
+"""Up to this number of executions, a statement is a one-off report, whose scans and sorts are not
+findings.
+"""
 
 
 def automatic_index(program: Program) -> Iterator[Finding | None]:
     for group in marked(program, INDEX):
         totals = group.totals
         if totals.executions <= ONCE:
-            continue  # to create an index takes as long
+            continue  # creating an index takes as long
         built = totals.automatic_index_rows or 0.0
         yield program.finding(
             "automatic_index",
@@ -70,8 +72,8 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
 
 
 def is_chosen_by_scan(group: Group, served: Served | None) -> bool:
-    """Whether a statement that leaves out rows by OFFSET chooses its rows by reading all, where an
-    index finds them.
+    """Return whether a statement with OFFSET chooses its rows by reading all, where an index would
+    help.
     """
     is_known = group.skips and group.clauses.chooses and served is not None
     return bool(is_known and served and served.code and served.searches and not served.still_scans)
@@ -89,19 +91,19 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         finds_end = bool(served and served.finds_end)
         is_chosen = is_chosen_by_scan(group, served)
         if not (group.clauses.chooses or finds_end) or (group.skips and not is_chosen):
-            continue  # it must read all
+            continue  # it must read all rows
         is_by_order = not (served and served.searches and served.code and not served.sorts_less)
         if stops_early(group) and is_by_order and totals.executions > ONCE and not is_chosen:
-            continue  # its order decides: see temp_btree_sort
+            continue  # its order matters: see temp_btree_sort
         if group.writes and served and not (served.code or served.is_other):
             if any("CORRELATED" in step for plan in group.plans for step in plan):
                 continue  # it reads its own table
             yield _fired_scan(program, group)
             continue
         if served and served.code and not served.searches:
-            continue  # it would come sorted: see temp_btree_sort
+            continue  # an index would return sorted rows: see temp_btree_sort
         if served and not (served.code or served.is_other) and folds(group, served):
-            continue  # no index is known, and all may be added up
+            continue  # no index is known, and it may add up all rows
         columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
         left = rows_left(group, served)
         covering = _covering(group, served, left)
@@ -181,8 +183,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
 
 
 MANY_FETCHED = 0.05
-"""Of the rows of a table: what looking up each of them takes depends on how wide they are, and
-where they lie."""
+"""A share of a table's rows. The cost of looking up each row depends on its width and place."""
 
 FETCHED = (
     "It returns a twentieth of the table and more, and each of these rows would be looked up by"
@@ -193,7 +194,7 @@ FETCHED = (
 
 @dataclass(frozen=True, slots=True)
 class _Covering:
-    """An index that has all that is added up, too: nothing is looked up in the table."""
+    """An index that also holds the columns that are added up, so that no row is looked up."""
 
     code: str = ""
     fix: str = ""
@@ -203,7 +204,7 @@ class _Covering:
 
 
 def _covering(group: Group, served: Served | None, left: Left) -> _Covering:
-    """Where many rows may be left, which each would be looked up."""
+    """Return the covering index for a statement that may leave many rows to look up."""
     makes_few = folds(group, served) or group.is_distinct
     if served is None or not served.covering or not makes_few or left.most < MANY_LOOKED_UP:
         return _Covering()
@@ -215,7 +216,7 @@ def _covering(group: Group, served: Served | None, left: Left) -> _Covering:
 
 
 def _and_loaded_before(program: Program, group: Group) -> str:
-    """What else is to be done where an object mapper runs it for each object."""
+    """Return what else to do if an ORM runs the statement for each object."""
     note = program.note_of(group)
     if not note or group.totals.executions <= ONCE:
         return ""
@@ -223,13 +224,15 @@ def _and_loaded_before(program: Program, group: Group) -> str:
 
 
 def _is_once(group: Group, served: Served | None) -> bool:
-    """Whether it may be a report: no foreign key's scan, and no row of an executemany()."""
+    """Return whether it may be a report: not a foreign key's scan, nor a row of an
+    executemany().
+    """
     runs = group.rows if group.calls_of.get("executemany") else group.totals.executions
     return runs <= ONCE and not (served and served.by_reference)
 
 
 def _fired_scan(program: Program, group: Group) -> Finding | None:
-    """Of a write that does not scan itself."""
+    """Return the finding about a scan that a write causes indirectly."""
     totals = group.totals
     return program.finding(
         "full_scan",
@@ -249,7 +252,7 @@ def _fired_scan(program: Program, group: Group) -> Finding | None:
 
 
 def unless_changed(program: Program, group: Group, fix: str) -> str:
-    """The fix; or that the planner has another plan now than the program had."""
+    """Return the fix, or a sentence if the planner's plan differs from the program's."""
     served = program.served(group)
     if served is None or not served.is_other:
         return fix
@@ -261,10 +264,10 @@ def unless_changed(program: Program, group: Group, fix: str) -> str:
 
 
 def _most(served: Served | None, is_once: bool, is_wide: bool) -> Severity:
-    """How severe a scan is at the most."""
+    """Return the highest severity of a scan."""
     has_none = bool(served and not (served.code or served.is_other))
     if is_once and has_none:
-        return Severity.LOW  # it may have to read all, and no index is known
+        return Severity.LOW  # it may have to read all rows, and no index is known
     return Severity.MEDIUM if is_once or is_wide or has_none else Severity.HIGH
 
 
@@ -274,14 +277,14 @@ def sorts_less(program: Program, group: Group) -> bool:
 
 
 def code_of(program: Program, group: Group) -> str:
-    """The SQL that serves a group's statement; "": none is known."""
+    """Return the SQL that helps a group's statement; "" if none is known."""
     served = program.served(group)
     return served.code if served else ""
 
 
 def stops_early(group: Group) -> bool:
-    """Whether it sorts rows of a table to take the first of them, which an index in that
-    order has.
+    """Return whether it sorts rows of a table to take the first ones, which an index could return
+    in order.
     """
     sorts = any(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
     return sorts and group.clauses.limits and not group.clauses.groups
@@ -296,7 +299,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         served = program.served(group)
         is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
         if not (served.sorts_less or served.is_other) if served else is_matched:
-            continue  # no index has that order
+            continue  # no index has this order
         takes_few = limited or (sorts_less(program, group) and _sorts_for_few(group))
         read = f", and reads {rows_of_scan(scanned)}," if scanned else ""
         if totals.executions <= ONCE or not (
@@ -334,13 +337,13 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
 
 
 def _sorted_for(group: Group) -> str:
-    """The clause that it sorts rows for."""
+    """Return the clause that needs the sorted rows."""
     words = {word for plan in group.plans for word in signs_of(plan).temporary}
     return "GROUP BY" if any("GROUP BY" in word for word in words) else "ORDER BY"
 
 
 def _sorts_for_few(group: Group) -> bool:
-    """Whether it makes many more rows, in the order of ORDER BY alone, than the program takes."""
+    """Return whether it sorts many more rows by ORDER BY alone than the program takes."""
     totals = group.totals
     scanned = SCAN_STEPS * (totals.full_scan_steps or 0)
     is_plain = all(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
@@ -352,7 +355,7 @@ def _sorts_for_few(group: Group) -> bool:
 
 
 def marked(program: Program, kind: str) -> Iterator[Group]:
-    """The groups with a mark of a kind."""
+    """Yield the groups with a mark of a kind."""
     for group in program.groups:
         if group.reads or group.writes:
             mark = group.mark
@@ -368,7 +371,7 @@ def _where_planned(group: Group) -> str:
 
 
 def step_of(group: Group, kind: str) -> str:
-    """The step of its plan that a mark is about."""
+    """Return the plan step that a mark is about."""
     for plan in group.plans:
         at = marked_step(plan, kind)
         if at is not None:
