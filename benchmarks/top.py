@@ -77,7 +77,7 @@ def queries_ns(folder: str, with_top: bool) -> tuple[float, float]:
 
 def look_ms(folder: str, sums: int) -> tuple[int, float, float]:
     """How many sums a program has, and the first and the median look at it while it runs."""
-    from queryprof.region.live import Watch, of_trace
+    from queryprof.region.live import Watch, records_for
 
     Path(folder, "program.py").write_text(MANY)
     with subprocess.Popen(
@@ -90,7 +90,7 @@ def look_ms(folder: str, sums: int) -> tuple[int, float, float]:
         assert program.stdin
         assert program.stdout
         program.stdout.readline()
-        watch, took, found = Watch(of_trace(f"{folder}/x.qprof")), [], 0
+        watch, took, found = Watch(records_for(f"{folder}/x.qprof")), [], 0
         for _ in range(LOOKS):
             start = time.perf_counter()
             looked = watch.look()

@@ -11,7 +11,7 @@ from queryprof.cli.otlp import export_otlp, otlp_options
 
 if TYPE_CHECKING:
     from queryprof.cli.reading import LeftOut
-    from queryprof.fleet.flat import Given
+    from queryprof.fleet.flat import NameDefaults
     from queryprof.fleet.location import Location
 
 
@@ -47,12 +47,12 @@ def export(
         raise click.UsageError("--statement-text needs --otlp URL")
     if directory in (None, "", "-"):
         raise click.UsageError("needs -o DIRECTORY or --otlp URL")
-    from queryprof.fleet.flat import Given
+    from queryprof.fleet.flat import NameDefaults
 
-    sys.exit(_export_parquet(files, str(directory), Given(*names, anonymize)))
+    sys.exit(_export_parquet(files, str(directory), NameDefaults(*names, anonymize)))
 
 
-def _export_parquet(files: tuple[str, ...], directory: str, names: Given) -> int:
+def _export_parquet(files: tuple[str, ...], directory: str, names: NameDefaults) -> int:
     """Write what can be read; return the exit status."""
     from queryprof.analysis.units import counted
     from queryprof.cli.fleet_extra import fleet_extra
@@ -81,7 +81,7 @@ def _export_parquet(files: tuple[str, ...], directory: str, names: Given) -> int
     return 1 if left_out else 0
 
 
-def _export_trace(path: str, names: Given, location: Location, left_out: LeftOut) -> int:
+def _export_trace(path: str, names: NameDefaults, location: Location, left_out: LeftOut) -> int:
     """Writes a trace, or each window of one; returns how many files. Raises TraceError."""
     from queryprof.cli.output import print_message
     from queryprof.collect.reader import read_windows

@@ -95,13 +95,13 @@ def _export(traces: Sequence[str], folder: str, notes: Notes) -> None:
     """Writes traces as a fleet's files."""
     from queryprof.collect.reader import read_windows
     from queryprof.fleet import parquet_files
-    from queryprof.fleet.flat import Given, host_windows
+    from queryprof.fleet.flat import NameDefaults, host_windows
     from queryprof.fleet.location import Directory
 
     shared: set[str] = set()
     for trace in traces:
         for profile in read_windows(trace, notes.left_out.append):
-            for window in host_windows(profile, Given()):
+            for window in host_windows(profile, NameDefaults()):
                 parquet_files.write(Directory(folder), window)
                 shared |= {trace} if window.is_shared else set()
     notes.add_shared(shared)

@@ -85,15 +85,15 @@ def _show(target: str | None, every: float, sort: str, once: bool, as_json: bool
 
 def chosen(target: str | None, command: str) -> Chosen | None:
     """Which processes a target names; None: all. Raises QueryprofError: there is none."""
-    from queryprof.region.live import of_pid, of_trace
+    from queryprof.region.live import has_pid, records_for
 
     if target is None:
         return None
     if target.isdecimal() and not os.path.exists(target):
         if not os.path.exists(f"/proc/{target}"):
             raise QueryprofError(f"{command}: no process {target} runs")
-        return of_pid(int(target))
-    return of_trace(target)
+        return has_pid(int(target))
+    return records_for(target)
 
 
 def _look(watch: Watch, sort: str) -> Now:

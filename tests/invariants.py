@@ -238,9 +238,9 @@ def _of_threads(profile: Profile) -> Iterator[str]:
 
 def _of_timeline(profile: Profile) -> Iterator[str]:
     calls = sum(a.count for a in profile.aggregates)
-    plotted = sum(interval.calls for interval in profile.timeline)
-    if profile.timeline and plotted != calls:
-        yield f"the timeline has {plotted} calls of {calls}"
+    timeline_figures = sum(interval.calls for interval in profile.timeline)
+    if profile.timeline and timeline_figures != calls:
+        yield f"the timeline has {timeline_figures} calls of {calls}"
     self_ns = sum(a.self_ns for a in profile.aggregates)
     plotted_ns = sum(interval.self_ns for interval in profile.timeline)
     yield from _above("timeline", plotted_ns, self_ns, "time")

@@ -22,7 +22,7 @@ from queryprof.region.part_names import trace_name
 from queryprof.region.region import opened_region
 from queryprof.region.region_files import (
     PART_SUFFIX,
-    SHORT_NAME,
+    SHORT_NAME_BYTES,
     names_in,
     nearby,
     resolved,
@@ -109,7 +109,7 @@ def _in_windows(directory: str) -> list[str]:
 def _trace_of_part(directory: str, trace: str, part: str) -> str:
     """Return the path of a part's trace. The names of parts have only the start of a long name."""
     path = os.path.join(directory, trace)
-    if len(os.fsencode(trace)) < SHORT_NAME:
+    if len(os.fsencode(trace)) < SHORT_NAME_BYTES:
         return path
     try:
         with opened_region(os.path.join(directory, part)) as region:

@@ -33,7 +33,7 @@ def parts_of_process(paths: Iterable[str], identity: Identity) -> tuple[list[str
 
 
 def files_of(parts: list[str], region: Region) -> list[str]:
-    """Return the files of a recording: found parts, and the region in which it continues."""
+    """Return the files of a recording: its parts, and the region in which it continues."""
     return parts if has_all(parts, region) else [*parts, region.path]
 
 

@@ -162,7 +162,7 @@ class RegionAddition(RegionRows):
         }
         last = max(end_unix_ns >> shift, first, *used)
         for at, whole in enumerate(
-            map(sum, zip(*(one.plotted() for one in aggregates), strict=True))
+            map(sum, zip(*(one.timeline_figures() for one in aggregates), strict=True))
         ):
             _match_sum(used, last, at, whole)
         intervals = [(place << shift, *sums) for place, sums in sorted(used.items()) if any(sums)]

@@ -1,3 +1,4 @@
-"""From traces to a fleet: flat tables in Parquet files, a file for each host and window, which any
-engine reads (docs/fleet.md).
+"""Export traces to a fleet's flat tables in Parquet files.
+
+There is one file for each host and window, which any engine can read (docs/fleet.md).
 """

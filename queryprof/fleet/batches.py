@@ -1,14 +1,14 @@
-"""Windows that were taken from a place, and are not in the store yet.
+"""Windows that were taken from a place but are not in the store yet.
 
-    PLACE/.queryprof-ship/taken-TIME/     the files of a batch: of one window, service and version
-                         /sent-TIME/      in the store; to be deleted
-                         /lost-TIME-N/    an empty directory: N windows that there was no room for
+    PLACE/.queryprof-ship/taken-TIME/  the files of one batch: a window, service and version
+                         /sent-TIME/   in the store, to be deleted
+                         /lost-TIME-N/ an empty directory: N windows were dropped to save space
 
-Each step is one rename: killed at any moment, the next run finds what to go on with. What is sent
-is renamed before it is deleted: a batch that was deleted in half would be sent short under the same
-names.
+Each step is one rename, so after a kill at any moment the next run can continue. Sent files are
+renamed before they are deleted: a half-deleted batch would otherwise be sent again, incomplete,
+under the same names.
 
-All work is relative to the directories that were opened, and follows no link: who owns the place
+All paths are relative to the opened directories, and links are not followed: the owner of the place
 may put anything there while another user, root, ships from it.
 """
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 FOLDER = ".queryprof-ship"
 TAKEN, SENT, LOST = "taken-", "sent-", "lost-"
 LAST = "last."
-"""Before the name of a file that nothing goes on with."""
+"""Prefix of a file that no later file continues."""
 
 DAMAGED, DELIVERED = ".damaged", "delivered-"
-TRIES = 3
+MAX_TRIES = 3
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -45,8 +45,8 @@ class Taken(NamedTuple):
     """A file of a batch.
 
     Attributes:
-        path: by the descriptor of its directory, for as long as that is open.
-        goes_on: what was open at its end, a later one has.
+        path: valid while the descriptor of its directory is open.
+        goes_on: whether a later file has the calls that were still open at the end of this one.
     """
 
     name: str
@@ -56,17 +56,17 @@ class Taken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A directory of files that become one of each table.
+    """A directory of files that are sent together. Each table gets one file.
 
     Attributes:
-        handle: of the directory, open.
+        handle: descriptor of the open directory.
     """
 
     name: str
     handle: int
 
     def files(self) -> list[Taken]:
-        """The files."""
+        """Return the files of the batch."""
         return [
             Taken(name, f"/proc/self/fd/{self.handle}/{name}", not name.startswith(LAST))
             for name in sorted(os.listdir(self.handle))
@@ -75,21 +75,21 @@ class Batch:
 
     @property
     def lost(self) -> int:
-        """Windows that were lost before."""
+        """Number of windows that were lost before this batch."""
         return sum(map(_count, os.listdir(self.handle)))
 
     def has(self, message: str) -> bool:
-        """Whether it is noted that a message was delivered."""
+        """Return whether the delivery of a message is recorded."""
         return f"{DELIVERED}{message}" in os.listdir(self.handle)
 
     def add(self, message: str) -> None:
-        """Notes that a message was delivered, to the store or to the team's telemetry."""
+        """Record that a message was delivered to the store or to the team's telemetry."""
         flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
         os.close(os.open(f"{DELIVERED}{message}", flags, 0o600, dir_fd=self.handle))
 
     @property
     def bytes(self) -> int:
-        """What it takes on the disk: regions are sparse files."""
+        """Size on the disk. Smaller than the file sizes, because regions are sparse files."""
         total = 0
         for file in self.files():
             with suppress(OSError):
@@ -110,28 +110,28 @@ class Batches:
 
     @contextmanager
     def alone(self) -> Iterator[Self]:
-        """For this process alone while the block runs.
+        """Lock the batches for this process while the block runs.
 
         Raises:
-            QueryprofError: another process has them, or they cannot be made.
+            QueryprofError: another process has the lock, or the directory cannot be created.
         """
         self._open()
         try:
             yield self
         finally:
-            with suppress(OSError):  # there are some left
-                if self._is_there():
+            with suppress(OSError):  # some batches are left
+                if self._is_unchanged():
                     os.rmdir(FOLDER, dir_fd=self._place_handle)
             self._close()
 
     def open_again(self) -> None:
-        """Opens the directories again if others have their names now. Raises QueryprofError."""
-        if not self._is_there():
+        """Open the directories again if they were replaced. Raises QueryprofError."""
+        if not self._is_unchanged():
             self._close()
             self._open()
 
-    def _is_there(self) -> bool:
-        """Whether the directories that are open are those of these names."""
+    def _is_unchanged(self) -> bool:
+        """Return whether the paths still lead to the open directories."""
         try:
             of_place = os.path.samestat(os.stat(self._place), os.fstat(self._place_handle))
             own = _stat(FOLDER, self._place_handle)
@@ -163,7 +163,7 @@ class Batches:
     def _locked(self) -> int:
         import fcntl
 
-        for _ in range(TRIES):
+        for _ in range(MAX_TRIES):
             with suppress(FileExistsError):
                 os.mkdir(FOLDER, 0o700, dir_fd=self._place_handle)
             handle = os.open(FOLDER, DIRECTORY, dir_fd=self._place_handle)
@@ -188,30 +188,32 @@ class Batches:
         )
 
     def take(self, windows: Iterable[Window]) -> None:
-        """Makes a batch of files, with what was lost before."""
+        """Move windows into a new batch, together with the count of lost windows."""
         name = f"{TAKEN}{self._time()}"
         os.mkdir(name, 0o700, dir_fd=self._handle)
         with self.opened(name) as batch:
             for window in windows:
                 part = os.path.basename(window.path)
                 taken = part if window.goes_on else f"{LAST}{part}"
-                with suppress(FileNotFoundError):  # its process keeps the latest alone
+                with suppress(FileNotFoundError):  # its process keeps only the latest windows
                     os.rename(part, taken, src_dir_fd=self._place_handle, dst_dir_fd=batch.handle)
             _move_lost(self._handle, batch.handle)
 
     def _time(self) -> int:
-        """Of the next batch: later than all."""
+        """Return the time of the next batch, which is later than all others."""
         known = [_time(name) + 1 for name in ["", *os.listdir(self._handle)]]
         return max(time.time_ns(), *known)
 
     def waiting(self) -> list[str]:
-        """The names of the batches, the oldest first."""
+        """Return the names of the batches, oldest first."""
         names = [name for name in os.listdir(self._handle) if name.startswith(TAKEN)]
         return sorted(names, key=_time)
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Batch]:
-        """A batch, for as long as the block runs. Raises QueryprofError: it is no directory."""
+        """Open a batch for the duration of the block. Raises QueryprofError if it is not a
+        directory.
+        """
         try:
             handle = os.open(name, DIRECTORY, dir_fd=self._handle)
         except OSError as error:
@@ -224,7 +226,7 @@ class Batches:
             os.close(handle)
 
     def count(self) -> int:
-        """How many windows wait."""
+        """Return how many windows wait."""
         total = 0
         for name in self.waiting():
             with self.opened(name) as batch:
@@ -232,26 +234,28 @@ class Batches:
         return total
 
     def set_aside(self, batch: Batch, file: Taken) -> str:
-        """Puts a file that cannot be read back beside its trace, under a name that no reader looks
-        for; returns its path.
+        """Move an unreadable file back next to its trace, under a name that readers ignore.
+
+        Returns its path.
         """
         name = f"{file.name.removeprefix(LAST)}{DAMAGED}"
         os.rename(file.name, name, src_dir_fd=batch.handle, dst_dir_fd=self._place_handle)
         return os.path.join(self._place, name)
 
     def keep_lost(self, batch: Batch) -> None:
-        """What was lost before a batch without a file is sent with the next one."""
+        """Keep the count of lost windows for the next batch, when this one has no file."""
         _move_lost(batch.handle, self._handle)
 
     def end(self, batch: Batch) -> None:
-        """Deletes a batch's files: they are in the store."""
+        """Delete the files of a batch, which are in the store."""
         sent = f"{SENT}{batch.name.removeprefix(TAKEN)}"
         os.rename(batch.name, sent, src_dir_fd=self._handle, dst_dir_fd=self._handle)
         _remove(sent, self._handle)
 
-    def drop_beyond(self, most_bytes: int) -> int:
-        """Drops the oldest batches until the others take at most so many bytes on the disk; returns
-        how many windows were lost.
+    def drop_beyond(self, max_bytes: int) -> int:
+        """Drop the oldest batches until the rest takes at most `max_bytes` on the disk.
+
+        Returns the number of lost windows.
         """
         sizes: list[tuple[str, int, int]] = []
         for name in self.waiting():
@@ -259,14 +263,14 @@ class Batches:
                 sizes.append((name, batch.bytes, len(batch.files()) + batch.lost))
         left, lost = sum(size for _, size, _ in sizes), 0
         for name, size, count in sizes:
-            if left <= most_bytes:
+            if left <= max_bytes:
                 break
             dropped = f"{LOST}{name.removeprefix(TAKEN)}-{count}"
             os.rename(name, dropped, src_dir_fd=self._handle, dst_dir_fd=self._handle)
             left -= size
             lost += count
         for name in os.listdir(self._handle):
-            if name.startswith(LOST):  # also of a run that was killed
+            if name.startswith(LOST):  # includes leftovers of a killed run
                 self._empty(name)
         return lost
 
@@ -277,14 +281,14 @@ class Batches:
 
 
 def _move_lost(source: int, target: int) -> None:
-    """Moves what was lost from one directory to another."""
+    """Move the counts of lost windows from one directory to another."""
     for name in os.listdir(source):
         if _count(name):
             os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
 
 
 def _remove(name: str, handle: int) -> None:
-    """Removes what has a name in a directory: no link is followed."""
+    """Remove a file or folder from a directory without following links."""
     if stat.S_ISDIR(_stat(name, handle).st_mode):
         shutil.rmtree(name, dir_fd=handle)
     else:
@@ -296,13 +300,13 @@ def _stat(name: str, handle: int) -> os.stat_result:
 
 
 def _time(name: str) -> int:
-    """Of a batch, by its name; 0: it is none."""
+    """Return the time in the name of a batch, or 0."""
     text = name.partition("-")[2].partition("-")[0]
     return int(text) if text.isdecimal() and len(text) < 30 else 0
 
 
 def _count(name: str) -> int:
-    """Of windows that were lost, by the name of their directory."""
+    """Return the number of lost windows in the name of a directory, or 0."""
     text = name.rpartition("-")[2]
     is_one = name.startswith(LOST) and text.isdecimal() and len(text) < 10
     return int(text) if is_one else 0

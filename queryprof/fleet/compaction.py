@@ -1,9 +1,11 @@
-"""Makes one file of a day's files: windows of a host and version become one of the day.
+"""Combine the files of a day into one.
 
-A day's file has a name made from its sources, lists them in its footer and never changes. The
-sources stay for another day, because a reader may have listed them already. A later run removes
-them. A run may be killed at any moment or run beside another one: no row is lost or counted twice
-(queryprof.fleet.days).
+The windows of a host and version become one for the day. A day's file has a name made from its
+sources, lists them in its footer and never changes. The sources stay for another day, because a
+reader may have listed them already, and a later run removes them.
+
+A run may be killed at any moment, or run at the same time as another one: no row is lost or counted
+twice (queryprof.fleet.days).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from queryprof.errors import TraceError
 from queryprof.fleet.copies import TRACES, is_plain
 from queryprof.fleet.days import DAY, day_of
 from queryprof.fleet.duck import closed_engine, unread_files
-from queryprof.fleet.footer import Footer, joined_lost
+from queryprof.fleet.footer import Footer, merge_lost
 from queryprof.fleet.location import Directory
 from queryprof.fleet.names import identifier
 from queryprof.fleet.parquet_files import (
@@ -51,23 +53,24 @@ if TYPE_CHECKING:
     from queryprof.fleet.location import Entry, Location
     from queryprof.fleet.schema import FleetColumn, FleetTable
 
-STAYS_NS = 24 * 3600 * 10**9
-"""How long what a day's file has the rows of stays beside it."""
+KEEP_SOURCES_NS = 24 * 3600 * 10**9
+"""How long the sources stay after a day's file has their rows."""
 
 FILES_AT_ONCE, ROWS_AT_ONCE = 1000, 200_000
-"""Files and rows that are folded at once, about: their buckets are rows, too, and are 15 times as
-many. To open a file takes 0.7 ms, for each range of rows."""
+"""Approximate number of files and rows that are combined at once. Buckets become rows as well: 15
+times as many. Opening a file takes 0.7 ms for each range of rows.
+"""
 
 FOLDS = {KEY: "{0}", FIRST: "min({0})", SUM: "sum({0})", LEAST: "min({0})", MOST: "max({0})"}
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is compacted, and what is deleted.
+    """Ages for compaction and deletion.
 
     Attributes:
-        older: dates that ended so long ago are compacted.
-        keep: dates that ended so long ago are deleted; None: none are.
+        older: compact dates that ended at least this long ago.
+        keep: delete dates that ended at least this long ago; None to keep all.
     """
 
     older: timedelta
@@ -75,9 +78,7 @@ class Policy:
 
 
 class Compacted(NamedTuple):
-    """What one run has done: how many days' files it wrote, of how many files, and how many files
-    it deleted.
-    """
+    """The result of one run: number of files written, of their sources, and of files deleted."""
 
     days: int
     sources: int
@@ -88,7 +89,7 @@ class Compaction:
     """Compacts the files of a location.
 
     Args:
-        note: called with what is to be known, a line each.
+        note: called with one line for each message.
     """
 
     def __init__(self, location: Location, policy: Policy, note: Callable[[str], None]) -> None:
@@ -98,21 +99,21 @@ class Compaction:
         self._now_ns = time.time_ns()
 
     def run(self) -> Compacted:
-        """Compacts all dates that are old enough.
+        """Compact all dates that are old enough.
 
         Raises:
             LocationError: the location cannot be read, or written to.
         """
-        self._location.remove_unfinished(self._now_ns - STAYS_NS)
+        self._location.remove_unfinished(self._now_ns - KEEP_SOURCES_NS)
         days = sources = removed = 0
         for table in FLEET_TABLES:
             for folder, entries in sorted(self._folders(table.name).items()):
                 if self._is_past(folder, self._policy.keep):
                     removed += self._remove(entries)
                 elif self._is_past(folder, self._policy.older) and not _is_compact(entries):
-                    folded, gone = self._compact(table, folder, entries)
-                    days += bool(folded)
-                    sources += folded
+                    merged_rows, gone = self._compact(table, folder, entries)
+                    days += bool(merged_rows)
+                    sources += merged_rows
                     removed += gone
         for folder, entries in self._folders(TRACES).items():
             if self._is_past(folder, self._policy.keep):
@@ -120,7 +121,7 @@ class Compaction:
         return Compacted(days, sources, removed)
 
     def _folders(self, table: str) -> dict[str, list[Entry]]:
-        """The files of a table, by service and date."""
+        """Return the files of a table, by service and date."""
         found: dict[str, list[Entry]] = {}
         for entry in self._location.entries(table):
             if is_plain(entry.name):
@@ -128,7 +129,7 @@ class Compaction:
         return found
 
     def _is_past(self, folder: str, age: timedelta | None) -> bool:
-        """Whether a folder's date ended so long ago."""
+        """Return whether a folder's date ended at least this long ago."""
         try:
             date = datetime.strptime(folder.rpartition("/")[2], "date=%Y-%m-%d").replace(tzinfo=UTC)
         except ValueError:
@@ -142,28 +143,28 @@ class Compaction:
         return len(entries)
 
     def _compact(self, table: FleetTable, folder: str, entries: Sequence[Entry]) -> tuple[int, int]:
-        """Compacts a date; returns of how many files, and how many were deleted."""
-        with _local(self._location, entries) as paths:
+        """Compact a date. Returns the numbers of combined and deleted files."""
+        with _local_paths(self._location, entries) as paths:
             footers = self._footers(table, paths)
             day = day_of({name: footer.sources for name, footer in footers.items()})
             count = 0
             if [name for name in day.counted if not name.startswith(DAY)] or len(day.counted) > 1:
                 counted = {name: paths[name] for name in day.counted}
                 try:
-                    count = self._fold_sound(table, folder, counted, footers)
+                    count = self._fold_readable(table, folder, counted, footers)
                 except TraceError as error:
                     self._note(f"left as it is: {folder}: {error}")
             damaged = {}
-            if day.superfluous or day.folded:  # whose rows are in a day's file, if that is sound
+            if day.superfluous or day.folded:  # their rows are in a day's file, if it is intact
                 damaged = unread_files([paths[one] for one in day.counted if one.startswith(DAY)])
             for reason in damaged.values():
                 self._note(f"left out: {reason}")
             unread = {os.path.basename(path) for path in damaged}
         ages = {os.path.basename(one.name): self._now_ns - one.modified_ns for one in entries}
         sound = [name for name in day.counted if name.startswith(DAY) and name not in unread]
-        old = [name for name in sound if ages[name] >= STAYS_NS]
+        old = [name for name in sound if ages[name] >= KEEP_SOURCES_NS]
         settled = frozenset().union(*(footers[name].sources or () for name in old))
-        gone = [name for name in day.superfluous if old and ages[name] >= STAYS_NS]
+        gone = [name for name in day.superfluous if old and ages[name] >= KEEP_SOURCES_NS]
         gone += [name for name in day.folded if name in settled]
         for name in gone:
             self._location.remove(f"{folder}/{name}")
@@ -179,15 +180,17 @@ class Compaction:
                     self._note(f"left out: {error}")
         return found
 
-    def _fold_sound(
+    def _fold_readable(
         self,
         table: FleetTable,
         folder: str,
         paths: Mapping[str, str],
         footers: Mapping[str, Footer],
     ) -> int:
-        """Writes a day's file of those that DuckDB can read, too; returns how many. Raises
-        TraceError.
+        """Combine the files that DuckDB can read into a day's file. Returns their number.
+
+        Raises:
+            TraceError: no file is readable, or the rows cannot be added.
         """
         try:
             self._fold(table, folder, paths, footers)
@@ -209,13 +212,13 @@ class Compaction:
         paths: Mapping[str, str],
         footers: Mapping[str, Footer],
     ) -> None:
-        """Writes a day's file. Raises TraceError: the rows cannot be added up."""
+        """Write a day's file. Raises TraceError if the rows cannot be added."""
         its = [footers[name] for name in paths]
         repeated = overlapping(("", window) for footer in its for window in footer.processes)
         if repeated:
             self._note(f"{folder}: {repeated:,} windows of processes are in it more than once")
         sources = frozenset(paths).union(*(footer.sources or () for footer in its))
-        footer = Footer(its[0].service, (), joined_lost(one.lost for one in its), sources)
+        footer = Footer(its[0].service, (), merge_lost(one.lost for one in its), sources)
         name = f"{DAY}{identifier(' '.join(sorted(sources)))}{ENDING}"
         content = pa.BufferOutputStream()
         schema = arrow_schema(table)
@@ -226,17 +229,17 @@ class Compaction:
             compression_level=COMPRESSION_LEVEL,
             write_page_checksum=True,
         ) as writer:
-            for rows in folded(table, list(paths.values())):
+            for rows in merged_rows(table, list(paths.values())):
                 writer.write_table(rows.cast(schema), ROWS_IN_A_GROUP)
         self._location.put(f"{folder}/{name}", content.getvalue().to_pybytes())
 
 
 def sound_footer(path: str, table: FleetTable) -> Footer:
-    """A file's footer.
+    """Return a file's footer, after checking the file.
 
     Raises:
-        TraceError: a page of the file is not as it was written, or it has columns that would be
-            lost, or a name by which it cannot be opened.
+        TraceError: a page of the file is damaged, the file has unknown columns, or its name cannot
+            be opened.
     """
     refuse_strange_name(path)
     try:
@@ -255,13 +258,15 @@ def sound_footer(path: str, table: FleetTable) -> Footer:
 
 
 def _is_compact(entries: Sequence[Entry]) -> bool:
-    """Whether there is nothing to do in a folder."""
+    """Return whether a folder is already compact."""
     return len(entries) == 1 and os.path.basename(entries[0].name).startswith(DAY)
 
 
 @contextmanager
-def _local(location: Location, entries: Sequence[Entry]) -> Iterator[dict[str, str]]:
-    """The paths of files by their names: of a store's, copies for as long as the block runs."""
+def _local_paths(location: Location, entries: Sequence[Entry]) -> Iterator[dict[str, str]]:
+    """Yield the paths of files by name. A store's files are copied for the duration of the
+    block.
+    """
     if isinstance(location, Directory):
         yield {os.path.basename(one.name): os.path.join(location.path, one.name) for one in entries}
         return
@@ -273,16 +278,16 @@ def _local(location: Location, entries: Sequence[Entry]) -> Iterator[dict[str, s
         yield {name: os.path.join(folder, name) for name in names}
 
 
-def folded(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of files, of each key one, in the order of the files' rows.
+def merged_rows(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield the merged rows of files, one per key, in the order of the files' rows.
 
-    Of many files those of a host are folded first: the rest is as few rows as a day has.
+    If there are many files, each host's files are merged first, which leaves few rows.
 
     Raises:
-        TraceError: they cannot be read, or added up.
+        TraceError: the files cannot be read, or their rows cannot be added.
     """
     if len(paths) <= FILES_AT_ONCE:
-        yield from _folded_at_once(table, paths)
+        yield from _merged_at_once(table, paths)
         return
     by_host = sorted(paths, key=lambda path: os.path.basename(path).partition("-")[2])
     with tempfile.TemporaryDirectory(prefix="queryprof-compact-") as folder:
@@ -290,12 +295,12 @@ def folded(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Table]:
         for first in range(0, len(by_host), FILES_AT_ONCE):
             some.append(os.path.join(folder, f"{first}{ENDING}"))
             with pq.ParquetWriter(some[-1], arrow_schema(table), compression="zstd") as writer:
-                for rows in _folded_at_once(table, by_host[first : first + FILES_AT_ONCE]):
+                for rows in _merged_at_once(table, by_host[first : first + FILES_AT_ONCE]):
                     writer.write_table(rows.cast(arrow_schema(table)))
-        yield from folded(table, some)
+        yield from merged_rows(table, some)
 
 
-def _folded_at_once(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Table]:
+def _merged_at_once(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Table]:
     rows = sum(map(_most_rows, paths))
     engine = closed_engine(list(paths))
     try:
@@ -309,15 +314,18 @@ def _folded_at_once(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Tabl
 
 
 def _most_rows(path: str) -> int:
-    """How many rows a file may have: what it says of itself, but no more than one for each byte.
-    Rows of ours take tens of bytes.
+    """Return the maximum number of rows in a file.
+
+    A file may claim more rows than it can hold. Our rows take tens of bytes, so more than one row
+    per byte is impossible.
     """
     return max(0, min(int(pq.read_metadata(path).num_rows), os.path.getsize(path)))
 
 
 def _slices(table: FleetTable, rows: int) -> list[tuple[str, str]]:
-    """Ranges of statements' ids, which are digits of hashes, with about as many rows as are folded
-    at once.
+    """Split the rows into ranges of statement ids, which are hashes.
+
+    Each range has about ROWS_AT_ONCE rows.
     """
     count = 1 + rows // ROWS_AT_ONCE if "statement_id" in table.key else 1
     borders = ["", *(f"{at * 16**4 // count:04x}" for at in range(1, count)), ""]
@@ -325,7 +333,7 @@ def _slices(table: FleetTable, rows: int) -> list[tuple[str, str]]:
 
 
 def _sql(table: FleetTable) -> str:
-    """The fold of a table, as the roles of its columns say."""
+    """Return the SQL that merges a table's rows, by the roles of its columns."""
     key = ", ".join(table.key)
     order = ", ".join(
         f"{one} NULLS FIRST" for one in [*table.key[len(OWNER) :], *table.key[: len(OWNER)]]

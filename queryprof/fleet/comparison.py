@@ -1,10 +1,11 @@
-"""Two versions of a service beside each other: what got worse on the hosts of the later one.
+"""Compare two versions of a service: find what got worse on the hosts of the later version.
 
-A host is one observation. The ratio of two versions is that of the geometric means over hosts, and
-its interval is B. L. Welch's, for means of unequal variances ("The generalization of 'Student's'
-problem when several different population variances are involved", Biometrika 34, 1947). Where many
-statements are compared, each interval is so wide that in 19 of 20 comparisons none is wrong
-(C. E. Bonferroni's inequality).
+Each host is one observation. The ratio of two versions is the ratio of the geometric means over
+their hosts. Its interval is B. L. Welch's, for means of unequal variances ("The generalization of
+'Student's' problem when several different population variances are involved", Biometrika 34, 1947).
+
+If many statements are compared, each interval is widened (C. E. Bonferroni's inequality): in 19 of
+20 comparisons, no interval is wrong.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from queryprof.fleet.question_texts import FASTER, MORE_STEPS, SLOWER
 from queryprof.tuning.rank_sum import rank_sum_p
 from queryprof.tuning.student import t_quantile
 
-LEAST_HOSTS = 8
-"""With fewer on a side the times of hosts say nothing of each other."""
+MIN_HOSTS = 8
+"""Minimum number of hosts on each side for comparing times."""
 
-MAY_BE_HALF_MORE = 1.5
-"""An interval that goes so far says nothing: the hosts differ too much."""
+TOO_WIDE_RATIO = 1.5
+"""If an interval includes this ratio, the hosts differ too much for a result."""
 
 CONFIDENCE = 0.95
 GATES = ("time", "vmsteps", "counts", "plans", "findings")
@@ -33,7 +34,7 @@ Record = Mapping[str, Any]
 
 
 class Interval(NamedTuple):
-    """A ratio of two versions, and where it lies as surely as CONFIDENCE says."""
+    """A ratio of two versions, and its interval at level CONFIDENCE."""
 
     ratio: float
     low: float
@@ -42,15 +43,17 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FleetComparison:
-    """What is different in a version; each the most costly first.
+    """The differences of a version, most costly first.
 
     Attributes:
-        slower, faster: statements whose times differ beyond the hosts' differences.
-        more_steps: statements that take more VM steps an execution.
-        requests: statements that are executed more often in a span.
-        plans, findings: those that are new; statements: those that only one version has.
-        unclear: statements of too few hosts, or of hosts that differ too much; same: the others.
-        unknown: gates of which nothing is known, by why.
+        slower, faster: statements whose times differ by more than the hosts do.
+        more_steps: statements that take more VM steps per execution.
+        requests: statements that run more often per span.
+        plans, findings: new plans and findings.
+        statements: statements that only one version has.
+        unclear: statements on too few hosts, or on hosts that differ too much.
+        same: all other statements.
+        unknown: gates that cannot be checked, with the reason.
     """
 
     before: str
@@ -67,7 +70,7 @@ class FleetComparison:
     unknown: Mapping[str, str]
 
     def worse(self, gates: Sequence[str]) -> dict[str, int]:
-        """How much got worse, by gate: those that count."""
+        """Return how many entries got worse, for each failed gate."""
         found = {
             "time": self.slower,
             "vmsteps": self.more_steps,
@@ -79,15 +82,15 @@ class FleetComparison:
 
 
 def interval(row: Record, figure: str, statements: int) -> Interval | None:
-    """The ratio of a figure of two versions; None: of fewer than LEAST_HOSTS hosts on a side.
+    """Return the ratio of a figure of two versions, or None with fewer than MIN_HOSTS on a side.
 
     Args:
-        statements: how many are compared.
+        statements: number of compared statements.
     """
     sides = []
     for side in ("before", "after"):
         hosts = row[f"{figure}_hosts_{side}"] if figure == "step" else row[f"hosts_{side}"]
-        if hosts < LEAST_HOSTS or row[f"{figure}_mean_{side}"] is None:
+        if hosts < MIN_HOSTS or row[f"{figure}_mean_{side}"] is None:
             return None
         sides.append((hosts, row[f"{figure}_mean_{side}"], row[f"{figure}_variance_{side}"] or 0.0))
     (n, mean, variance), (m, later_mean, later_variance) = sides
@@ -102,7 +105,7 @@ def interval(row: Record, figure: str, statements: int) -> Interval | None:
 
 
 def is_sure(row: Record, figure: str, kind: str, statements: int) -> bool:
-    """Whether the ranks of the later version's hosts are unlikely, if nothing is beyond a limit."""
+    """Return whether the rank sum of the later version's hosts is statistically significant."""
     prefix = "step_hosts" if kind == "step" else "hosts"
     before, after = row[f"{prefix}_before"], row[f"{prefix}_after"]
     rank_sum = row[f"{figure}_rank_sum"]
@@ -117,7 +120,7 @@ def _is_beyond(times: Interval) -> bool:
 def compare_versions(
     engine: Engine, selection: Selection, before: str, after: str
 ) -> FleetComparison:
-    """Compares two versions. Raises TraceError: there is nothing of one of them."""
+    """Compare two versions. Raises TraceError if one of them is unknown."""
     known = {one["version"] for one in engine.answer("names", selection).records()}
     for version in (before, after):
         if version not in known:
@@ -139,7 +142,7 @@ def compare_versions(
             slower.append(judged)
         elif times and times.high < FASTER and is_sure(row, "faster", "time", many):
             faster.append(judged)
-        elif not times or times.high > MAY_BE_HALF_MORE or _is_beyond(times):
+        elif not times or times.high > TOO_WIDE_RATIO or _is_beyond(times):
             unclear += 1
         if steps and steps.low > MORE_STEPS and is_sure(row, "step", "step", many):
             more_steps.append(judged)
@@ -168,10 +171,10 @@ def _unknown(
     few: bool,
     of_sums: Collection[str | None],
 ) -> dict[str, str]:
-    """The gates of which nothing is known of one of the versions, and why."""
+    """Return the gates that cannot be checked for one of the versions, and why."""
     found: dict[str, str] = {}
     if few:
-        why = f"fewer than {LEAST_HOSTS} hosts with each version, or hosts that differ too much"
+        why = f"fewer than {MIN_HOSTS} hosts with each version, or hosts that differ too much"
         found |= dict.fromkeys(("time", "vmsteps"), why)
     known = engine.answer("tables", selection).records()
     for gate, table in (("counts", "span"), ("plans", "plan")):

@@ -1,9 +1,8 @@
-"""Copies of a store's files on this machine: what was copied once is not copied again.
+"""Local copies of a store's files, so that each file is downloaded once.
 
     CACHE/HASH OF THE URL/TABLE/service=.../date=.../NAME
 
-A file's copy has the time at which it was last written there: another one of its name is another
-file.
+A copy has the modification time of the store's file. A file with another time is a different file.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 
     from queryprof.fleet.location import Entry, ObjectStore
 
-MOST_BYTES = 20 * 10**9
-LONGEST_WINDOW = timedelta(days=1)
+MAX_BYTES = 20 * 10**9
+MAX_WINDOW = timedelta(days=1)
 TRACES = "trace"
-LONGEST_NAME = 1024
+MAX_NAME_CHARACTERS = 1024
 
 
 class Wanted(NamedTuple):
-    """Which files are looked at, as their names say; None: all.
+    """The files to read, by the parts of their names. None means all.
 
     Attributes:
-        since, until: a window began before the one, and ended after the other.
+        since, until: limits: a window ends after `since` and begins before `until`.
     """
 
     service: str | None = None
@@ -44,7 +43,7 @@ class Wanted(NamedTuple):
     until: datetime | None = None
 
     def has(self, name: str) -> bool:
-        """Whether a file may have what is wanted."""
+        """Return whether a file may have matching windows."""
         _, service, date, _ = name.split("/")
         if self.service is not None and service != f"service={in_a_path(self.service)}":
             return False
@@ -52,21 +51,21 @@ class Wanted(NamedTuple):
             begin = datetime.strptime(date, "date=%Y-%m-%d").replace(tzinfo=UTC)
         except ValueError:
             return False
-        end = begin + timedelta(days=1) + LONGEST_WINDOW
+        end = begin + timedelta(days=1) + MAX_WINDOW
         return (self.since is None or end >= self.since) and (
             self.until is None or begin < self.until
         )
 
 
 def is_plain(name: str) -> bool:
-    """Whether a listed name is one of a table's files, and leads nowhere else."""
+    """Return whether a listed name belongs to a table and does not lead outside."""
     parts = name.split("/")
     is_path = len(parts) == 4 and all(one.strip(".") for one in parts)
-    return is_path and len(name) <= LONGEST_NAME and not set(name) & (PATTERN | {"\\", "\0"})
+    return is_path and len(name) <= MAX_NAME_CHARACTERS and not set(name) & (PATTERN | {"\\", "\0"})
 
 
 def is_trace(name: str) -> bool:
-    """Whether a listed name is that of a whole trace."""
+    """Return whether a listed name is the name of a whole trace."""
     return is_plain(name) and name.endswith(".qprof")
 
 
@@ -75,14 +74,14 @@ class Copies:
 
     Args:
         folder: the cache.
-        step: called after each file that is copied.
+        step: called after each copied file.
     """
 
     def __init__(
         self,
         store: ObjectStore,
         folder: str,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = MAX_BYTES,
         step: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
@@ -92,7 +91,7 @@ class Copies:
         self._step = step
 
     def place(self, wanted: Wanted) -> Place:
-        """The tables' files. Raises QueryprofError."""
+        """Copy the files of all tables and return their place. Raises QueryprofError."""
         files = {
             table.name: [
                 self._of(entry.name)
@@ -104,7 +103,7 @@ class Copies:
         return Place(self._store.url, files)
 
     def traces(self, wanted: Wanted) -> list[str]:
-        """The paths of whole traces. Raises QueryprofError."""
+        """Copy whole traces and return their paths. Raises QueryprofError."""
         copied = self._copied(TRACES, wanted)
         return [self._of(entry.name) for entry in copied if is_trace(entry.name)]
 
@@ -115,7 +114,7 @@ class Copies:
         entries = [
             one for one in self._store.entries(table) if is_plain(one.name) and wanted.has(one.name)
         ]
-        missing = [one for one in entries if not self._is_there(one)]
+        missing = [one for one in entries if not self._is_copied(one)]
         self._make_room(sum(one.bytes for one in missing), {self._of(one.name) for one in entries})
         local = Directory(self._own)
         for entry in missing:
@@ -124,7 +123,7 @@ class Copies:
             self._step()
         return entries
 
-    def _is_there(self, entry: Entry) -> bool:
+    def _is_copied(self, entry: Entry) -> bool:
         try:
             found = os.stat(self._of(entry.name))
         except OSError:
@@ -132,7 +131,7 @@ class Copies:
         return (found.st_size, found.st_mtime_ns) == (entry.bytes, entry.modified_ns)
 
     def _make_room(self, bytes_: int, kept: set[str]) -> None:
-        """Removes the oldest copies that are not needed now. Raises QueryprofError."""
+        """Remove the oldest copies that are not needed now. Raises QueryprofError."""
         there = sorted(self._files())
         total = bytes_ + sum(size for _, size, _ in there)
         for _, size, path in there:
@@ -148,7 +147,7 @@ class Copies:
             )
 
     def _files(self) -> Iterator[tuple[int, int, str]]:
-        """When each copy was last looked at, its size, its path."""
+        """Yield the last access time, size and path of each copy."""
         for above, _, names in os.walk(self._folder):
             for name in names:
                 path = os.path.join(above, name)
@@ -157,6 +156,6 @@ class Copies:
 
 
 def default_folder() -> str:
-    """Where copies are, unless the user says otherwise."""
+    """Return the default folder for copies."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return os.path.join(cache, "queryprof", "fleet")

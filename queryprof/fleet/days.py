@@ -1,8 +1,8 @@
-"""Which files of a day count, where some have the rows of others.
+"""Decide which files of a day count, when some repeat the rows of others.
 
-`fleet compact` makes one file of a day's files. These go later, and until then both are there; two
-that compact at once make two. A day's file names its sources, and theirs, so that what counts
-follows from the names alone: whoever lists the files, at any moment, has each row once.
+`fleet compact` combines a day's files into one and removes them later. Until then, both exist, and
+two simultaneous runs create two combined files. A combined file lists its sources. The names alone
+therefore decide which files count: whoever lists the files, at any moment, has each row once.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DAY = "day-"
-"""What the names of days' files begin with."""
+"""Prefix of the names of combined files."""
 
 
 class Day(NamedTuple):
     """The files of one table, service and date.
 
     Attributes:
-        counted: those whose rows count.
-        folded: those whose rows are in a day's file that counts.
-        superfluous: days' files that have rows of another day's file, too.
+        counted: files whose rows count.
+        folded: files whose rows are in a counted combined file.
+        superfluous: combined files that repeat rows of another combined file.
     """
 
     counted: tuple[str, ...]
@@ -32,10 +32,10 @@ class Day(NamedTuple):
 
 
 def day_of(sources: Mapping[str, frozenset[str] | None]) -> Day:
-    """Sorts files.
+    """Sort the files of a day.
 
     Args:
-        sources: by a file's name: those of a day's file; None: it is no day's.
+        sources: the sources of each file, by its name; None if it is not a combined file.
     """
     days = {name: some for name, some in sources.items() if some is not None}
     chosen: list[str] = []
@@ -55,5 +55,5 @@ def day_of(sources: Mapping[str, frozenset[str] | None]) -> Day:
 
 
 def counted_files(sources: Mapping[str, frozenset[str] | None]) -> tuple[str, ...]:
-    """Those whose rows count, each once."""
+    """Return the files whose rows count, each once."""
     return day_of(sources).counted

@@ -1,7 +1,7 @@
-"""The fleet's questions, answered by DuckDB in this process.
+"""Answer the fleet's questions with DuckDB, in this process.
 
-It reads the files that it is given and no others, loads no extension, and values are bound to the
-questions' parameters: a service's name is never part of a text of SQL.
+DuckDB reads only the given files and loads no extension. Values are bound as parameters: the name
+of a service is never part of the SQL text.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from queryprof.fleet.store import Store
 
 SELECTED = ("service", "version", "environment", "host", "since", "until")
-MOST_NAMES = 20
-"""Services with their versions that a message lists."""
+MAX_NAMES = 20
+"""Maximum number of services and versions in a message."""
 
 MEMORY_SHARE = 0.25
-"""Of the machine's memory, what the engine may use."""
+"""Share of the machine's memory that DuckDB may use."""
 
 SQL_TYPES = {
     TEXT: "VARCHAR",
@@ -69,7 +69,7 @@ DAYS = """CAST(CAST(window_start AS TIMESTAMP) AS DATE) AS date,
 
 POSSIBLE = """window_start BETWEEN '1970-01-01' AND '9999-01-01'
         AND window_end BETWEEN '1970-01-01' AND '9999-01-01'"""
-"""A window at another time is no recording's."""
+"""No recording has windows outside these times."""
 
 EACH_COLUMN = "SELECT count(COLUMNS(*)) FROM read_parquet($files, hive_partitioning = false)"
 
@@ -79,7 +79,7 @@ DURATION = """SELECT service, version, host, window_start, statement_id, site, s
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which windows a question is about; None: all."""
+    """Which windows a question covers. None means all."""
 
     service: str | None = None
     version: str | None = None
@@ -97,12 +97,12 @@ class Answer:
     rows: tuple[tuple[Any, ...], ...]
 
     def records(self) -> list[dict[str, Any]]:
-        """The rows by the names of their columns."""
+        """Return the rows as dicts, by column name."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
 def closed_engine(paths: list[str]) -> duckdb.DuckDBPyConnection:
-    """An engine that reads these files and nothing else. Raises TraceError."""
+    """Return an engine that reads only these files. Raises TraceError."""
     try:
         connection = duckdb.connect(":memory:")
         for setting, value in (
@@ -122,8 +122,9 @@ def closed_engine(paths: list[str]) -> duckdb.DuckDBPyConnection:
 
 
 def unread_files(paths: list[str]) -> dict[str, str]:
-    """Why DuckDB cannot read files, by their paths: it takes some footers for damaged that pyarrow
-    reads. Raises TraceError.
+    """Return why DuckDB cannot read files, by path.
+
+    It rejects some footers that pyarrow accepts. Raises TraceError.
     """
     found: dict[str, str] = {}
     engine = closed_engine(paths)
@@ -133,7 +134,7 @@ def unread_files(paths: list[str]) -> dict[str, str]:
         except duckdb.Error as error:
             found[path] = f"{path}: is damaged: {str(error).partition(chr(10))[0]}"
             engine.close()
-            engine = closed_engine(paths)  # some errors end all that an engine can do
+            engine = closed_engine(paths)  # after some errors, an engine cannot be used any more
     engine.close()
     return found
 
@@ -142,7 +143,7 @@ class Engine:
     """DuckDB on the files of a fleet.
 
     Attributes:
-        store: the files; without those that turned out to be damaged.
+        store: the files, without those that turned out to be damaged.
     """
 
     def __init__(self, store: Store) -> None:
@@ -150,11 +151,11 @@ class Engine:
         self._connection = closed_engine(store.paths)
 
     def close(self) -> None:
-        """Ends the engine."""
+        """Close the engine."""
         self._connection.close()
 
     def text(self, name: str) -> str:
-        """A question with the tables that it reads, as it is executed."""
+        """Return the SQL of a question, with the tables that it reads."""
         comment, _, rest = question(name).partition("\nWITH ")
         tables = [self._table(table.name) for table in FLEET_TABLES if _reads(rest, table.name)]
         if _reads(rest, "duration"):
@@ -162,7 +163,7 @@ class Engine:
         return f"{comment}\nWITH {', '.join(tables)},\n{rest}"
 
     def _table(self, name: str) -> str:
-        """One part for each service: its name is a value."""
+        """Return the SQL of a table, with a part for each service, whose name is a parameter."""
         columns = FLEET_TABLE[name].columns
         names = ", ".join(one.name for one in columns)
         files = [
@@ -173,7 +174,7 @@ class Engine:
         nulls = [f"CAST(NULL AS {SQL_TYPES[one.kind]}) AS {one.name}" for one in columns]
         nulls.append("CAST(NULL AS VARCHAR) AS service")
         source = " UNION ALL ".join(files) or f"SELECT {', '.join(nulls)} WHERE false"
-        shown = ", ".join(map(_shown, columns))
+        shown = ", ".join(map(_column_sql, columns))
         return (
             f"{name} AS NOT MATERIALIZED (\n    SELECT {shown}, service, {DAYS}\n"
             f"    FROM ({source})\n    WHERE {POSSIBLE}\n        AND {SELECTION}\n)"
@@ -190,14 +191,14 @@ class Engine:
         return found
 
     def refuse_several(self, selection: Selection) -> None:
-        """Raises TraceError: there are several services, and none is selected."""
+        """Raise TraceError if there are several services and none is selected."""
         services = [one["service"] for one in self.answer("names", selection).records()]
         if len(set(services)) > 1:
             listed = ", ".join(dict.fromkeys(services))
             raise TraceError(f"there are several services: choose one with --service: {listed}")
 
     def refuse_nothing(self, selection: Selection) -> None:
-        """Raises TraceError: nothing is selected; the names that there are are listed."""
+        """Raise TraceError if nothing is selected. The message lists the available names."""
         if self.answer("names", selection).rows:
             return
         there = self.answer("names", Selection()).records()
@@ -208,8 +209,8 @@ class Engine:
             f" {one['environment'] or '(no environment)'}"
             for one in there
         )
-        listed = ", ".join(list(names)[:MOST_NAMES])
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        listed = ", ".join(list(names)[:MAX_NAMES])
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
         first, last = (
             min(one["first_seen"] for one in there),
             max(one["last_seen"] for one in there),
@@ -220,13 +221,13 @@ class Engine:
         )
 
     def answer(self, name: str, selection: Selection, **values: object) -> Answer:
-        """Answers a question.
+        """Answer a question.
 
         Args:
-            values: of its own parameters.
+            values: parameters of the question.
 
         Raises:
-            TraceError: a file is damaged, or the engine's memory does not suffice.
+            TraceError: a file is damaged, or the engine runs out of memory.
         """
         text = self.text(name)
         named = set(PARAMETER.findall(text))
@@ -246,11 +247,11 @@ class Engine:
                 f"the files cannot be read: {str(error).partition(chr(10))[0]}"
             ) from error
         except RuntimeError as error:
-            raise KeyboardInterrupt from error  # what a query that is interrupted raises
+            raise KeyboardInterrupt from error  # an interrupted query raises RuntimeError
 
 
-def _shown(column: FleetColumn) -> str:
-    """A column of a file as questions have it."""
+def _column_sql(column: FleetColumn) -> str:
+    """Return a file's column in the form that questions use."""
     if column.kind == INSTANT:
         return UTC.format(column.name)
     if may_be_unknown(column):
@@ -260,17 +261,17 @@ def _shown(column: FleetColumn) -> str:
 
 
 def _encodable(value: Any) -> Any:
-    """A value as the files have it: what is no Unicode is escaped."""
+    """Escape characters that are not Unicode, as in the files."""
     return encodable(value) if isinstance(value, str) else value
 
 
 def _finite(value: Any) -> Any:
-    """A value; what is no number is unknown."""
+    """Return None for infinity and NaN, else the value."""
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _reads(text: str, table: str) -> bool:
-    """Whether a question's text names a table after FROM or JOIN."""
+    """Return whether a question's text has a table after FROM or JOIN."""
     words = text.split()
     return any(
         before in ("FROM", "JOIN") and word.rstrip(",)") == table

@@ -1,4 +1,4 @@
-"""Whole traces of the sampled hosts, chosen and made one."""
+"""Select whole traces of the sampled hosts, and merge them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHOSEN = ("service", "version", "environment", "host")
 
 
 def chosen_traces(paths: Iterable[str], selection: Selection) -> tuple[list[str], list[str]]:
-    """Traces with a process that is selected, and why others cannot be read."""
+    """Return the traces with a selected process, and why others cannot be read."""
     chosen, left_out = [], []
     for path in paths:
         try:
@@ -44,11 +44,14 @@ def _is_chosen(path: str, selection: Selection) -> bool:
 
 
 def fetch(output: str, paths: list[str], step: Callable[[], None]) -> tuple[int, list[str]]:
-    """Merges traces into one; returns how many windows of processes are in more than one of them,
-    and why some are left out: their rows are damaged.
+    """Merge traces into one.
+
+    Returns:
+        The number of process windows that are in more than one trace, and the reasons why damaged
+        traces are missing.
 
     Raises:
-        QueryprofError: there are none, or it cannot be written.
+        QueryprofError: there are no traces, or the result cannot be written.
     """
     if not paths:
         raise QueryprofError(
@@ -67,7 +70,7 @@ def fetch(output: str, paths: list[str], step: Callable[[], None]) -> tuple[int,
 
 
 def _fault_of(path: str) -> str:
-    """Why a trace's rows cannot be read; "": they can."""
+    """Return why a trace's rows cannot be read, or ""."""
     try:
         merge_traces(os.devnull, [path], collapses=True)
     except TraceError as error:

@@ -1,5 +1,6 @@
-"""From a profile to the flat rows of a fleet's tables: one row a key, threads and processes of one
-host and version added up.
+"""Convert a profile to the rows of a fleet's tables.
+
+There is one row per key. Threads and processes of one host and version are added up.
 """
 
 from __future__ import annotations
@@ -21,18 +22,20 @@ from queryprof.trace.declaration import KEY, LEAST, MOST, SUM
 from queryprof.trace.tables import TABLE
 
 SEVERAL = "(several)"
-"""The service of what is of several services together."""
+"""Service name of rows that combine several services."""
 
 Row = tuple[Any, ...]
 Key = tuple["Owner", str, str, str, str]
 """Owner, statement, path, span, operation."""
 
 Flat = tuple["Owner", tuple[str, ...], Row]
-"""Owner, the rest of the key, and what is behind the window."""
+"""Owner, the rest of the key, and the columns after the window."""
 
 
-class Given(NamedTuple):
-    """Names for processes that have none of their own, and whether all are replaced by hashes."""
+class NameDefaults(NamedTuple):
+    """Names for processes without names of their own, and whether to replace all names by
+    hashes.
+    """
 
     service: str | None = None
     version: str | None = None
@@ -41,7 +44,7 @@ class Given(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """Whose a row is; None: unknown, or of several."""
+    """The owner of a row. None means unknown or several."""
 
     service: str
     version: str | None
@@ -51,16 +54,17 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostWindow:
-    """What one host did for a service in one window.
+    """The work of one host for a service in one window.
 
     Attributes:
-        start_unix_ns: of the window.
-        identities: of the processes that are in it: host, process id, start, start of the window,
-            and when it ended: with a clock that was set back, several begin at one time.
-        versions: of them.
-        lost_windows: how many a process had removed up to here, to keep the latest alone, by host,
-            process id and start.
-        is_shared: its spans, plans and findings are of several hosts or versions together.
+        start_unix_ns: start of the window.
+        identities: the processes: host, process id, start, start of the window, end of the window.
+            The end is needed because several windows may begin at the same time if the clock was
+            set back.
+        versions: versions of the processes.
+        lost_windows: how many windows each process had removed so far, to keep only the latest; by
+            host, process id and start.
+        is_shared: whether its spans, plans and findings combine several hosts or versions.
         tables: the rows of each table, in the order of its columns, sorted by its key.
     """
 
@@ -75,19 +79,19 @@ class HostWindow:
 
     @property
     def identity(self) -> str:
-        """The same for what is of the same processes and window."""
+        """An id that is the same whenever the same processes and window are written."""
         return identifier(
             json.dumps([SCHEMA, self.service, self.host, self.versions, self.identities])
         )
 
 
-def host_windows(profile: Profile, given: Given) -> list[HostWindow]:
-    """The rows of a profile, by service and host."""
+def host_windows(profile: Profile, given: NameDefaults) -> list[HostWindow]:
+    """Return the rows of a profile, by service and host."""
     return _Flattening(profile, given).windows()
 
 
 class _Figures:
-    """The figures of one table of a trace, added up by the roles of its columns."""
+    """Figures of one trace table, merged by the roles of its columns."""
 
     def __init__(self, table: str) -> None:
         columns = [column for column in TABLE[table].columns if column.role != KEY]
@@ -100,12 +104,12 @@ class _Figures:
         self._count = self.names.index("count") if "count" in self.names else 0
 
     def fold(self, known: dict[Key, list[Any]], key: Key, more: Sequence[Any]) -> None:
-        """Adds figures to those of a key."""
+        """Add figures to a key's figures."""
         to = known.get(key)
         if to is None:
             known[key] = list(more)
             return
-        for at in self._least:  # of calls: there may be none
+        for at in self._least:  # figures of calls, if there are any
             if more[self._count]:
                 to[at] = min(to[at], more[at]) if to[self._count] else more[at]
         for at in self._sums:
@@ -122,19 +126,19 @@ _values_of_files = attrgetter(*FILES.names)
 class _Flattening:
     """The rows of one profile."""
 
-    def __init__(self, profile: Profile, given: Given) -> None:
+    def __init__(self, profile: Profile, given: NameDefaults) -> None:
         self._profile = profile
         self._report = Report(profile)
         self._names = Names(profile, self._report.sites, given.is_anonymous)
         self._given = given
         self._owners = {one.id: self._owner(one) for one in profile.processes}
-        self._of_all = _common(set(self._owners.values()))
+        self._of_all = _shared_fields(set(self._owners.values()))
         self._processes: dict[Owner, list[Process]] = {}
         for one in profile.processes:
             self._processes.setdefault(self._owners[one.id], []).append(one)
         self._processes.setdefault(self._of_all, list(profile.processes))
         self._windows: dict[Owner, Row] = {}
-        self._sites: dict[str, tuple[str, str]] = {}  # of a path: the ranked frame, and its place
+        self._sites: dict[str, tuple[str, str]] = {}  # by path: the ranked frame, and its place
 
     def _owner(self, process: Process) -> Owner:
         given = self._given
@@ -146,7 +150,7 @@ class _Flattening:
         )
 
     def windows(self) -> list[HostWindow]:
-        """The rows, by service and host."""
+        """Return the rows, by service and host."""
         rows: dict[tuple[str, str | None], dict[str, list[Row]]] = {}
         for table, flat in (
             ("aggregate", self._aggregates()),
@@ -191,7 +195,7 @@ class _Flattening:
         )
 
     def _window_of(self, owner: Owner) -> Row:
-        """The start and end of an owner's window in us, and how many processes were added up."""
+        """Return an owner's window in us (start, end), and the number of processes."""
         known = self._windows.get(owner)
         if known is not None:
             return known
@@ -220,7 +224,7 @@ class _Flattening:
             key = self._key(one)
             began = one if one.histogram else one._replace(execution_max_ns=0)
             CALLS.fold(calls, key, _values_of_call(began))
-            _join(histograms.setdefault(key, {}), one.histogram)
+            _add_histogram(histograms.setdefault(key, {}), one.histogram)
         for work in self._profile.file_work:
             FILES.fold(files, self._key(work), _values_of_files(work))
         of, systems = self._names.of, self._profile.systems
@@ -238,7 +242,7 @@ class _Flattening:
                     of(statement),
                     systems.get(statement),
                     *self._sites[path],
-                    *_known(named, sum(counts)),
+                    *_none_if_uncounted(named, sum(counts)),
                     buckets,
                     counts,
                 ),
@@ -249,7 +253,7 @@ class _Flattening:
             if span.name:
                 buckets, counts = _lists(span.durations.histogram)
                 named = dict(zip(SPANS.names, _values_of_span(span), strict=True))
-                values = (*_known(named), buckets, counts)
+                values = (*_none_if_uncounted(named), buckets, counts)
                 yield self._of_all, (self._names.of(span.name),), values
 
     def _plans(self) -> Iterator[Flat]:
@@ -265,7 +269,7 @@ class _Flattening:
             yield self._of_all, key, values
 
     def _findings(self) -> Iterator[Flat]:
-        """Those that the trace alone shows: no source and no database is read."""
+        """Yield the findings that need only the trace, without reading source code or databases."""
         of = self._names.of
         for one in find(self._report, lambda *_: None, {}):
             statement = identifier(one.statement) if one.statement else None
@@ -280,8 +284,8 @@ FILE_NAMES = [f"file_{name}" for name in FILES.names]
 NO_CALLS, NO_FILES = [0] * len(CALLS.names), [None] * len(FILES.names)
 
 
-def _common(owners: set[Owner]) -> Owner:
-    """What several have in common."""
+def _shared_fields(owners: set[Owner]) -> Owner:
+    """Return the fields that all owners share."""
     if not owners:
         return Owner(SEVERAL, None, None, None)
     service, version, environment, host = (
@@ -291,7 +295,7 @@ def _common(owners: set[Owner]) -> Owner:
 
 
 def _values_of_span(span: Span) -> Sequence[Any]:
-    """In the order of the trace's columns."""
+    """Return the figures in the order of the trace's columns."""
     durations, queries = span.durations, span.queries
     return (
         span.count,
@@ -306,8 +310,8 @@ def _values_of_span(span: Span) -> Sequence[Any]:
     )
 
 
-def _known(figures: Mapping[str, Any], executions: int = 0) -> list[Any]:
-    """Figures; those of nothing are unknown."""
+def _none_if_uncounted(figures: Mapping[str, Any], executions: int = 0) -> list[Any]:
+    """Replace figures by None where nothing was counted."""
     counted = {**figures, "executions": executions}
     return [
         None if name in COUNTED_BY and not counted[COUNTED_BY[name]] else value
@@ -315,19 +319,19 @@ def _known(figures: Mapping[str, Any], executions: int = 0) -> list[Any]:
     ]
 
 
-def _join(histogram: dict[int, int], more: Mapping[int, int]) -> None:
+def _add_histogram(histogram: dict[int, int], more: Mapping[int, int]) -> None:
     for bucket, count in more.items():
         histogram[bucket] = histogram.get(bucket, 0) + count
 
 
 def _lists(histogram: Mapping[int, int]) -> tuple[list[int], list[int]]:
-    """The buckets, and how many are in each."""
+    """Return the buckets, and the number in each."""
     pairs = sorted((bucket, count) for bucket, count in histogram.items() if count)
     return [bucket for bucket, _ in pairs], [count for _, count in pairs]
 
 
 def _sorted(table: str, rows: list[Row]) -> list[Row]:
-    """By what is looked for most, then the rest of the key."""
+    """Sort rows by the key, with the columns that are searched most first."""
     facts = FLEET_TABLE[table]
     owners = len(OWNER)
     width = len(facts.key)
@@ -335,5 +339,5 @@ def _sorted(table: str, rows: list[Row]) -> list[Row]:
 
 
 def _ordered(values: Sequence[str | None]) -> list[tuple[bool, str]]:
-    """An order in which unknown values come first."""
+    """Return a sort key that puts unknown values first."""
     return [(value is not None, value or "") for value in values]

@@ -1,16 +1,16 @@
-"""What stands in the footer of a fleet's Parquet file, beside its columns.
+"""Metadata in the footer of a fleet's Parquet file.
 
-    queryprof.schema       the version of the tables
-    queryprof.version      of the queryprof that made the file
-    queryprof.service      whose rows it has
-    queryprof.processes    JSON list: the windows of processes that are in it, each [host, process
-                           id, start, start of the window, its end], in ns since 1970
-    queryprof.lost         JSON object, where windows were lost before: "processes", a list of
-                           [host, process id, start, how many were removed to keep the latest
-                           alone]; "files": how many were dropped while a store was away
-    queryprof.sources      JSON list, of a day's file: the names of the files whose rows it has
+    queryprof.schema     version of the tables
+    queryprof.version    version of queryprof that wrote the file
+    queryprof.service    service of the rows
+    queryprof.processes  JSON list of the process windows in the file, each [host, process id,
+                         start, start of the window, end of the window], in ns since 1970
+    queryprof.lost       JSON object, if earlier windows were lost. "processes": a list of [host,
+                         process id, start, number of windows removed to keep only the latest];
+                         "files": number of windows dropped while a store was away
+    queryprof.sources    JSON list, in a combined file of a day: the names of its sources
 
-It is data: it is compared, and never followed as a path.
+The metadata is data: it is compared, never used as a path.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ SCHEMA_KEY, VERSION_KEY, SERVICE_KEY, PROCESSES_KEY, LOST_KEY, SOURCES_KEY = (
     for name in ("schema", "version", "service", "processes", "lost", "sources")
 )
 LARGEST_COUNT = 10**12
-"""Of windows that were lost: more is no count."""
+"""Larger numbers of lost windows are invalid."""
 
 
 class Lost(NamedTuple):
     """Windows that are in no file.
 
     Attributes:
-        processes: how many each process removed, by host, process id and start.
-        files: how many were dropped on the way.
+        processes: how many windows each process removed, by host, process id and start.
+        files: how many windows were dropped on the way.
     """
 
     processes: Mapping[tuple[str, int, int], int] = {}
@@ -46,11 +46,11 @@ class Lost(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """A file's footer.
+    """A file's metadata.
 
     Attributes:
-        processes: the windows of processes that are in it, each as a text of JSON.
-        sources: the files whose rows a day's file has; None: it is no day's.
+        processes: the process windows in the file, each as JSON text.
+        sources: the sources of a day's combined file; None for other files.
     """
 
     service: str
@@ -59,7 +59,7 @@ class Footer(NamedTuple):
     sources: frozenset[str] | None = None
 
     def facts(self) -> dict[bytes, bytes]:
-        """As it is written."""
+        """Return the metadata in its written form."""
         found = {
             SCHEMA_KEY: str(SCHEMA).encode(),
             VERSION_KEY: __version__.encode(),
@@ -75,7 +75,7 @@ class Footer(NamedTuple):
 
 
 def footer_in(facts: Mapping[bytes, bytes]) -> Footer:
-    """What a footer says; what is not as it should be says nothing."""
+    """Parse the metadata. Invalid values are ignored."""
     sources = _read(facts.get(SOURCES_KEY))
     return Footer(
         facts.get(SERVICE_KEY, b"").decode("utf-8", "replace"),
@@ -85,8 +85,8 @@ def footer_in(facts: Mapping[bytes, bytes]) -> Footer:
     )
 
 
-def joined_lost(several: Iterable[Lost]) -> Lost:
-    """What was lost before files that become one."""
+def merge_lost(several: Iterable[Lost]) -> Lost:
+    """Merge the lost windows of files that become one."""
     processes: dict[tuple[str, int, int], int] = {}
     files = 0
     for lost in several:

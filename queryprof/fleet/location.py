@@ -1,7 +1,7 @@
-"""Where the files of a fleet are: a directory, or a store of objects (S3, Google's, Azure's).
+"""The place of a fleet's files: a directory, or an object store (S3, Google's, Azure's).
 
-A file is there whole or not at all. Its name is a path below the location, with / between; what a
-location lists is data: a name that would lead elsewhere is none.
+A file exists completely or not at all. Its name is a path relative to the location, with "/" as the
+separator. Listed names are data: a name that would lead elsewhere is ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss")
 SECRETS = ("access_key", "secret_key", "session_token", "account_key", "sas_token")
-"""What is no part of a URL here: a command line is seen by all users of a machine."""
+"""Not accepted in a URL: all users of a machine can see command lines."""
 
 UNFINISHED = ".new"
 
@@ -50,7 +50,7 @@ def files_below(
             path = os.path.join(above, name)
             if _is_link(path, cannot):
                 continue
-            with suppress(OSError):  # it was deleted meanwhile
+            with suppress(OSError):  # it was deleted in the meantime
                 found = os.stat(path)
                 if stat.S_ISREG(found.st_mode) and not name.startswith("."):
                     yield path, found
@@ -75,8 +75,8 @@ class Entry(NamedTuple):
     """A file of a location.
 
     Attributes:
-        name: its path below the location.
-        modified_ns: when it was last written, since 1970.
+        name: its path relative to the location.
+        modified_ns: last modification, since 1970.
     """
 
     name: str
@@ -85,40 +85,38 @@ class Entry(NamedTuple):
 
 
 class Location(Protocol):
-    """Where files are."""
+    """A place for files."""
 
     def put(self, name: str, content: bytes) -> str:
-        """Writes a file, in the place of one of that name; returns what it is called in messages.
+        """Write a file, replacing one of the same name. Returns its name for messages.
 
         Raises:
             CannotWriteError: it cannot be written.
         """
 
     def entries(self, folder: str) -> Iterator[Entry]:
-        """The files below a folder. Raises LocationError."""
+        """Yield the files below a folder. Raises LocationError."""
 
     def get(self, name: str) -> bytes:
-        """A file's content. Raises LocationError."""
+        """Return a file's content. Raises LocationError."""
 
     def remove(self, name: str) -> None:
-        """Removes a file; one that is not there is no error. Raises LocationError."""
+        """Remove a file, if it exists. Raises LocationError."""
 
     def remove_unfinished(self, before_ns: int) -> None:
-        """Removes files that were not finished then, in ns since 1970: whoever wrote them was
-        killed.
-        """
+        """Remove files of killed writers: unfinished and older than `before_ns` (since 1970)."""
 
 
 def is_url(text: str) -> bool:
-    """Whether it names a store of objects."""
+    """Return whether a text is the URL of an object store."""
     return text.partition("://")[0] in SCHEMES and "://" in text
 
 
 def location_of(text: str, unfinished: str = "") -> Location:
-    """The location of a directory's path, or of a URL. Raises LocationError.
+    """Return the location of a directory's path or of a URL. Raises LocationError.
 
     Args:
-        unfinished: as of a Directory.
+        unfinished: see Directory.
     """
     return ObjectStore(text) if is_url(text) else Directory(text, unfinished)
 
@@ -127,8 +125,8 @@ class Directory:
     """A directory.
 
     Args:
-        unfinished: in the names of unfinished files. With none, a process's own; one who writes
-            alone, and the same again when it was killed, gives a word: then nothing is left over.
+        unfinished: part of the names of unfinished files; by default this process's id. A single
+            writer that always uses the same word replaces its own leftovers after a kill.
     """
 
     def __init__(self, path: str, unfinished: str = "") -> None:
@@ -137,7 +135,7 @@ class Directory:
         self._is_durable = bool(unfinished)
 
     def put(self, name: str, content: bytes) -> str:
-        """See Location: a file that its owner alone can read is written beside and renamed."""
+        """See Location. Writes a temporary file that only its owner can read, and renames it."""
         path = os.path.join(self.path, name)
         folder, last = os.path.split(path)
         beside = os.path.join(folder, f".{last}.{self._unfinished}{UNFINISHED}")
@@ -215,7 +213,7 @@ class Directory:
 
 
 def _sync(folder: str) -> None:
-    """Makes a directory's names last through a loss of power, where the file system can."""
+    """Make the names in a directory survive a loss of power, if the file system can."""
     with suppress(OSError):
         handle = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -225,8 +223,10 @@ def _sync(folder: str) -> None:
 
 
 class ObjectStore:
-    """A bucket, or a prefix in one, by pyarrow: it finds credentials as the providers' own tools
-    do (environment, files in the home directory, the machine's role).
+    """A bucket, or a prefix in one, accessed through pyarrow.
+
+    It finds credentials like the providers' own tools: in the environment, in files in the home
+    directory, or from the machine's role.
     """
 
     def __init__(self, url: str) -> None:
@@ -247,28 +247,28 @@ class ObjectStore:
         except (OSError, ValueError, ArrowException) as error:
             raise LocationError(f"{url}: {_reason(error)}") from error
 
-    def _of(self, name: str) -> str:
+    def _full_path(self, name: str) -> str:
         return f"{self._path.rstrip('/')}/{name}"
 
     def put(self, name: str, content: bytes) -> str:
-        """See Location: an object is there when its last byte is."""
-        path = self._of(name)
+        """See Location. An object exists once its last byte is written."""
+        path = self._full_path(name)
         try:
             stream = self._files.open_output_stream(path)
             stream.write(content)
-            stream.close()  # not after an error: it would finish what is cut off
+            stream.close()  # not after an error: closing would finish the truncated object
             found = self._files.get_file_info(path)
         except OSError as error:
             raise CannotWriteError(f"{self.url}: cannot be written: {_reason(error)}") from error
         if found.size != len(content):
-            raise CannotWriteError(f"{self.url}: {name} was cut off: the store has less of it")
+            raise CannotWriteError(f"{self.url}: {name} was truncated by the store")
         return f"{self.url}/{name}"
 
     def entries(self, folder: str) -> Iterator[Entry]:
         """See Location."""
         from pyarrow.fs import FileSelector, FileType
 
-        selector = FileSelector(self._of(folder), allow_not_found=True, recursive=True)
+        selector = FileSelector(self._full_path(folder), allow_not_found=True, recursive=True)
         try:
             found = self._files.get_file_info(selector)
         except OSError as error:
@@ -281,7 +281,7 @@ class ObjectStore:
     def get(self, name: str) -> bytes:
         """See Location."""
         try:
-            with self._files.open_input_stream(self._of(name)) as stream:
+            with self._files.open_input_stream(self._full_path(name)) as stream:
                 content: bytes = stream.read()
                 return content
         except OSError as error:
@@ -290,16 +290,16 @@ class ObjectStore:
     def remove(self, name: str) -> None:
         """See Location."""
         try:
-            self._files.delete_file(self._of(name))
+            self._files.delete_file(self._full_path(name))
         except FileNotFoundError:
             return
         except OSError as error:
             raise LocationError(f"{self.url}: cannot be removed: {_reason(error)}") from error
 
     def remove_unfinished(self, before_ns: int) -> None:
-        """See Location: an object that is not finished is none."""
+        """See Location. Unfinished objects do not exist."""
 
 
 def _reason(error: Exception) -> str:
-    """An error of a store in one line."""
+    """Return a store's error as one line."""
     return " ".join(str(error).split())[:300]

@@ -1,5 +1,6 @@
-"""The names in a fleet's tables: of statements, places and databases, the same from every host and
-in every window.
+"""Names in a fleet's tables: statements, places and databases.
+
+Names are the same on every host and in every window.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ ID_DIGITS = 16
 """Hexadecimal digits of SHA-256: 64 bits."""
 
 PARTS_OUTSIDE = 2
-"""What is left of a path outside of the program's directory: its last parts."""
+"""How many trailing parts to keep of a path outside the program's directory."""
 
 
 def identifier(text: str) -> str:
-    """What a text is known by."""
+    """Return a short hash of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:ID_DIGITS]
 
 
 class FleetPlaces(Places):
-    """Files relative to the program's directory, or their last parts: a function of the file and
-    that directory alone, so that a place has one name in all windows, and no machine's.
+    """Names of files relative to the program's directory, or their last parts.
+
+    They depend only on the file and that directory. A place thus has the same name in all windows,
+    and no name shows a machine's paths.
     """
 
     def file(self, path: str) -> str:
@@ -41,7 +44,7 @@ class Names:
     """The names of one profile.
 
     Args:
-        is_anonymous: texts of the program are replaced by their hashes.
+        is_anonymous: replace texts of the program by their hashes.
     """
 
     def __init__(self, profile: Profile, sites: Sites, is_anonymous: bool) -> None:
@@ -51,12 +54,14 @@ class Names:
         self._of_paths: dict[int, tuple[CallPath, tuple[str, str, str]]] = {}
 
     def of(self, text: str) -> str:
-        """A text of the program, as it leaves the machine."""
+        """Return a text of the program in the form that may leave the machine."""
         return identifier(text) if self._is_anonymous and text else text
 
     def path(self, path: CallPath) -> tuple[str, str, str]:
-        """(path, site, place): the frames, innermost first, a line each; the one that is ranked;
-        that without its line.
+        """Return (path, site, place) of a call path.
+
+        `path` has one line per frame, innermost first. `site` is the ranked frame, and `place` is
+        the same without its line.
         """
         known = self._of_paths.get(id(path))
         if known is None:
@@ -67,7 +72,7 @@ class Names:
         return known[1]
 
     def site(self, site: CallSite) -> str:
-        """A call site: file:line function; "": unknown."""
+        """Return a call site as "file:line function"; "" if unknown."""
         return self.of(self._frame(site.frame)) if site.frame else ""
 
     def _frame(self, frame: Frame) -> str:
@@ -77,5 +82,5 @@ class Names:
         return f"{self._places.file(frame.file)} {frame.function}" if frame else ""
 
     def database(self, database: str) -> str:
-        """A database's file."""
+        """Return the name of a database's file."""
         return self.of(self._places.file(database))

@@ -1,8 +1,8 @@
-"""Writes the tables of hosts' windows to Parquet files, in a directory or a store.
+"""Write the tables of host windows to Parquet files, in a directory or a store.
 
     TABLE/service=SERVICE/date=YYYY-MM-DD/HHMM-HOST-IDENTITY.parquet
 
-The name says whose rows are in a file, so that a recording that is written twice is there once.
+The name identifies the rows, so writing a recording twice leaves one file.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ ROWS_IN_A_GROUP = 100_000
 ENDING = ".parquet"
 
 
-LONGEST_NAME = 120
-"""Characters of a service's or a host's name in a path."""
+MAX_NAME_CHARACTERS = 120
+"""Length limit of a service's or host's name in a path."""
 
 SHARED = (
     "is of several hosts or versions: its spans, plans and findings are of all together, and their"
     " host or version is unknown"
 )
-"""What is to be known of a window that `is_shared`."""
+"""Message about a window that `is_shared`."""
 
 TYPES = {
     TEXT: pa.string(),
@@ -65,21 +65,21 @@ TYPES = {
 
 
 UNREADABLE = (OSError, pa.ArrowException, UnicodeError)
-"""What pyarrow raises for a file that is damaged: UnicodeError for names of columns."""
+"""Errors that pyarrow raises for damaged files; UnicodeError for names of columns."""
 
 
 def arrow_schema(table: FleetTable) -> pa.Schema:
-    """A table's columns with their types."""
+    """Return a table's columns with their types."""
     return pa.schema([(column.name, TYPES[column.kind]) for column in table.columns])
 
 
 def folder_of(table: str, service: str, date: str) -> str:
-    """The folder of a table's files of one day (YYYY-MM-DD)."""
+    """Return the folder for a table's files of one day (YYYY-MM-DD)."""
     return f"{table}/service={in_a_path(service)}/date={date}"
 
 
 def name_of(table: str, window: HostWindow, ending: str = ENDING) -> str:
-    """The name of a table's file."""
+    """Return the name of a table's file."""
     start = datetime.fromtimestamp(window.start_unix_ns / 1e9, UTC)
     folder = folder_of(table, window.service, f"{start:%Y-%m-%d}")
     host = in_a_path(window.host or "several")
@@ -87,10 +87,10 @@ def name_of(table: str, window: HostWindow, ending: str = ENDING) -> str:
 
 
 def in_a_path(name: str) -> str:
-    """A name as engines decode it; a long one is cut, and ends in its hash."""
+    """Encode a name for a path as engines decode it. A long name is cut and ends in its hash."""
     encoded, whole = _encoded(name), name
-    while len(encoded) > LONGEST_NAME:
-        name = name[: LONGEST_NAME * len(name) // len(encoded)]
+    while len(encoded) > MAX_NAME_CHARACTERS:
+        name = name[: MAX_NAME_CHARACTERS * len(name) // len(encoded)]
         encoded = _encoded(name)
     return encoded if name == whole else f"{encoded}~{identifier(whole)}"
 
@@ -101,13 +101,13 @@ def _encoded(name: str) -> str:
 
 
 def write(location: Location, window: HostWindow, lost_files: int = 0) -> list[str]:
-    """Writes the tables that have rows; returns what the files are called.
+    """Write the tables that have rows. Returns the names of the files, for messages.
 
     Args:
-        lost_files: of windows that were lost on the way, and are in no file.
+        lost_files: windows that were lost on the way.
 
     Raises:
-        CannotWriteError: one cannot be written; those before it stay.
+        CannotWriteError: a file cannot be written; those before it stay.
     """
     return [
         location.put(name_of(table.name, window), _content(table, rows, window, lost_files))
@@ -138,7 +138,7 @@ def _content(table: FleetTable, rows: Sequence[Row], window: HostWindow, lost_fi
 
 
 def encodable(text: str) -> str:
-    """A text as a trace keeps it: what is no Unicode is escaped."""
+    """Escape characters that are not Unicode, as traces do."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -147,9 +147,7 @@ def _encodable(values: tuple[str | None, ...]) -> list[str | None]:
 
 
 def refuse_other_schema(directory: str) -> None:
-    """Raises TraceError: there are files in a directory that are of another version, or of another
-    program.
-    """
+    """Raise TraceError if a directory has files of another version or another program."""
     for table in FLEET_TABLES:
         for path, _ in files_below(os.path.join(directory, table.name)):
             found = _schema_of(path) if path.endswith(ENDING) else None
@@ -164,9 +162,7 @@ def refuse_other_schema(directory: str) -> None:
 
 
 def _schema_of(path: str) -> int | None:
-    """The version of the tables that a file is of; 0: it is none of queryprof's; None: it cannot be
-    read.
-    """
+    """Return the schema version of a file; 0 if it is not queryprof's; None if unreadable."""
     try:
         found = pq.read_schema(path).metadata or {}
         return int(found.get(SCHEMA_KEY, 0))

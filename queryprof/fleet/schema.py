@@ -1,7 +1,7 @@
-"""The tables of a fleet: their columns, and how two rows of one key become one.
+"""The tables of a fleet: columns, and how to merge two rows with the same key.
 
-The figures are the columns of a trace's tables (queryprof.trace.tables) under their names there: a
-column that is added there is in Parquet. A figure that is unknown is null, never 0.
+The figures are the columns of a trace's tables (queryprof.trace.tables) with the same names. A
+column added there appears in Parquet files as well. Unknown figures are null, never 0.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from queryprof.trace.declaration import FIRST, KEY, LEAST, MOST, SUM
 from queryprof.trace.tables import TABLE
 
 SCHEMA = 1
-"""The version of these tables. Columns are only added in one version."""
+"""The tables' version. Within a version, columns are only added."""
 
 HISTOGRAM = 7
-"""A role beside those of a trace's columns: a list of buckets, or of how many are in each."""
+"""A further role of columns: a list of buckets, or of the numbers in them."""
 
 TEXT, INTEGER, SMALL, REAL, INSTANT, BUCKETS, COUNTS = (
     "text",
@@ -41,11 +41,11 @@ COUNTED_BY = {
     "queries_max": "count",
     "file_max_lock_ns": "file_lock_waits",
 }
-"""Figures that are of what another column counts: of none they are unknown."""
+"""Figures that are unknown if the column counting their samples is 0."""
 
 
 def may_be_unknown(column: FleetColumn) -> bool:
-    """Whether a value may be null; of a figure else null is none of ours."""
+    """Return whether null is a valid value. For other figures, null is not written by queryprof."""
     return (
         column.name in COUNTED_BY or column.name.startswith("file_") or column.role in (KEY, FIRST)
     )
@@ -55,7 +55,7 @@ class FleetColumn(NamedTuple):
     """A column.
 
     Attributes:
-        role: as of a trace's columns, or HISTOGRAM.
+        role: as in a trace's columns, or HISTOGRAM.
     """
 
     name: str
@@ -64,7 +64,7 @@ class FleetColumn(NamedTuple):
 
 
 class FleetTable(NamedTuple):
-    """A table: the columns of its key come first."""
+    """A table. Its key columns come first."""
 
     name: str
     columns: tuple[FleetColumn, ...]
@@ -76,7 +76,7 @@ class FleetTable(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The names of the columns of its key."""
+        """The names of its key columns."""
         return tuple([column.name for column in self.columns if column.role == KEY])
 
 
@@ -89,7 +89,7 @@ def _texts(*names: str) -> tuple[FleetColumn, ...]:
 
 
 def figures(table: str, prefix: str = "") -> tuple[FleetColumn, ...]:
-    """The columns of a trace's table that are of no key."""
+    """Return the columns of a trace's table that are not in the key."""
     return tuple(
         FleetColumn(f"{prefix}{column.name}", KINDS[column.sql_type], column.role)
         for column in TABLE[table].columns

@@ -1,8 +1,8 @@
-"""Sends the windows of recordings that have ended to a store, each once, and deletes them.
+"""Send the ended windows of recordings to a store, each once, and delete them.
 
-The files of a window, service, version and environment are one batch. A batch is always the same
-processes and windows, whose names are those of its files in the store: sent again after a failure
-or a kill, they take the place of themselves.
+The files of a window, service, version and environment form one batch. A batch always has the same
+processes and windows, which determine the names of its files in the store. If a batch is sent again
+after a failure or a kill, it replaces itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from queryprof.collect.merge import merge_traces
 from queryprof.collect.reader import IN_MEMORY, profile_of
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.fleet.batches import Batches
-from queryprof.fleet.flat import Given, host_windows
+from queryprof.fleet.flat import NameDefaults, host_windows
 from queryprof.fleet.names import identifier
 from queryprof.fleet.parquet_files import name_of, write
 from queryprof.region.identity import facts_of, identity_of
@@ -41,20 +41,21 @@ if TYPE_CHECKING:
     from queryprof.region.region import Region
 
 STORED = "store"
-"""A message: all that a store gets of a batch."""
+"""Message name for everything that a store gets from a batch."""
 
 Group = tuple[str, ...]
-"""Host, service or program, version, environment, and the window's start: what is one batch."""
+"""Host, service or program, version, environment, and the window's start. They identify a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shipping:
-    """What is sent.
+    """Settings for sending.
 
     Attributes:
-        kept_bytes: how much may wait on the disk for a store that is away.
-        traces_share: of hosts, each day others, whose whole traces are sent, too: 0 to 1.
-        is_anonymous: names of the program are replaced by their hashes.
+        kept_bytes: maximum size of waiting windows while the store is away.
+        traces_share: share of the hosts whose whole traces are sent, 0 to 1. The hosts change
+            daily.
+        is_anonymous: replace names of the program by their hashes.
     """
 
     kept_bytes: int
@@ -63,7 +64,7 @@ class Shipping:
 
 
 class AwayError(QueryprofError):
-    """The store has a batch, and the telemetry has not."""
+    """The store has a batch, but the telemetry does not."""
 
     def __init__(self, reason: QueryprofError) -> None:
         super().__init__(str(reason))
@@ -71,10 +72,11 @@ class AwayError(QueryprofError):
 
 
 class Sent(NamedTuple):
-    """What one run has sent.
+    """The result of one run.
 
     Attributes:
-        windows: files of processes; files: in the store.
+        windows: number of sent windows.
+        files: number of files written to the store.
     """
 
     windows: int
@@ -82,20 +84,20 @@ class Sent(NamedTuple):
 
 
 class Shipper:
-    """Sends what is recorded in a directory, for as long as the context lasts the only one.
+    """Sends the recordings of a directory. Only one Shipper per directory can be open.
 
     Args:
         places: the directory in which processes record in windows, or paths of traces in it.
-        location: of the store; None: there is none.
-        note: called with what is to be known, a line each.
-        telemetry: called with the profile of each batch, and with the batch, which knows what of it
-            was taken before.
+        location: the store; None without one.
+        note: called with one line for each message.
+        telemetry: called with each batch's profile, and with the batch, which records what was
+            delivered.
 
     Attributes:
-        directory: its path.
+        directory: path of the directory.
 
     Raises:
-        QueryprofError: another one sends from there, or it cannot be written to.
+        QueryprofError: another process sends from there, or the directory is not writable.
     """
 
     def __init__(
@@ -114,7 +116,7 @@ class Shipper:
         self._telemetry = telemetry
         self._batches = Batches(self.directory)
         self._context = ExitStack()
-        self._lost = 0  # so far
+        self._lost = 0  # lost windows so far
 
     def __enter__(self) -> Self:
         self._context.enter_context(self._batches.alone())
@@ -124,10 +126,10 @@ class Shipper:
         self._context.close()
 
     def run(self) -> Sent:
-        """Takes the windows that have ended, and sends all that waits.
+        """Take the ended windows, and send everything that waits.
 
         Raises:
-            QueryprofError, OSError: the store or the telemetry refuses; the rest waits.
+            QueryprofError, OSError: the store or the telemetry fails. The rest waits.
         """
         self._batches.open_again()
         for windows in self._groups():
@@ -140,7 +142,7 @@ class Shipper:
                 files = batch.files()
                 try:
                     written += self._send(batch, reaches_telemetry=not away)
-                except AwayError as error:  # the store has it: the others go on
+                except AwayError as error:  # the store has the batch, so the other batches continue
                     away = away or error.reason
                     continue
                 sent += len(files)
@@ -149,7 +151,7 @@ class Shipper:
         return Sent(sent, written)
 
     def _drop(self) -> None:
-        """Drops what there is no room for."""
+        """Drop batches that exceed the size limit."""
         lost = self._batches.drop_beyond(self._shipping.kept_bytes)
         self._lost += lost
         if lost:
@@ -158,15 +160,15 @@ class Shipper:
             self._note(f"{self.directory}: {self._lost:,} {are} lost: {why}")
 
     def has_living(self) -> bool:
-        """Whether a process that runs records there."""
+        """Return whether a running process records there."""
         return any(map(has_living, self._places))
 
     def waits(self) -> int:
-        """How many windows wait to be sent."""
+        """Return how many windows wait to be sent."""
         return self._batches.count()
 
     def _groups(self) -> list[list[Window]]:
-        """The windows that have ended, by what becomes one batch."""
+        """Return the ended windows, grouped into batches."""
         groups: dict[Group, list[Window]] = {}
         for place in self._places:
             windows, left_out = closed_windows(place)
@@ -182,16 +184,16 @@ class Shipper:
         return [groups[key] for key in sorted(groups)]
 
     def _send(self, batch: Batch, reaches_telemetry: bool) -> int:
-        """Sends a batch, and returns of how many files.
+        """Send a batch, and return the number of written files.
 
         Raises:
-            AwayError: the telemetry does not take it, or is known to be away.
+            AwayError: the telemetry does not accept it, or is known to be away.
         """
         lost, written = batch.lost, 0
         with ExitStack() as stores:
-            store, profile = self._sound_sum(batch, stores)
+            store, profile = self._readable_sum(batch, stores)
             if self._location and not batch.has(STORED):
-                for window in host_windows(profile, Given(is_anonymous=self._hides)):
+                for window in host_windows(profile, NameDefaults(is_anonymous=self._hides)):
                     written += len(write(self._location, window, lost))
                     lost = 0 if window.tables.get("aggregate") else lost
                     if self._is_sampled(window):
@@ -211,9 +213,11 @@ class Shipper:
         self._batches.end(batch)
         return written
 
-    def _sound_sum(self, batch: Batch, stores: ExitStack) -> tuple[TraceStore, Profile]:
-        """The sum of a batch's files; what cannot be read is set aside, and of files whose sums are
-        too large together, the last.
+    def _readable_sum(self, batch: Batch, stores: ExitStack) -> tuple[TraceStore, Profile]:
+        """Return the sum of a batch's files.
+
+        Unreadable files are set aside. If the sums are too large together, the last file is set
+        aside.
         """
         while True:
             files = batch.files()
@@ -231,7 +235,10 @@ class Shipper:
         return self._shipping.is_anonymous
 
     def _is_sampled(self, window: HostWindow) -> bool:
-        """Whether a host's traces of a day are sent: by a hash, so that all its windows are."""
+        """Return whether to send a host's traces of this day.
+
+        A hash decides, so that the answer is the same for all windows of the day.
+        """
         date = datetime.fromtimestamp(window.start_unix_ns / 1e9, UTC).date()
         place = int(identifier(f"{window.host} {date}"), 16) / 2**64
         return bool(window.tables) and place < self._shipping.traces_share
@@ -239,7 +246,7 @@ class Shipper:
 
 @contextmanager
 def _sum_of(files: Sequence[Taken]) -> Iterator[tuple[TraceStore, Profile]]:
-    """The trace in memory of a batch's files, and its profile. Raises TraceError."""
+    """Convert a batch's files to a trace in memory and its profile. Raises TraceError."""
     store = TraceStore(":memory:")
     try:
         conversion = Conversion(store)
@@ -253,7 +260,7 @@ def _sum_of(files: Sequence[Taken]) -> Iterator[tuple[TraceStore, Profile]]:
 
 
 def _fault_of(file: Taken) -> str:
-    """Why a file cannot be read; "": it can."""
+    """Return why a file cannot be read, or ""."""
     try:
         with _sum_of([file]):
             return ""
@@ -262,7 +269,7 @@ def _fault_of(file: Taken) -> str:
 
 
 def directory_of(place: str) -> str:
-    """The directory of a place: itself, or that of a trace."""
+    """Return a place's directory: the place itself, or a trace's directory."""
     return place if os.path.isdir(place) else os.path.dirname(place) or "."
 
 
@@ -276,7 +283,7 @@ def _group(region: Region) -> Group:
 
 
 def _order(file: Taken) -> tuple[int, str]:
-    """Parts of a process in the order in which it wrote them."""
+    """Return a sort key that puts a process's parts in the order in which they were written."""
     try:
         with opened_region(file.path) as region:
             return int(region["part_start_unix_ns"]), file.path
@@ -285,7 +292,7 @@ def _order(file: Taken) -> tuple[int, str]:
 
 
 def _trace(store: TraceStore) -> bytes:
-    """A trace's file, collapsed, without texts that may have values."""
+    """Return a collapsed trace as bytes, without texts that may contain values."""
     store.connection.execute("UPDATE exemplar SET sql = NULL, parameters = NULL")
     source = CheckedTrace(store.connection, ":memory:")
     with tempfile.TemporaryDirectory(prefix="queryprof-ship-trace-") as folder:

@@ -1,11 +1,11 @@
-"""The fleet's tables and questions in Apache Spark, for fleets that are too large for one machine.
+"""The fleet's tables and questions in Apache Spark, for fleets too large for one machine.
 
     from queryprof.fleet import spark as fleet
     fleet.tables(spark, "s3://telemetry/shop", service="shop")
     fleet.ask(spark, "compare", before="1.4", after="1.5").show()
 
-The session's time zone must be UTC, and it must be able to read the store (s3:// is read as s3a://).
-Answers are those of DuckDB, to 1e-9. Spark is imported by those who call this.
+The session's time zone must be UTC, and the session must be able to read the store (s3:// is read
+as s3a://). Answers equal DuckDB's to 1e-9. The caller imports Spark.
 """
 
 from __future__ import annotations
@@ -74,16 +74,16 @@ def tables(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> None:
-    """Makes the views that the questions read: aggregate, span, plan, finding, duration.
+    """Create the views that the questions read: aggregate, span, plan, finding, duration.
 
     Args:
         spark: a SparkSession.
-        url: of a store, or the path of a directory.
-        service: and the others: of these windows alone.
+        url: URL of a store, or path of a directory.
+        service: limits the views to matching windows, like the arguments after it.
 
     Raises:
-        TraceError: the session's time zone is another one, or the store has no sums, or files of
-            another schema.
+        TraceError: the session's time zone is not UTC, the store has no sums, or files have another
+            schema.
         LocationError: the store cannot be read.
     """
     zone = spark.conf.get("spark.sql.session.timeZone")
@@ -108,11 +108,11 @@ def tables(
 
 
 def ask(spark: Any, name: str, **values: object) -> Any:
-    """The answer to a question, as a DataFrame.
+    """Answer a question with a DataFrame.
 
     Args:
-        name: of a text in queryprof/fleet/questions: ranking, compare, outliers, trend, plans, ...
-        values: of its parameters: before and after, for compare.
+        name: a text in queryprof/fleet/questions: ranking, compare, outliers, trend, plans, ...
+        values: its parameters, for example before and after for compare.
 
     Raises:
         KeyError: a parameter is missing.
@@ -125,7 +125,7 @@ def ask(spark: Any, name: str, **values: object) -> Any:
 
 
 def _files(location: Location, table: FleetTable, wanted: Wanted) -> dict[str, list[str]]:
-    """The names of the files that count, by service."""
+    """Return the names of the files that count, by service."""
     folders: dict[str, list[str]] = {}
     for entry in location.entries(table.name):
         if entry.name.endswith(ENDING) and is_plain(entry.name) and wanted.has(entry.name):
@@ -147,11 +147,11 @@ def _files(location: Location, table: FleetTable, wanted: Wanted) -> dict[str, l
 
 
 def _footer(location: Location, name: str) -> Footer:
-    """A file's footer. Raises TraceError."""
+    """Return a file's footer. Raises TraceError."""
     try:
         facts = pq.read_schema(pa.BufferReader(location.get(name))).metadata or {}
     except UNREADABLE as error:
-        raise TraceError(f"{name}: is no whole Parquet file: {error}") from error
+        raise TraceError(f"{name}: not a complete Parquet file: {error}") from error
     version = facts.get(SCHEMA_KEY, b"").decode("ascii", "replace")
     if version != str(SCHEMA):
         raise TraceError(f"{name}: has version {version or 'none'} of the schema")
@@ -159,12 +159,12 @@ def _footer(location: Location, name: str) -> Footer:
 
 
 def _frame(spark: Any, url: str, table: FleetTable, files: Mapping[str, list[str]]) -> Any:
-    """The rows of files."""
+    """Return the rows of files."""
     from pyspark.sql.functions import lit
 
     types = ", ".join(f"{one.name} {TYPES[one.kind]}" for one in table.columns)
-    base = _base(url)
-    shown = ", ".join(map(_shown, table.columns))
+    base = _spark_url(url)
+    shown = ", ".join(map(_column_sql, table.columns))
     frame = None
     for service, names in files.items():
         paths = [f"{base}/{name}" for name in names]
@@ -178,8 +178,8 @@ def _frame(spark: Any, url: str, table: FleetTable, files: Mapping[str, list[str
     return spark.sql(f"SELECT {shown}, service, {DAYS} FROM {view} WHERE {POSSIBLE}")
 
 
-def _base(url: str) -> str:
-    """A location as Spark names it."""
+def _spark_url(url: str) -> str:
+    """Return a location's URL for Spark."""
     parts = urlsplit(url)
     if isinstance(location_of(url), Directory):
         return f"file://{os.path.abspath(url)}"
@@ -187,8 +187,8 @@ def _base(url: str) -> str:
     return f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
-def _shown(column: FleetColumn) -> str:
-    """A column of a file as questions have it."""
+def _column_sql(column: FleetColumn) -> str:
+    """Return a file's column in the form that questions use."""
     if column.kind == INSTANT or may_be_unknown(column):
         return column.name
     nothing = "array()" if column.kind in (BUCKETS, COUNTS) else "0"

@@ -1,6 +1,6 @@
-"""The Parquet files of a fleet: which there are, and which can be read.
+"""Find the Parquet files of a fleet, and check which ones can be read.
 
-What stands in a footer is data: it is compared, and never followed as a path.
+The content of a footer is data: it is compared, never used as a path.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from queryprof.errors import TraceError
 from queryprof.fleet.days import counted_files
-from queryprof.fleet.footer import SCHEMA_KEY, footer_in, joined_lost
+from queryprof.fleet.footer import SCHEMA_KEY, footer_in, merge_lost
 from queryprof.fleet.location import files_below
 from queryprof.fleet.parquet_files import ENDING, UNREADABLE, arrow_schema
 from queryprof.fleet.schema import FLEET_TABLES, SCHEMA
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from queryprof.fleet.schema import FleetTable
 
 PATTERN = frozenset("*?[]")
-"""Characters of a path that engines take for a pattern of names."""
+"""Characters of a path that engines take for a name pattern."""
 
 
 class Place(NamedTuple):
     """A directory with a fleet's files, or with copies of them.
 
     Attributes:
-        name: what it is called.
-        files: their paths, by table.
-        left_out: why others cannot be looked at, a line each.
+        name: its name.
+        files: paths of the files, by table.
+        left_out: one line for each file that cannot be read.
     """
 
     name: str
@@ -51,9 +51,9 @@ class Store:
 
     Attributes:
         files: their paths, by table and service.
-        left_out: why others are left out, a line each.
-        repeated: windows of processes that are in more than one file: they count with each.
-        lost: windows that are in no file: removed to keep the latest alone, or dropped while a
+        left_out: one line for each missing file.
+        repeated: number of process windows that are in more than one file. They count each time.
+        lost: number of windows that are in no file, because only the latest were kept or because a
             store was away.
     """
 
@@ -64,11 +64,15 @@ class Store:
 
     @property
     def paths(self) -> list[str]:
-        """All that are read."""
+        """All files that are read."""
         return [path for some in self.files.values() for paths in some.values() for path in paths]
 
     def without(self, reasons: Mapping[str, str]) -> Store:
-        """The same without some files, by their paths: why each is left out."""
+        """Return the store without some files.
+
+        Args:
+            reasons: the reason for each omitted file, by path.
+        """
         files = {
             table: {
                 service: kept
@@ -81,12 +85,12 @@ class Store:
 
     @property
     def services(self) -> list[str]:
-        """The services that there are."""
+        """The names of the services."""
         return sorted({service for some in self.files.values() for service in some})
 
 
 def directory_place(directory: str) -> Place:
-    """A directory's files. Raises TraceError: engines cannot open them by its name."""
+    """Return a directory's files. Raises TraceError if engines cannot open its name."""
     refuse_strange_name(directory)
     left_out: list[str] = []
     files = {
@@ -101,10 +105,10 @@ def directory_place(directory: str) -> Place:
 
 
 def read_store(places: Iterable[Place]) -> Store:
-    """The files of places, each once.
+    """Return the files of places, each once.
 
     Raises:
-        TraceError: there are none.
+        TraceError: there are no files.
     """
     named = list({os.path.realpath(one.name): one for one in places}.values())
     reading = _Reading()
@@ -122,7 +126,7 @@ def read_store(places: Iterable[Place]) -> Store:
 
 
 class _Reading:
-    """Which files there are, as their footers say."""
+    """Finds files and reads their footers."""
 
     def __init__(self) -> None:
         self.files: dict[str, dict[str, list[str]]] = {table.name: {} for table in FLEET_TABLES}
@@ -131,14 +135,15 @@ class _Reading:
         self._lost: list[Lost] = []
 
     def add(self, table: FleetTable, paths: Iterable[str]) -> None:
-        """Adds files of a table; those that a day's file has the rows of are passed over."""
+        """Add files of a table. Skips files whose rows are in a combined file of the day."""
         folders: dict[str, dict[str, Footer]] = {}
         for path in paths:
             try:
                 folder, name = os.path.split(path)
                 folders.setdefault(folder, {})[name] = footer_of(path, table)
             except TraceError as error:
-                if os.path.lexists(path):  # else it was deleted, for its rows are in another file
+                # otherwise it was deleted, because its rows are in another file
+                if os.path.lexists(path):
                     self.left_out.append(str(error))
         for folder, footers in folders.items():
             sources = {name: footer.sources for name, footer in footers.items()}
@@ -152,16 +157,17 @@ class _Reading:
             self._lost.append(footer.lost)
 
     def store(self) -> Store:
-        """What was found."""
+        """Return the result."""
         repeated = overlapping(self._windows)
-        lost = joined_lost(self._lost)
+        lost = merge_lost(self._lost)
         count = sum(lost.processes.values()) + lost.files
         return Store(self.files, tuple(self.left_out), repeated, count)
 
 
 def overlapping(windows: Iterable[tuple[str, str]]) -> int:
-    """How many windows of processes begin before an earlier one of the same process has ended: they
-    have calls of each other.
+    """Count the windows that begin before an earlier one of the same process has ended.
+
+    Such windows share calls.
 
     Args:
         windows: service and window, as in Footer.processes.
@@ -182,18 +188,18 @@ def overlapping(windows: Iterable[tuple[str, str]]) -> int:
 
 
 def refuse_strange_name(path: str) -> None:
-    """Refuses a path that engines cannot open, or take for a pattern. Raises TraceError."""
+    """Raise TraceError if engines cannot open a path, or take it for a pattern."""
     if PATTERN & set(path):
-        raise TraceError(f"{path}: has one of * ? [ ] in its name, which stand for patterns")
+        raise TraceError(f"{path}: has one of * ? [ ] in its name; rename it: these are wildcards")
     if not path.isascii() and path.encode("utf-8", "replace").decode() != path:
-        raise TraceError(f"{path}: its name is no UTF-8, and engines cannot open it")
+        raise TraceError(f"{path}: its name is not UTF-8, so engines cannot open it")
 
 
 def footer_of(path: str, table: FleetTable) -> Footer:
-    """What a file's footer says.
+    """Return a file's footer.
 
     Raises:
-        TraceError: it is no whole file of this version.
+        TraceError: the file is incomplete or of another version.
     """
     refuse_strange_name(path)
     try:
@@ -201,14 +207,15 @@ def footer_of(path: str, table: FleetTable) -> Footer:
         found = metadata.schema.to_arrow_schema()
     except UNREADABLE as error:
         reason = str(error).partition("\n")[0]
-        raise TraceError(f"{path}: is no whole Parquet file: {reason}") from error
+        raise TraceError(f"{path}: not a complete Parquet file: {reason}") from error
     refuse_more_rows_than_bytes(path, metadata)
     return footer_in_schema(path, found, table)
 
 
 def refuse_more_rows_than_bytes(path: str, metadata: pq.FileMetaData) -> None:
-    """Refuses a file that would take far more memory than its size: rows of ours take tens of
-    bytes, compressed. Raises TraceError.
+    """Raise TraceError if a file would take far more memory than its size.
+
+    Our rows take tens of bytes, compressed.
     """
     groups = (metadata.row_group(at).num_rows for at in range(metadata.num_row_groups))
     rows = max(metadata.num_rows, sum(groups))
@@ -217,15 +224,15 @@ def refuse_more_rows_than_bytes(path: str, metadata: pq.FileMetaData) -> None:
 
 
 def footer_in_schema(path: str, found: pa.Schema, table: FleetTable) -> Footer:
-    """The same, of a file that was opened. Raises TraceError."""
+    """Return the footer of an open file. Raises TraceError."""
     facts = found.metadata or {}
     version = facts.get(SCHEMA_KEY, b"").decode("ascii", "replace")
     if version != str(SCHEMA):
-        what = f"has version {version} of the schema" if version else "is none of ours"
+        what = f"has version {version} of the schema" if version else "not written by queryprof"
         raise TraceError(f"{path}: {what}; this queryprof reads version {SCHEMA}")
     expected = arrow_schema(table)
     if len({name.lower() for name in found.names}) < len(found.names):
-        raise TraceError(f"{path}: has two columns of one name")
+        raise TraceError(f"{path}: has two columns with the same name")
     wrong = [
         name
         for name in expected.names
@@ -237,7 +244,7 @@ def footer_in_schema(path: str, found: pa.Schema, table: FleetTable) -> Footer:
 
 
 def damaged_files(store: Store) -> dict[str, str]:
-    """Why files with a sound footer cannot be read, by their paths."""
+    """Return why files with an intact footer cannot be read, by path."""
     found: dict[str, str] = {}
     for path in store.paths:
         try:

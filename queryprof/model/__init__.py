@@ -1,7 +1,7 @@
-"""The model: a Profile, the plain data that all reports are computed from.
+"""The model: a Profile, the plain data from which all reports are computed.
 
-It comes from a trace file (queryprof.collect.reader), and depends on neither files nor reports.
-All times are nanoseconds; all instants nanoseconds since 1970.
+A Profile comes from a trace file (queryprof.collect.reader) and depends on neither files nor
+reports. Times are in nanoseconds, instants in nanoseconds since 1970.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from queryprof.model.spans import SlowSpan as SlowSpan
 from queryprof.model.spans import SpanRun as SpanRun
 
 BASELINE_FIGURES = ("executions", "rows", "vm_steps", "full_scan_steps")
-"""The numbers that the baseline of a test keeps of each statement."""
+"""The figures that a test's baseline keeps per statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,30 +77,32 @@ class Process:
 
     @property
     def recorded_unix_ns(self) -> int:
-        """When what is recorded of it begins: with it, or with its first window that is there."""
+        """Start of the recording: the process's start, or the start of its first kept window."""
         return (
             self.start_unix_ns if self.window_start_unix_ns is None else self.window_start_unix_ns
         )
 
     @property
     def wall_ns(self) -> int:
-        """How long it was recorded; 0 where the clock was set back meanwhile."""
+        """Length of the recording; 0 if the clock was set back during it."""
         return max(0, self.end_unix_ns - self.recorded_unix_ns)
 
 
 class Aggregate(NamedTuple):
-    """The sums of the calls of one operation, for one statement from one call path.
+    """Sums of the calls of one operation, for one statement from one call path.
 
-    A trace may have 100,000: tuples are made four times as fast as frozen dataclasses.
+    A NamedTuple, because a trace may have 100,000 of them: tuples are created four times as fast as
+    frozen dataclasses.
 
     Attributes:
-        total_ns: time in the calls; self_ns: without profiled calls made inside them.
+        total_ns: time in the calls.
+        self_ns: total_ns without profiled calls made inside them.
         min_ns, max_ns: the shortest and the longest call.
-        execution_max_ns, execution_sum_sq_ns2, histogram: of the executions that the operation
-            began, each with the fetches it led to; histogram is bucket -> executions.
-        counted: executions for which SQLite's own counters are known, vm_steps to
-            automatic_indexes added up over these; page_fetches over the page_fetch_samples for
-            which they are.
+        execution_max_ns, execution_sum_sq_ns2, histogram: figures of the executions that the
+            operation began, including their fetches. The histogram maps buckets to executions.
+        counted: executions for which SQLite's own counters are known. The sums from vm_steps to
+            automatic_indexes cover these.
+        page_fetches: sum over page_fetch_samples executions.
     """
 
     statement: str
@@ -108,7 +110,7 @@ class Aggregate(NamedTuple):
     span: str
     thread: Thread
     operation: str
-    count: int  # type: ignore[assignment]  # as in all tables; a tuple's own is not used
+    count: int  # type: ignore[assignment]  # as in all tables; hides the unused tuple.count
     errors: int
     rows: int
     total_ns: int
@@ -129,7 +131,7 @@ class Aggregate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ErrorCount:
-    """How often an operation raised an exception of a type."""
+    """How often an operation raised exceptions of one type."""
 
     statement: str
     path: CallPath
@@ -157,11 +159,11 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How SQLite runs a statement on a database, by EXPLAIN QUERY PLAN.
+    """SQLite's EXPLAIN QUERY PLAN of a statement on a database.
 
     Attributes:
-        database: its file; ":memory:" when it has none.
-        tree: a line for each step, two spaces deeper than the step that it is part of.
+        database: its file; ":memory:" without one.
+        tree: one line per step, two spaces deeper than its parent step.
     """
 
     statement: str
@@ -171,7 +173,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class StackSample:
-    """A stack, with estimates of the executions and the time that it stands for."""
+    """A stack, with estimates of its executions and time."""
 
     statement: str
     stack: CallPath
@@ -191,11 +193,14 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A statement that one call path executed more than ten times in one span: the sign of a
-    query in a loop (N+1).
+    """A statement that one call path executed more than ten times in one span.
+
+    This is the sign of an N+1: a query in a loop.
 
     Attributes:
-        spans: in how many; executions: in all of these together; most: in one of them.
+        spans: number of spans with the repeat.
+        executions: total in these spans.
+        most: largest number in one span.
     """
 
     statement: str
@@ -207,13 +212,14 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The spans of one name that have ended.
+    """The ended spans of one name.
 
     Attributes:
         cpu_ns: CPU time of the `cpu_count` spans for which it is known.
-        database_ns: in the driver, spans inside these included, in all threads together.
-        durations: wall time; queries: executions a span (numbers, no nanoseconds).
-        statuses: how many requests ended with each status.
+        database_ns: time in the driver, including inner spans and other threads.
+        durations: wall times.
+        queries: distribution of executions per span. Its figures are numbers, not nanoseconds.
+        statuses: number of requests by HTTP status.
     """
 
     name: str
@@ -230,14 +236,17 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """Functions that were handed to a thread and called a driver there, by submitter.
+    """Functions handed to another thread that called a driver there, by submitter.
 
     Attributes:
-        kind: whose threads: thread pool, anyio, aiosqlite, twisted.
-        path: where they were handed over.
-        errors: raised an exception; cancelled: never ran, or its end was not waited for.
-        queue: waiting for a thread; run: running; handback: waiting for the event loop to take
-            the result, where one does; total: from being handed over to the end of that.
+        kind: owner of the threads: thread pool, anyio, aiosqlite, twisted.
+        path: the call path of the handoff.
+        errors: functions that raised an exception.
+        cancelled: functions that never ran, or whose end nothing waited for.
+        queue: time until a thread was free.
+        run: run time.
+        handback: time until the event loop took the result, if there is a loop.
+        total: time from the handoff to the end of the handback.
     """
 
     kind: str
@@ -254,7 +263,7 @@ class Handoff:
 
 @dataclass(frozen=True, slots=True)
 class UsageInterval:
-    """What a thread used in one interval of its timeline."""
+    """A thread's usage in one interval of its timeline."""
 
     start_unix_ns: int
     cpu_ns: int
@@ -263,17 +272,17 @@ class UsageInterval:
 
 
 OF_ALL = 0
-"""The process of threads that were added up over all processes (see queryprof.trace.collapsed)."""
+"""Process id of threads summed over all processes (see queryprof.trace.collapsed)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadUsage:
-    """What the threads of one name used, as the system counts it.
+    """Resources that the threads of one name used, as counted by the system.
 
     Attributes:
-        read_bytes, written_bytes: through read_calls and write_calls, from and to the page cache
-            too.
-        width_ns: of the intervals.
+        read_bytes, written_bytes: amounts of the read_calls and write_calls, including the page
+            cache.
+        width_ns: width of the intervals.
     """
 
     thread: Thread
@@ -291,7 +300,7 @@ class ThreadUsage:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Everything that a trace holds."""
+    """The content of a trace."""
 
     processes: tuple[Process, ...]
     aggregates: tuple[Aggregate, ...]
@@ -302,7 +311,7 @@ class Profile:
     lock_holds: tuple[LockHold, ...] = ()
     lock_events: tuple[LockEvent, ...] = ()
     texts: Mapping[str, int] = field(default_factory=dict, hash=False)
-    """By statement: how many different texts it had, at the least; missing: one."""
+    """Minimum number of different texts by statement; 1 if missing."""
     parameters: tuple[ParameterSample, ...] = ()
     line_times: tuple[LineTime, ...] = ()
     plans: tuple[Plan, ...] = ()
@@ -311,39 +320,41 @@ class Profile:
     loops: tuple[Loop, ...] = ()
     spans: tuple[Span, ...] = ()
     slow_spans: tuple[SlowSpan, ...] = ()
-    """By name, the slowest first."""
+    """Slowest spans by name, slowest first."""
     handoffs: tuple[Handoff, ...] = ()
     thread_usage: tuple[ThreadUsage, ...] = ()
     running: frozenset[tuple[int, int, str]] = frozenset()
-    """Id, begin and host of processes that still ran when the trace was read."""
+    """Id, start and host of the processes that still ran when the trace was read."""
     left_out: tuple[str, ...] = ()
-    """Why something of a recording is missing, a line each."""
+    """One line for each missing part of a recording, with the reason."""
     notes: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """By statement: its label, from a library."""
+    """A library's label by statement."""
     systems: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """By statement: the database system that it is sent to; missing: it is no SQL, or unknown."""
+    """Database system by statement; missing if unknown or not SQL."""
     sources: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
-    """By file of the program's own code: hashes (SHA-256) of its content when a recording ended."""
+    """By file of the program's own code: SHA-256 hashes of its content at the end of a
+    recording.
+    """
     collapsed: Collapsed | None = field(default=None, hash=False)
 
     @property
     def more(self) -> Collapsed | None:
-        """The processes that are not listed, of a collapsed trace; None: there are none."""
+        """The unlisted processes of a collapsed trace; None without any."""
         return self.collapsed if self.collapsed and self.collapsed.count else None
 
     @property
     def process_count(self) -> int:
-        """How many processes there were, with those that are not listed."""
+        """Number of processes, including unlisted ones."""
         return len(self.processes) + (self.more.count if self.more else 0)
 
     @property
     def process_ns(self) -> int:
-        """The processes' run times, added up."""
+        """Sum of the processes' run times."""
         return sum(one.wall_ns for one in self.processes) + (self.more.wall_ns if self.more else 0)
 
     @property
     def span_unix_ns(self) -> tuple[int, int]:
-        """The start of the first process, and the end of the last; (0, 0): there is none."""
+        """Start of the first process and end of the last; (0, 0) without processes."""
         starts = [one.recorded_unix_ns for one in self.processes]
         ends = [one.end_unix_ns for one in self.processes]
         if self.more:
@@ -351,7 +362,7 @@ class Profile:
         return min(starts, default=0), max(ends, default=0)
 
     def total(self, figure: str) -> int | None:
-        """A figure of processes, added up over all; None: it is known of none."""
+        """Return the sum of a figure over all processes; None if no process has it."""
         known = [getattr(one, figure) for one in self.processes]
         known += [self.more.sums[figure]] if self.more and self.more.sums[figure] else []
         known = [value for value in known if value is not None]
@@ -359,12 +370,14 @@ class Profile:
 
     @property
     def sqlite_versions(self) -> tuple[str, ...]:
-        """The versions of SQLite that its processes used."""
+        """The versions of SQLite that the processes used."""
         listed = (part for one in self.processes for part in one.sqlite_version.split(", "))
         return tuple(dict.fromkeys(filter(None, listed)))
 
     @property
     def databases(self) -> frozenset[str]:
-        """The files of all plans and locks (a write may have no plan); ":memory:" for none."""
+        """The files of all plans and locks, or ":memory:". Locks count because writes may have no
+        plan.
+        """
         plans = {plan.database for plan in self.plans}
         return frozenset(plans | {hold.database for hold in self.lock_holds})

@@ -1,6 +1,6 @@
-"""Advice: changes that were measured on a copy of the database, with what each wins and costs.
+"""Advice: changes measured on a copy of the database, with their savings and costs.
 
-All times are nanoseconds.
+All times are in nanoseconds.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 SLOWER = 1.25
-"""A statement that takes so many times what it took is slower, and not measured on a busy machine
-alone."""
+"""A statement is slower from this factor on. Smaller factors may come from a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One execution of a statement, on average over its parameters; None: unknown."""
+    """The cost of one execution of a statement, averaged over its parameters. None means
+    unknown.
+    """
 
     ns: float
     vm_steps: float | None
@@ -27,12 +28,13 @@ class Change:
     """One change to the database.
 
     Attributes:
-        sql: what makes it; undo: what takes it back.
+        sql: the statement that makes the change.
+        undo: the statement that reverts it.
         index: its name; "" for ANALYZE.
-        win_ns: of the recorded time, with all changes before it made, without what inserts lose.
-        bytes: by how much the file grows.
-        insert_ns: by how much an insert into the table takes longer; None: nothing was inserted.
-        inserts: how many were recorded.
+        win_ns: saving of recorded time with all earlier changes made, without the cost of inserts.
+        bytes: growth of the file.
+        insert_ns: extra time per insert into the table; None without inserts.
+        inserts: number of recorded inserts.
     """
 
     sql: str
@@ -47,14 +49,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Outweighed:
-    """Indexes that make statements faster, and are no advice: the recorded inserts, or other
-    statements, lose more to them.
+    """Indexes that make statements faster but cost inserts or other statements more.
+
+    They are not recommended.
 
     Attributes:
-        sql: what makes them; statements: which they make faster; slower: which slower, by much.
-        win_ns: of the statements' recorded time, or as measured; loss_ns: of the inserts' and the
-            others'.
-        inserts: how many were recorded.
+        sql: the statements that create them.
+        statements: statements that they make faster.
+        slower: statements that they make notably slower.
+        win_ns: saving of the statements' time, recorded or measured.
+        loss_ns: extra time of inserts and slower statements.
+        inserts: number of recorded inserts.
     """
 
     sql: str
@@ -70,10 +75,10 @@ class Proof:
     """A statement before and after all changes.
 
     Attributes:
-        recorded_ns: all its executions together, as recorded.
-        is_proved: time and VM steps or page fetches agree, and the rows are equal.
-        doubt: why it is not proved, or what else is not sure; else "".
-        is_drawn: its parameters are values of the database, not the recording's.
+        recorded_ns: recorded time of all its executions.
+        is_proved: whether time agrees with VM steps or page fetches, and the rows are equal.
+        doubt: why it is not proved or what is uncertain; "" if neither.
+        is_drawn: whether its parameters were taken from the database, not from the recording.
     """
 
     statement: str
@@ -88,8 +93,9 @@ class Proof:
 
     @property
     def after_ns(self) -> float:
-        """What all its executions would take: they win a part of the recorded time, and lose what
-        was measured.
+        """Expected time of all its executions.
+
+        Savings are proportional to the recorded time. Losses are added as measured.
         """
         if self.after.ns > self.before.ns:
             return self.recorded_ns + self.executions * (self.after.ns - self.before.ns)
@@ -97,7 +103,9 @@ class Proof:
 
     @property
     def is_slower(self) -> bool:
-        """Whether an index that it uses makes it slower, by a quarter and with more work."""
+        """Whether an index that it uses makes it slower, by a quarter or more and with more
+        work.
+        """
         steps = (self.before.vm_steps, self.after.vm_steps)
         is_more = steps[0] is None or steps[1] is None or steps[1] > steps[0]
         return bool(self.uses) and is_more and self.after.ns > SLOWER * self.before.ns
@@ -105,15 +113,17 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Another text for a statement: faster, with equal rows.
+    """A faster text for a statement, with equal rows.
 
     Attributes:
-        sql: the new text; how: what else to change in the program.
-        before: what is executed in its place now: the statement or, for an N+1, the query around it
-            and the statement for each of its rows.
-        with_changes: it was measured with all changes to the database made; else with none.
-        compared: sets of parameters for which the rows were equal.
-        is_drawn: its parameters are values of the database, not the recording's.
+        sql: the new text.
+        how: further changes to the program.
+        before: what is executed now: the statement or, for an N+1, the outer query and the
+            statement
+            once per row.
+        with_changes: whether it was measured with all database changes made, or with none.
+        compared: number of parameter sets for which the rows were equal.
+        is_drawn: whether its parameters were taken from the database, not from the recording.
     """
 
     statement: str
@@ -128,7 +138,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class NotMeasured:
-    """A statement that could not be measured, and why."""
+    """A statement that could not be measured, and the reason."""
 
     statement: str
     recorded_ns: int
@@ -137,17 +147,17 @@ class NotMeasured:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to change in a database, proved on a copy.
+    """Changes to a database, proved on a copy.
 
     Attributes:
-        changes: in the order in which they win most.
-        outweighed: what inserts lose more to, and would win enough without them.
-        rewrites: at most one for a statement.
-        sqlite_version: of the library that has measured; `other_version`: the program's, where it
-            is another one, else "".
-        sample_every: the changes were chosen on every so many-th row of large tables; 1: on all
+        changes: largest saving first.
+        outweighed: indexes that are not recommended because they cost more than they save.
+        rewrites: at most one per statement.
+        sqlite_version: version that ran the measurements.
+        other_version: the program's version, if different; otherwise "".
+        sample_every: the changes were chosen on a sample of 1 in N rows of large tables; 1: all
             rows.
-        is_complete: the search came to its end within the time to spend.
+        is_complete: whether the search finished within its time limit.
     """
 
     database: str
@@ -164,17 +174,17 @@ class Advice:
 
     @property
     def before_ns(self) -> float:
-        """The recorded time of the statements that were measured."""
+        """The recorded time of the measured statements."""
         return float(sum(proof.recorded_ns for proof in self.proofs))
 
     @property
     def after_ns(self) -> float:
-        """What they would take, and what the recorded inserts would take longer."""
+        """The expected time with all changes, including the extra time of recorded inserts."""
         lost_ns = sum(change.inserts * (change.insert_ns or 0.0) for change in self.changes)
         return sum(proof.after_ns for proof in self.proofs) + lost_ns
 
     @property
     def curve_ns(self) -> tuple[float, ...]:
-        """The recorded time with no change, with the first one, with the first two, and so on."""
+        """The expected time after 0, 1, 2 ... changes."""
         wins = accumulate((change.win_ns for change in self.changes), initial=0.0)
         return tuple(max(self.before_ns - won, 0.0) for won in wins)

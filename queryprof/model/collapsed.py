@@ -1,4 +1,4 @@
-"""What a collapsed trace knows of its processes."""
+"""Facts about the processes of a collapsed trace."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Collapsed:
-    """What is known of the processes of a collapsed trace beside its sums.
+    """Figures of the processes in a collapsed trace, in addition to its sums.
 
     Attributes:
-        count: of processes that are not listed.
-        wall_ns: their run times, added up.
-        start_unix_ns, end_unix_ns: of the first, and of the last.
-        executing: how many processes, listed or not, executed something.
-        executing_wall_ns: their run times, added up.
-        most_threads: how many threads of one of them did, at the most.
-        sums: by a name of Process, what those that are not listed add up to.
+        count: number of unlisted processes.
+        wall_ns: sum of their run times.
+        start_unix_ns, end_unix_ns: start of the first, end of the last.
+        executing: number of processes that executed statements, listed or not.
+        executing_wall_ns: sum of their run times.
+        most_threads: largest number of executing threads in one process.
+        sums: sums over the unlisted processes, by attribute name of Process.
     """
 
     count: int

@@ -1,4 +1,4 @@
-"""What SQLite does with files: reading, writing, syncing, and locks."""
+"""SQLite's file operations: reading, writing, syncing, and locks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from queryprof.model.places import CallPath, Thread
 
 @dataclass(frozen=True, slots=True)
 class FileWork:
-    """What SQLite had the operating system do in the calls of one operation, for one statement
-    from one call path.
+    """SQLite's file operations in the calls of one operation, for one statement from one call path.
 
     Attributes:
-        calls: those that worked on files; lock_waits: of them, those that waited for a lock.
-        max_lock_ns: the longest wait of one call.
-        syncs: of files and directories.
-        write_ns: writing, creating, truncating and deleting.
+        calls: calls that worked on files.
+        lock_waits: calls that waited for a lock.
+        max_lock_ns: longest wait of one call.
+        syncs: syncs of files and directories.
+        write_ns: time for writing, creating, truncating and deleting.
     """
 
     statement: str
@@ -38,15 +38,17 @@ class FileWork:
 
 @dataclass(frozen=True, slots=True)
 class LockHold:
-    """Locks on a database's file that calls of one statement took and calls of another released.
+    """Locks on a database file that calls of one statement took and calls of another released.
 
     Attributes:
-        kind: write, or read: a read transaction of a second and more.
-        path: where it was taken; end_path: where it was released.
-        database_ns: of `database_of_ns` (the rest is not known), in the driver's calls of the
-            thread that took the lock; the program's own code ran in the rest.
-        changed_rows: by the thread that took the lock, meanwhile; None: unknown.
-        log_bytes: of the write-ahead log at the end of a read transaction, the most; 0: unknown.
+        kind: "write", or "read" for a read transaction of one second or longer.
+        path: where the locks were taken.
+        end_path: where they were released.
+        database_ns: time in driver calls of the thread that took the lock, as part of
+            `database_of_ns`. The rest of `database_of_ns` is the program's own code.
+        changed_rows: rows that this thread changed during the hold; None if unknown.
+        log_bytes: largest size of the write-ahead log at the end of a read transaction; 0 if
+            unknown.
     """
 
     kind: str
@@ -68,8 +70,10 @@ class LockHold:
 
 @dataclass(frozen=True, slots=True)
 class LockTime:
-    """The longest wait for a lock, or hold of one, of a statement at a call path (kind: wait,
-    hold).
+    """The longest wait for a lock, or hold of a lock, of a statement at a call path.
+
+    Attributes:
+        kind: "wait" or "hold".
     """
 
     kind: str
@@ -80,11 +84,12 @@ class LockTime:
 
 @dataclass(frozen=True, slots=True)
 class LockEvent:
-    """A long hold of a lock, or a long wait for one (kind: write, read, wait).
+    """A long hold of a lock, or a long wait for a lock.
 
     Attributes:
-        connection: the number of its file in its process; 0: unknown.
-        writes: of a wait: 1: its connection has the write lock, and so waits for readers.
+        kind: "write", "read" or "wait".
+        connection: number of the connection's file in its process; 0 if unknown.
+        writes: 1 if the waiting connection has the write lock, so it waits for readers.
     """
 
     kind: str

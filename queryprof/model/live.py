@@ -1,4 +1,4 @@
-"""What living processes did between two looks at them."""
+"""Activity of running processes between two readings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from queryprof.model.places import CallPath
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the calls of one operation, for one statement from one call path, added.
+    """Sums of the calls of one operation, for one statement from one call path.
 
     Attributes:
-        self_ns, total_ns: as an Aggregate's; calls: of the driver.
-        vm_steps, full_scan_steps: of the `counted` executions for which they are known.
+        self_ns, total_ns: as in Aggregate.
+        calls: driver calls.
+        vm_steps, full_scan_steps: sums over the `counted` executions for which they are known.
     """
 
     statement: str
@@ -30,8 +31,11 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class LoopActivity:
-    """What an event loop did: how late its timers and queryprof's beats were (a histogram as an
-    Aggregate's), and how often it was blocked.
+    """Activity of an event loop.
+
+    Attributes:
+        lags: lateness of timers and heartbeats, as a histogram like Aggregate's.
+        stalls: how often the loop was blocked.
     """
 
     kind: str
@@ -46,8 +50,8 @@ class HeldLock:
     """A write lock that a process holds now.
 
     Attributes:
-        statement, path: of the call that took it.
-        identity: of the database's file: see queryprof.trace.attached.
+        statement, path: of the call that took the lock.
+        identity: identity of the database's file: see queryprof.trace.attached.
     """
 
     pid: int
@@ -60,10 +64,11 @@ class HeldLock:
 
 @dataclass(frozen=True, slots=True)
 class ProcessActivity:
-    """What one process did between two looks; `interval_ns` since the one before, or its start.
+    """Activity of one process between two readings.
 
     Attributes:
-        service, version: what the deployment calls the program; "": not set.
+        interval_ns: time since the previous reading, or since the start.
+        service, version: names from the deployment; "" if not set.
     """
 
     pid: int

@@ -10,7 +10,7 @@ from queryprof.model.places import CallPath, Frame, Thread
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Durations: how many, their sum, the longest, and histogram: bucket -> how many."""
+    """Durations: number, sum, longest, and a histogram that maps buckets to numbers."""
 
     count: int = 0
     total_ns: int = 0
@@ -20,7 +20,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Database time on an event loop: calls of the driver for a statement, from a call path."""
+    """Database time on an event loop: driver calls for a statement, from a call path."""
 
     statement: str
     path: CallPath
@@ -33,8 +33,8 @@ class Step:
     """The steps of one coroutine function or callback.
 
     Attributes:
-        function: what ran, at its first line.
-        database_ns, gc_ns: of their time, in the driver and in garbage collections.
+        function: the function at its first line.
+        database_ns, gc_ns: the part of the time in the driver, and in garbage collections.
     """
 
     function: Frame
@@ -46,17 +46,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Steps that took longer than the threshold, of one function, seen at one place.
+    """Steps of one function that took longer than the threshold, sampled at one place.
 
     Attributes:
-        function: what ran, at its first line; without a name when it cannot be seen.
-        path: where it was seen; empty when it was never sampled.
-        stack: of the longest one, when it was sampled.
-        gil_ns: how long it kept the GIL after another thread requested it.
-        cpu_ns: how long the thread ran or was ready to run, in `cpu_of_ns` of total_ns (the rest
-            was not watched).
+        function: the function at its first line; without a name if unknown.
+        path: call path of the samples; empty without samples.
+        stack: stack of the longest stall, if sampled.
+        gil_ns: how long the thread kept the GIL after another thread requested it.
+        cpu_ns: how long the thread ran or was ready to run, during the watched `cpu_of_ns`.
         delayed, delay_ns: callbacks and timers that had to wait, and their total wait.
-        samples: samples of the stack.
+        samples: number of stack samples.
     """
 
     function: Frame
@@ -81,7 +80,7 @@ class StallEvent:
     """One stall: see `Stall`.
 
     Attributes:
-        stack: where it was seen; empty: not taken.
+        stack: sampled stack; empty if not taken.
     """
 
     function: Frame
@@ -96,12 +95,14 @@ class Loop:
     """The event loops of one library in one thread.
 
     Attributes:
-        has_steps: whether its steps can be seen; else busy_ns and steps are unknown, and 0.
-        runs: how often a loop started; run_ns from start to stop, busy_ns of it in steps.
-        waiting: callbacks that were ready when a step began, added up over the steps.
-        timer_lag: how late the program's timers started; beat_lag: how late the loop was, measured
-            ten times a second.
-        stall_events: the longest stalls, by their time.
+        has_steps: whether steps are recorded. Otherwise busy_ns and steps are 0.
+        runs: how often a loop started.
+        run_ns: time from start to stop.
+        busy_ns: the part of run_ns in steps.
+        waiting: callbacks that were ready when a step began, summed over the steps.
+        timer_lag: lateness of the program's timers.
+        beat_lag: lateness of the loop, measured ten times a second.
+        stall_events: the longest stalls, by time.
     """
 
     kind: str

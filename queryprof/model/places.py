@@ -1,4 +1,4 @@
-"""Where in the program something was: frames, call paths, threads."""
+"""Places in the program: frames, call paths, threads."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A place in the program; `line` is 0 when unknown, `kind` user, library or standard; the
-    function begins at `first_line` (0: unknown).
+    """A place in the program.
+
+    Attributes:
+        line: 0 if unknown.
+        kind: "user", "library" or "standard".
+        first_line: first line of the function; 0 if unknown.
     """
 
     function: str
@@ -19,13 +23,13 @@ class Frame:
 
 
 OTHER_LINE = Frame("(other)", "", 0, "library")
-"""What came after the recording's table of lines was full."""
+"""Stands for all lines that were new when the recording's table of lines was full."""
 
 ENDLESS = Frame("(endless)", "", 0)
-"""In place of a loop's line: the loop ends with the program, or with a task of it."""
+"""Replaces the line of a loop that runs until the program, or one of its tasks, ends."""
 
 CallPath = tuple[Frame, ...]
-"""Frames, innermost first; empty when nothing is known."""
+"""Frames, innermost first; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

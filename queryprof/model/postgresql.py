@@ -1,4 +1,4 @@
-"""What a PostgreSQL server says of recorded statements, after the run."""
+"""Facts from a PostgreSQL server about recorded statements, requested after the run."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
-    """A table that a plan reads from end to end.
+    """A table that a plan reads in full.
 
     Attributes:
-        table: with its schema. index: along which it is read; "": along none.
-        filter: the condition on its rows, in the server's words; "": all are taken.
-        equals: columns, as SQL, that it compares with a value for equality.
-        rows: that the planner expects to be left by it, each time.
-        table_rows: of the table, by the server's statistics; None: it was never analyzed.
-        loops: how often an execution reads it, as the planner expects.
+        table: with its schema.
+        index: the index used for reading; "" without one.
+        filter: the condition on its rows, as the server prints it; "" for all rows.
+        equals: columns, as SQL, that are compared with a value for equality.
+        rows: expected number of rows per loop after the filter.
+        table_rows: number of rows in the table, by the server's statistics; None if never analyzed.
+        loops: expected number of reads per execution.
         share: of the plan's cost, 0 to 1.
     """
 
@@ -32,13 +33,13 @@ class TableScan:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A foreign key that refers to a table, without an index on its columns.
+    """A foreign key to a table, without an index on its columns.
 
     Attributes:
-        table: that refers, and columns: both as SQL.
-        keys: the columns that it refers to, in small letters.
-        rows: of it, by the statistics; None: it was never analyzed.
-        is_partitioned: no index of it is made CONCURRENTLY.
+        table, columns: the referring table and its columns, as SQL.
+        keys: the referred columns, in lower case.
+        rows: rows of the referring table, by the statistics; None if never analyzed.
+        is_partitioned: whether CREATE INDEX CONCURRENTLY is impossible.
     """
 
     table: str
@@ -50,16 +51,17 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class ServerTable:
-    """A table, and how old the figures are by which the planner chooses.
+    """A table, and the age of the statistics that the planner uses.
 
     Attributes:
-        name: with its schema; quoted: the same as SQL.
-        columns: in small letters, as SQL, and whether its type is one of texts.
-        rows: by the statistics; None: it was never analyzed.
-        changed: rows changed since; None: it is not known.
-        analyzed: when, as a date; "": never.
-        references: foreign keys that refer to it, without an index.
-        is_partitioned: no index of it is made CONCURRENTLY.
+        name: with its schema.
+        quoted: the same as SQL.
+        columns: (name in lower case, SQL, has a text type) of each column.
+        rows: by the statistics; None if never analyzed.
+        changed: rows changed since; None if unknown.
+        analyzed: date of the last ANALYZE; "" if never.
+        references: foreign keys to this table without an index.
+        is_partitioned: whether CREATE INDEX CONCURRENTLY is impossible.
     """
 
     name: str
@@ -74,14 +76,15 @@ class ServerTable:
 
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """The plan of a statement for any values of its parameters.
+    """The generic plan of a statement, for any parameter values.
 
     Attributes:
-        steps: the nodes, from the top: how deep, and what is done.
-        rows: that the planner expects to be returned.
-        parameters: values that its text has none of.
-        scans: tables that are read from end to end; tables: all that are read.
-        query_id: by which pg_stat_statements knows it; None: the server computes none.
+        steps: (depth, description) of each node, from the top.
+        rows: expected number of returned rows.
+        parameters: number of parameters that have no value in the text.
+        scans: tables that are read in full.
+        tables: all tables that are read.
+        query_id: the statement's id in pg_stat_statements; None if the server computes none.
     """
 
     steps: tuple[tuple[int, str], ...]
@@ -94,10 +97,11 @@ class ServerPlan:
 
 @dataclass(frozen=True, slots=True)
 class ServerTime:
-    """What pg_stat_statements has of a statement: of all programs, since its last reset.
+    """A statement's figures in pg_stat_statements: from all programs, since the last reset.
 
     Attributes:
-        calls: how many; mean_ns: the server's time for each.
+        calls: number of calls.
+        mean_ns: mean server time per call.
     """
 
     calls: int
@@ -106,15 +110,15 @@ class ServerTime:
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What a server says.
+    """Facts from a server.
 
     Attributes:
-        version: the server's; "": none was requested.
+        version: the server's version; "" without a server.
         plans, times: by recorded statement.
-        refused: by statement why its plan is unknown.
-        times_off: why no times are known; "": they are.
-        since: when pg_stat_statements was reset; "": it is not known.
-        left_out: how many statements of PostgreSQL no plan was requested of, as there were many.
+        refused: why a plan is unknown, by statement.
+        times_off: why times are unknown; "" if known.
+        since: when pg_stat_statements was reset; "" if unknown.
+        left_out: number of statements whose plan was not requested because there were too many.
     """
 
     version: str = ""

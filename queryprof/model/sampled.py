@@ -1,5 +1,6 @@
-"""What is known of some executions of a statement: their parameters, the program's line around
-them, and what the database measured itself.
+"""Facts from a sample of a statement's executions.
+
+They cover the parameters, and the program line that executes the statement.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from queryprof.model.places import CallPath
 
 @dataclass(frozen=True, slots=True)
 class ParameterSample:
-    """What the values given to a sample of a statement's executions have shown.
+    """Patterns in the parameters of a sample of a statement's executions.
 
     Attributes:
-        samples: executions whose values were looked at.
-        repeats: of these, with the values of one shortly before, and nothing written in between.
-        offsets: of these, whose text ends with an OFFSET that is known; skipped: the sum of it.
-        open_patterns: of these, with a value that begins with a wildcard of LIKE or GLOB.
+        samples: sampled executions.
+        repeats: samples with the same values as shortly before, and no write in between.
+        offsets: samples whose text ends with a known OFFSET.
+        skipped: sum of these OFFSETs.
+        open_patterns: samples with a value that begins with a wildcard of LIKE or GLOB.
     """
 
     statement: str
@@ -31,13 +33,15 @@ class ParameterSample:
 
 @dataclass(frozen=True, slots=True)
 class LineTime:
-    """Some passes of the program's line that executes a statement through a library. The library
-    builds the statement, calls the driver, makes objects of the rows and may commit.
+    """Sampled passes of a program line that executes a statement through a library.
+
+    The library builds the statement, calls the driver, makes objects from the rows and may commit.
 
     Attributes:
-        passes: that were timed.
-        executions: of the statement in these passes; others: of other statements.
-        ns: of these passes.
+        passes: number of timed passes.
+        executions: executions of the statement in these passes.
+        others: executions of other statements in these passes.
+        ns: time of these passes.
     """
 
     statement: str

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-MOST_DIGITS = 19
+MAX_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index; an expression among its columns is "(expression)".
+    """An index. Expressions among its columns are "(expression)".
 
     Attributes:
         order: the collation of each column, and whether it is descending.
@@ -24,7 +24,9 @@ class Index:
     order: tuple[tuple[str, bool], ...] = ()
 
     def begins(self, other: Index) -> bool:
-        """Whether another index has the same columns first, in the same order or its reverse."""
+        """Return whether another index starts with the same columns, in the same or reverse
+        order.
+        """
         width = len(self.columns)
         same = [one == two for (_, one), (_, two) in zip(self.order, other.order, strict=False)]
         return (
@@ -37,12 +39,12 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a database has.
+    """A database's schema and statistics.
 
     Attributes:
-        created: the SQL of its tables, views, indexes and triggers, in their order.
-        statistics: the rows of sqlite_stat1, which ANALYZE fills: table, index, figures.
-        rows: of tables that ANALYZE has looked at, as far as they could be counted.
+        created: the SQL of its tables, views, indexes and triggers, in order.
+        statistics: rows of sqlite_stat1, which ANALYZE fills: table, index, figures.
+        rows: row counts of analyzed tables, as far as known.
     """
 
     file: str
@@ -57,10 +59,10 @@ class Schema:
 
     @property
     def analyzed_rows(self) -> Mapping[str, int]:
-        """By table the rows that ANALYZE found."""
+        """Row counts that ANALYZE found, by table."""
         found: dict[str, int] = {}
         for table, _, figures in self.statistics:
             first = (figures or "").partition(" ")[0]
-            if table and first.isdecimal() and len(first) < MOST_DIGITS:
+            if table and first.isdecimal() and len(first) < MAX_DIGITS:
                 found[table] = max(found.get(table, 0), int(first))
         return found

@@ -1,4 +1,4 @@
-"""The slowest spans of each name: their driver calls, in order."""
+"""The slowest spans of each name, with their driver calls in order."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from queryprof.model.places import CallPath, Thread
 
 @dataclass(frozen=True, slots=True)
 class SpanRun:
-    """Calls of a span that follow each other with one statement, call path and thread.
+    """Consecutive calls of a span with the same statement, call path and thread.
 
     Attributes:
-        statement: "(other)": all runs after the first 63.
-        span: the innermost one around the calls.
-        start_ns: of the first call, since the slow span began; end_ns: of the last, its fetches
-            included; 0: it had not ended when the span did.
-        executions: calls, those that fetch left out.
-        self_ns: in the driver.
+        statement: "(other)" for all runs after the first 63.
+        span: the innermost span around the calls.
+        start_ns: start of the first call, since the start of the slow span.
+        end_ns: end of the last call, including its fetches; 0 if it ended after the span.
+        executions: calls without fetches.
+        self_ns: time in the driver.
     """
 
     statement: str
@@ -37,14 +37,14 @@ class SlowSpan:
     """One of the slowest spans of its name.
 
     Attributes:
-        thread: that began it.
-        database_ns: in the driver, inner spans and other threads included.
-        executions: execute, executemany and executescript.
-        failed: an exception left it.
-        status: of an HTTP response; None: none.
-        runs: by their start; empty: it had none, or there was no room.
-        queue_ns: functions that it handed to threads waited for one, at the least; cpu_ns: of its
-            thread while it ran. None: unknown.
+        thread: the thread that began the span.
+        database_ns: time in the driver, including inner spans and other threads.
+        executions: calls of execute, executemany and executescript.
+        failed: whether the span ended with an exception.
+        status: HTTP status; None without one.
+        runs: by start; empty if there were none or memory was full.
+        queue_ns: minimum time that its functions waited for a thread; None if unknown.
+        cpu_ns: CPU time of its thread during the span; None if unknown.
     """
 
     name: str

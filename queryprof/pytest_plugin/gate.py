@@ -22,7 +22,7 @@ from queryprof.report.text.failures import finding_message, slower_message, stal
 from queryprof.testing.calls import Calls
 from queryprof.testing.limits import exceeded, limits_of
 from queryprof.testing.records import add_statements, describe
-from queryprof.testing.suite_baseline import SuiteBaseline, TestRecord, of_baseline
+from queryprof.testing.suite_baseline import SuiteBaseline, TestRecord, baseline_figures
 
 SHUFFLERS = ("randomly", "random_order", "random-order", "reverse")
 """The names of plugins that run tests in another order each time."""
@@ -102,9 +102,9 @@ class Gate:
         categories = self._rules.fail_on & OF_TESTS
         if not categories:
             return ""
-        from queryprof.testing.faults import faults_of
+        from queryprof.testing.faults import findings_in_calls
 
-        return finding_message(faults_of(calls, categories, str(item.path), self._accepted))
+        return finding_message(findings_in_calls(calls, categories, str(item.path), self._accepted))
 
     def _stalled(self, item: pytest.Item, calls: Calls) -> str:
         has_budget = "max_stall_ms" in budgets_of(item)
@@ -116,7 +116,7 @@ class Gate:
     def _regressed(
         self, test: str, calls: Calls, figures: dict[str, Figures], report: TestRecord
     ) -> str:
-        return self.baseline.regressed(test, figures, report, calls.figures)
+        return self.baseline.failure_of(test, figures, report, calls.figures)
 
     def _slower(self, test: str, calls: Calls, database_ns: int) -> str:
         if self._times is None or not self._checks:
@@ -135,5 +135,5 @@ class Gate:
 
     def verify(self, passed: Mapping[str, TestRecord]) -> Verification:
         """Runs the tests a second time. Raises QueryprofError."""
-        executed = {test: one for test, one in of_baseline(passed).items() if one}
+        executed = {test: one for test, one in baseline_figures(passed).items() if one}
         return verify(self._config, executed, self._rules)

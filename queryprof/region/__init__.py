@@ -1,1 +1,1 @@
-"""Record: what processes leave in memory, read while they run and afterwards."""
+"""Regions: the memory into which processes record, read while they run and afterwards."""

@@ -1,5 +1,7 @@
-"""What was recorded since the last reading: for code inside the recorded process that reads often
-and keeps little, like the pytest plugin. A trace would cost milliseconds each time.
+"""Read what was recorded since the last reading.
+
+For code inside the recorded process that reads often and keeps little, like the pytest plugin. A
+trace would cost milliseconds each time.
 """
 
 from __future__ import annotations
@@ -16,15 +18,15 @@ FIGURES = ("statement", "operation", "count", "self_ns", "full_scan_steps")
 
 
 class Part:
-    """What changed between two readings, in the recording's numbers (see
+    """The changes between two readings, as numbers of the recording (see
     queryprof.region.descriptions).
 
     Attributes:
-        executions: of statements.
+        executions: number of executed statements.
         database_ns: time in the database.
-        executed: number of a statement -> executions and full-scan steps.
-        aggregates, steps, waits, holds: rows, before and now.
-        plans: numbers of the plans that were executed.
+        executed: executions and full-scan steps, by number of the statement.
+        aggregates, steps, waits, holds: changed rows, before and now.
+        plans: numbers of the executed plans.
     """
 
     __slots__ = (
@@ -49,7 +51,7 @@ class Part:
 
 
 class Changes:
-    """Reads the changes in the recording of this process; one at a time."""
+    """Reads the changes in this process's recording. Only one instance can be open."""
 
     def __init__(self) -> None:
         tables = Region(_core.region()).tables
@@ -65,7 +67,7 @@ class Changes:
         _core.plans_met()
 
     def take(self, with_plans: bool) -> Part:
-        """What was recorded since the last call; the plans, since the last call with plans."""
+        """Return what was recorded since the last call; plans, since the last call with plans."""
         part = Part()
         changes: list[Change] = _core.changes(True)
         for table, _, before, now in changes:
@@ -92,6 +94,6 @@ class Changes:
         return part
 
     def close(self) -> None:
-        """Ends the collection of changes."""
+        """Stop collecting changes."""
         if _core.is_on():
             _core.changes(False)

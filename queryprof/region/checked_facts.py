@@ -1,5 +1,6 @@
-"""The kinds of the facts in a region. Each fact is checked here, where it is read: a file of a
-stranger cannot bring a value of another kind to the code that uses it.
+"""Check the types of the facts in a region while reading them.
+
+A file from a stranger therefore cannot pass a value of another type to the code that uses it.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 INT64 = 1 << 63
-LARGEST_PID = 1 << 31
-MOST_VALUES = 100_000
-"""Arguments, cells, modules."""
+MAX_PID = 1 << 31
+MAX_VALUES = 100_000
+"""Maximum number of arguments, cells or modules."""
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is a text that a path, a name or a column can hold. Python's own escapes of
-    undecodable bytes (surrogateescape) are allowed, other surrogates are not.
+    """Return whether a value is a text that a path, name or column can hold.
+
+    Python's escapes of undecodable bytes (surrogateescape) are allowed, other surrogates are not.
     """
     if not isinstance(value, str) or "\0" in value:
         return False
@@ -30,21 +32,21 @@ def _is_text(value: object) -> bool:
     return True
 
 
-def _is_integer(value: object) -> bool:
+def _is_int64(value: object) -> bool:
     return type(value) is int and -INT64 <= value < INT64
 
 
 def _is_number(value: object) -> bool:
-    return _is_integer(value) or (isinstance(value, float) and math.isfinite(value))
+    return _is_int64(value) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _is_pid(value: object) -> bool:
-    return type(value) is int and 0 <= value < LARGEST_PID
+    return type(value) is int and 0 <= value < MAX_PID
 
 
 def _are_texts(value: object) -> bool:
     return (
-        isinstance(value, list | tuple) and len(value) <= MOST_VALUES and all(map(_is_text, value))
+        isinstance(value, list | tuple) and len(value) <= MAX_VALUES and all(map(_is_text, value))
     )
 
 
@@ -58,7 +60,7 @@ def _or_none(is_kind: Callable[[object], bool]) -> Callable[[object], bool]:
 
 REQUIRED = {
     "pid": _is_pid,
-    "start_unix_ns": _is_integer,
+    "start_unix_ns": _is_int64,
     "host": _is_text,
     "arguments": _are_texts,
     "operations": _are_texts,
@@ -72,25 +74,25 @@ KINDS: dict[str, Callable[[object], bool]] = {
     "sqlite_version": _is_text,
     "queryprof_version": _is_text,
     "clock": _is_text,
-    "rows_estimated": _is_integer,
+    "rows_estimated": _is_int64,
     "clock_tick_ns": _or_none(_is_number),
     "counters_off": _or_none(_is_text),
     "files_off": _or_none(_is_text),
     "unmeasured": _or_none(_are_texts),
-    "end_unix_ns": _is_integer,
-    "read_bytes": _or_none(_is_integer),
-    "written_bytes": _or_none(_is_integer),
-    "peak_memory_bytes": _or_none(_is_integer),
+    "end_unix_ns": _is_int64,
+    "read_bytes": _or_none(_is_int64),
+    "written_bytes": _or_none(_is_int64),
+    "peak_memory_bytes": _or_none(_is_int64),
     "cells": _are_cells,
     "service": _or_none(_is_text),
     "version": _or_none(_is_text),
     "environment": _or_none(_is_text),
 }
-"""By the name of a fact, whether a value is of its kind."""
+"""Checks by name of the fact."""
 
 
 def checked(facts: Mapping[Any, Any]) -> dict[str, Any]:
-    """The known facts. Raises ValueError with the name of a missing or wrong one."""
+    """Return the known facts. Raises ValueError with the name of a missing or invalid one."""
     known = {name: facts[name] for name in KINDS if name in facts}
     for name in REQUIRED:
         if name not in known:

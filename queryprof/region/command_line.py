@@ -1,7 +1,7 @@
-"""The command line of a recorded process as a trace keeps it: the program and the names of options.
+"""The command line of a recorded process in the form that a trace keeps.
 
-A program's arguments may be secret (--password=..., a token, a customer's file), as bound
-parameters may.
+It has the program and the names of options. Arguments may be secret, like bound parameters:
+--password=..., a token, a customer's file.
 """
 
 from __future__ import annotations
@@ -13,23 +13,28 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HIDDEN = "?"
-"""The placeholder for a value, as in statements."""
+"""Replaces a value, as in statements."""
 
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 """Options of Python that take the next argument."""
 
 _SERVERS = ("uvicorn", "gunicorn", "hypercorn", "daphne", "granian", "waitress-serve", "waitress")
-"""Programs whose arguments name the object that they serve."""
+"""Servers whose arguments name the object that they serve."""
 
 _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
-"""Of long options. One that is joined to its value by anything but = is not split from it. No
-pattern of `re`: a recorded program need not import that."""
+"""Characters of a long option's name. A value that is joined to it with a character other than "="
+is not recognized.
+
+This is not a regular expression, because a recorded program need not import `re`.
+"""
 
 
 def without_values(arguments: Sequence[str], directory: str = "") -> list[str]:
-    """The arguments of a Python process (sys.orig_argv), with `?` for all but option names, and the
-    object that a server is started with (shop.asgi:app): the first argument of one of _SERVERS that
-    names one in a module of the directory, and does not follow an option.
+    """Replace the values in a Python process's arguments (sys.orig_argv) by "?".
+
+    The names of options stay. For a server, the object that it serves stays (shop.asgi:app): this
+    is the first argument that names an object in a module of the directory and does not follow an
+    option.
     """
     shown = list(arguments[:1])
     program = ""

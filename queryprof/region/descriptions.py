@@ -1,4 +1,4 @@
-"""What changed in the recording of this process, as objects of the model."""
+"""Describe the changes in this process's recording as objects of the model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STEP_SUMS = ("durations_number", "durations_total_ns", "database_ticks", "gc_tic
 
 
 class Descriptions:
-    """Describes parts of the recording of this process, and caches names."""
+    """Describes parts of this process's recording, and caches names."""
 
     def __init__(self) -> None:
         self._region = Region(_core.region())
@@ -56,7 +56,7 @@ class Descriptions:
         self._names: dict[tuple[str, int], str] = {}
 
     def aggregates(self, part: Part) -> list[Aggregate]:
-        """What changed, without histograms."""
+        """Return the changed aggregates, without histograms."""
         unpack = self._aggregate.unpack
         return [self._described(unpack(before), unpack(now)) for before, now in part.aggregates]
 
@@ -77,7 +77,7 @@ class Descriptions:
         )
 
     def steps(self, part: Part) -> list[Step]:
-        """The steps of event loops; their causes are those of all the function's steps so far."""
+        """Return the changed steps of event loops. Their causes include all earlier steps."""
         unpack = self._step.unpack
         return [self._described_step(unpack(before), unpack(now)) for before, now in part.steps]
 
@@ -102,9 +102,7 @@ class Descriptions:
             yield Cause(self._statement(statement), self._path(path), calls, self._region.ns(ticks))
 
     def lock_times(self, part: Part) -> list[LockTime]:
-        """The longest waits for locks, and the longest holds of write locks, of each statement and
-        line.
-        """
+        """Return the longest lock waits and write lock holds of each statement and line."""
         kind_of = self._region.tables["locks"].decoder(("kind",)).unpack
         writes = []
         for before, now in part.holds:
@@ -127,7 +125,7 @@ class Descriptions:
         return found
 
     def plans(self, part: Part) -> list[Plan]:
-        """The plans that were executed."""
+        """Return the executed plans."""
         found = []
         for number in part.plans:
             columns = ("statement", "database", "tree")
@@ -142,7 +140,7 @@ class Descriptions:
         return found
 
     def note(self, statement: str) -> str:
-        """What a library has noted of a statement that was described here; "": nothing."""
+        """Return a library's note on a statement that was described here; "" without one."""
         number = self._numbers.get(statement)
         if number is None:
             return ""

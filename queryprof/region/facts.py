@@ -1,6 +1,4 @@
-"""The facts of a recorded process: written into its recording when that begins, and again when it
-ends.
-"""
+"""The facts about a recorded process: written at the beginning and end of its recording."""
 
 from __future__ import annotations
 
@@ -23,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class Facts:
-    """The facts of this process.
+    """The facts about this process.
 
     Args:
-        keeps_values: whether values on the command line are kept, as with parameters.
+        keeps_values: keep values on the command line, as with --parameters.
         deployment: service, version and environment.
     """
 
@@ -59,10 +57,10 @@ class Facts:
         return int(str(known["pid"])), int(str(known["start_unix_ns"])), str(known["host"])
 
     def begin(self, cells: Mapping[str, str]) -> None:
-        """Writes the facts at the beginning of the recording.
+        """Write the facts at the beginning of the recording.
 
         Args:
-            cells: the names of a notebook's cells, by those of their code's files.
+            cells: names of a notebook's cells, by the files of their code.
         """
         self._known |= {
             "pid": os.getpid(),
@@ -79,12 +77,12 @@ class Facts:
         _core.set_facts(repr(self._known))
 
     def note(self, **further: object) -> None:
-        """Adds facts."""
+        """Add facts."""
         self._known |= further
         _core.set_facts(repr(self._known))
 
     def end(self, cells: Mapping[str, str]) -> None:
-        """Writes the facts at the end of the process or of its recording; `cells` as in `begin`."""
+        """Write the facts at the end of the process or recording; `cells` as in `begin`."""
         now = read_io(PROCESS)
         start_ns = int(str(self._known["start_unix_ns"]))
         end_ns = start_ns + _since_start_ns() - self._began_ns  # the wall clock may have been set
@@ -100,7 +98,8 @@ class Facts:
 
 
 def _since_start_ns() -> int:
-    """Return the nanoseconds since the machine started, with the time that it slept. Only Linux has
-    this clock (clock_gettime(2)), and this module is imported elsewhere too.
+    """Return the nanoseconds since the machine started, including sleep.
+
+    Only Linux has this clock (clock_gettime(2)), and this module is also imported on other systems.
     """
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)

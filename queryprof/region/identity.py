@@ -1,4 +1,4 @@
-"""Which process a recording is of: the facts in its region."""
+"""Identify the process of a recording by the facts in its region."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def identity_of(region: Region) -> Identity:
-    """The identity of a region's process. Raises TraceError as facts_of does."""
+    """Return the identity of a region's process. Raises TraceError like facts_of."""
     facts = facts_of(region)
     return int(facts["pid"]), int(facts["start_unix_ns"]), str(facts["host"])
 
 
 def facts_of(region: Region) -> dict[str, Any]:
-    """The facts of a region's process, each of its kind.
+    """Return the facts about a region's process, with checked types.
 
     Raises:
-        TraceError: the region has none, or one of them is damaged.
+        TraceError: facts are missing or damaged.
     """
     number = region["facts"]
     if region.facts is not None and region.facts[0] == number:
@@ -36,7 +36,7 @@ def facts_of(region: Region) -> dict[str, Any]:
     except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
         facts = None
     if not isinstance(facts, dict):
-        raise TraceError(f"{region.path}: has no data of its process")
+        raise TraceError(f"{region.path}: has no data about its process")
     try:
         region.facts = number, checked(facts)
     except ValueError as error:
@@ -45,12 +45,12 @@ def facts_of(region: Region) -> dict[str, Any]:
 
 
 def trace_of(region: Region) -> str:
-    """Where the process of a region would have written its trace.
+    """Return where the process of a region would have written its trace.
 
     Raises:
-        TraceError: it writes none, or its facts are damaged.
+        TraceError: it writes no trace, or its facts are damaged.
     """
     trace = facts_of(region).get("trace")
     if not isinstance(trace, str) or not os.path.isabs(trace):
-        raise TraceError(f"{region.path}: records for no trace")
+        raise TraceError(f"{region.path}: does not record for a trace")
     return trace

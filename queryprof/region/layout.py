@@ -1,4 +1,4 @@
-"""The layout of a region: its tables and their columns, as the region describes them itself."""
+"""The layout of a region: its tables and columns, as described in the region itself."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 SIZES = {"H": 2, "I": 4, "i": 4, "q": 8, "Q": 8, "d": 8, "t": 4, "B": 1, "s": 1}
-"""Bytes of a value, by its code."""
+"""Size of a value in bytes, by code."""
 
 
 class Column:
-    """A column of a table: its code in `struct`, its offset in a row, its size in bytes."""
+    """A column of a table: its `struct` code, its offset in a row, its size in bytes."""
 
     __slots__ = ("at", "bytes", "code", "name")
 
@@ -27,7 +27,7 @@ class Column:
 
 
 class Table:
-    """A table: where it is, and the columns of its rows."""
+    """A table: its place, and the columns of its rows."""
 
     __slots__ = ("_decoders", "at", "capacity", "columns", "name", "row_bytes")
 
@@ -48,8 +48,9 @@ class Table:
             raise ValueError(f"table {self.name}")
 
     def decoder(self, names: Sequence[str]) -> struct.Struct:
-        """Unpacks these columns of a row, which are in the row's order; several values are
-        bytes.
+        """Return a struct that unpacks these columns, given in the row's order.
+
+        Columns with several values are unpack_rows as bytes.
         """
         known = self._decoders.get(tuple(names))
         if known is not None:
@@ -64,8 +65,8 @@ class Table:
         decoder = self._decoders[tuple(names)] = struct.Struct(code + f"{self.row_bytes - at}x")
         return decoder
 
-    def unpacked(self, rows: bytes, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """These columns of rows."""
+    def unpack_rows(self, rows: bytes, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Return these columns of the rows."""
         in_order = sorted(set(names), key=lambda name: self.columns[name].at)
         found = self.decoder(in_order).iter_unpack(rows)
         if in_order == list(names):
@@ -73,18 +74,18 @@ class Table:
         return map(itemgetter(*[in_order.index(name) for name in names]), found)
 
 
-MOST_DESCRIPTIONS = 16
-"""Kept: all regions of one queryprof on one machine have the same description."""
+MAX_DESCRIPTIONS = 16
+"""Size of the cache. All regions of one queryprof on one machine have the same description."""
 
 _descriptions: dict[bytes, tuple[Table, ...]] = {}
 
 
-def described(description: bytes) -> tuple[Table, ...]:
-    """The tables of a description, the head first. Raises ValueError."""
+def parse_tables(description: bytes) -> tuple[Table, ...]:
+    """Parse a description into tables, the head first. Raises ValueError."""
     known = _descriptions.get(description)
     if known is None:
         known = tuple(map(Table, description.decode("ascii").splitlines()))
-        if len(_descriptions) >= MOST_DESCRIPTIONS:
+        if len(_descriptions) >= MAX_DESCRIPTIONS:
             _descriptions.clear()
         _descriptions[description] = known
     return known

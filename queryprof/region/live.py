@@ -1,10 +1,11 @@
-"""Looks at processes while they run: what was added to the sums in their regions since the last
-look.
+"""Watch running processes: read what was added to the sums in their regions since the last reading.
 
-Only the rows that changed are read in full, so a look takes milliseconds; the process takes no
-notice. What a process has in hand and not yet added up (a second's calls at the most, for a cursor
-that is being read) comes with a later look. Of a region that was emptied in between, the rest is in
-a part beside the trace; if that has gone already, it is missing.
+Only changed rows are read in full, so a reading takes milliseconds and does not affect the process.
+Calls that the process has not summed yet come with a later reading. While a cursor is being read,
+these are at most one second's calls.
+
+If a region was emptied in between, the rest is in a part next to the trace. If the part has gone as
+well, that activity is missing.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ LAG_PARTS = ("max_ns", "spread", "bucket", "count")
 """The region's columns of a loop's delays, after their source: the longest, and the histogram."""
 KEY = ("statement", "path", "operation")
 FIGURES = ("count", "total_ns", "self_ns", "counted", "vm_steps", "full_scan_steps")
-DEEPEST = 1000
-"""Frames of a call path that are followed."""
+MAX_DEPTH = 1000
+"""Maximum number of frames that are followed in a call path."""
 
 DAMAGED = (TraceError, LookupError, TypeError, ValueError, ArithmeticError, OSError, struct.error)
-"""What reading a file of a stranger may raise."""
+"""Errors that reading a stranger's file may raise."""
 
 Chosen = Callable[[Region], bool]
 
 
-def of_pid(pid: int) -> Chosen:
-    """Chooses a process by its id."""
+def has_pid(pid: int) -> Chosen:
+    """Return a filter for a process id."""
     return lambda region: int(region["pid"]) == pid
 
 
-def of_trace(path: str) -> Chosen:
-    """Chooses the processes that record for a trace, or for any trace in a directory."""
+def records_for(path: str) -> Chosen:
+    """Return a filter for processes that record for a trace, or for any trace in a directory."""
     wanted = os.path.abspath(path)
     inside = os.path.join(os.path.realpath(wanted), "")
 
@@ -61,28 +62,31 @@ def of_trace(path: str) -> Chosen:
 
 
 class Watch:
-    """Looks at the living processes of this user again and again.
+    """Reads the running processes of this user repeatedly.
 
     Args:
-        chosen: which of them; all without.
-        pids: of processes with these ids alone; no file of others is opened.
+        chosen: a filter; None for all.
+        pids: read only processes with these ids. Files of others are not opened.
 
     Attributes:
-        left_out: why files are not looked at any more: they are damaged.
+        left_out: why damaged files are no longer read.
     """
 
     def __init__(self, chosen: Chosen | None = None, pids: Container[int] | None = None) -> None:
         self._chosen = chosen
         self._pids = pids
         self._known: dict[str, _Process] = {}
-        self._left_alone: set[str] = set()
+        self._ignored: set[str] = set()
         self.left_out: list[str] = []
         self._is_first = True
 
     def look(self) -> list[ProcessActivity]:
-        """What each process did since the last look; of one that has ended meanwhile, the rest."""
+        """Return each process's activity since the last reading.
+
+        For a process that has ended in the meantime, this is the rest.
+        """
         for path in regions(pids=self._pids):
-            if path not in self._known and path not in self._left_alone:
+            if path not in self._known and path not in self._ignored:
                 self._open(path)
         self._is_first = False
         found = []
@@ -95,11 +99,11 @@ class Watch:
             if process.has_ended:
                 process.close()
                 del self._known[path]
-                self._left_alone.add(path)
+                self._ignored.add(path)
         return found
 
     def plans(self, statement: str) -> list[str]:
-        """The different plans of a statement that are known, each in lines."""
+        """Return the known plans of a statement, as texts of several lines."""
         plans = [plan for process in self._known.values() for plan in process.plans(statement)]
         return list(dict.fromkeys(plans))
 
@@ -112,31 +116,32 @@ class Watch:
         try:
             region = Region(path=path)
         except TraceError:
-            return  # it is being made, or has just gone
+            return  # it is being created, or has just gone
         try:
             is_own = region["pid"] == os.getpid()
             is_over = is_own or is_living(region) is False
             if region.state == RECORDS and not is_over:
                 if self._chosen is None or self._chosen(region):
-                    # What began since the last look may have ended parts meanwhile.
+                    # A process that began since the last reading may have ended parts by now.
                     self._known[path] = _Process(region, has_parts=not self._is_first)
                     return
                 is_over = True
             if is_over:
-                self._left_alone.add(path)  # else it is opened again at each look
+                self._ignored.add(path)  # otherwise it would be opened again at each reading
         except DAMAGED:
             pass  # it has not written its facts yet
         region.close()
 
 
 def held_here() -> list[HeldLock]:
-    """The write locks that this process holds, which records."""
+    """Return the write locks that this process holds while it records."""
     held = _Process(Region(_core.region())).held()
-    return [replace(one, pid=os.getpid()) for one in held]  # memory of its own has no pid in it
+    # the memory of this process contains no pid
+    return [replace(one, pid=os.getpid()) for one in held]
 
 
 class _Process:
-    """One process: its region, and what was in it at the last look."""
+    """One process: its region, and the content at the last reading."""
 
     def __init__(self, region: Region, has_parts: bool = False) -> None:
         self._region = region
@@ -162,7 +167,7 @@ class _Process:
         self.has_ended = is_living(region) is False
         region.read_head()
         self.has_ended |= region.state != RECORDS
-        activities, loops = self._of_ended_parts()
+        activities, loops = self._activity_in_parts()
         packed = region.packed("aggregates")
         found = ProcessActivity(
             int(region["pid"]),
@@ -179,8 +184,10 @@ class _Process:
         self._before, self._looked_ns = packed, now_ns
         return found
 
-    def _of_ended_parts(self) -> tuple[list[Activity], list[LoopActivity]]:
-        """What was recorded since the last look in parts that have ended meanwhile."""
+    def _activity_in_parts(self) -> tuple[list[Activity], list[LoopActivity]]:
+        """Return what was recorded since the last reading in parts that have ended in the
+        meantime.
+        """
         begun, region = self._part, self._region
         activities: list[Activity] = []
         loops: list[LoopActivity] = []
@@ -202,10 +209,10 @@ class _Process:
 
     def _activities(self, now: bytes) -> Iterator[Activity]:
         table, before = self._region.tables["aggregates"], self._before
-        for rows, old in _changed(now, before, table.row_bytes):
-            known = table.unpacked(old, FIGURES)
+        for rows, old in _changed_rows(now, before, table.row_bytes):
+            known = table.unpack_rows(old, FIGURES)
             for (statement, path, operation, *figures), was in zip(
-                table.unpacked(rows, (*KEY, *FIGURES)), known, strict=True
+                table.unpack_rows(rows, (*KEY, *FIGURES)), known, strict=True
             ):
                 calls, total_ns, self_ns, counted, steps, scanned = map(int.__sub__, figures, was)
                 if any((calls, total_ns, self_ns, counted, steps, scanned)):
@@ -248,9 +255,9 @@ class _Process:
             )
 
     def held(self) -> Iterator[HeldLock]:
-        """Its write locks now."""
+        """Yield its current write locks."""
         if "held_locks" not in self._region.tables:
-            return  # of an older queryprof
+            return  # an older queryprof
         for recording, *key, identity, start_ticks in self._region.rows(
             "held_locks", ("recording", "statement", "path", "thread", "identity", "start_ticks")
         ):
@@ -293,7 +300,7 @@ class _Process:
         if known is None:
             frames: list[Frame] = []
             place = number
-            while place and len(frames) < DEEPEST:
+            while place and len(frames) < MAX_DEPTH:
                 outer, line = self._region.row("stacks", place, ("outer", "line"))
                 frames.append(self._frame(line))
                 place = outer if outer < place else 0
@@ -308,8 +315,11 @@ class _Process:
         return Frame(text(function), text(file), line, CODE_KINDS[min(kind, len(CODE_KINDS) - 1)])
 
 
-def _changed(now: bytes, before: bytes, row_bytes: int) -> Iterator[tuple[bytes, bytes]]:
-    """Rows that are others than before, and what they were (zeros: they are new), many at once."""
+def _changed_rows(now: bytes, before: bytes, row_bytes: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the changed rows with their previous content, which is zeros for new rows.
+
+    Compares many rows at once.
+    """
     many = row_bytes * ROWS_AT_ONCE
     for at in range(0, len(now), many):
         rows, old = now[at : at + many], before[at : at + many]

@@ -1,4 +1,4 @@
-"""The names of the parts of recordings: files beside the trace, PATH.PID-TOKEN-NUMBER.live."""
+"""Names of parts of recordings: files next to the trace, PATH.PID-TOKEN-NUMBER.live."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import stat
 
 from queryprof.region.region_files import PART_SUFFIX, names_in, nearby, token
 
-LONGEST_NUMBER = 10
-"""Digits of a part's number."""
+MAX_NUMBER_DIGITS = 10
+"""Maximum digits of a part's number."""
 
 
 def parts_prefix(path: str) -> str:
-    """What the paths of this process's parts of the trace at `path` begin with."""
+    """Return the common start of this process's part paths for the trace at `path`."""
     return f"{nearby(path)}.{os.getpid()}-{token()}"
 
 
 def parts_with(prefix: str) -> list[str]:
-    """The parts whose paths have this prefix, the oldest first."""
+    """Return the parts whose paths have this prefix, oldest first."""
     directory, name = os.path.split(prefix)
     found = [
         os.path.join(directory, one)
@@ -28,25 +28,23 @@ def parts_with(prefix: str) -> list[str]:
 
 
 def parts_of(path: str, pid: int) -> list[str]:
-    """The parts of the trace at `path` of processes of this id, the oldest first."""
+    """Return the parts of the trace at `path` from processes with this id, oldest first."""
     return parts_with(f"{nearby(path)}.{pid}")
 
 
 def part_path(prefix: str, number: int) -> str:
-    """The path of a part."""
+    """Return the path of a part."""
     return f"{prefix}-{number}{PART_SUFFIX}"
 
 
 def part_number(path: str) -> int:
-    """The number of a part, from 1 on; 0: it has none."""
+    """Return the number of a part, which is 1 or more; 0 if the path is not a part."""
     number = path.removesuffix(PART_SUFFIX).rpartition("-")[2]
-    return int(number) if number.isdecimal() and len(number) <= LONGEST_NUMBER else 0
+    return int(number) if number.isdecimal() and len(number) <= MAX_NUMBER_DIGITS else 0
 
 
 def trace_name(part: str) -> str:
-    """The name of the trace that a file with this name is a part of, as far as the name says; "":
-    it is no part.
-    """
+    """Return the name of a part's trace, as far as the part's name has it; "" for other files."""
     trace, _, process = part.removesuffix(PART_SUFFIX).rpartition(".")
     pid, _, rest = process.partition("-")
     token, _, number = rest.partition("-")
@@ -57,22 +55,25 @@ def trace_name(part: str) -> str:
 
 
 def parts_in_reach(path: str) -> list[list[str]]:
-    """The parts of the trace at `path` of each process, the oldest first, that are files of this
-    user or of the directory's owner.
+    """Return the parts of the trace at `path`, by process, oldest first.
+
+    Includes only files of this user and of the directory's owner.
     """
     directory, name = os.path.split(nearby(path))
     found: dict[str, list[str]] = {}
     for one in names_in(directory):
         part = os.path.join(directory, one)
-        is_near = one.startswith(name)  # of many files, most are of other traces
+        # quick check: most files in a large directory belong to other traces
+        is_near = one.startswith(name)
         if is_near and trace_name(one) == name and has_an_owner_of(directory, part):
             found.setdefault(one.rpartition("-")[0], []).append(part)
     return [sorted(parts, key=part_number) for _, parts in sorted(found.items())]
 
 
 def has_an_owner_of(directory: str, path: str) -> bool:
-    """Whether it is a regular file of this user, or of the directory's owner; for root, of any
-    user.
+    """Return whether a file is regular and owned by this user or by the directory's owner.
+
+    For root, any owner is fine.
     """
     try:
         status, owner = os.lstat(path), os.stat(directory or ".").st_uid

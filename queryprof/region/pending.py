@@ -1,10 +1,12 @@
-"""The aggregates of a region, with what a killed process had noted and not yet added up.
+"""The aggregates of a region, including calls that a killed process noted but had not summed.
 
-A call notes what it measured; a few are added up together. So of a process that was killed, the
-calls that had ended are beside the sums. The stage of each, stored after the values that it covers,
-and the count that the sums' row had before show which of them are in the sums (see
-queryprof/core/executions.h). So counts are exact whenever the process was killed; the times of the
-calls that were being added up may be missing, or be there twice. The arithmetic is the core's.
+A process notes each call's measurements and sums several calls at once. If it is killed, noted
+calls remain outside the sums. Two values show which of them are in the sums already: the stage of
+each call, stored after the values it covers, and the earlier count of the sums' row (see
+queryprof/core/executions.h).
+
+Counts are therefore exact, whenever the process was killed. Times of the calls that were just being
+summed may be missing or counted twice. The arithmetic is the core's.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 BEGUN, SETTLING, SETTLED = 2, 3, 4
 NONE_NS = (1 << 63) - 1
-"""The shortest call where there is none."""
+"""Marks a row without a shortest call."""
 
 KEY = ("statement", "path", "span", "thread", "operation")
 SUMS = TABLE["aggregate"].sums
@@ -33,7 +35,7 @@ EXTREMES = ("min_ns", "max_ns", "execution_max_ns")
 BEFORE = ("min_before_ns", "max_before_ns", "execution_max_before_ns")
 HISTOGRAM = ("durations_spread", "durations_bucket", "durations_count")
 COUNTERS = SUMS[SUMS.index("counted") :]
-"""SQLite's own, which may be known of a call that has not ended."""
+"""SQLite's own counters, which may be known for a call that has not ended."""
 
 NO_CALLS = dict.fromkeys((*SUMS, *EXTREMES), 0) | {"min_ns": NONE_NS}
 
@@ -42,9 +44,7 @@ _counters = attrgetter(*COUNTERS)
 
 
 class AggregateRow:
-    """An aggregate of a region: its key, its histogram, and a figure for each column of the trace's
-    table (`SUMS`, `EXTREMES`).
-    """
+    """An aggregate of a region: its key, histogram, and figures (`SUMS`, `EXTREMES`)."""
 
     __slots__ = ("carried", "count_read", "histogram", "key", *SUMS, *EXTREMES)
 
@@ -68,7 +68,7 @@ class AggregateRow:
         self.count_read = self.count
 
     def values(self) -> tuple[float, ...]:
-        """The values of the trace's columns beside the key."""
+        """Return the values of the trace's columns that are not in the key."""
         self.execution_sum_sq_ns2 = max(self.execution_sum_sq_ns2, 0.0)
         if self.min_ns == NONE_NS:
             self.min_ns = 0
@@ -76,11 +76,11 @@ class AggregateRow:
         return found
 
     def is_used(self) -> bool:
-        """Whether anything was added to it."""
+        """Return whether anything was added to it."""
         return self.count > 0 or any(_counters(self)) or bool(self.histogram)
 
-    def plotted(self) -> tuple[int, int, int]:
-        """What a timeline has of it: calls, rows and their own time in ns."""
+    def timeline_figures(self) -> tuple[int, int, int]:
+        """Return its share of a timeline: calls, rows and their own time in ns."""
         return self.count, self.rows, self.self_ns
 
     def add_calls(
@@ -95,8 +95,9 @@ class AggregateRow:
         self.max_ns = max(self.max_ns, most)
 
     def move(self, from_ns: int, to_ns: int) -> None:
-        """Moves an execution in the distribution; from -1: it is new. If the distribution is
-        complete, it is there already.
+        """Move an execution in the distribution; from -1 to add a new one.
+
+        Does nothing if the distribution is complete: the execution is in it already.
         """
         counts = dict(self.histogram)
         is_new = from_ns < 0
@@ -116,15 +117,16 @@ class AggregateRow:
         self.histogram = [(bucket, count) for bucket, count in counts.items() if count]
 
 
-TRIES = 20
-"""The most readings of a running process, until nothing changes during one."""
+MAX_READINGS = 20
+"""Maximum number of readings of a running process, until one sees no change."""
 
 
 def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
-    """The aggregates that something was added to. Of a process that adds up all the time, without
-    the few calls that are not added yet.
+    """Return the aggregates to which something was added.
+
+    If a process sums calls all the time, the few unsummed calls are missing.
     """
-    for _ in range(TRIES):
+    for _ in range(MAX_READINGS):
         calls = region.packed("calls")
         rows = region.whole_rows("aggregates", _COLUMNS)
         is_still = region.packed("calls") == calls
@@ -133,7 +135,7 @@ def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
     found = [_aggregate(region, row) for row in rows]
     if is_still and not region.goes_on:
         _Settling(region, found).settle(calls)
-    for row in found:  # of a process that was killed between the one sum and the other
+    for row in found:  # the process may have been killed between the two sums
         row.self_ns = min(row.self_ns, row.total_ns)
     return [row for row in found if row.is_used()]
 
@@ -162,7 +164,7 @@ class _Settling:
         self._by_key = {row.key: row for row in rows}
 
     def settle(self, calls: bytes) -> None:
-        """Adds the calls in these rows."""
+        """Add the calls in these rows."""
         names = [
             "stage",
             "ignored",
@@ -226,7 +228,7 @@ class _Settling:
         return total_ns
 
     def _was_added(self, number: int, count_before: int) -> bool:
-        """Whether calls were added to the count that a row had before."""
+        """Return whether a row's count has changed since, so that its calls are summed."""
         row = self._rows[number] if number < len(self._rows) else None
         return row is not None and row.count_read != count_before
 

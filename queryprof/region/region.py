@@ -1,8 +1,7 @@
-"""The memory of a recording, to be read: this process's own, or a file that a process shares or has
-left behind (see queryprof/core/region.h).
+"""Read a recording's memory: this process's own, or a file of another process.
 
-The region describes the rows of its tables. What is read from a file is not trusted: nothing is
-read beyond its end.
+See queryprof/core/region.h. The region describes the rows of its tables. The content of a file is
+not trusted: nothing beyond its end is read.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from contextlib import contextmanager
 from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.given_file import what_is
-from queryprof.region.layout import SIZES, Table, described
+from queryprof.region.layout import SIZES, Table, parse_tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,17 +24,18 @@ if TYPE_CHECKING:
 MAGIC = b"QPREGION"
 VERSION = 4
 START = struct.Struct("<8sIII")
-"""Magic, version, where the description is, how long it is."""
+"""Magic, version, offset and length of the description."""
 
 RECORDS, ENDED, PART = 1, 2, 3
-"""States: the region is written to, or its process was killed; its process ended it (the last part
-of a recording in windows is in that state, too); it is a part of a recording that goes on in
-another region."""
+"""States of a region. RECORDS: it is being written, or its process was killed. ENDED: its process
+ended it, or it is the last part of a recording in windows. PART: its recording continues in another
+region.
+"""
 
 NONE = 0
-"""The number of no text: the empty one."""
+"""The number of the empty text."""
 FULL = 0xFFFFFFFF
-"""The number of a text that there was no room for, and of an unknown line."""
+"""The number of an unknown line, and of a text for which there was no room."""
 
 HEADER: dict[type, tuple[str, ...]] = {
     int: (
@@ -52,29 +52,30 @@ HEADER: dict[type, tuple[str, ...]] = {
     ),
     bytes: ("boot", "counts"),
 }
-"""The values of the header that are read first."""
+"""Values of the header that are read first."""
 
-LONGEST_DESCRIPTION = 1 << 16
-TRIES = 20
-"""The most readings of a row that is being changed."""
+MAX_DESCRIPTION_BYTES = 1 << 16
+MAX_READINGS = 20
+"""Maximum number of readings of a row that is being changed."""
 
-LARGEST_FILE = 1 << 28
+MAX_FILE_BYTES = 1 << 28
 
 
 class Region:
     """The tables of one region.
 
     Args:
-        memory: this process's own; or
-        path: of a file.
+        memory: this process's own memory.
+        path: a file. Give either `memory` or `path`.
 
     Attributes:
         state: RECORDS, ENDED or PART.
-        goes_on: a later part, or the region, has what went on at its end.
-        file: its descriptor; -1: there is none.
+        goes_on: whether a later part, or the region, has what was still open at the end of this
+            one.
+        file: the descriptor; -1 without a file.
 
     Raises:
-        TraceError: the file cannot be read, or is no region.
+        TraceError: the file cannot be read, or is not a region.
     """
 
     def __init__(self, memory: memoryview | None = None, path: str = "") -> None:
@@ -88,7 +89,7 @@ class Region:
             except OSError as error:
                 raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
             found = os.fstat(self.file)
-            if not stat.S_ISREG(found.st_mode):  # a pipe is waited for
+            if not stat.S_ISREG(found.st_mode):  # reading a pipe would wait
                 os.close(self.file)
                 raise TraceError(f"{path}: cannot be read: {what_is(found)}")
         try:
@@ -103,7 +104,7 @@ class Region:
             OSError,
         ) as error:
             self.close()
-            raise TraceError(f"{path}: is no recording of queryprof") from error
+            raise TraceError(f"{path}: not a queryprof recording") from error
         except TraceError:
             self.close()
             raise
@@ -113,7 +114,7 @@ class Region:
         self._known: dict[int, str] = {NONE: ""}
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         if self.file >= 0:
             os.close(self.file)
             self.file = -1
@@ -124,15 +125,15 @@ class Region:
             raise TraceError(
                 f"{self.path}: was recorded by another version of queryprof, which can read it"
             )
-        if magic != MAGIC or length > LONGEST_DESCRIPTION:
+        if magic != MAGIC or length > MAX_DESCRIPTION_BYTES:
             raise ValueError("no region")
-        if self._bytes > LARGEST_FILE:
+        if self._bytes > MAX_FILE_BYTES:
             raise ValueError("too large")
-        self._head, *tables = described(self._read(at, length))
+        self._head, *tables = parse_tables(self._read(at, length))
         self.tables = {table.name: table for table in tables}
-        if self._head.at:  # it begins with the magic number
+        if self._head.at:  # the header begins with the magic number
             raise ValueError("its header is elsewhere")
-        if self._head.row_bytes > min(self._bytes, LONGEST_DESCRIPTION):
+        if self._head.row_bytes > min(self._bytes, MAX_DESCRIPTION_BYTES):
             raise ValueError("its header is too long")
         self._order = [table.name for table in tables]
         for table in tables:
@@ -141,7 +142,7 @@ class Region:
         self.read_head()
 
     def read_head(self) -> None:
-        """Reads the values of the whole recording again."""
+        """Read the values of the whole recording again."""
         names = sorted(self._head.columns, key=lambda name: self._head.columns[name].at)
         row = self._read(self._head.at, self._head.row_bytes)
         self._values = dict(zip(names, self._head.decoder(names).unpack(row), strict=True))
@@ -159,11 +160,11 @@ class Region:
         self._histograms: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] | None = None
 
     def __getitem__(self, name: str) -> Any:
-        """A value of the whole recording."""
+        """Return a value of the whole recording."""
         return self._values[name]
 
     def values(self, name: str, code: str) -> tuple[Any, ...]:
-        """Several values of the whole recording."""
+        """Return several values of the whole recording."""
         packed = self._values[name]
         return struct.unpack(f"<{len(packed) // SIZES[code]}{code}", packed)
 
@@ -171,23 +172,25 @@ class Region:
         if self._memory is not None:
             return bytes(self._memory[at : at + length])
         read = os.pread(self.file, length, at)
-        _core.memory_fence()  # a later reading is later, on every processor
+        _core.memory_fence()  # keeps the order of readings on every processor
         return read
 
     def packed(self, name: str) -> bytes:
-        """All rows of a table, as bytes."""
+        """Return all rows of a table as bytes."""
         table = self.tables[name]
         length = table.row_bytes * self.counts[name]
         packed = self._read(table.at, length)
         return packed[: len(packed) - len(packed) % table.row_bytes]
 
     def rows(self, name: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """These columns of all rows of a table."""
-        return self.tables[name].unpacked(self.packed(name), columns)
+        """Yield these columns of all rows of a table."""
+        return self.tables[name].unpack_rows(self.packed(name), columns)
 
     def whole_rows(self, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """As `rows`, but no row that was read while it was being changed: its sequence number is
-        odd then, or differs when it is read again. One that changes all the time is taken as it is.
+        """Like `rows`, but without rows that were read during a change.
+
+        During a change, the sequence number of a row is odd, or differs in a second reading. A row
+        that changes all the time is used as is.
         """
         table = self.tables[name]
         packed = self.packed(name)
@@ -199,10 +202,10 @@ class Region:
                 at = place * table.row_bytes
                 rows[at : at + table.row_bytes] = self._whole_row(table, place)
             again = bytes(rows)
-        return list(table.unpacked(again, columns))
+        return list(table.unpack_rows(again, columns))
 
     def changing(self, name: str, packed: bytes, again: bytes) -> set[int]:
-        """The rows of a table that changed between two readings, or were half changed."""
+        """Return the rows that changed between two readings, or were being changed."""
         table = self.tables[name]
         numbers = table.decoder(("sequence",)).iter_unpack(again)
         found = {place for place, (number,) in enumerate(numbers) if number & 1}
@@ -218,7 +221,7 @@ class Region:
     def _whole_row(self, table: Table, place: int) -> bytes:
         at = table.at + table.row_bytes * place
         before = self._read(at, table.row_bytes)
-        for _ in range(TRIES):
+        for _ in range(MAX_READINGS):
             now = self._read(at, table.row_bytes)
             if now == before and not self.changing(table.name, before, now):
                 break
@@ -226,13 +229,13 @@ class Region:
         return now
 
     def row(self, name: str, number: int, columns: Sequence[str]) -> tuple[Any, ...]:
-        """These columns of one row, which must exist."""
+        """Return these columns of one row, which must exist."""
         table = self.tables[name]
         packed = self._read(table.at + table.row_bytes * number, table.row_bytes)
         return table.decoder(columns).unpack(packed)
 
     def text(self, number: int) -> str:
-        """A text; the empty one if it is not there."""
+        """Return a text, or "" if it does not exist."""
         known = self._known.get(number)
         if known is None:
             length = int.from_bytes(self._text_bytes(number, 4), "little")
@@ -248,16 +251,16 @@ class Region:
         return self._texts[at : at + length]
 
     def ns(self, ticks: int) -> int:
-        """Ticks of the recording's clock in nanoseconds."""
+        """Convert ticks of the recording's clock to nanoseconds."""
         return int(ticks * self._values["ns_per_tick"])
 
     def unix_ns(self, ticks: int) -> int:
-        """The Unix time, in ns, of a tick of the recording's clock."""
+        """Convert a time of the recording's clock to Unix time in ns."""
         since = ticks - self._values["base_ticks"]
         return int(self._values["base_unix_ns"]) + int(since * self._values["ns_per_tick"])
 
     def histogram(self, spread: int, buckets: bytes, counts: bytes) -> list[tuple[int, int]]:
-        """(bucket, count) pairs of a histogram."""
+        """Return the (bucket, count) pairs of a histogram."""
         if not spread:
             return [
                 pair for pair in zip(_numbers(buckets), _numbers(counts), strict=True) if pair[1]
@@ -288,7 +291,7 @@ class Region:
 
 
 def is_part(path: str) -> bool:
-    """Whether a regular file is a region's, or a part of a recording."""
+    """Return whether a regular file is a region or a part of a recording."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
@@ -300,7 +303,7 @@ def is_part(path: str) -> bool:
 
 @contextmanager
 def opened_region(path: str) -> Iterator[Region]:
-    """The region in a file, for as long as the block runs."""
+    """Open the region in a file for the duration of the block."""
     region = Region(path=path)
     try:
         yield region
@@ -310,10 +313,10 @@ def opened_region(path: str) -> Iterator[Region]:
 
 @contextmanager
 def claimed_region(path: str) -> Iterator[Region | None]:
-    """The region in a file, locked for this process to read and remove; None: another one has it.
+    """Open and lock the region in a file, to read and remove it. None if another process has it.
 
     Raises:
-        TraceError: it cannot be read, or is no region.
+        TraceError: the file cannot be read, or is not a region.
     """
     import fcntl
 
@@ -327,5 +330,5 @@ def claimed_region(path: str) -> Iterator[Region | None]:
 
 
 def _numbers(packed: bytes) -> tuple[int, ...]:
-    """The numbers of a histogram that is in a row."""
+    """Return the numbers of a histogram that is stored in the row."""
     return struct.unpack(f"<{len(packed) // 2}H", packed)

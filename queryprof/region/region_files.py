@@ -1,7 +1,7 @@
-"""Where the regions of a recording are, whose they are, and whether their processes live.
+"""The files of regions: their places, their owners, and whether their processes run.
 
-A region is a file in the system's shared memory; a part of a recording is a file beside the trace.
-What a killed process leaves is found by the trace's path.
+A region is a file in the system's shared memory. A part of a recording is a file next to the trace.
+Files of killed processes are found through the trace's path.
 """
 
 from __future__ import annotations
@@ -21,47 +21,48 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108 files there have unique names and one o
 PREFIX = "queryprof"
 PART_SUFFIX = ".live"
 
-LONGEST_NAME, SHORT_NAME = 180, 120
-"""Bytes of a name that others begin with, and of the part of a longer one that they begin with: a
-file system has names of 255 bytes."""
+MAX_NAME_BYTES, SHORT_NAME_BYTES = 180, 120
+"""Maximum length in bytes of a name that is used as a prefix, and the length to which longer names
+are cut. File systems allow names of 255 bytes.
+"""
 
 FIRST_PID_NAMESPACE = 0xEFFFFFFC
-"""The inode of the pid namespace in which the system began (PROC_PID_INIT_INO of Linux)."""
+"""Inode of the system's first pid namespace (PROC_PID_INIT_INO of Linux)."""
 
 FNV_OFFSET, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
 def directories() -> list[str]:
-    """Directories that may be in memory, best first."""
+    """Return directories that may be in memory, best first."""
     named = [SHARED_MEMORY, os.environ.get("XDG_RUNTIME_DIR", ""), os.environ.get("TMPDIR", "")]
     return [path for path in dict.fromkeys(named) if path.startswith("/") and "\n" not in path]
 
 
 def temporary_directory() -> str:
-    """Where files are that only this process knows."""
+    """Return the directory for files that only this process uses."""
     return os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 the files have unique names
 
 
 def is_removed(path: str) -> bool:
-    """Whether a file was removed, as far as this process can see from its root."""
+    """Return whether a file was removed, as far as this process can see from its root directory."""
     return not os.path.lexists(path) and os.path.isdir(os.path.dirname(path))
 
 
 def resolved(path: str) -> str:
-    """The path of a trace with its directory resolved."""
+    """Return the path of a trace with its directory resolved."""
     directory, name = os.path.split(os.path.abspath(path))
     return os.path.join(os.path.realpath(directory), name)
 
 
 def region_name(path: str) -> str:
-    """What the names of the regions of the trace at this path begin with, up to the process: the
-    user, and the path's hash.
+    """Return the start of region names for the trace at this path: the user, and the path's
+    hash.
     """
     return f"{PREFIX}-{os.getuid() if hasattr(os, 'getuid') else 0}-{region_key(path)}"
 
 
 def region_key(path: str) -> str:
-    """The hash of the path of a trace, in the names of its regions."""
+    """Return the hash of a trace's path, which is in the names of its regions."""
     return _hash(os.fsencode(resolved(path)))
 
 
@@ -74,30 +75,32 @@ def _hash(content: bytes) -> str:
 
 
 def nearby(path: str) -> str:
-    """What the paths of files that are kept beside the file at `path` for a while begin with: the
-    path itself, or a shorter one if names that begin with its name would be too long.
+    """Return the common start of paths of temporary files next to the file at `path`.
+
+    This is the path itself, or a shorter one if names would become too long.
     """
     directory, name = os.path.split(path)
     content = os.fsencode(name)
-    if len(content) > LONGEST_NAME:
-        name = f"{os.fsdecode(content[:SHORT_NAME])}-{_hash(content)}"
+    if len(content) > MAX_NAME_BYTES:
+        name = f"{os.fsdecode(content[:SHORT_NAME_BYTES])}-{_hash(content)}"
     return os.path.join(directory, name)
 
 
 def token() -> str:
-    """What makes a name unique: ids of processes are equal in different containers."""
+    """Return a unique part of a name: process ids can be equal in different containers."""
     return os.urandom(6).hex()
 
 
 def checkpoint_of(path: str, pid: int) -> str:
-    """A path for the copy on the disk of a process's region for the trace at `path`. It is unique
-    to the process and to the program that this executes.
+    """Return a path for a copy of a process's region, for the trace at `path`.
+
+    The path is unique to the process and to the program that it executes.
     """
     return f"{nearby(path)}.{pid}.{token()}{PART_SUFFIX}"
 
 
 def checkpoints_of(path: str) -> list[str]:
-    """The copies of the trace at `path`, of all processes."""
+    """Return the copies of the trace at `path`, from all processes."""
     directory, name = os.path.split(nearby(path))
     return [
         os.path.join(directory, one)
@@ -110,7 +113,7 @@ def checkpoints_of(path: str) -> list[str]:
 
 
 def copies_in(directory: str) -> list[str]:
-    """The copies of regions in a directory, of all traces."""
+    """Return the copies of regions in a directory, of all traces."""
     found = []
     for name in sorted(names_in(directory)):
         middle = ".".join(name.removesuffix(PART_SUFFIX).rsplit(".", 2)[-2:])
@@ -126,21 +129,21 @@ def _is_checkpoint(middle: str) -> bool:
 
 
 def regions_of(path: str) -> list[str]:
-    """The regions of the trace at this path, of all processes: those readable and trusted."""
+    """Return the readable and trusted regions of the trace at this path, of all processes."""
     return list(regions(region_key(path)))
 
 
 def region_keys() -> frozenset[str]:
-    """The hashes of the paths of all traces that have regions, trusted or not."""
+    """Return the hashes of the paths of all traces with regions, trusted or not."""
     names = [name for directory in directories() for name in names_in(directory)]
     return frozenset(name.split("-")[2] for name in names if _is_named(name, "", None))
 
 
 def regions(key: str = "", pids: Container[int] | None = None) -> Iterator[str]:
-    """The regions whose trace's path has this hash, or of all traces: those readable and trusted.
+    """Yield the readable and trusted regions of the trace whose path has this hash, or of all.
 
     Args:
-        pids: of processes with these ids alone, which are in the files' names.
+        pids: only processes with these ids, which are in the file names.
     """
     for directory in directories():
         for name in sorted(names_in(directory)):
@@ -150,7 +153,7 @@ def regions(key: str = "", pids: Container[int] | None = None) -> Iterator[str]:
 
 
 def names_in(directory: str) -> list[str]:
-    """The names in a directory; none: it cannot be read."""
+    """Return the names in a directory; empty if unreadable."""
     try:
         return os.listdir(directory or ".")
     except OSError:
@@ -167,7 +170,7 @@ def _is_named(name: str, key: str, pids: Container[int] | None) -> bool:
 
 
 def _is_trusted(path: str) -> bool:
-    """Whether it is a regular file of this user that no other may read; for root, of any user."""
+    """Return whether a file is regular, private, and owned by this user; for root, by any user."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -180,7 +183,10 @@ def _is_trusted(path: str) -> bool:
 
 
 def is_living(region: Region) -> bool | None:
-    """Whether the process of a region lives and still has it; None: unknown (another container)."""
+    """Return whether the process of a region runs and still has the region.
+
+    None means unknown: the process is in another container.
+    """
     pid = int(region["pid"])
     boot = bytes(region["boot"]).rstrip(b"\0").decode("ascii", "replace")
     if boot and boot != boot_id():
@@ -191,13 +197,14 @@ def is_living(region: Region) -> bool | None:
     if started not in (int(region["start_time"]), -1):
         if not started or _has_our_time(pid):
             return False
-        # Its times are others (time_namespaces(7)): of two with one id, the memory is its owner's.
+        # Another time namespace (time_namespaces(7)) has other times. Two processes may have this
+        # id, so look for the one that has the memory.
         return None if region.path.endswith(PART_SUFFIX) else _maps(pid, region)
     return region.path.endswith(PART_SUFFIX) or _maps(pid, region)
 
 
 def _has_our_time(pid: int) -> bool:
-    """Whether a process's times begin where ours do."""
+    """Return whether a process is in our time namespace."""
     try:
         return os.stat(f"/proc/{pid}/ns/time").st_ino == os.stat("/proc/self/ns/time").st_ino
     except OSError:
@@ -205,8 +212,9 @@ def _has_our_time(pid: int) -> bool:
 
 
 def started_at(pid: int) -> int:
-    """When a process started, in ticks since the system started (field 22 of proc_pid_stat(5)); 0:
-    it does not run; -1: unknown.
+    """Return when a process started, in ticks since the system started; 0 if not running.
+
+    -1 means unknown. The time is field 22 of proc_pid_stat(5).
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -219,7 +227,7 @@ def started_at(pid: int) -> int:
 
 
 def _is_hidden(pid: int) -> bool:
-    """Whether a process runs that is not shown (hidepid of proc(5))."""
+    """Return whether a process runs but is hidden (hidepid of proc(5))."""
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -230,12 +238,14 @@ def _is_hidden(pid: int) -> bool:
 
 
 def is_process_living(pid: int, started: int) -> bool:
-    """Whether a process of this pid namespace that started then still runs; if unknown, True."""
+    """Return whether a process with this start time still runs; True if unknown."""
     return started_at(pid) in (started, -1)
 
 
 def _lives_elsewhere(region: Region) -> bool | None:
-    """Whether a process of another pid namespace lives: in the first namespace all are visible."""
+    """Return whether a process of another pid namespace runs. The first namespace sees all
+    processes.
+    """
     if _pid_namespace() != FIRST_PID_NAMESPACE:
         return None
     for pid in filter(str.isdigit, names_in("/proc")):
@@ -243,7 +253,7 @@ def _lives_elsewhere(region: Region) -> bool | None:
             if os.stat(f"/proc/{pid}/ns/pid").st_ino != region["pid_namespace"]:
                 continue
         except FileNotFoundError:
-            continue  # it has ended just now
+            continue  # it has just ended
         except OSError:
             return None
         if is_process_living(int(pid), int(region["start_time"])):
@@ -252,13 +262,15 @@ def _lives_elsewhere(region: Region) -> bool | None:
 
 
 def place_of_process() -> str:
-    """The place in which process ids are unique: host, start of the system, pid namespace."""
+    """Return the scope in which process ids are unique: host, boot, pid namespace."""
     return f"{os.uname().nodename} {boot_id()} {_pid_namespace()}"
 
 
 def is_in_an_environment(directory: str) -> bool:
-    """Whether a running process has the directory's path at the end of a variable of its
-    environment (QUERYPROF_RUNNER). Those of other users cannot be read and do not count.
+    """Return whether a running process has the directory's path in its environment.
+
+    The path is at the end of a variable (QUERYPROF_RUNNER). The environments of other users cannot
+    be read and do not count.
     """
     wanted = b":" + os.fsencode(directory) + b"/\0"
     for pid in filter(str.isdigit, names_in("/proc")):
@@ -272,8 +284,9 @@ def is_in_an_environment(directory: str) -> bool:
 
 
 def _maps(pid: int, region: Region) -> bool:
-    """Whether a process has mapped a region's file, which has another name there. It no longer has
-    after it has executed another program.
+    """Return whether a process has mapped a region's file, which may have another name there.
+
+    After executing another program, a process no longer has the mapping.
     """
     status = os.fstat(region.file)
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
@@ -286,7 +299,7 @@ def _maps(pid: int, region: Region) -> bool:
 
 
 def boot_id() -> str:
-    """Of this start of the system (/proc/sys/kernel/random/boot_id); "": unknown."""
+    """Return the id of this boot (/proc/sys/kernel/random/boot_id); "" if unknown."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
@@ -302,7 +315,7 @@ def _pid_namespace() -> int:
 
 
 def has_living_region(path: str) -> bool:
-    """Whether another process that may live records for the trace at `path`."""
+    """Return whether another process that may run records for the trace at `path`."""
     from queryprof.region.region import opened_region
 
     for found in regions_of(path):
@@ -316,14 +329,14 @@ def has_living_region(path: str) -> bool:
 
 
 def records_to(region: Region, path: str) -> bool:
-    """Whether a process that may live records in this region for the trace at `path`."""
+    """Return whether a process that may run records in this region for the trace at `path`."""
     from queryprof.region.identity import trace_of
 
     return resolved(trace_of(region)) == resolved(path) and is_living(region) is not False
 
 
 def remove(paths: Iterator[str] | list[str]) -> None:
-    """Removes regions or parts that were brought into a trace."""
+    """Remove regions or parts that were saved to a trace."""
     for path in paths:
         try:
             os.unlink(path)

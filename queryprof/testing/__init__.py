@@ -1,1 +1,1 @@
-"""What tests of any runner share: how a block is measured, its limits, and the baseline."""
+"""Parts that all test runners share: measuring a block, its limits, and the baseline."""

@@ -1,4 +1,4 @@
-"""`with queryprof.at_most(queries=5)`: a block of any test or program, held to limits."""
+"""`with queryprof.at_most(queries=5)`: limits for a block of any test or program."""
 
 from __future__ import annotations
 
@@ -16,34 +16,38 @@ if TYPE_CHECKING:
 
 
 class at_most:
-    """Holds a block to limits: raises AssertionError that shows what exceeds them, with the
-    statements and their lines, when the block ends without an exception of its own.
+    """Limit the database work of a `with` block.
 
         with queryprof.at_most(queries=5, vm_steps=20_000, plans="no full scan of app_order"):
             ...
 
-    What all threads of the process execute meanwhile counts, but for SAVEPOINT, RELEASE,
-    ROLLBACK TO and BEGIN, which frameworks add. Where nothing is recorded, it is for the block;
-    where nothing can be (another system than Linux), it says so once, and holds it to nothing.
+    When the block ends without an exception of its own, this raises AssertionError if a limit is
+    exceeded. The message lists the statements and their lines.
+
+    Statements of all threads in the process count. SAVEPOINT, RELEASE, ROLLBACK TO and BEGIN do
+    not, because frameworks add them. If the process is not being recorded, it is recorded for the
+    block. On systems other than Linux nothing can be recorded: this prints a warning once and
+    checks nothing.
 
     Args:
-        queries: executions of statements.
-        repeats: executions of one statement from one line.
-        rows: that all statements return or change, as the driver counts them.
-        vm_steps: that they take: SQLite's count of its work, the same on every machine. Those of
-            BEGIN, SAVEPOINT, RELEASE and ROLLBACK TO are left out, as they are of queries.
-        plans: what no plan may have: "no full scan", "no full scan of TABLE", "no sort", "no
-            automatic index"; several are a list. A table that no statement is about fails, too.
-            "no seq scan", "no seq scan of TABLE" are PostgreSQL's: the server that QUERYPROF_DSN
-            names is to have another plan for each statement, however small the tables are.
-        lock_wait_ms: how long one call may wait for a lock of a database file.
+        queries: number of executed statements.
+        repeats: number of executions of one statement from one line.
+        rows: number of rows that all statements return or change, as counted by the driver.
+        vm_steps: SQLite's count of its work, the same on every machine. BEGIN, SAVEPOINT, RELEASE
+            and
+            ROLLBACK TO do not count.
+        plans: what no plan may contain: "no full scan", "no full scan of TABLE", "no sort" or "no
+            automatic index"; give a list for several. The check fails if no statement uses TABLE.
+            "no seq scan" and "no seq scan of TABLE" are for PostgreSQL: the server in QUERYPROF_DSN
+            must have another plan for each statement, however small the tables are.
+        lock_wait_ms: how long one call may wait for a lock on a database file.
         transaction_ms: how long the write lock of a file may be held.
         stall_ms: how long an event loop may be blocked.
 
     Raises:
-        TypeError, ValueError: a limit has a value that is none.
-        AssertionError: a limit is exceeded, or cannot be checked, because what it is about is not
-            known (the VM steps or plans of a driver of another database).
+        TypeError, ValueError: a limit has an invalid value.
+        AssertionError: a limit is exceeded, or cannot be checked because the figure is unknown (VM
+            steps or plans of another database's driver).
         SessionError: this process cannot be recorded.
     """
 
@@ -86,11 +90,13 @@ class at_most:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         __tracebackhide__ = True
         if not self._blocks:
-            return  # nothing is recorded here
+            return  # nothing can be recorded here
         block = self._blocks.pop()
         try:
             message = (
-                judged(block, self._limits) if kind is None and block.is_of_this_process else ""
+                excess_message(block, self._limits)
+                if kind is None and block.is_of_this_process
+                else ""
             )
         finally:
             meter.close(block)
@@ -98,8 +104,8 @@ class at_most:
             raise AssertionError(message)
 
 
-def judged(block: Block, limits: Limits) -> str:
-    """What of an open block exceeds its limits; "": nothing."""
+def excess_message(block: Block, limits: Limits) -> str:
+    """Return which limits an open block exceeds, or ""."""
     meter.border()
     if not block.is_whole:
         return ENDED

@@ -1,8 +1,8 @@
-"""The baseline of a test suite: a JSON file to be read in reviews and merged by git.
+"""The baseline of a test suite: a JSON file made for code review and for merging with git.
 
-One line for each statement and each test, everything sorted, nothing that differs between
-machines. It has the versions of SQLite, because VM steps may change with that, and of Python, whose
-library executes statements, too.
+It has one line per statement and test, is sorted, and contains nothing that differs between
+machines. It names the version of SQLite, which may change VM steps, and the version of Python,
+whose library executes statements as well.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from queryprof.testing.baseline_lines import Tests, lines_of, tests_of
 
 FORMAT_VERSION = 2
 
-MOST_VERSION = 40
-"""Characters of the name of one, which is printed."""
+MAX_VERSION_CHARACTERS = 40
+"""Length limit of a version, which is printed."""
 
 MARK = b'"format_version"'
-"""In every baseline, also in one with the marks of a merge conflict."""
+"""Found in every baseline, even in one with merge conflict markers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a baseline file holds.
+    """The content of a baseline file.
 
     Attributes:
-        python_version: as "3.12"; "": not known, in one of before.
+        python_version: like "3.12"; "" in baselines of older versions.
     """
 
     sqlite_version: str
@@ -40,10 +40,10 @@ class Baseline:
 
 
 def read_baseline(path: str) -> Baseline:
-    """Reads a baseline.
+    """Read a baseline.
 
     Raises:
-        BaselineError: there is none, or it is damaged, has merge conflict markers, or is newer.
+        BaselineError: the file is missing, damaged, has merge conflict markers, or is newer.
     """
     try:
         _refuse_odd_file(path)
@@ -58,26 +58,27 @@ def read_baseline(path: str) -> Baseline:
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith(("<<<<<<<", "=======", ">>>>>>>")):
             raise BaselineError(
-                f"{path}:{number}: has the marks of a merge conflict; take either side, and run"
+                f"{path}:{number}: has merge conflict markers; keep either side, and run"
                 " all tests with --queryprof-save"
             )
     try:
-        document = json.loads(text, object_pairs_hook=_once)
+        document = json.loads(text, object_pairs_hook=_without_duplicates)
         return _checked(path, document)
     except json.JSONDecodeError as error:
         raise BaselineError(
-            f"{path}:{error.lineno}: is no JSON ({error.msg}); restore it, or {_again(text)}"
+            f"{path}:{error.lineno}: not valid JSON ({error.msg}); restore it,"
+            f" or {_how_to_save(text)}"
         ) from error
     except _TwiceError as error:
         raise BaselineError(
-            f"{path}: {str(error)!r} is there twice, as after a merge; {_again(text)}"
+            f"{path}: {str(error)!r} occurs twice, as after a merge; {_how_to_save(text)}"
         ) from error
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise BaselineError(f"{path}: is no baseline of queryprof; {_again(text)}") from error
+        raise BaselineError(f"{path}: not a queryprof baseline; {_how_to_save(text)}") from error
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON. Raises _TwiceError."""
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object as a dict. Raises _TwiceError."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -87,11 +88,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _TwiceError(ValueError):
-    """A name is there twice: a merge leaves that."""
+    """A key occurs twice, as after a merge."""
 
 
-def _again(text: str) -> str:
-    """How a baseline is saved in place of this text, which is none."""
+def _how_to_save(text: str) -> str:
+    """Return how to save a new baseline in place of this invalid text."""
     if MARK in text.encode("utf-8", "replace") or not text.strip():
         return "save it again with all tests: --queryprof-save"
     return "remove it and save one with all tests: --queryprof-save"
@@ -104,19 +105,19 @@ def _checked(path: str, document: Any) -> Baseline:
             f"{path}: has format {version}, and this queryprof reads {FORMAT_VERSION};"
             " use the queryprof that wrote it, or write it again with --queryprof-save"
         )
-    python = str(document.get("python_version", ""))[:MOST_VERSION]
+    python = str(document.get("python_version", ""))[:MAX_VERSION_CHARACTERS]
     tests = tests_of(document["statements"], document["tests"])
-    return Baseline(str(document["sqlite_version"])[:MOST_VERSION], tests, python)
+    return Baseline(str(document["sqlite_version"])[:MAX_VERSION_CHARACTERS], tests, python)
 
 
 def _refuse_odd_file(path: str) -> None:
-    """Raises BaselineError for a device, a pipe or a directory."""
+    """Raise BaselineError for a device, a pipe or a directory."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise BaselineError(f"{path}: is not a regular file; choose another name")
 
 
 def _refuse_other_file(path: str) -> None:
-    """Raises BaselineError when a file is there that is no baseline, not even a damaged one."""
+    """Raise BaselineError if the file is neither a baseline nor a damaged one."""
     try:
         content = content_of(path)
     except FileNotFoundError:
@@ -124,11 +125,11 @@ def _refuse_other_file(path: str) -> None:
     except OSError as error:
         raise BaselineError(f"{path}: cannot be read: {error.strerror or error}") from error
     if content.strip() and MARK not in content:
-        raise BaselineError(f"{path}: is there, and no baseline; choose another name")
+        raise BaselineError(f"{path}: exists and is not a baseline; choose another name")
 
 
 def _pieces(baseline: Baseline) -> Iterator[str]:
-    """The JSON document: one line for each statement and each test."""
+    """Yield the JSON document, with one line per statement and test."""
     statements, lines = lines_of(baseline.tests)
     yield f'{{\n "format_version": {FORMAT_VERSION},\n'
     yield f' "python_version": {_json(baseline.python_version)},\n'
@@ -147,10 +148,10 @@ def _json(value: Any) -> str:
 
 
 def write_baseline(path: str, baseline: Baseline) -> None:
-    """Writes a baseline, whole or not at all; through a symbolic link.
+    """Write a baseline, completely or not at all. Follows a symbolic link.
 
     Raises:
-        BaselineError: it cannot be written.
+        BaselineError: the file cannot be written.
     """
     text = "".join(_pieces(baseline))
     _refuse_odd_file(path)
@@ -158,7 +159,7 @@ def write_baseline(path: str, baseline: Baseline) -> None:
     target = os.path.realpath(path)
     beside = f"{target}.{os.getpid()}.tmp"
     try:
-        # A lone surrogate, which UTF-8 cannot hold, becomes its JSON escape.
+        # UTF-8 cannot hold a lone surrogate, so it becomes a JSON escape.
         with open(beside, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             file.write(text)
         os.replace(beside, target)

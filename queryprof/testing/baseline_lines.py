@@ -1,11 +1,11 @@
-"""A baseline's lines: each statement with its plans once, and one line for each test.
+"""The lines of a baseline: each statement and its plans once, and one line per test.
 
     "statements": {
      "3f2a91": ["SELECT name FROM book WHERE id = ?", ["SEARCH book USING INTEGER PRIMARY KEY"]],
     "tests": {
      "test_book.py::test_list": "3f2a91 5x 5r 60s",
 
-A test's line has, for each statement, its key and its figures: 5 executions, 5 rows, 60 VM steps.
+A test's line has each statement's key and figures: 5 executions, 5 rows, 60 VM steps.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from typing import Any
 from queryprof.model import BASELINE_FIGURES
 
 UNITS = dict(zip(BASELINE_FIGURES, "xrsf", strict=True))
-"""The letter behind a number: executions, rows, VM steps, steps of scans."""
+"""Suffixes of the numbers: executions, rows, VM steps, full-scan steps."""
 
 NAMES = {unit: name for name, unit in UNITS.items()}
 KEY = 6
-"""Characters of a statement's key, where no other has the same."""
+"""Length of a statement's key, if no other statement has the same."""
 
-MOST_DIGITS = 19
-"""Of a figure, which is less than 2**63."""
+MAX_DIGITS = 19
+"""Maximum length of a figure, which is less than 2**63."""
 
 Tests = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Test -> statement -> figure -> number, and plans -> lists of lines; what is unknown is
-left out."""
+"""Figures by test and statement. `plans` is a list of lists of lines. Unknown figures are
+missing.
+"""
 
 Entry = tuple[str, str]
-"""A statement and its plans, as JSON."""
+"""A statement, and its plans as JSON."""
 
 
 def lines_of(tests: Tests) -> tuple[dict[str, list[Any]], dict[str, str]]:
-    """Key -> statement and plans; test -> its line. Both sorted: by statement, by test."""
+    """Return the statements and plans by key, and the lines by test, both sorted."""
     entries = sorted(
         {_entry(statement, one) for figures in tests.values() for statement, one in figures.items()}
     )
@@ -53,10 +54,10 @@ def lines_of(tests: Tests) -> tuple[dict[str, list[Any]], dict[str, str]]:
 
 
 def tests_of(statements: Mapping[str, list[Any]], lines: Mapping[str, str]) -> Tests:
-    """The other way round.
+    """Parse such lines.
 
     Raises:
-        KeyError, TypeError, ValueError: these are no such lines.
+        KeyError, TypeError, ValueError: the lines are invalid.
     """
     for sql, *plans in statements.values():
         if not all(type(plan) is list for plan in plans):
@@ -74,8 +75,9 @@ def _entry(statement: str, figures: Mapping[str, Any]) -> Entry:
 
 
 def _keys(entries: Iterable[Entry]) -> dict[Entry, str]:
-    """The beginning of each one's hash that no other begins with: it hardly changes when others
-    come or go.
+    """Return the start of each entry's hash, or the whole hash if two starts are equal.
+
+    These keys rarely change when other statements come or go.
     """
     digests = {entry: hashlib.sha256(json.dumps(entry).encode()).hexdigest() for entry in entries}
     numbers: dict[str, int] = {}
@@ -88,7 +90,7 @@ def _keys(entries: Iterable[Entry]) -> dict[Entry, str]:
 
 
 def _words(figures: Mapping[str, Any]) -> str:
-    """The figures that are known; rows and scans only where there are any."""
+    """Return the known figures. Rows and full-scan steps are omitted if zero."""
     return " ".join(
         f"{figures[name]}{unit}"
         for name, unit in UNITS.items()
@@ -102,7 +104,7 @@ def _figures(words: list[str], statements: Mapping[str, list[Any]]) -> tuple[str
     found: dict[str, Any] = {"executions": 0, "rows": 0}
     for word in numbers:
         digits, unit = word[:-1], word[-1]
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS):
             raise ValueError(word)
         found[NAMES[unit]] = int(digits)
     if "vm_steps" in found:

@@ -1,4 +1,4 @@
-"""What a block executed, part by part; described when it is needed."""
+"""The calls of a block, part by part. They are described only when needed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from queryprof.region.descriptions import Descriptions
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """What was executed in some parts.
+    """The calls in some parts.
 
     Attributes:
-        script: the file of a command that runs the tests (manage.py): its own frames are below all
-            of them; "": there is none.
-        test_thread: the thread whose statements without any frame of the program are left out: a
-            framework ran them, to prepare or clean up; "": there is none.
+        script: the file of a command that runs the tests (manage.py), whose frames are below all
+            others; "" without one.
+        test_thread: statements of this thread without any frame of the program are ignored, because
+            a framework ran them to prepare or clean up; "" to ignore none.
     """
 
     parts: list[Part]
@@ -30,18 +30,18 @@ class Calls:
     test_thread: str = field(default_factory=lambda: current_thread().name)
 
     def figures(self, with_sites: bool = True) -> dict[str, Figures]:
-        """The figures of all parts together."""
+        """Return the figures of all parts together."""
         return self._figures_of(self.parts, with_sites)
 
     def figures_by_part(self) -> list[TestFigures]:
         return [self._figures_of([part], with_sites=True) for part in self.parts]
 
     def aggregates(self) -> list[Aggregate]:
-        """Of all parts; the same one may be in several."""
+        """Return the aggregates of all parts. The same aggregate may occur more than once."""
         return [one for part in self.parts for one in self.descriptions.aggregates(part)]
 
     def plans(self) -> list[Plan]:
-        """The plans of all parts."""
+        """Return the plans of all parts."""
         return [plan for part in self.parts for plan in self.descriptions.plans(part)]
 
     def _figures_of(self, parts: list[Part], with_sites: bool) -> dict[str, Figures]:
@@ -50,13 +50,13 @@ class Calls:
         return figures_of(*found, with_sites, self.test_thread, self.script)
 
     def longer_than(self, stall_ms: float) -> tuple[Step, ...]:
-        """The functions with a step of an event loop that took longer, the longest first."""
+        """Return the functions with a longer step of an event loop, longest first."""
         steps = [step for part in self.parts for step in self.descriptions.steps(part)]
         found = [step for step in steps if step.durations.max_ns > stall_ms * 1e6]
         return tuple(sorted(found, key=lambda step: -step.durations.max_ns))
 
     def locks_longer_than(self, kind: str, ms: float) -> tuple[LockTime, ...]:
-        """The waits for locks, or the holds, that took longer, the longest first."""
+        """Return the lock waits, or holds, that took longer, longest first."""
         times = [one for part in self.parts for one in self.descriptions.lock_times(part)]
         found = [one for one in times if one.kind == kind and one.max_ns > ms * 1e6]
         return tuple(sorted(found, key=lambda one: -one.max_ns))

@@ -1,4 +1,6 @@
-"""unittest's TestCase with limits on the database's work: alone, or before another TestCase."""
+"""unittest's TestCase with limits on database work. Use it alone or in front of another
+TestCase.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ from queryprof.testing.meter import meter
 
 
 class TestCase(unittest.TestCase):
-    """A TestCase that can hold its blocks to limits.
+    """A TestCase that can limit the database work of its blocks.
 
         class Orders(queryprof.TestCase, django.test.TestCase):
             def test_list(self):
                 with self.assertAtMost(queries=3, plans="no full scan"):
                     self.client.get("/orders/")
 
-    Its tests are recorded, so that a block has no start of its own.
+    The whole class is recorded, so that each block does not have to start a recording.
     """
 
     @classmethod
@@ -29,5 +31,5 @@ class TestCase(unittest.TestCase):
         super().setUpClass()
 
     def assertAtMost(self, queries: int | None = None, **limits: Any) -> at_most:  # noqa: N802
-        """Holds a `with` block to limits: see queryprof.at_most."""
+        """Limit the database work of a `with` block: see queryprof.at_most."""
         return at_most(queries, **limits)

@@ -1,8 +1,9 @@
-"""Django's test runner with a baseline of the tests' queries: TEST_RUNNER, or manage.py test
---testrunner queryprof.testing.django_runner.QueryprofRunner.
+"""Django's test runner with a baseline of the tests' queries.
 
-The baseline is that of the pytest plugin: one file serves both. Tests in parallel are measured in
-their processes and judged in the first one.
+Set TEST_RUNNER, or run manage.py test --testrunner queryprof.testing.django_runner.QueryprofRunner.
+
+The baseline has the format of the pytest plugin: one file serves both. Parallel tests are measured
+in their own processes and judged in the first one.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ from queryprof.testing.summary import (
     why_lines,
 )
 
-__unittest = True  # unittest leaves frames of this module out of what it shows
+__unittest = True  # unittest omits this module's frames from tracebacks
 
 EVERY_FILE = "test*.py"
-"""The pattern of files where --pattern is not given (django.test.runner.DiscoverRunner)."""
+"""Default of --pattern (django.test.runner.DiscoverRunner)."""
 
 BASELINE = "queryprof-baseline.json"
 SAVE = "manage.py test --queryprof-save"
@@ -54,8 +55,11 @@ SAVE = "manage.py test --queryprof-save"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A test that has passed: its record, the figures with their call sites, and whether the
-    recording went on all the time.
+    """A passed test.
+
+    Attributes:
+        figures: figures with their call sites.
+        is_whole: whether the recording continued throughout the test.
     """
 
     record: TestRecord
@@ -64,12 +68,12 @@ class Measured:
 
 
 def _script() -> str:
-    """The file of the command that runs: manage.py."""
+    """Return the file of the running command, such as manage.py."""
     return os.path.abspath(getattr(sys.modules.get("__main__"), "__file__", None) or "")
 
 
 class _Measuring:
-    """What measures the running test: from its setUp to its last cleanup."""
+    """Measures the running test, from its setUp to its last cleanup."""
 
     def __init__(self) -> None:
         self._block: Block | None = None
@@ -80,7 +84,7 @@ class _Measuring:
         self._block = meter.open()
 
     def passed(self) -> Measured:
-        """The figures of the test so far."""
+        """Return the figures of the test so far."""
         assert self._block is not None
         meter.border()
         is_whole = self._block.is_whole
@@ -98,7 +102,9 @@ class _Measuring:
 
 
 class _RemoteResult(RemoteTestResult):
-    """In a process of parallel tests: sends what a passed test has executed to the first one."""
+    """The result in a process of parallel tests. Sends the figures of passed tests to the first
+    one.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -133,7 +139,7 @@ class _ParallelSuite(ParallelTestSuite):
 
 
 class _Suite:
-    """The run as a whole: the records of its tests, and the baseline that judges them."""
+    """The whole run: the records of its tests, and the baseline."""
 
     def __init__(
         self, path: str, *, checks: bool, saves: bool, shows: bool, is_shuffled: bool
@@ -147,7 +153,10 @@ class _Suite:
         self.failed: set[str] = set()
 
     def name_of(self, test: Any) -> str:
-        """As pytest names it, with the file as seen from the working directory; "": it has none."""
+        """Return the name that pytest would give the test, or "" if it has no file.
+
+        The file is relative to the working directory.
+        """
         try:
             file = os.path.abspath(inspect.getfile(type(test)))
             method = test.id().rpartition(".")[2]
@@ -157,7 +166,7 @@ class _Suite:
         return "::".join((path, *type(test).__qualname__.split("."), method))
 
     def judge(self, test: Any, measured: Measured) -> str:
-        """Why a test that has passed fails; "": it does not."""
+        """Return why a passed test fails its baseline, or ""."""
         name = self.name_of(test)
         if not name:
             return ""
@@ -166,20 +175,20 @@ class _Suite:
         if not measured.is_whole and (self.checks or self.saves):
             self.failed.add(name)
             return ENDED
-        message = self.baseline.regressed(name, figures, measured.record, lambda: figures)
+        message = self.baseline.failure_of(name, figures, measured.record, lambda: figures)
         if message:
             self.failed.add(name)
         return message
 
     def save(self) -> None:
-        """Writes the baseline. Raises QueryprofError."""
+        """Write the baseline. Raises QueryprofError."""
         passed = {name: one for name, one in self.calls.items() if name not in self.failed}
         if not passed:
             raise QueryprofError("the baseline is not saved: no test has passed")
         self.baseline.save(passed, self.collected, self.selection)
 
     def is_wrong(self) -> str:
-        """Why a check has checked nothing; "": it has."""
+        """Return why a check has not checked anything, or ""."""
         if self.checks and not self.collected:
             return NOTHING_RAN
         if self.checks and self.baseline.has_seen_nothing(self.calls, self.collected):
@@ -189,7 +198,7 @@ class _Suite:
         return NOTHING_COMPARED if compares_nothing else ""
 
     def lines(self) -> list[str]:
-        """The summary."""
+        """Return the lines of the summary."""
         found = [*most_lines(self.calls, None), *sign_lines(self.calls)] if self.shows else []
         found += why_lines(self.calls, SAVE)
         found += filter(None, [self.is_wrong()])
@@ -197,8 +206,9 @@ class _Suite:
 
 
 class _Judging(unittest.TestResult):
-    """A result of tests: each is measured, or what another process has measured of it is sent, and
-    it is judged.
+    """A test result that judges each test by its figures.
+
+    The figures are measured here, or sent by another process.
     """
 
     suite: _Suite
@@ -245,7 +255,7 @@ class _Judging(unittest.TestResult):
 
 
 def tests_in(suite: Any) -> Iterator[Any]:
-    """The tests of a suite, those of parallel ones, too."""
+    """Yield the tests of a suite, including those of parallel suites."""
     for one in getattr(suite, "subsuites", None) or suite:
         if isinstance(one, Iterable):
             yield from tests_in(one)
@@ -300,30 +310,30 @@ class QueryprofRunner(DiscoverRunner):
 
     @classmethod
     def add_arguments(cls, parser: Any) -> None:
-        """Adds the options to those of manage.py test."""
+        """Add the options to those of manage.py test."""
         super().add_arguments(parser)
         group = parser.add_argument_group("queryprof", "tests' work with the database")
         group.add_argument(
-            "--queryprof", action="store_true", help="Shows the tests with most queries."
+            "--queryprof", action="store_true", help="Show the tests with the most queries."
         )
         group.add_argument(
             "--queryprof-save",
             action="store_true",
-            help="Writes each test's queries to the baseline.",
+            help="Save each test's queries to the baseline.",
         )
         group.add_argument(
             "--queryprof-check",
             action="store_true",
-            help="Fails tests that do more than in the baseline.",
+            help="Fail tests that do more than in the baseline.",
         )
         group.add_argument(
             "--queryprof-baseline",
             metavar="FILE",
-            help=f"The baseline, which pytest may share. [{BASELINE}]",
+            help=f"Baseline file, which pytest can share. [{BASELINE}]",
         )
 
     def build_suite(self, test_labels: Any = None, **kwargs: Any) -> Any:
-        """Collects the tests."""
+        """Collect the tests."""
         suite = super().build_suite(test_labels, **kwargs)
         if self._suite:
             is_all = self._is_whole and not test_labels
@@ -332,7 +342,7 @@ class QueryprofRunner(DiscoverRunner):
         return suite
 
     def get_resultclass(self) -> Any:
-        """The class of the result: Django's, which measures, too."""
+        """Return the class of the result: Django's, with measuring."""
         base = super().get_resultclass()
         if self._suite is None:
             return base
@@ -340,7 +350,7 @@ class QueryprofRunner(DiscoverRunner):
         return type("Result", bases, {"suite": self._suite})
 
     def run_suite(self, suite: Any, **kwargs: Any) -> Any:
-        """Runs the tests, and shows what they did."""
+        """Run the tests and print the summary."""
         if self._suite is None:
             return super().run_suite(suite, **kwargs)
         block = meter.open(with_plans=False, keeps_parts=False)
@@ -364,6 +374,6 @@ class QueryprofRunner(DiscoverRunner):
         return f"baseline saved to {suite.baseline.path}"
 
     def suite_result(self, suite: Any, result: Any, **kwargs: Any) -> int:
-        """How many tests failed; 1, too, if a baseline was not saved or checked nothing."""
+        """Return how many tests failed; 1 if a baseline was not saved or nothing was checked."""
         failures: int = super().suite_result(suite, result, **kwargs)
         return failures or int(self._is_wrong)

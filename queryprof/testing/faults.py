@@ -1,4 +1,4 @@
-"""The findings of one test: queries in loops, and scans that an index would do without."""
+"""Findings of one test: queries in loops, and scans that an index would avoid."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ from queryprof.sql.clauses import READS, verb_of
 from queryprof.testing.calls import Calls
 
 NAMES = ("test_", "conftest.", "factories.", "factory.")
-"""How names of files of tests begin."""
+"""Prefixes of test file names."""
 
 FOLDERS = frozenset({"tests", "test", "testing"})
-"""Names of folders of tests."""
+"""Names of folders with tests."""
 
 
-def faults_of(
+def findings_in_calls(
     calls: Calls, categories: Collection[str], test_file: str, accepted: Collection[str]
 ) -> list[Finding]:
-    """The findings of what a test has executed.
+    """Return the findings on a test's queries.
 
     Args:
-        categories: of OF_TESTS; accepted: identities that are none.
-        test_file: of the test. Its queries and loops, and those of other tests, conftest.py and
-            their helpers, are not judged.
+        categories: a subset of OF_TESTS.
+        test_file: file of the test. Queries and loops in test files, conftest.py and their helpers
+            are not judged.
+        accepted: identities of accepted findings.
     """
     ignore = calls.rules.ignore
     aggregates = [one for one in calls.aggregates() if not ignore.match(one.statement)]
     plans = calls.plans()
-    if not _may_be(aggregates, plans, categories):
+    if not _may_have_findings(aggregates, plans, categories):
         return []
     with muted(), own_imports():
         whole = profile_so_far()
@@ -50,8 +51,12 @@ def faults_of(
     return [one for one in found if one.identity not in accepted]
 
 
-def _may_be(aggregates: list[Aggregate], plans: list[Plan], categories: Collection[str]) -> bool:
-    """Whether counts or plans show a sign of one, so that it is worth to look closer."""
+def _may_have_findings(
+    aggregates: list[Aggregate], plans: list[Plan], categories: Collection[str]
+) -> bool:
+    """Return whether counts or plans show signs of a finding, so that a closer look is
+    worthwhile.
+    """
     runs: dict[str, int] = {}
     for one in aggregates:
         runs[one.statement] = runs.get(one.statement, 0) + one.count
@@ -64,7 +69,7 @@ def _may_be(aggregates: list[Aggregate], plans: list[Plan], categories: Collecti
 
 
 def _tests_like(test_file: str) -> Callable[[str], bool]:
-    """Whether a file is one of tests: by its name, or in a folder of tests."""
+    """Return a function that recognizes test files by their names or folders."""
     own = os.path.realpath(test_file)
 
     @cache

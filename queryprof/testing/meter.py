@@ -1,7 +1,7 @@
-"""Measures blocks of this process: tests, and parts of them, which may lie inside one another.
+"""Measure blocks of this process: tests, and blocks inside tests.
 
-The recording is read at each border, and what it had since the last one belongs to every block that
-is open. Where nothing is recorded, it is while a block is open.
+The recording is read at each border. The new calls since the last border belong to every open
+block. If the process is not being recorded, it is recorded while a block is open.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from queryprof.core.settings import Settings
 
 ALL_PLANS = 1.0
-"""The plan of every new statement is read, at any cost: the same ones in every run."""
+"""Read the plan of every new statement at any cost, so that every run has the same plans."""
 
 
 ENDED = "the limits cannot be checked: the recording ended inside the block (queryprof.uninstall)"
-"""What is said of a block that is held to limits."""
+"""The message for a block with limits."""
 
 
-MOST_STATEMENTS = 20_000
-"""Different ones of a recording, which has room for 32,768."""
+MAX_STATEMENTS = 20_000
+"""Maximum number of different statements in a recording, which has room for 32,768."""
 
 
 class Block:
-    """What a block has executed.
+    """The executed calls of a block.
 
     Attributes:
-        parts: in their order; none are kept where it only has others in it.
+        parts: in order. Empty for a block that only contains other blocks.
         with_plans: whether it needs the plans.
-        is_whole: False: the recording was ended and begun again inside it.
+        is_whole: whether the same recording continued throughout the block.
     """
 
     def __init__(self, with_plans: bool, keeps_parts: bool) -> None:
@@ -50,7 +50,9 @@ class Block:
 
     @property
     def is_of_this_process(self) -> bool:
-        """False: it was forked inside it, and the parent measures it."""
+        """Whether the block was opened in this process. A block opened before a fork is the
+        parent's.
+        """
         return self.pid == os.getpid()
 
 
@@ -64,7 +66,7 @@ class Meter:
         self._descriptions: Descriptions | None = None
         self._has_started = False
         self._identity: object = None  # of the recording whose changes are read
-        self._statements = 0  # the largest number of one
+        self._statements = 0  # the largest number of a statement
         self._plans_before = 0.0
 
     def open(
@@ -74,10 +76,11 @@ class Meter:
         keeps_parts: bool = True,
         settings: Settings | None = None,
     ) -> Block:
-        """Begins a block: what was executed before is none of it.
+        """Open a block. Calls before it do not count.
 
         Args:
-            settings: of the recording, if that begins here; None: those of the working directory.
+            settings: settings of the recording, if it begins here; None to use the working
+                directory's.
 
         Raises:
             SettingsError, SessionError: this process cannot be recorded.
@@ -91,39 +94,39 @@ class Meter:
             return block
 
     def want_plans(self, block: Block, with_plans: bool) -> None:
-        """Has the plans of what a block executes from now on, or not."""
+        """Set whether plans are read for the calls of a block from now on."""
         with self._lock:
             if with_plans and not any(one.with_plans for one in self._blocks):
-                _core.plans_met()  # of what was executed before
+                _core.plans_met()  # discards the plans of earlier calls
             block.with_plans = with_plans
 
     def border(self) -> None:
-        """Ends a part of all open blocks."""
+        """End a part of all open blocks."""
         with self._lock:
             if self._blocks:
                 self._record(None)
                 self._take()
 
     def renew(self) -> None:
-        """Begins another recording where this one has little room left for new statements."""
+        """Begin another recording if this one has little room left for new statements."""
         with self._lock:
-            if self._changes and self._has_started and self._statements > MOST_STATEMENTS:
+            if self._changes and self._has_started and self._statements > MAX_STATEMENTS:
                 self._end()
                 self._record(None)
 
     @property
     def is_own(self) -> bool:
-        """Whether the recording began with a block, so that no other one reads it."""
+        """Whether the recording began with a block, so that nothing else reads it."""
         return self._changes is not None and self._has_started
 
     def resume(self) -> None:
-        """Records on, if what was recorded has ended the recording."""
+        """Continue recording if the recorded code has ended the recording."""
         with self._lock:
             if self._blocks:
                 self._record(None)
 
     def close(self, block: Block) -> None:
-        """Ends a block; the recording, too, if it began with a block and this is the last one."""
+        """Close a block. Ends the recording if it began with a block and this is the last one."""
         with self._lock:
             if block in self._blocks:
                 self._blocks.remove(block)
@@ -132,7 +135,7 @@ class Meter:
 
     @property
     def descriptions(self) -> Descriptions:
-        """Describes the parts of open blocks."""
+        """Descriptions of the parts of open blocks."""
         with self._lock:
             if self._descriptions is None:
                 self._descriptions = Descriptions()
@@ -142,7 +145,7 @@ class Meter:
         if self._changes is not None and session.is_on and self._identity == session.parts.identity:
             return
         for block in self._blocks:
-            block.parts.clear()  # their numbers are those of a recording that has ended
+            block.parts.clear()  # their numbers belong to a recording that has ended
             block.is_whole = False
         self._descriptions = None
         with muted():
@@ -172,12 +175,12 @@ class Meter:
         self._descriptions = None
 
     def begin_in_child(self) -> None:
-        """In a forked child: another thread may have been in here."""
+        """Reset the lock in a forked child: another thread may have held it."""
         self._lock = RLock()
 
 
 meter = Meter()
-"""Of this process: its changes can be read in one place alone."""
+"""The meter of this process. Changes can be read in one place only."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=meter.begin_in_child)

@@ -1,4 +1,4 @@
-"""What is kept of a test: the figures of its statements, and what is suspicious in them."""
+"""The record of a test: figures of its statements, and suspicious signs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from queryprof.testing.suite_baseline import SILENT, TestRecord
 
 
 def record_of(calls: Calls) -> TestRecord:
-    """The sums of a test."""
+    """Return the sums of a test."""
     return {
         **SILENT,
         "executions": sum(part.executions for part in calls.parts),
@@ -19,8 +19,9 @@ def record_of(calls: Calls) -> TestRecord:
 
 
 def describe(record: TestRecord, calls: Calls, stall_ms: float) -> dict[str, Figures]:
-    """Adds to a record what is suspicious; returns the figures, with call sites only if one of
-    them is repeated.
+    """Add suspicious signs to a record, and return the figures.
+
+    The figures have call sites only if a statement is repeated.
     """
     figures = calls.figures(with_sites=False)
     if any(one.executions > REPEATS for one in figures.values()):
@@ -47,5 +48,5 @@ def describe(record: TestRecord, calls: Calls, stall_ms: float) -> dict[str, Fig
 
 
 def add_statements(record: TestRecord, figures: dict[str, Figures]) -> None:
-    """Adds to a record what a baseline keeps of it."""
+    """Add the figures that a baseline keeps to a record."""
     record["statements"] = numbers_of(fold_names(figures))

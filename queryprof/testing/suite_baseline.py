@@ -1,4 +1,4 @@
-"""The baseline of a test suite, for whatever runs it: judges tests by it, and writes it."""
+"""The baseline of a test suite, for any runner: judge tests by it, and write it."""
 
 from __future__ import annotations
 
@@ -21,24 +21,26 @@ from queryprof.testing.baseline_file import Baseline, read_baseline, write_basel
 PYTHON = ".".join(map(str, sys.version_info[:2]))
 
 TestRecord = dict[str, Any]
-"""The figures of a test, in a form that other processes get: names and numbers."""
+"""The figures of a test as plain data, which can be sent to other processes."""
 
 SILENT: TestRecord = {
     "executions": 0,
     "database_ns": 0,
     "is_new": False,  # not in the baseline
     "is_better": False,  # than the baseline, and nowhere worse
-    "statements": None,  # what a baseline keeps; None: nothing
+    "statements": None,  # what a baseline keeps, or None
     "causes": (),
     "repeated": (),
     "stalls": (),
     "scans": (),
 }
-"""The record of a test without queries; it has all the keys."""
+"""The record of a test without queries. It has all keys."""
 
 
 class Selection(Enum):
-    """What of a test suite a run has collected: all of it, whole files, or some tests of a file."""
+    """Which part of a test suite a run has collected: everything, whole files, or some tests of a
+    file.
+    """
 
     ALL = "all"
     FILES = "files"
@@ -49,11 +51,11 @@ class SuiteBaseline:
     """The baseline at a path.
 
     Args:
-        checks: tests are compared with it; then it is read now.
-        is_shuffled: the tests may run in another order than in another run.
+        checks: compare tests with the baseline, which is read now.
+        is_shuffled: whether the order of tests may change from run to run.
 
     Raises:
-        BaselineError: it cannot be read.
+        BaselineError: the baseline cannot be read.
     """
 
     def __init__(self, path: str, rules: Rules, *, checks: bool, is_shuffled: bool) -> None:
@@ -62,17 +64,17 @@ class SuiteBaseline:
         self._is_shuffled = is_shuffled
         self._known = read_baseline(path) if checks else None
 
-    def regressed(
+    def failure_of(
         self,
         test: str,
         figures: TestFigures,
         record: TestRecord,
         with_sites: Callable[[], dict[str, Figures]],
     ) -> str:
-        """Why a test does more than its baseline, or ""; its record gets the causes.
+        """Return why a test does more than its baseline, or "". Adds the causes to its record.
 
         Args:
-            with_sites: gives the figures with their call sites, for the message.
+            with_sites: returns the figures with their call sites, for the message.
         """
         if self._known is None:
             return ""
@@ -91,11 +93,13 @@ class SuiteBaseline:
         return regression_message(worse) if worse else ""
 
     def compared(self, tests: Iterable[str]) -> int:
-        """How many of these tests were compared with the baseline."""
+        """Return how many tests were compared with the baseline."""
         return sum(test in self._known.tests for test in tests) if self._known else 0
 
     def other_versions(self) -> str:
-        """Of what else the baseline was made, in a sentence; "": of the same."""
+        """Return which other versions the baseline was made with, as a sentence; "" if none
+        differ.
+        """
         if self._known is None:
             return ""
         pairs = (
@@ -110,8 +114,9 @@ class SuiteBaseline:
     def has_seen_nothing(
         self, records: Mapping[str, TestRecord], selected: Collection[str]
     ) -> bool:
-        """Whether no query was seen although the baseline has some of the selected tests, skipped
-        ones included: then nothing was checked.
+        """Return whether no query was recorded although the baseline has selected tests.
+
+        Skipped tests count as selected. In this case, the run has checked nothing.
         """
         if self._known is None:
             return False
@@ -121,21 +126,22 @@ class SuiteBaseline:
         )
 
     def compares_nothing(self, records: Mapping[str, TestRecord]) -> bool:
-        """Whether tests ran, and none of them is in the baseline that they are compared with."""
+        """Return whether tests ran, but none is in the baseline."""
         return self._known is not None and bool(records) and not self.compared(records)
 
     def save(
         self, passed: Mapping[str, TestRecord], collected: Collection[str], selection: Selection
     ) -> None:
-        """Writes the baseline: the tests that passed, and of the old one those that are still there
-        or were not selected.
+        """Write the baseline: the passed tests, and old tests that still exist or were not
+        selected.
 
         Args:
             collected: all tests that were found, whether they ran or not.
 
         Raises:
-            BaselineError: it cannot be written; or one that cannot be read would be lost for a part
-                of the tests.
+            BaselineError: the file cannot be written, or it is unreadable and saving some of the
+                tests
+                would lose the others.
         """
         try:
             old = read_baseline(self.path).tests
@@ -144,17 +150,19 @@ class SuiteBaseline:
                 raise BaselineError(
                     f"{error}; it is not saved for a part of the tests: the rest would be lost"
                 ) from error
-            old = {}  # it is written again, for that reason
+            old = {}  # an unreadable baseline is replaced when all tests are saved
         files = {test.partition("::")[0] for test in collected}
-        gone = set(passed)  # one that is no longer held to it, too
+        gone = set(passed)  # includes tests that are no longer compared
         if selection is not Selection.SOME:
             gone |= {one for one in old if one.partition("::")[0] in files} - set(collected)
-        tests = {test: one for test, one in old.items() if test not in gone} | of_baseline(passed)
+        tests = {test: one for test, one in old.items() if test not in gone} | baseline_figures(
+            passed
+        )
         write_baseline(self.path, Baseline(sqlite3.sqlite_version, tests, PYTHON))
 
 
-def of_baseline(passed: Mapping[str, TestRecord]) -> dict[str, Any]:
-    """What a baseline keeps of each test."""
+def baseline_figures(passed: Mapping[str, TestRecord]) -> dict[str, Any]:
+    """Return the figures that a baseline keeps of each test."""
     return {
         test: record["statements"]
         for test, record in passed.items()

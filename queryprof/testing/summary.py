@@ -1,4 +1,4 @@
-"""The summary of a run of tests: those with most queries, what is suspicious, the baseline.
+"""The summary of a test run: tests with the most queries, suspicious signs, the baseline.
 
 The figures of tests are plain data (suite_baseline.TestRecord).
 """
@@ -13,15 +13,16 @@ from queryprof.analysis.units import counted, duration
 from queryprof.testing.suite_baseline import SuiteBaseline
 
 SHOWN = 5
-"""Lines of each kind."""
+"""Maximum lines of each kind."""
 
 Calls = Mapping[str, Mapping[str, Any]]
-"""Test -> its record."""
+"""The record of each test."""
 
 
 def most_lines(calls: Calls, fixtures: Mapping[str, int] | None) -> Iterator[str]:
-    """The tests with most executions (and in their fixtures, where these are known), and those
-    with most database time.
+    """Yield the tests with the most executions, and the tests with the most database time.
+
+    Executions in fixtures are shown if known.
     """
     if not any(found["executions"] for found in calls.values()):
         yield "No test called a database."
@@ -40,7 +41,7 @@ def most_lines(calls: Calls, fixtures: Mapping[str, int] | None) -> Iterator[str
 
 
 def sign_lines(calls: Calls) -> Iterator[str]:
-    """Repeated statements, stalled event loops, scans of large tables."""
+    """Yield repeated statements, stalled event loops, and scans of large tables."""
     repeated = [
         (times, statement, place, nodeid)
         for nodeid, found in calls.items()
@@ -65,7 +66,7 @@ def sign_lines(calls: Calls) -> Iterator[str]:
 
 
 def why_lines(calls: Calls, save: str) -> Iterator[str]:
-    """Why tests failed against the baseline: a cause of many tests once.
+    """Yield why tests failed against the baseline, with each cause once.
 
     Args:
         save: the command that saves the baseline.
@@ -82,7 +83,7 @@ def why_lines(calls: Calls, save: str) -> Iterator[str]:
     yield "more than in the baseline"
     for line in cause_lines(causes):
         yield f"  {line}"
-    yield f"if that is meant, accept it: {save} (and commit the baseline)"
+    yield f"to accept this, run {save} and commit the baseline"
 
 
 NOTHING_RAN = "no test was found: this check checked nothing"
@@ -92,12 +93,12 @@ NOTHING_SEEN = "nothing was measured, though the baseline has queries: this chec
 
 
 NOTHING_COMPARED = (
-    "none of these tests is in the baseline (is it another one's?): this check compared nothing"
+    "no test of this run is in the baseline (wrong file?): this check compared nothing"
 )
 
 
 def baseline_lines(baseline: SuiteBaseline, calls: Calls, save: str) -> Iterator[str]:
-    """What the comparison with the baseline came to; `save` as in why_lines."""
+    """Yield the result of the comparison with the baseline; for `save` see why_lines."""
     worse = sum(bool(found["causes"]) for found in calls.values())
     if number := baseline.compared(calls):
         does = "does" if worse == 1 else "do"

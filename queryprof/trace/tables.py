@@ -84,7 +84,7 @@ TABLES = (
                 "INTEGER",
             ),
             unknown(
-                "peak_memory_bytes", "its largest resident set; NULL: it was killed", "INTEGER"
+                "peak_memory_bytes", "largest resident set; NULL: the process was killed", "INTEGER"
             ),
         ),
         has_id=True,

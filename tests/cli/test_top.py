@@ -29,7 +29,7 @@ from queryprof.model import Profile
 from queryprof.model.live import Activity, ProcessActivity
 from queryprof.model.places import Frame
 from queryprof.region import live
-from queryprof.region.live import Watch, of_pid, of_trace
+from queryprof.region.live import Watch, has_pid, records_for
 from queryprof.region.region import Region
 from queryprof.report.places import Places
 from queryprof.report.terminal.top import place_of
@@ -73,7 +73,7 @@ def running(script: Callable[[str], Path]) -> Iterator[subprocess.Popen[str]]:
 
 def test_looks_add_up_to_the_trace(script: Callable[[str], Path]) -> None:
     """However the looks fall; the process that ends is named once."""
-    watch, seen, ended = Watch(of_trace("x.qprof")), 0, 0
+    watch, seen, ended = Watch(records_for("x.qprof")), 0, 0
 
     def look() -> None:
         nonlocal seen, ended
@@ -236,8 +236,8 @@ def test_a_process_that_is_no_ones_business(script: Callable[[str], Path]) -> No
     import queryprof as library
 
     with running(script), library.profile():
-        assert Watch(of_trace("other.qprof")).look() == []
-        assert Watch(of_pid(os.getpid())).look() == []
+        assert Watch(records_for("other.qprof")).look() == []
+        assert Watch(has_pid(os.getpid())).look() == []
 
 
 def activity(statement: str, operation: str, calls: int, ns: int, steps: int = 0) -> Activity:

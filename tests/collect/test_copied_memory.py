@@ -69,4 +69,4 @@ def test_damaged_memory_of_a_killed_process_is_named(queryprof: Run, script: Scr
     said = " ".join(queryprof("report", "x.qprof").stdout.split())
     assert "3 executions of 1 statement" in said
     assert "left out, and missing in all figures: x.qprof." in said
-    assert ".live: has no data of its process" in said
+    assert ".live: has no data about its process" in said

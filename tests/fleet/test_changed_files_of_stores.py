@@ -89,10 +89,10 @@ def test_a_name_that_is_no_unicode(queryprof: Run) -> None:
     os.rename(path, os.fsencode(path.with_name("\udcff.parquet")))
     status, count, said = calls(queryprof)
     assert (status, count) == (1, 10)
-    assert "its name is no UTF-8" in said
+    assert "its name is not UTF-8" in said
     result = queryprof("fleet", "compact", "out", "--older", "1h")
     assert result.returncode == 1
-    assert "its name is no UTF-8" in result.stderr
+    assert "its name is not UTF-8" in result.stderr
 
 
 def test_a_column_whose_name_is_no_unicode(queryprof: Run) -> None:

@@ -31,7 +31,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 from queryprof.fleet import compaction  # noqa: E402
-from queryprof.fleet.compaction import STAYS_NS, Compaction, Policy, folded  # noqa: E402
+from queryprof.fleet.compaction import KEEP_SOURCES_NS, Compaction, Policy, merged_rows  # noqa: E402
 from queryprof.fleet.days import day_of  # noqa: E402
 from queryprof.fleet.location import Directory  # noqa: E402
 from queryprof.fleet.schema import FLEET_TABLE, FLEET_TABLES, HISTOGRAM  # noqa: E402
@@ -94,7 +94,7 @@ def files(directory: str = "store") -> list[str]:
 
 def age(directory: str = "store") -> None:
     """Makes all files older than the time that folded ones stay."""
-    then = time.time_ns() - STAYS_NS - 1
+    then = time.time_ns() - KEEP_SOURCES_NS - 1
     for path in files(directory):
         os.utime(path, ns=(then, then))
 
@@ -229,7 +229,7 @@ def test_the_fold_is_that_of_the_roles(
     for name, paths in written.items():
         table = FLEET_TABLE[name]
         before = [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
-        after = [row for some in folded(table, paths) for row in some.to_pylist()]
+        after = [row for some in merged_rows(table, paths) for row in some.to_pylist()]
         keyed = itemgetter(*table.key)
         keys = {keyed(row) for row in before}
         assert len(after) == len(keys)

@@ -163,7 +163,7 @@ def test_what_is_wrong_is_said(session: Any, tmp_path: Path) -> None:
     folder = tmp_path / "aggregate" / "service=a" / "date=2026-11-01"
     folder.mkdir(parents=True)
     (folder / "x.parquet").write_bytes(b"nothing")
-    with pytest.raises(TraceError, match="is no whole Parquet file"):
+    with pytest.raises(TraceError, match="not a complete Parquet file"):
         fleet_in_spark.tables(session, str(tmp_path))
     session.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:

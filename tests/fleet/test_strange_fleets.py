@@ -269,7 +269,7 @@ def test_columns_that_are_none_of_ours(queryprof: Run, names: tuple[str, ...]) -
     is_left_out = names != ("service",)
     assert (row["calls"], row["hosts"]) == ((20, 2) if is_left_out else (30, 3))
     assert result.returncode == is_left_out
-    assert ("has two columns of one name" in result.stderr) == is_left_out
+    assert ("has two columns with the same name" in result.stderr) == is_left_out
 
 
 def test_a_file_with_damaged_pages_is_left_out(queryprof: Run) -> None:

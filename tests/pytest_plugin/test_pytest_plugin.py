@@ -126,7 +126,7 @@ def test_a_cause_of_many_tests_is_told_once(run: Run) -> None:
         assert "plan was" not in failures
         assert "In 3 tests (test_suite.py::test_load ... test_one[2]): SELECT a FROM t" in summary
         assert summary.count("plan now  SCAN t") == 1
-        assert summary.count("accept it: pytest --queryprof-save") == 1
+        assert summary.count("to accept this, run pytest --queryprof-save") == 1
     suite(column="b + 0")
     summary = run("--queryprof-check").stdout.partition("= queryprof =")[2]
     assert "its plan  SCAN t" in summary
@@ -260,10 +260,10 @@ def test_workers_of_xdist(run: Run) -> None:
     ("text", "told"),
     [
         (None, "there is no baseline yet"),
-        ("{}", "is no baseline of queryprof"),
+        ("{}", "not a queryprof baseline"),
         ('{"format_version": 99, "sqlite_version": "3", "tests": {}}', "has format 99"),
         ("<<<<<<< ours\n{}\n=======\n{}\n>>>>>>> theirs\n", "merge conflict"),
-        ('{"format_version": 1,', "is no JSON"),
+        ('{"format_version": 1,', "not valid JSON"),
     ],
 )
 @pytest.mark.repeats

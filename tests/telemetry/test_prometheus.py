@@ -32,7 +32,7 @@ from prometheus_client.parser import text_string_to_metric_families  # noqa: E40
 from queryprof.cli.prometheus import Endpoint  # noqa: E402
 from queryprof.fleet.names import identifier  # noqa: E402
 from queryprof.model.live import Activity, ProcessActivity  # noqa: E402
-from queryprof.region.live import Watch, of_trace  # noqa: E402
+from queryprof.region.live import Watch, records_for  # noqa: E402
 from queryprof.telemetry.counters import Counters  # noqa: E402
 from queryprof.telemetry.prometheus_metrics import exposed  # noqa: E402
 
@@ -132,7 +132,7 @@ def scraped(endpoint: Endpoint) -> Samples:
 def test_counters_rise_while_processes_come_and_end_and_end_windows() -> None:
     """Each call is counted, also of windows that end between two looks."""
     trace = os.path.abspath("shop.qprof")
-    endpoint = Endpoint(Watch(of_trace(os.path.dirname(trace))))
+    endpoint = Endpoint(Watch(records_for(os.path.dirname(trace))))
     before: Samples = {}
     expected = 0
     programs: list[Program] = []

@@ -101,7 +101,7 @@ def test_what_is_no_baseline_is_refused(statements: object, tests: object, tmp_p
     document = {"format_version": 2, "sqlite_version": "3", "statements": statements}
     path = tmp_path / "b.json"
     path.write_text(json.dumps({**document, "tests": tests}))
-    with pytest.raises(BaselineError, match="is no baseline of queryprof"):
+    with pytest.raises(BaselineError, match="not a queryprof baseline"):
         read_baseline(str(path))
 
 

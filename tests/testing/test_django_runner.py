@@ -103,7 +103,7 @@ def test_a_query_in_a_loop_fails_the_check(parallel, baseline):
     assert "20 x books.<locals>.<genexpr> shop/urls.py:8" in done.stderr
     assert "django_runner.py" not in done.stderr
     assert "4 tests compared with the baseline: 2 do more" in done.stdout
-    assert "accept it: manage.py test --queryprof-save" in done.stdout
+    assert "to accept this, run manage.py test --queryprof-save" in done.stdout
 
 
 def test_the_fix_of_a_query_in_a_loop_passes():
@@ -202,8 +202,8 @@ def test_a_check_of_skipped_tests_or_of_none_fails(baseline):
     ("content", "arguments", "message"),
     [
         (None, ("--queryprof-check",), "there is no baseline yet; make one with --queryprof-save"),
-        ("{", ("--queryprof-check",), "is no JSON"),
-        ("<<<<<<< x", ("--queryprof-check",), "has the marks of a merge conflict"),
+        ("{", ("--queryprof-check",), "not valid JSON"),
+        ("<<<<<<< x", ("--queryprof-check",), "has merge conflict markers"),
         ("{}", ("--queryprof-check", "--queryprof-save"), "use one of them"),
     ],
 )

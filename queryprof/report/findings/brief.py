@@ -57,7 +57,7 @@ def brief(finding: Finding, places: Places) -> Mapping[str, Any]:
 
 
 def bounded(fields: dict[str, Any], max_characters: int) -> dict[str, Any]:
-    """Shorten fields until their JSON has at max_characters `max_characters` characters.
+    """Shorten fields until their JSON has at most `max_characters` characters.
 
     Each step halves the longest field. A non-ASCII character counts as six.
     """
