@@ -20,7 +20,7 @@ class Deviation:
     Attributes:
         before: None if the statement is new. after: None if it is no longer executed.
         reasons: what is worse, in words; empty if it is better.
-        instead_of: the baseline's statement that this one replaces; "" if there is none. If only
+        instead_of: the baseline's statement that this one replaces; "" if not found. If only
             their names differ, `before` holds its figures.
     """
 

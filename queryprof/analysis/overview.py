@@ -99,20 +99,17 @@ def _for_want_of_room(profile: Profile) -> list[str]:
     cautions = []
     folded = profile.total("folded_statements") or 0
     if folded:
-        cautions.append(
-            f"{folded:,} executions are under (other): more different statements than"
-            " queryprof keeps apart"
-        )
+        cautions.append(f"{folded} executions are under (other): too many different statements")
     folded_calls = profile.total("folded_calls") or 0
     if folded_calls:
-        cautions.append(f"{folded_calls:,} calls are under (other): more call paths than room")
+        cautions.append(f"{folded_calls} calls are under (other): too many call paths")
     lost = profile.total("lost_counters") or 0
     if lost:
         cautions.append(f"SQLite's counters of {lost:,} executions are unknown")
     unasked = profile.total("unasked_plans") or 0
     if unasked:
         cautions.append(
-            f"{unasked:,} questions for query plans were left out: 1/64 of the time was spent, or"
+            f"{unasked} query plans were not read: that had already taken 1/64 of the time, or"
             " there was no room"
         )
     removed = profile.total("lost_windows") or 0
@@ -139,21 +136,21 @@ def _cautions(profile: Profile) -> list[str]:
     running, killed = unended(profile)
     if running:
         cautions.append(
-            f"{_named(running, 'is', 'are')} still running: this is what was executed so far,"
-            " without calls that go on"
+            f"{_named(running, 'is', 'are')} still running: these figures are up to now, without"
+            " calls in progress"
         )
     if killed:
         cautions.append(
-            f"{_named(killed, 'was', 'were')} ended by a signal, left by os._exit, in another"
-            " container, or still running when the trace was made: "
-            + ("" if profile.left_out else "all that was executed is here but a call in progress; ")
-            + "run times, and what threads used, are the least"
+            f"{_named(killed, 'was', 'were')} ended by a signal or os._exit, or ran in another"
+            " container or still ran when the trace was made: "
+            + ("" if profile.left_out else "all its work is recorded except calls in progress; ")
+            + "run times, and the use of threads, are lower bounds"
         )
-    cautions += [f"left out, and missing in all figures: {one}" for one in profile.left_out]
+    cautions += [f"skipped, and missing in all figures: {one}" for one in profile.left_out]
     if profile.more:
         cautions.append(
-            f"{profile.more.count:,} more processes ended by themselves: they are in all sums, and"
-            " not listed"
+            f"{profile.more.count} more processes ended by themselves: all sums include them,"
+            " but no list does"
         )
     cautions += _for_want_of_room(profile)
     cautions += _unknown_calls(profile)
@@ -163,20 +160,20 @@ def _cautions(profile: Profile) -> list[str]:
         for reason in sorted({p.counters_off for p in processes if p.counters_off})
     ]
     cautions += [
-        f"SQLite's work on files, and its locks, are unknown: {reason}"
+        f"SQLite's file work and locks are unknown: {reason}"
         for reason in sorted({p.files_off for p in processes if p.files_off and not p.counters_off})
     ]
     cautions += [
-        f"the work on files of {counted(unseen, 'connection')} is unknown: opened by a VFS of the"
-        " program's own"
+        f"the file work of {counted(unseen, 'connection')} is unknown: the program opened them"
+        " with its own VFS"
         for unseen in [profile.total("unseen_files") or 0]
         if unseen
     ]
     unmeasured = sorted({name for p in processes for name in p.unmeasured or ()})
     if unmeasured:
         cautions.append(
-            f"imported and not measured: {', '.join(unmeasured)} (docs/drivers.md has what"
-            " is, and how any DB-API driver can be)"
+            f"imported but not measured: {', '.join(unmeasured)} (see docs/drivers.md, also for"
+            " other DB-API drivers)"
         )
     if any(p.rows_estimated for p in processes):
         cautions.append("times of operation next are estimates: this machine's clock is slow")
@@ -188,8 +185,8 @@ def _cautions(profile: Profile) -> list[str]:
 
 def coarse_tick(tick_ns: float) -> str:
     return (
-        f"this machine's clock ticks every {tick_ns:.0f} ns: times of many rows are right on"
-        " average, the shortest and longest row are rounded"
+        f"this machine's clock ticks every {tick_ns} ns: times of many rows are right on"
+        " average, but the shortest and longest row are rounded"
     )
 
 
@@ -204,14 +201,13 @@ def _unknown_calls(profile: Profile) -> list[str]:
     cautions = []
     if statements:
         cautions.append(
-            f"the statement of {statements:,} calls is unknown: it was executed before the"
-            " recording, or so many cursors were open at once that there was no room"
-            " (docs/measuring.md)"
+            f"the statement of {statements} calls is unknown: it began before the recording, or"
+            " too many cursors were open (docs/measuring.md)"
         )
     if lines:
-        cautions.append(f"{lines:,} calls came from no line of the program's own that was known")
+        cautions.append(f"{lines} calls came from no known line of the program")
     if no_room:
-        cautions.append(f"{no_room:,} calls came from lines under (other): more lines than room")
+        cautions.append(f"{no_room} calls came from lines under (other): too many lines")
     return cautions
 
 
@@ -223,7 +219,7 @@ def _endless_spans(profile: Profile) -> list[str]:
         return []
     more = f" and {len(names) - SHOWN_SPANS} more" if len(names) > SHOWN_SPANS else ""
     caution = (
-        f"no span {', '.join(names[:SHOWN_SPANS])}{more} has ended, so their times, and queries in"
-        " loops in them, are unknown (does the server close what a WSGI application returns?)"
+        f"no span {', '.join(names[:SHOWN_SPANS])}{more} has ended, so their times and queries"
+        " in loops are unknown (does the server close the WSGI application's response?)"
     )
     return [caution]

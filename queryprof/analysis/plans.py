@@ -83,7 +83,7 @@ def plans_by_statement(plans: Iterable[Plan]) -> dict[str, tuple[Steps, ...]]:
 
 
 def worse_plans(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> tuple[Steps, ...]:
-    """Return the plans that are worse than every plan before; empty if no plan before is known."""
+    """Return the plans that are worse than every plan before; empty if no earlier plan is known."""
     if not before or before == after:
         return ()
     return tuple(plan for plan in after if all(is_worse(known, plan) for known in before))

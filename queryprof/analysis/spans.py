@@ -33,7 +33,7 @@ class SpanSummary:
 
     Attributes:
         database_share: of their wall time; can exceed 1 with threads.
-        cpu_ns: the mean over the spans with a known CPU time; None if there is none.
+        cpu_ns: the mean over the spans with a known CPU time; None if not found.
         queries: a summary of numbers of queries, where other summaries hold ns.
     """
 

@@ -25,16 +25,16 @@ AWAITED = {
 def off_the_loop(program: Program, statement: str) -> str:
     """Return how to keep an event loop from waiting for a statement."""
     return (
-        f"Call the database off the loop: {_awaited(program, statement)}await"
-        " asyncio.to_thread(function, ...); and make the statement faster."
+        f"Run the query outside the event loop: {_awaited(program, statement)}await"
+        " asyncio.to_thread(function, ...). Also make the query faster."
     )
 
 
 def to_thread(program: Program, statement: str) -> str:
     """Return the same advice as an addition to another fix."""
     return (
-        f"or leave it as it is and call it off the loop: {_awaited(program, statement)}"
-        "asyncio.to_thread()"
+        "or run it unchanged outside the event loop:"
+        f" {_awaited(program, statement)}asyncio.to_thread()"
     )
 
 
@@ -89,14 +89,14 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
                     (
                         f"{counted(totals.executions, 'execution')} of"
                         f" {duration(group.steady_ns / totals.executions)} take"
-                        f" {percent(min(1.0, share))} of the {program.whole}: none is slow, all"
-                        " together are"
+                        f" {percent(min(1.0, share))} of the {program.whole}: each is fast, but"
+                        " together they are slow"
                     ),
                 ),
-                "Ask for many items at once (WHERE id IN (...), a JOIN), or keep in memory what is"
-                " read again and again.",
+                "Fetch many items with one query (WHERE id IN (...), a JOIN), or keep in memory"
+                " what you read repeatedly.",
                 program.loop_of(group),
-                doubt="Whether all of them are needed is for the program to know.",
+                doubt="queryprof cannot tell whether the program needs all of them.",
                 most=Severity.MEDIUM,
             )
 
@@ -131,14 +131,14 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                 group.steady_ns,
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)} each on"
-                        " the event loop, which does nothing else meanwhile:"
-                        f" {percent(min(1.0, share))} of the {program.whole}"
+                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)} each"
+                        f" block the event loop for {percent(min(1.0, share))} of the"
+                        f" {program.whole}"
                     ),
                 ),
                 off_the_loop(program, group.statement),
                 program.loop_of(group),
-                doubt="Whether other callbacks had to wait for it is not known.",
+                doubt="It is unknown whether other callbacks had to wait.",
                 most=Severity.MEDIUM,
             )
             continue
@@ -185,7 +185,7 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
         ("execution", UNKNOWN_FAULT),
     )
     if _is_definition(group) and len(groups) == 1 and runs > 1:
-        fix = "It makes the same again each time: make it once, and keep it."
+        fix = "It creates the same table or index each time: create it once, and keep it."
     if _is_single_insert(group):
         fix = INSERTS_AT_ONCE.get(program.report.profile.systems.get(group.statement, ""), fix)
     spilled = _spilled(group) or _read_again(group)
@@ -216,7 +216,9 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
         ),
         fix,
         program.loop_of(group),
-        doubt=NOT_RECORDED if waits else "Whether the program needs all of this work is not known.",
+        doubt=NOT_RECORDED
+        if waits
+        else ("It is unknown whether the program needs all of this work."),
         most=Severity.MEDIUM if is_known else Severity.LOW,
     )
 
@@ -231,7 +233,7 @@ def _waits_for_rows(program: Program, group: Group) -> tuple[str, ...]:
         return ()
     if group.threads < 2 and not group.overlaps:
         return ()
-    where = f"{group.threads} threads" if group.threads > 1 else "tasks side by side"
+    where = "concurrent tasks" if group.threads > 1 else "tasks side by side"
     return (f"it changes single rows, from {where}",)
 
 
@@ -244,7 +246,7 @@ def _read_again(group: Group) -> tuple[str, ...]:
         return ()
     return (
         (
-            f"{size(files.read_bytes / runs)} read from the file by each,"
+            f"each reads {size(files.read_bytes / runs)} from the file, which takes"
             f" {percent(files.read_ns / max(1, group.work_ns))} of its time"
         ),
     )
@@ -259,15 +261,20 @@ def _spilled(group: Group) -> tuple[str, ...]:
     if not (group.writes and is_much and is_both):
         return ()
     moved = f"{size(files.read_bytes)} read and {size(files.written_bytes)} written"
-    return (f"{moved} before its commit, {percent(moved_ns / max(1, group.work_ns))} of its time",)
+    return (
+        (
+            f"{moved} before its commit, which took {percent(moved_ns / max(1, group.work_ns))} of"
+            " its time"
+        ),
+    )
 
 
 def _longest(groups: Sequence[Group]) -> Iterator[str]:
     """Return a sentence if a single execution took most of the time."""
     for totals in (one.totals for one in groups if one.outlier_ns):
         yield (
-            f"one execution took {duration(totals.max_ns)}, half of them {duration(totals.p50_ns)}"
-            " or less (queryprof report --show slowest)"
+            f"one execution took {duration(totals.max_ns)}, half of them at most"
+            f" {duration(totals.p50_ns)} (queryprof report --show slowest)"
         )
 
 
@@ -278,13 +285,13 @@ SPILLED_BYTES = 10_000_000
 """The fewest bytes read and also written that exceed the cache, which has 2 MB by default."""
 
 BIGGER_CACHE = (
-    "Its pages do not fit in SQLite's page cache: give it more (PRAGMA cache_size = -200000 is 200"
-    " MB), or write the rows in the order of the key."
+    "SQLite's page cache is too small for its pages. Enlarge it (PRAGMA cache_size = -200000 is"
+    " 200 MB), or write the rows in key order."
 )
 
 BIGGER_CACHE_TO_READ = (
-    "Its pages do not stay in SQLite's page cache: give it more (PRAGMA cache_size = -200000 is 200"
-    " MB), and keep the connection open; another process's writes empty it, too."
+    "Its pages do not stay in SQLite's page cache. Enlarge it (PRAGMA cache_size = -200000 is"
+    " 200 MB), and keep the connection open. Writes of another process also empty the cache."
 )
 
 FEW_READS = 5
@@ -296,16 +303,16 @@ LONG_WRITE_NS = 5_000_000
 """A server takes 0.1 ms to 1 ms to find a row by its key, and a little more for the commit."""
 
 ROW_LOCKS = (
-    "They may wait for each other: a transaction keeps the rows that it has changed locked up to"
-    " its COMMIT. Do slow work (calls, files, rendering) before the first change, or after COMMIT."
+    "They may wait for each other: a transaction locks the rows that it changed until its"
+    " COMMIT. Do slow work (calls, files, rendering) before the first change, or after COMMIT."
 )
-NOT_RECORDED = "What it waits for in the server is not recorded."
+NOT_RECORDED = "The recording does not show what it waits for in the server."
 
-UNKNOWN_FAULT = "queryprof knows no fault of it. Look at its plan, and at how often it runs."
+UNKNOWN_FAULT = "queryprof knows no problem with it. Check its plan, and how often it runs."
 
 KINDS = (
     (_is_commit, "commit", "Commit less often: one transaction for several writes."),
-    (_is_connect, "connection", "Keep a connection open and use it again, or use a pool."),
+    (_is_connect, "connection", "Keep a connection open and reuse it, or use a pool."),
     (
         _is_single_insert,
         "single-row INSERT",
@@ -314,12 +321,15 @@ KINDS = (
     (
         _is_vacuum,
         "VACUUM",
-        "Run it rarely, where PRAGMA freelist_count shows many free pages: it writes all anew.",
+        (
+            "Run it rarely, when PRAGMA freelist_count shows many free pages: it rewrites the whole"
+            " file."
+        ),
     ),
     (
         _is_definition,
         "schema change",
-        "Put them into one transaction.",
+        "Put them in one transaction.",
     ),
 )
 """Kinds of statements: a pattern, a name, and what to do about many of them."""
@@ -327,8 +337,8 @@ KINDS = (
 INSERTS_AT_ONCE = {
     "postgresql": "Insert many rows with one call: executemany(), or COPY.",
     "duckdb": (
-        "Insert many rows with one statement: INSERT INTO t SELECT * FROM a_dataframe, or read the"
-        " file with read_csv() or read_parquet()."
+        "Insert many rows with one statement: INSERT INTO t SELECT * FROM a_dataframe, or load"
+        " the file with read_csv() or read_parquet()."
     ),
 }
 """By database system: what is faster than INSERTs of single rows."""
@@ -336,8 +346,8 @@ INSERTS_AT_ONCE = {
 
 SEVERAL_JOINS = 2
 MULTIPLIED = (
-    "Where it joins several collections (joinedload()), each row of one comes with each of the"
-    " other: load them with selectinload()."
+    "If it joins several collections (joinedload()), each row of one is combined with each row"
+    " of the other. Load them with selectinload()."
 )
 
 
@@ -371,12 +381,12 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"{counted(runs, 'execution')} with {rows_of(rows)}{each}; the line takes"
-                    f" {duration(group.line_ns)}{each}, the driver"
-                    f" {duration(group.steady_ns / runs)} of it"
+                    f" {duration(group.line_ns)}{each}, of which the driver takes"
+                    f" {duration(group.steady_ns / runs)}"
                 ),
             ),
             fix,
             program.loop_of(group),
-            doubt="Whether the program needs all of the objects is not known.",
+            doubt="It is unknown whether the program needs all of the objects.",
             most=Severity.LOW,
         )

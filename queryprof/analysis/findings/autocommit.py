@@ -36,20 +36,19 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
                 group.work_ns * shares.LOCKED,
                 (
                     (
-                        f"{counted(runs, 'read')} of {duration(group.totals.mean_ns)}, each in a"
-                        " transaction of its own: SQLite locks the file, looks whether it has"
-                        " changed, and unlocks it"
+                        f"{counted(runs, 'read')} of {duration(group.totals.mean_ns)}, each in"
+                        " its own transaction: SQLite locks the file, checks whether it changed,"
+                        " and unlocks it"
                     ),
                 ),
                 (
-                    f"It is {library} that reads in transactions of its own: keep what does not"
-                    " change between its calls, or let the database have a write-ahead log (PRAGMA"
-                    " journal_mode = WAL)."
+                    f"{library} reads in transactions of its own. Keep data that does not change"
+                    " between its calls, or use a write-ahead log (PRAGMA journal_mode = WAL)."
                     if is_unknown(library := program.library(group.statement))
                     else (
-                        "Put them into one transaction (BEGIN before the loop, COMMIT after it):"
-                        " the file is locked once. Or use a write-ahead log (PRAGMA journal_mode ="
-                        " WAL)."
+                        "Put them in one transaction (BEGIN before the loop, COMMIT after it),"
+                        " so that SQLite locks the file once. Or use a write-ahead log (PRAGMA"
+                        " journal_mode = WAL)."
                     )
                 ),
                 program.loop_of(group),

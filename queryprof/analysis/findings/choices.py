@@ -52,7 +52,7 @@ def choose(known: Finding, finding: Finding) -> Finding:
         if finding.gain_ns >= 2 * known.gain_ns:
             return replace(finding, evidence=(*finding.evidence, *known.evidence))
         other = (
-            f"or one query in place of all, which wins up to {duration(finding.gain_ns)}:"
+            f"or use one query instead of all, which saves up to {duration(finding.gain_ns)}:"
             f" {finding.fix}"
         )
         return replace(known, evidence=(*known.evidence, other))
@@ -75,7 +75,7 @@ def _is_alternative(known: Finding, finding: Finding) -> bool:
 
 
 def _index_of(known: Finding) -> tuple[str, ...]:
-    wins = f"an index wins up to {duration(known.gain_ns)} of it: {known.code}"
+    wins = f"an index saves up to {duration(known.gain_ns)} of it: {known.code}"
     return (wins,) if known.code else ()
 
 
@@ -85,5 +85,5 @@ def _repeated(known: Finding, finding: Finding) -> Finding:
     """
     if finding.gain_ns >= CLEARLY * known.gain_ns:
         return replace(finding, evidence=(*finding.evidence, *known.evidence, *_index_of(known)))
-    other = f"or run it once and keep the result, which wins up to {duration(finding.gain_ns)}"
+    other = f"or run it once and keep the result, which saves up to {duration(finding.gain_ns)}"
     return replace(known, evidence=(*known.evidence, *finding.evidence, other))

@@ -53,15 +53,18 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
             group.totals.self_ns + closed + first * shares.FIRST,
             (
                 (
-                    f"{counted(opened, 'connection')} opened for {counted(executed, 'statement')}:"
-                    " each one opens the file, and reads the schema again for its first statement"
+                    f"{counted(opened, 'connection')} opened for"
+                    f" {counted(executed, 'statement')}: each one opens the file and reads the"
+                    " schema for its first statement"
                 ),
                 *_thread_of_each(program, group),
             ),
             _keep_one(program.library(group.statement), is_one_each),
             program.loop_of(group),
             doubt=(
-                "" if is_one_each else "It may be one for each request, which frameworks open so."
+                ""
+                if is_one_each
+                else ("This may be one connection per request, as frameworks open them.")
             ),
             most=Severity.HIGH if is_one_each else Severity.MEDIUM,
         )
@@ -70,13 +73,13 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
 def _keep_one(library: str, is_one_each: bool) -> str:
     if library == "sqlalchemy":
         return (
-            "Call create_engine() once for the program: it keeps connections open in its pool, as"
-            " many as pool_size is; those beyond it (max_overflow) are closed after each use."
+            "Call create_engine() once for the program. It keeps up to pool_size connections"
+            " open; those beyond it (max_overflow) are closed after each use."
         )
     if is_unknown(library):
         return (
-            f"It is {library} that opens one for each of its calls: see in its documentation"
-            " whether it can keep one, or call it less often."
+            f"{library} opens one for each of its calls. Check its documentation for a way to"
+            " keep one, or call it less often."
         )
     long = (
         "the thread (threading.local), the request"
@@ -94,8 +97,7 @@ def _thread_of_each(program: Program, group: Group) -> Iterator[str]:
     library = program.called_library(group.statement)
     if library in HANDING:
         yield (
-            f"{library} starts a thread for each, and ends it: what that takes is not in these"
-            " times"
+            f"{library} starts and ends a thread for each one, which is not included in these times"
         )
 
 

@@ -107,14 +107,14 @@ def _grouped(group: Group, served: Served, read: float) -> _Won | None:
     if is_report or not sorted_for or not served.sorts_less or served.searches:
         return None
     narrow = (
-        f" One on {', '.join(dict.fromkeys(served.terms))} alone would be slower than the sort:"
-        " each row would be looked up in the table."
+        f" An index on {', '.join(dict.fromkeys(served.terms))} alone would be slower than the"
+        " sort, because SQLite would look up each row in the table."
     )
     return _Won(
         shares.grouped(read),
         f", and sort them for {sorted_for[0]}",
-        "Create an index with all columns that it reads, in this order: rows come grouped, and the"
-        f" table is not read.{narrow * bool(served.covering)}",
+        "Create an index with all columns that it reads, in this order: the rows are then"
+        f" grouped, and SQLite does not read the table.{narrow * bool(served.covering)}",
     )
 
 
@@ -131,8 +131,9 @@ def _chosen(group: Group, served: Served, read: float) -> _Won | None:
     return _Won(
         wide[0],
         f", made of about {average(left.least)}",
-        "Create an index with all columns that it reads, in this order: the table is not read. One"
-        f" on {compared} alone wins less: each row that it leaves would be looked up in the table.",
+        "Create an index with all columns that it reads, in this order: SQLite then does not"
+        f" read the table. An index on {compared} alone saves less, because SQLite looks up each"
+        " remaining row in the table.",
         left.doubt if wide[1] < wide[0] / 2 else MOST_ROWS if left.least > read / 2 else "",
     )
 
@@ -167,22 +168,22 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (added if is_sure else shares.COVERED),
             (
                 (
-                    f"{average(pages)} page fetches for {about}{rows_of(work)} in an execution: for"
-                    f" each row of {used[2]} the table is searched"
+                    f"{average(pages)} page fetches for {about}{rows_of(work)} per execution:"
+                    f" SQLite searches the table for each row of {used[2]}"
                 ),
                 used[0],
             ),
             (
-                f"Add the other columns that it reads to {used[2]}: a covering index has all of it."
-                + f" It takes the place of {used[2]}, which can go." * bool(code)
+                f"Add the other columns that it reads to {used[2]}: then the index covers the"
+                " query." + f" It replaces {used[2]}, which you can drop." * bool(code)
             ),
             code=code,
             doubt=(
                 ""
                 if is_sure
                 else (
-                    "Some of these pages are of what it sorts or keeps meanwhile; the gain is an"
-                    " estimate (half of the time)."
+                    "Some of these pages hold sorted or temporary rows; the gain is an estimate"
+                    " (half of the time)."
                     if makes_few
                     else "A wider index makes writes slower; the gain is an estimate (half of the"
                     " time)."

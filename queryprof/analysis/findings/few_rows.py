@@ -137,8 +137,8 @@ def full_scan(program: TestProgram, is_test: IsTest) -> Iterator[Finding]:
             continue
         if not (served.code and served.searches):
             continue
-        evidence = [f"it reads {', '.join(scans)} from end to end"]
-        fix = f"Create an index on what it compares: {', '.join(served.terms)}."
+        evidence = [f"it reads all of {', '.join(scans)}"]
+        fix = f"Create an index on the compared columns: {', '.join(served.terms)}."
         yield replace(_finding(program, "full_scan", group, evidence, fix), code=served.code)
 
 

@@ -50,7 +50,12 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                 continue
             cause = stall.causes[0]
             delayed = (
-                (f"{counted(stall.delayed, 'callback')} waited {duration(stall.delay_ns)} in all",)
+                (
+                    (
+                        f"{counted(stall.delayed, 'callback')} waited a total of"
+                        f" {duration(stall.delay_ns)}"
+                    ),
+                )
                 if stall.delayed
                 else ()
             )
@@ -214,7 +219,7 @@ def _after_analyze(program: Program, finding: Finding) -> Finding:
     return replace(
         finding,
         evidence=(*finding.evidence, *grown),
-        fix=f"Run ANALYZE first, which may be enough. {finding.fix}",
+        fix=f"Run ANALYZE first; it may be enough. {finding.fix}",
     )
 
 

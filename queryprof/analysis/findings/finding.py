@@ -212,7 +212,7 @@ class Finding:
 
     @property
     def migration(self) -> str:
-        """The index as a migration of the library; "" if there is none."""
+        """The index as a migration of the library; "" if not found."""
         return migration_of(self.library, self.code)
 
     @property

@@ -369,7 +369,7 @@ def unknown_causes(report: Report, planned_by_server: Container[str] = ()) -> It
         if group.verb in PLANNED and group.statement not in planned_by_server
     ]
     for what, unknown, missing in (
-        ("the plans", [one for one in planned if not one.plans], "an index that they lack"),
+        ("a missing index", [one for one in planned if not one.plans], "an index that they lack"),
         (
             "SQLite's counters",
             [one for one in planned if one.plans and not one.totals.counted],
@@ -380,8 +380,8 @@ def unknown_causes(report: Report, planned_by_server: Container[str] = ()) -> It
         if share >= NOTABLE_SHARE:
             number = len({one.statement for one in unknown})
             yield (
-                f"{what} of {counted(number, 'statement')}, with {percent(share)} of the database's"
-                f" time, are not known: {missing} may not be among the findings"
+                f"{what} of {counted(number, 'statement')} with {percent(share)} of the database"
+                f" time are unknown: {missing} may be missing in the findings"
             )
 
 

@@ -107,12 +107,12 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
 
 
 PREFIX = (
-    "It serves patterns that begin with a letter, and that few rows match: those that begin with %"
-    " or * search all."
+    "It helps patterns that begin with a letter and match few rows. Patterns that begin with %"
+    " or * search all rows."
 )
 
 
-OF_PATTERNS = "How much it wins depends on the patterns."
+OF_PATTERNS = "The gain depends on the patterns."
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,30 +130,30 @@ def _planned(served: Served) -> _Reason | None:
     if served.partial and (served.partial[2] or not served.code):
         name, condition, _ = served.partial
         return _Reason(
-            f"the index {name} has the rows WHERE {condition} alone, which the statement does not"
-            " say in the same way",
-            f"Write the condition as the index has it, with its value in the text: {condition}.",
-            "Whether it looks for these rows alone is not known.",
+            f"the index {name} has only the rows WHERE {condition}, and the statement does not"
+            " contain the same condition",
+            f"Write the condition as in the index, with its value in the text: {condition}.",
+            "It is unknown whether it needs only these rows.",
         )
     if served.code and served.searches and not (served.is_plain or served.by_prefix):
         return _Reason(
-            f"{terms} is compared, which an index on the column alone does not serve",
-            "Compare the column itself, as it is stored; or create the index on what is compared.",
+            f"it compares {terms}; an index on the column alone does not help that",
+            "Compare the stored column itself, or create the index on the compared expression.",
         )
     if served.recollated and not served.code:
         columns = " and ".join(served.recollated)
         return _Reason(
-            f"{columns} is compared by another collation than its own: no index on it is used",
-            f"Compare by the collation of {columns}, which is that of the operand on the left, or"
-            " of COLLATE after the comparison; or have an index with the collation that is"
-            " compared.",
+            f"it compares {columns} with another collation than the column's own, so SQLite uses"
+            " no index on it",
+            f"Compare with the collation of {columns}: the left operand's, or COLLATE after the"
+            " comparison. Or create an index with the collation of the comparison.",
         )
     if served.differing and not served.code:
         columns = " and ".join(served.differing)
         return _Reason(
-            f"{columns} is compared with what has another type: no index on it can be used",
-            "Declare both columns with one type; or CAST the other side to the type of"
-            f" {columns}, and have an index on that.",
+            f"it compares {columns} with another type, so SQLite can use no index on it",
+            "Declare both columns with the same type. Or CAST the other side to the type of"
+            f" {columns}, and create an index on the column.",
         )
     return None
 
@@ -200,7 +200,7 @@ def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) 
             continue
         if "COLLATE" in keywords_of((*operand, *other)):
             return _Reason(
-                f"{column} is compared with another collation than the index has",
+                f"it compares {column} with another collation than the index has",
                 f"Create the index with the collation of the comparison: ({column} COLLATE ...).",
             )
         if column_of(operand) != column.lower() and comparison.operator in ("LIKE", "GLOB"):
@@ -208,26 +208,25 @@ def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) 
         if column_of(operand) != column.lower():
             is_call = len(operand) > 1 and operand[1].text == "(" and operand[-1].text == ")"
             return _Reason(
-                f"{text_of(statement, operand)} is compared, not {column}",
+                f"it compares {text_of(statement, operand)}, not {column}",
                 (
-                    "Compare the column itself, or create an index on the expression that is"
-                    " compared."
+                    "Compare the column itself, or create an index on the compared expression."
                     if is_call
-                    else "Move the arithmetic to the other side, so that the column stands alone."
+                    else "Move the arithmetic to the other side, so that the column is alone."
                 ),
             )
         if comparison.operator in ("LIKE", "GLOB"):
             return _Reason(
                 f"{column} LIKE needs an index that ignores case, and a pattern that does not begin"
                 " with %",
-                f"Create an index on ({column} COLLATE NOCASE), for patterns that begin with"
-                " letters; for words inside of texts use FTS5.",
+                f"Create an index on ({column} COLLATE NOCASE) for patterns that begin with"
+                " letters. To find words inside texts, use FTS5.",
             )
         if guesses and comparison.operator in SEARCHING:
             return _Reason(
-                f"the types or collations of {column} and of what it is compared with differ, or OR"
-                " joins it with a column without an index",
-                "Declare both columns with one type (and collation), or CAST the other side.",
+                f"{column} and the other operand differ in type or collation, or OR joins the"
+                " column with one that has no index",
+                "Give both columns the same type (and collation), or CAST the other side.",
             )
     return None
 
@@ -237,11 +236,11 @@ def _computed_pattern(statement: str, operand: Sequence[Token], column: str) -> 
     (https://www.sqlite.org/optoverview.html#the_like_optimization).
     """
     return _Reason(
-        f"{text_of(statement, operand)} is compared with a pattern: no index serves that, not even"
-        " one on the expression",
-        f"Compare {column} itself: LIKE ignores the case of ASCII letters. An index on"
-        f" ({column} COLLATE NOCASE) then serves patterns that begin with a letter; for words"
-        " inside of texts use FTS5.",
+        f"it compares {text_of(statement, operand)} with a pattern: no index helps, not even one"
+        " on the expression",
+        f"Compare {column} itself: LIKE ignores the case of ASCII letters. An index on ({column}"
+        " COLLATE NOCASE) then helps with patterns that begin with a letter. To find words"
+        " inside texts, use FTS5.",
         OF_PATTERNS,
     )
 
@@ -254,9 +253,9 @@ def _guessed(statement: str, comparison: Comparison) -> _Reason | None:
     if comparison.operator in ("LIKE", "GLOB"):
         return _computed_pattern(statement, operand, names[0])
     return _Reason(
-        f"{text_of(statement, operand)} is compared: an index on {names[0]} cannot be used",
+        f"it compares {text_of(statement, operand)}, so SQLite cannot use an index on {names[0]}",
         f"Compare {names[0]} itself, or create an index on the expression.",
-        "Whether an index on the column exists is not known: use --db.",
+        "It is unknown whether there is an index on the column: use --db.",
     )
 
 
@@ -287,16 +286,16 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                         (
                             f"{counted(totals.executions, 'execution')} take {average(steps)} VM"
                             f" steps to return {rows_of(rows)} by {', '.join(sorted(used))};"
-                            f" {other.name} ({', '.join(other.columns)}) fits, too, and SQLite has"
-                            " no statistics to choose by"
+                            f" {other.name} ({', '.join(other.columns)}) also fits, but SQLite"
+                            " has no statistics to choose it"
                         ),
                     ),
                     (
-                        "Take INDEXED BY out of the statement, and run ANALYZE: SQLite must use the"
-                        " index that is named there, whatever fits."
+                        "Remove INDEXED BY from the statement, and run ANALYZE. INDEXED BY"
+                        " forces SQLite to use the named index."
                         if is_ordered
                         else (
-                            "Create an index on all that it compares; or run ANALYZE (or PRAGMA"
+                            "Create an index on all compared columns. Or run ANALYZE (or PRAGMA"
                             " optimize) once the tables are filled, which may be enough."
                             if code
                             else "Run ANALYZE (or PRAGMA optimize) once the tables are filled."
@@ -304,7 +303,7 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                     ),
                     program.loop_of(group),
                     code=code or "ANALYZE;" * (not is_ordered),
-                    doubt="" if code else "What ANALYZE finds is not known: --prove measures.",
+                    doubt="" if code else "The result of ANALYZE is unknown: --prove measures it.",
                     most=Severity.HIGH if code or tables > 1 else Severity.MEDIUM,
                 )
                 break
@@ -332,8 +331,8 @@ def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
 def _work(totals: Totals) -> str:
     rows = totals.rows_each or 0.0
     return (
-        f"{counted(totals.executions, 'execution')}, each of {average(totals.vm_steps)} VM steps to"
-        f" return {rows_of(rows)}"
+        f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps)} VM steps each"
+        f" to return {rows_of(rows)}"
     )
 
 
@@ -357,12 +356,13 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
                 _work(totals),
                 *grown,
             ),
-            "Run ANALYZE now, and PRAGMA optimize when connections close: SQLite chooses plans by"
-            " what ANALYZE found.",
+            "Run ANALYZE now, and PRAGMA optimize when you close connections: SQLite chooses"
+            " plans by the statistics of ANALYZE.",
             program.loop_of(group),
             code="ANALYZE;",
             doubt=(
-                "Without these statistics another plan is chosen; what it wins, --prove measures."
+                "Without these statistics SQLite chooses another plan; --prove measures what it"
+                " saves."
             ),
         )
 
@@ -390,7 +390,7 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
                 *searches[:1],
             ),
             (
-                f"Create an index on all that it compares{' and sorts by' * served.sorts_less}:"
+                f"Create an index on all compared{' and sorted' * served.sorts_less} columns:"
                 f" {', '.join(served.terms)}."
                 if code
                 else NO_INDEX

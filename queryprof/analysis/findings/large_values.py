@@ -31,9 +31,9 @@ LARGE_WRITE_BYTES = 256 * 1024
 LEAST_WRITES = 5
 
 LEAVE_OUT = {
-    "django": 'Leave them out: .defer("column"), or .only("column", ...).',
-    "sqlalchemy": "Leave them out: .options(defer(Model.column)), or .options(load_only(...)).",
-    "peewee": "Leave them out: Model.select(Model.column, ...).",
+    "django": 'Skip them: .defer("column"), or .only("column", ...).',
+    "sqlalchemy": "Skip them: .options(defer(Model.column)), or .options(load_only(...)).",
+    "peewee": "Skip them: Model.select(Model.column, ...).",
 }
 """How a query skips large values, by library."""
 
@@ -56,9 +56,9 @@ def large_values_read(program: Program) -> Iterator[Finding | None]:
             group.cost_ns * (1 - read / pages),
             (
                 f"{counted(totals.executions, 'execution')} with {rows_of(rows)} each",
-                f"{average(pages)} page fetches each: {average(pages / read)} for each row",
+                f"{average(pages)} page fetches each: {average(pages / read)} per row",
             ),
-            LEAVE_OUT.get(library, "Name in SELECT the columns that are needed, without those."),
+            LEAVE_OUT.get(library, "List only the columns that you need in SELECT."),
             program.loop_of(group),
             doubt="The program may need the large values.",
             most=Severity.MEDIUM,
@@ -92,14 +92,14 @@ def large_values_written(program: Program) -> Iterator[Finding | None]:
             group.work_ns + sum(one.work_ns for one in commits),
             (
                 (
-                    f"{counted(rows, 'row')} changed, one by one; with their commits"
-                    f" {size(written / rows)} are written for each"
+                    f"{counted(rows, 'row')} changed one by one; with their commits, each writes"
+                    f" {size(written / rows)}"
                 ),
             ),
-            "An UPDATE writes the whole value anew. Keep the parts that change in rows of their"
+            "An UPDATE writes the whole value again. Keep the changing parts in rows of their"
             " own, and INSERT or UPDATE one of these.",
             program.loop_of(group),
-            doubt="Whether all of the value changes each time is not known.",
+            doubt="It is unknown whether the whole value changes each time.",
         )
 
 

@@ -137,7 +137,7 @@ ONE_TRANSACTION = {
     "peewee": "Put `with db.atomic():` around {what}.",
     "pony": "Put one `with db_session:` around {what}.",
     "sqlite_utils": (
-        "Put `with db.atomic():` around it. Each call commits by itself otherwise, also within a"
+        "Put `with db.atomic():` around it. Otherwise each call commits by itself, even inside"
         " `with` of the connection, and insert_all() and upsert_all() commit each batch"
         " (batch_size)."
     ),
@@ -147,16 +147,18 @@ ONE_TRANSACTION = {
 """How many writes become one transaction."""
 
 EXPIRES = {
-    "sqlalchemy": " Each commit expires all objects of the session, which are read again when they"
-    " are next used; Session(expire_on_commit=False) keeps them."
+    "sqlalchemy": (
+        " Each commit expires all objects of the session, so the next use reads them again."
+        " Session(expire_on_commit=False) keeps them."
+    )
 }
 """What else a commit does at the cost of its line."""
 
 ROWS_AT_ONCE = {
-    "django": " Or create all of it with one Model.objects.bulk_create(objects).",
-    "sqlalchemy": " Rows that are alike: session.execute(insert(Model), rows).",
-    "peewee": " Or insert all of it with Model.insert_many(rows).",
-    "dataset": " Or insert all of it with one insert_many(rows).",
+    "django": " Or create all of them with one Model.objects.bulk_create(objects).",
+    "sqlalchemy": " For similar rows: session.execute(insert(Model), rows).",
+    "peewee": " Or insert all of them with Model.insert_many(rows).",
+    "dataset": " Or insert all of them with one insert_many(rows).",
 }
 """How many INSERTs become one statement."""
 
@@ -176,8 +178,8 @@ AUTOFLUSH = "Session._autoflush"
 """SQLAlchemy's function that writes new and changed objects before a query."""
 
 NO_AUTOFLUSH = (
-    " Each query first writes the session's new objects (autoflush): query before you add objects,"
-    " or under `with session.no_autoflush:`."
+    " Each query first writes the session's new objects (autoflush). Query before you add"
+    " objects, or use `with session.no_autoflush:`."
 )
 
 NAMING = frozenset({"django", "sqlalchemy"})
@@ -237,126 +239,125 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
         if loaded.startswith(MANY):
             how = f'.prefetch_related("{path}{attribute}")'
         if loaded.startswith(COLUMN):
-            how = "name it in .only(), or leave it out of .defer()"
+            how = "list it in .only(), or remove it from .defer()"
     if "PATH" in how:
-        how += f", where PATH is what leads from its objects to {relation.rpartition('.')[0]}"
-    where = f" It is read in {place}." if place else ""
+        how += f", where PATH leads from its objects to {relation.rpartition('.')[0]}"
+    where = f" {place} reads it." if place else ""
     return f"Load {relation} with the query before: {how}.{where}"
 
 
 ONE_INSERT = {
     "django": (
-        "Create all of it with one Model.objects.bulk_create(objects); it sends no signals, and"
-        " calls no save(). Where rows may be there already, with ignore_conflicts=True."
+        "Create all of them with one Model.objects.bulk_create(objects). It sends no signals and"
+        " does not call save(). If rows may already exist, add ignore_conflicts=True."
     ),
     "sqlalchemy": (
-        "Insert all of it with one session.execute(insert(Model), rows), a dict for each row;"
-        " or commit once after the loop: the session then inserts many at once."
+        "Insert all of them with one session.execute(insert(Model), rows), with a dict per row."
+        " Or commit once after the loop: the session then inserts many at once."
     ),
     "peewee": (
-        "Insert all of it with one Model.insert_many(rows).execute(), or"
-        " Model.bulk_create(objects); where rows may be there already, with .on_conflict_ignore()."
+        "Insert all of them with one Model.insert_many(rows).execute(), or"
+        " Model.bulk_create(objects). If rows may already exist, add .on_conflict_ignore()."
     ),
-    "sqlite_utils": "Insert all of it with one db[table].insert_all(rows).",
-    "dataset": "Insert all of it with one table.insert_many(rows).",
+    "sqlite_utils": "Insert all of them with one db[table].insert_all(rows).",
+    "dataset": "Insert all of them with one table.insert_many(rows).",
 }
 """How rows that are inserted one by one are inserted at once."""
 
 ONE_CHANGE = {
     "django": (
-        'Change all of it with one .update(field=F("field") + ...) or .delete() of a query, which'
-        " sends no signals and calls no save(). bulk_update() takes as long on SQLite as save() of"
-        " each."
+        'Change all of them with one .update(field=F("field") + ...) or .delete() of a query.'
+        " These send no signals and do not call save(). On SQLite, bulk_update() takes as long"
+        " as save() of each."
     ),
     "sqlalchemy": (
-        "Change all of it with one session.execute(update(Model).where(...).values(...)) or"
-        " delete(...); where Python computes the values, with session.execute(update(Model), rows),"
-        " a dict for each row with its primary key."
+        "Change all of them with one session.execute(update(Model).where(...).values(...)) or"
+        " delete(...). If Python computes the values, use session.execute(update(Model), rows),"
+        " with a dict per row that has its primary key."
     ),
     "peewee": (
-        "Change all of it with one Model.update(...).where(...).execute() or Model.delete(); where"
-        " Python computes the values, with Model.bulk_update(objects, fields=[...])."
+        "Change all of them with one Model.update(...).where(...).execute() or Model.delete()."
+        " If Python computes the values, use Model.bulk_update(objects, fields=[...])."
     ),
 }
 """How rows that are changed one by one are changed at once."""
 
 FIRST_OF_ALL = {
     "django": (
-        "Fetch the first of all of them with the query before:"
-        " .annotate(first=Subquery(query[:1])), or Window(RowNumber(), partition_by=...) and a"
-        " filter on it."
+        "Fetch the first of each with the query before: .annotate(first=Subquery(query[:1])), or"
+        " Window(RowNumber(), partition_by=...) and a filter on it."
     ),
 }
 """How to find the first related row of many objects at once."""
 
 ONE_QUERY = {
     "django": (
-        "Load it with the query before: .select_related() for what each object has one of,"
-        " .prefetch_related() for what it has many of, or a generic foreign key; or one"
+        "Load it with the query before: .select_related() for a single related object,"
+        " .prefetch_related() for many or for a generic foreign key. Or use one"
         " filter(field__in=[...])."
     ),
     "sqlalchemy": (
-        "Load it with the query before: .options(selectinload(Model.relation)); or one"
+        "Load it with the query before: .options(selectinload(Model.relation)). Or use one"
         " select(Model).where(Model.id.in_([...]))."
     ),
     "peewee": (
-        "Join it to the query before: Model.select(Model, Other).join(Other); or"
+        "Join it to the query before: Model.select(Model, Other).join(Other). Or use"
         " prefetch(query, Other)."
     ),
     "pony": (
-        "Load it with the query before: query.prefetch(Entity.relation); or one"
-        " select(e for e in Entity if e.key in keys)."
+        "Load it with the query before: query.prefetch(Entity.relation). Or use one select(e for"
+        " e in Entity if e.key in keys)."
     ),
 }
 """How a query per object becomes one query."""
 
 NO_OBJECTS = {
     "django": (
-        'Read the columns that you need: .values_list("column"), or .only("column") for objects.'
-        " Let the database count (.count()), say whether there are any (.exists()), and find"
+        'Read only the columns that you need: .values_list("column"), or .only("column") for'
+        " objects. Let the database count (.count()), check for existence (.exists()), and find"
         " distinct values (.distinct()) and sums (.aggregate())."
     ),
     "sqlalchemy": (
-        "Read the columns that you need: select(Model.column), or .options(load_only(...)) for"
-        " objects. Let the database count (func.count()), and find distinct values and sums."
+        "Read only the columns that you need: select(Model.column), or .options(load_only(...))"
+        " for objects. Let the database count (func.count()), and find distinct values and sums."
     ),
     "peewee": (
-        "Read the columns that you need: Model.select(Model.column).tuples(). Let the database"
-        " count (.count()), and find distinct values (.distinct()) and sums (fn.SUM())."
+        "Read only the columns that you need: Model.select(Model.column).tuples(). Let the"
+        " database count (.count()), and find distinct values (.distinct()) and sums (fn.SUM())."
     ),
     "pony": (
-        "Read the attributes that you need: select(e.attribute for e in Entity). Let the database"
-        " count and add up (count(), sum())."
+        "Read only the attributes that you need: select(e.attribute for e in Entity). Let the"
+        " database count and add up (count(), sum())."
     ),
 }
 """How a query makes fewer objects, or none."""
 
 NO_RELATION = {
-    "django": "Leave the relation out of prefetch_related() where its objects are not needed.",
+    "django": "Remove the relation from prefetch_related() if its objects are not needed.",
     "sqlalchemy": (
-        "The query before loads this relation with each object. Leave it out where it is not"
-        ' needed: .options(lazyload(Model.relation)), or lazy="select" in the model.'
+        "The query before loads this relation with each object. If you do not need it:"
+        ' .options(lazyload(Model.relation)), or lazy="select" in the model.'
     ),
 }
 """The same for objects that are loaded with each object of another query."""
 
 MANY_AT_ONCE = {
     "django": (
-        "with one filter(field__in=[...]); where the loop goes over rows of a query, with that:"
-        " .select_related() for what each object has one of, .prefetch_related() for what it has"
-        " many of."
+        "with one filter(field__in=[...]). If the loop goes over a query's rows, load it with"
+        " that query: .select_related() for a single related object, .prefetch_related() for"
+        " many."
     ),
     "sqlalchemy": (
-        "with one select(Model).where(Model.id.in_([...])); where the loop goes over rows of a"
-        " query, with that: .options(selectinload(Model.relation))."
+        "with one select(Model).where(Model.id.in_([...])). If the loop goes over a query's"
+        " rows, load it with that query: .options(selectinload(Model.relation))."
     ),
     "peewee": (
-        "with one Model.select().where(Model.id.in_([...])); where the loop goes over rows of a"
-        " query, with that: .join(Other), or prefetch(query, Other)."
+        "with one Model.select().where(Model.id.in_([...])). If the loop goes over a query's"
+        " rows, load it with that query: .join(Other), or prefetch(query, Other)."
     ),
     "pony": (
-        "with one select(e for e in Entity if e.id in ids); where the loop goes over rows of a"
-        " query, with that: query.prefetch(Entity.relation)."
+        "with one select(e for e in Entity if e.id in ids). If the loop goes over a query's"
+        " rows, load it with that query: query.prefetch(Entity.relation)."
     ),
 }
 """The same if it is unknown for which query's rows they are."""
@@ -367,15 +368,15 @@ BEGIN_IMMEDIATE = {
         " (Django 5.1 and newer)."
     ),
     "sqlalchemy": (
-        'Let an event begin transactions that write with BEGIN IMMEDIATE: see "Serializable'
+        'Let an event begin writing transactions with BEGIN IMMEDIATE: see "Serializable'
         " isolation / Savepoints / Transactional DDL\" in SQLAlchemy's notes on SQLite."
     ),
     "peewee": (
-        'Begin it with `with db.atomic("IMMEDIATE"):`, which waits for its turn before it reads.'
+        'Begin it with `with db.atomic("IMMEDIATE"):`, which waits for its turn before reading.'
     ),
 }
 NO_LIBRARY = (
-    "Begin it with BEGIN IMMEDIATE: it then waits for its turn before it reads. A SELECT whose rows"
-    " are not all fetched keeps a transaction open, too: fetchall() before writing."
+    "Begin it with BEGIN IMMEDIATE, which waits for its turn before reading. A SELECT with"
+    " unfetched rows also keeps a transaction open: call fetchall() before you write."
 )
 """How a transaction that writes later begins, so that it waits for its turn."""

@@ -27,19 +27,20 @@ LOG_BYTES = 1000 * 4096
 defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
 """
 LEAVE_FREE = (
-    "Write less in each transaction, or let one thread of one process do all writing. A loop that"
-    " takes the lock again at once keeps others out: 100 ms without it after every few COMMITs let"
-    " them in (who waits is in no queue, and looks again after so long at the most)."
+    "Write less in each transaction, or let one thread of one process do all writing. A loop"
+    " that takes the lock again at once blocks others, which try again only every 100 ms: a"
+    " pause of 100 ms after every few COMMITs lets them in."
 )
 """SQLite's busy handler sleeps 1 to 100 ms between attempts (sqliteDefaultBusyCallback() in its
 main.c). If a writer takes the lock again at once, others wait longer. A wait of 330 ms became 1.5 s
 behind 40 short transactions in a row, and at most 23 ms if such a pause followed every fourth.
 """
 
-WITH_LOG = " A write-ahead log (PRAGMA journal_mode = WAL) lets readers go on."
+WITH_LOG = " With a write-ahead log (PRAGMA journal_mode = WAL), readers do not wait."
 UNSEEN = (
-    "Who held it was not seen: a process that was not recorded, or that was killed; a lock from"
-    " before the recording; or many holds of less than a millisecond (--show locks has their sums)."
+    "The holder was not seen. It was a process that was not recorded or was killed, a lock from"
+    " before the recording, or many holds of less than a millisecond (--show locks has their"
+    " sums)."
 )
 CLOSED = "(close)"
 NO_END = (UNKNOWN_STATEMENT, CLOSED)
@@ -124,8 +125,9 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             gain_ns,
             (
                 (
-                    f"others waited {duration(found.ns)} for it {counted(found.count, 'time')} (at"
-                    f" most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters)[:3])}"
+                    f"blocked {counted(found.count, 'other call')} for {duration(found.ns)}"
+                    f" (longest {duration(found.longest_ns)}):"
+                    f" {', '.join(sorted(found.waiters)[:3])}"
                 ),
                 *_failed(program, found),
                 *_of_itself(found),
@@ -133,26 +135,25 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                 *_lost(hold, is_endless),
             ),
             (
-                "Make it faster: it reads for so long, and keeps writers from committing"
-                f" meanwhile.{with_log}"
+                f"Make it faster: its long read blocks writers from committing.{with_log}"
                 if works
                 else (
-                    "COMMIT (or ROLLBACK) before other work: a transaction that has read keeps"
+                    "COMMIT (or ROLLBACK) before other work: a transaction that has read blocks"
                     f" writers from committing.{with_log}"
                     if reads and found.holder.end_statement.upper().startswith(ENDS)
                     else (
                         "Fetch all rows at once (fetchall()), or close the cursor, before other"
-                        f" work: a reader keeps writers from committing.{with_log}"
+                        f" work: a reader blocks writers from committing.{with_log}"
                         if reads
                         else (
-                            "COMMIT it, or ROLLBACK where an exception or a cancellation leaves it"
-                            " (`with connection:` does both), or close the blob that it wrote to:"
-                            " no COMMIT or ROLLBACK that was seen has ended it."
+                            "COMMIT it, or ROLLBACK after an exception or a cancellation (`with"
+                            " connection:` does both), or close the blob that it wrote to: no"
+                            " COMMIT or ROLLBACK was seen."
                             if is_endless
                             else (
-                                "Do the other work (computing, requests to other services) before"
-                                " the lock is taken (by BEGIN IMMEDIATE, or the first write) or"
-                                " after COMMIT: it is held for all of"
+                                "Do the other work (computing, requests to other services)"
+                                " before it takes the lock (at BEGIN IMMEDIATE, or the first"
+                                " write) or after COMMIT: it holds the lock during all of"
                                 f" it.{_awaited(program, found)}"
                                 if long
                                 else f"{LEAVE_FREE}{with_log}"
@@ -174,10 +175,11 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             (
                 (
                     f"{counted(most.files.lock_waits, 'call')} waited"
-                    f" {duration(most.files.lock_ns)} (at most {duration(most.files.max_lock_ns)})"
+                    f" {duration(most.files.lock_ns)} (longest"
+                    f" {duration(most.files.max_lock_ns)})"
                 ),
             ),
-            "See who writes to this database, and make those transactions short.",
+            "Find out who writes to this database, and shorten those transactions.",
             doubt=UNSEEN,
         )
         if finding:
@@ -188,13 +190,13 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
 def _of_itself(waits: Waits) -> Iterator[str]:
     """Yield a sentence if a thread waited for something that only this thread could end."""
     if waits.own == waits.count:
-        yield "the thread that waited held the lock itself, on another connection"
+        yield "the waiting thread held the lock itself, on another connection"
 
 
 def _lost(hold: LockHold, is_endless: bool) -> Iterator[str]:
     """Yield a sentence if closing the connection rolled back uncommitted changes."""
     if is_endless and hold.end_statement == CLOSED and hold.changed_rows:
-        yield "its connection was closed without a COMMIT: these changes are lost"
+        yield "its connection was closed without a COMMIT, so these changes are lost"
 
 
 def _awaited(program: Program, waits: Waits) -> str:
@@ -202,7 +204,7 @@ def _awaited(program: Program, waits: Waits) -> str:
     handed = {one.site.frame for one in program.report.handoffs}
     if not handed.intersection(waits.holder.path):
         return ""
-    return " Its calls are awaited: what else the loop is busy with meanwhile is in this time."
+    return " Its calls are awaited, so this time includes other work of the loop."
 
 
 def _failed(program: Program, waits: Waits) -> Iterator[str]:
@@ -215,7 +217,7 @@ def _failed(program: Program, waits: Waits) -> Iterator[str]:
         if (error.statement, error.path[:1]) in waits.places and error.exception.endswith(TIMED_OUT)
     )
     if failed:
-        yield f"{count(failed)} of their calls failed when the timeout was over: database is locked"
+        yield f"{count(failed)} of their calls failed at the end of the timeout: database is locked"
 
 
 def _worked_ns(program: Program, holder: LockEvent | LockHold) -> int:
@@ -256,9 +258,9 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
         (
             (
                 f"{counted(hold.count, 'read transaction')} stayed open up to"
-                f" {duration(hold.max_ns)}, and then the write-ahead log had"
-                f" {size(hold.log_bytes)}: SQLite cannot begin it again while a transaction reads"
-                " an older state, so it grows with each write"
+                f" {duration(hold.max_ns)}, and the write-ahead log then had"
+                f" {size(hold.log_bytes)}: SQLite cannot reset it while a transaction reads an"
+                " older state, so each write enlarges it"
             ),
         ),
         (
@@ -266,12 +268,12 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
             " its transaction open."
             if by_cursor
             else (
-                "COMMIT (or ROLLBACK) as soon as it has read: a transaction that has read sees the"
-                " same state up to its end, however short its SELECT was. So does an unfinished"
-                " SELECT: fetchall(), or close it."
+                "COMMIT (or ROLLBACK) as soon as it has read: a transaction sees the same state"
+                " from its first read to its end, however short its SELECT was. An unfinished"
+                " SELECT does the same: call fetchall(), or close it."
             )
         ),
-        doubt="It costs space, and time of those that read the log: how much is not measured.",
+        doubt="It costs space, and time to read the log: how much is not measured.",
         whole=program.whole,
     )
     own = own_code(hold)
@@ -304,8 +306,8 @@ def lock_upgrade(program: Program) -> Iterator[Finding | None]:
             None,
             (
                 (
-                    f"{counted(count, 'time')} it was refused at once, whatever the timeout: its"
-                    " transaction had begun to read before it wrote, while another one wrote"
+                    f"it was refused {counted(count, 'time')} at once, whatever the timeout: its"
+                    " transaction had read before it wrote, while another one wrote"
                 ),
             ),
             BEGIN_IMMEDIATE.get(library, NO_LIBRARY),
@@ -353,10 +355,10 @@ def _held(hold: LockHold, sites: Sites) -> str:
     own = own_code(hold)
     meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
     if hold.changed_rows:
-        meanwhile += f"; its thread changed {counted(hold.changed_rows, 'row')} meanwhile"
+        meanwhile += f"; its thread changed {counted(hold.changed_rows, 'row')} during that time"
     ended = frame_at(hold.end_path, sites)
     until = f", until {shortened(hold.end_statement, 40)} in line {ended.line}" if ended else ""
     return (
-        f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in"
-        f" all, at most {duration(hold.max_ns)}{until}{meanwhile}"
+        f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)}"
+        f" in total, longest {duration(hold.max_ns)}{until}{meanwhile}"
     )

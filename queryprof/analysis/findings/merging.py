@@ -100,7 +100,7 @@ def _merged(group: list[Finding]) -> Finding:
     serves = (
         f"the same here, up to {more}"
         if all(one.identity == first.identity for one in others)
-        else f"it serves {counted(len(others), 'other statement')}, too, up to {more}"
+        else f"it also helps {counted(len(others), 'other statement')}, up to {more}"
     )
     return replace(
         first,

@@ -63,16 +63,12 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
                         f"{counted(totals.executions, 'execution')} return {rows_of(rows)}"
                         f" each{work}: every page reads all pages before it"
                     ),
-                    *(
-                        ()
-                        if offset is None
-                        else (f"OFFSET was about {average(offset)} on average",)
-                    ),
+                    *(() if offset is None else (f"OFFSET was {average(offset)} on average",)),
                 ),
-                "Remember the last row of a page and go on after it: WHERE key > ? ORDER BY key"
-                " LIMIT ? (keyset pagination), with an index on the key.",
+                "Remember the last row of a page and continue after it: WHERE key > ? ORDER BY"
+                " key LIMIT ? (keyset pagination), with an index on the key.",
                 program.loop_of(group),
-                doubt="How large OFFSET was is not known." if offset is None else "",
+                doubt="The values of OFFSET are unknown." if offset is None else "",
                 most=Severity.LOW if offset is None else Severity.HIGH,
             )
 
@@ -100,7 +96,7 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
                         " each; the program fetches one row and stops"
                     ),
                 ),
-                "Say so in the query: LIMIT 1, with an index on what it is ordered by (or min() or"
-                " max()); SQLite then makes one row.",
+                "Add LIMIT 1 to the query, with an index on its ORDER BY (or use min() or"
+                " max()). SQLite then makes one row.",
                 program.loop_of(group),
             )

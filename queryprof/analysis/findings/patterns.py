@@ -33,9 +33,9 @@ def open_pattern(program: Program) -> Iterator[Finding | None]:
                 step_of(group, SCAN),
                 "its patterns begin with a wildcard",
             ),
-            "No index is searched by a pattern that begins with a wildcard. A full-text table"
+            "An index cannot find a pattern that begins with a wildcard. A full-text table"
             " (FTS5) finds words, and with tokenize='trigram' parts of words.",
             program.loop_of(group),
-            doubt="What a full-text table wins is not measured.",
+            doubt="The gain of a full-text table is not measured.",
             most=Severity.LOW,
         )

@@ -11,15 +11,14 @@ from queryprof.analysis.plans import Steps
 from queryprof.sql.triggers import Trigger
 
 NO_INDEX = (
-    "No index on its plain columns that would serve it was found: compare columns as they are"
-    " stored; or create an index on the expression that is compared (--prove tries those with"
-    " values in them)."
+    "No helpful index on its plain columns was found. Compare columns as they are stored, or"
+    " create an index on the compared expression (--prove tries those with values in them)."
 )
 """The sentence for a statement that no index helps, with a known schema."""
 
 IN_ORDER = (
-    "SQLite reads it in the order of an index that is there, and takes none on what it compares"
-    " instead: --prove measures those that may win."
+    "SQLite reads it in the order of an existing index, and uses no index on the compared"
+    " columns instead: --prove measures the indexes that may help."
 )
 """The sentence for a choice that the planner makes without statistics of the database."""
 
@@ -43,7 +42,7 @@ class RowSteps:
 
     Attributes:
         left_out: its comparisons, in order.
-        inner: VM steps of a row that starts an inner loop; None if there is none.
+        inner: VM steps of a row that starts an inner loop; None if not found.
         taken: VM steps of a row that no comparison skips. once: VM steps per execution apart from
             rows.
     """
@@ -95,8 +94,8 @@ def partial_note(served: Served | None) -> tuple[str, ...]:
     name, condition, _ = served.partial
     return (
         (
-            f"the index {name} has the rows WHERE {condition} alone: where it looks for these,"
-            " write the condition as it is there, with its value in the text"
+            f"the index {name} has only the rows WHERE {condition}: if it needs only these,"
+            " write the condition as in the index, with its value in the text"
         ),
     )
 
@@ -115,7 +114,7 @@ class Served:
         covers: True if the indexes hold all that the statement needs from its only table.
         covering: SQL of an index that also does so, if `code` does not; "" if unknown or too wide.
         widened: SQL of the index that the plan's innermost loop reads, with the columns now looked
-            up in the table; "" if there is none.
+            up in the table; "" if not found.
         still_scans: True if the plan still scans a table inside another loop.
         searches: True if it then searches by more terms or scans less. sorts_less: if it sorts
             less.

@@ -32,11 +32,11 @@ OF_TEXTS = frozenset(
 """Categories that a rewritten statement may resolve."""
 
 NO_INDEX = (
-    "Measured on a copy: no index and no ANALYZE wins enough here. Make fewer of these queries, or"
-    " keep their result."
+    "Measured on a copy: no index and no ANALYZE saves enough here. Make fewer of these queries,"
+    " or keep their result."
 )
 
-DRAWN = "The values are of rows of the database, not those of the recording."
+DRAWN = "The values come from rows of the database, not from the recording."
 
 
 def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, ...]:
@@ -107,12 +107,12 @@ def outweighed_in_words(one: Outweighed) -> str:
     """Return the reasons for and against indexes."""
     if one.slower:
         return (
-            f"would win {duration(one.win_ns)}, and lose {duration(one.loss_ns)} of other"
-            f" statements that SQLite would run by it, as {shortened(one.slower[0], 80)}"
+            f"would save {duration(one.win_ns)}, and lose {duration(one.loss_ns)} of other"
+            f" statements that SQLite would run with it, such as {shortened(one.slower[0], 80)}"
         )
     return (
-        f"would win {duration(one.win_ns)}, and {counted(one.inserts, 'recorded insert')} would"
-        f" lose {duration(one.loss_ns)} to it: worth it where the table is read more than it was"
+        f"would save {duration(one.win_ns)}, and {counted(one.inserts, 'recorded insert')} would"
+        f" lose {duration(one.loss_ns)} to it: worth it if the table is read more often than"
         " here"
     )
 
@@ -123,7 +123,7 @@ def proof_in_words(proof: Proof) -> str:
     if proof.is_proved:
         return f"proved: {times} ({factor(proof)})"
     if proof.is_slower:
-        return f"slower: {times}, by {', '.join(proof.uses)}"
+        return f"slower: {times}, with {', '.join(proof.uses)}"
     return f"not proved: {times}: {proof.doubt}" if proof.doubt else f"as before: {times}"
 
 

@@ -56,11 +56,11 @@ x0.98 with 20, x1.08 with 40 (sqlite3_fan_out). So a query in a loop that only t
 not for one item.
 """
 
-SIDE_BY_SIDE = "The loop makes tasks, which run side by side, as requests do."
+SIDE_BY_SIDE = "The loop creates tasks, which run concurrently, as requests do."
 
 FIRST_OF_EACH = (
-    "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER BY"
-    " ...) in a subquery, and WHERE on that number."
+    "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER"
+    " BY ...) in a subquery, and a WHERE on that number."
 )
 BY_ROWID = "(rowid=?)"
 """The part of a plan that finds a row by its primary key."""
@@ -68,12 +68,12 @@ BY_ROWID = "(rowid=?)"
 ADDING = frozenset({"avg", "count", "max", "min", "sum"})
 
 GROUP_BY = (
-    "Compute it for all items with one query (GROUP BY what is compared), and look the values up in"
-    " a dict."
+    "Compute it for all items with one query (GROUP BY the compared columns), and look up the"
+    " values in a dict."
 )
 RECURSIVE = (
-    "Read all of it with one query (WITH RECURSIVE), or each level with one: WHERE ... IN (...) of"
-    " the keys that the level before has found."
+    "Read all of it with one query (WITH RECURSIVE), or each level with one query: WHERE ... IN"
+    " (...) with the keys of the level before."
 )
 
 
@@ -130,8 +130,8 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         if parent:
             evidence.append(
                 f"{'as' if parent.rows == runs else 'about as'} often as"
-                f" {shortened(parent.statement, 80)} returns rows ({average(parent.totals.rows)} in"
-                f" {counted(parent.totals.executions, 'execution')})"
+                f" {shortened(parent.statement, 80)} returns rows ({average(parent.totals.rows)}"
+                f" in {counted(parent.totals.executions, 'execution')})"
             )
         if IN_TEMPLATE in (program.note_of(group) or ""):
             loop = None  # the loop is the template's
@@ -152,7 +152,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             loop,
             doubt=said_of_threads(group)
             or SIDE_BY_SIDE * makes_tasks
-            or ("" if in_spans or parent else "The loop's items may not come from a query."),
+            or ("" if in_spans or parent else "The items of the loop may not come from a query."),
             most=Severity.LOW if makes_tasks else Severity.HIGH,
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
@@ -288,7 +288,7 @@ def _loaded_before(program: Program, group: Group, parent: Group | None, note: s
 
 def _loading(program: Program, group: Group, owner: str) -> str:
     """Return the note of the lazy load, also in a loop, that loads the objects for which the group
-    runs; "" if there is none.
+    runs; "" if not found.
     """
     for one in _with_as_many_rows(program, group):
         note = program.note_of(one) or ""
@@ -321,19 +321,19 @@ def one_query(program: Program, group: Group, parent: Group | None) -> str:
 
 def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
     if library in MANY_AT_ONCE:
-        return f"Load all of it before the loop: {MANY_AT_ONCE[library]}"
+        return f"Load all of them before the loop: {MANY_AT_ONCE[library]}"
     if library and library not in (*DRIVERS, *PASSING):
         return (
-            f"It is {library} that executes it: see in its documentation whether one call gets"
-            " many, or keep what does not change between the calls."
+            f"{library} executes it. Check its documentation for one call that fetches many, or"
+            " keep what does not change between the calls."
         )
     if parent and rows_each > MANY_ROWS:
         return (
-            "Join the two queries; to read so many rows of each with one WHERE ... IN (...) may"
-            " take longer than it does now."
+            "Join the two queries. One WHERE ... IN (...) that reads this many rows of each may"
+            " take longer than now."
         )
     if parent:
-        return "Join the two queries, or fetch all of it with one WHERE ... IN (...)."
+        return "Join the two queries, or fetch all rows with one WHERE ... IN (...)."
     return "Fetch all rows before the loop with one WHERE ... IN (...), or with a JOIN."
 
 

@@ -180,7 +180,7 @@ class Recorded:
 
     @cached_property
     def mapper(self) -> str:
-        """The only ORM that names what it loads in this recording; "" if there is none or
+        """The only ORM that names what it loads in this recording; "" if not found or
         several.
         """
         found = {package_of(stack) for stacks in self._stacks.values() for stack in stacks}

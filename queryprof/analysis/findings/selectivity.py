@@ -13,12 +13,12 @@ from queryprof.sql.tokens import tokens_of
 MANY_RETURNED = 2
 """With fewer returned rows, count() or sum() may have made them from all rows of a range."""
 ADDED_UP = (
-    "How many rows it adds up is not known: of more than a tenth of the table, an index wins"
-    " little. --prove measures."
+    "It is unknown how many rows it adds up. With more than a tenth of the table, an index saves"
+    " little: --prove measures."
 )
 OTHERS = (
-    "Other conditions leave rows out, too: how many this index leaves is not known, and of more"
-    " than a tenth of the table it wins little. --prove measures."
+    "Other conditions also skip rows, so it is unknown how many this index leaves. With more"
+    " than a tenth of the table, it saves little: --prove measures."
 )
 
 
@@ -30,15 +30,16 @@ def order_note(group: Group) -> str:
     """Return the doubt about an index if a result depends on the order of the rows."""
     called = JOINING.intersection(map(str.upper, functions_in(tokens_of(group.statement))))
     return "".join(
-        f" {one.lower()}() joins values in the order of rows, which an index changes."
+        f" {one.lower()}() joins values in row order, which an index changes."
         for one in sorted(called)
     )
 
 
 NEARLY_ALL = 0.8
 MOST_ROWS = (
-    "It reads most rows: an index wins where these are much wider than what is read of them (of 70%"
-    " of 60,000 rows it won 0.22 to 0.83 as they grew by 500 bytes). --prove measures."
+    "It reads most rows. An index helps only if they are much wider than the columns it reads"
+    " (for 70% of 60,000 rows it saved 0.22 to 0.83 of the time as they grew by 500 bytes):"
+    " --prove measures."
 )
 
 

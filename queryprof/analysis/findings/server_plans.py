@@ -37,8 +37,8 @@ plan for its values.
 MOST_CHARACTERS = 200
 """The characters of a filter to show."""
 
-GENERIC = "The plan is the one for any values: the server may choose another one for some."
-NOT_PROVED = f"{GENERIC} Whether it takes the index, EXPLAIN says when it is there."
+GENERIC = "The plan is for any values: the server may choose another plan for some."
+NOT_PROVED = f"{GENERIC} EXPLAIN shows whether it uses the index once it exists."
 
 
 def server_scan(program: Program) -> Iterator[Finding | None]:
@@ -61,18 +61,19 @@ def server_scan(program: Program) -> Iterator[Finding | None]:
             _served_ns(program, group) * scan.share * (1 - scan.rows / read),
             (
                 (
-                    f"PostgreSQL reads {scan.table} from end to end{along} ({rows_of(read)}) and"
-                    f" expects {rows_of(scan.rows)} to be left by"
-                    f" {shortened(scan.filter, MOST_CHARACTERS)}"
+                    f"PostgreSQL reads all of {scan.table}{along} ({rows_of(read)}) and expects"
+                    f" {rows_of(scan.rows)} after {shortened(scan.filter, MOST_CHARACTERS)}"
                 ),
                 f"{executions}{returned}",
                 f"{percent(scan.share)} of the plan's cost",
                 *server_time(program, group),
             ),
-            "Create an index on what the filter compares."
+            "Create an index on the filtered columns."
             if columns
-            else "Look whether an index serves what the filter compares: one on an expression of"
-            " it, or one that also has the columns that are joined.",
+            else (
+                "Check whether an index fits the filter: one on its expression, or one that also"
+                " has the joined columns."
+            ),
             code=_create(table.quoted, columns, table.is_partitioned) if columns else "",
             doubt=NOT_PROVED,
             most=Severity.HIGH if columns else Severity.MEDIUM,
@@ -99,17 +100,17 @@ def server_reference(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - LEAST_ROW_NS / (group.steady_ns / rows)),
             (
                 (
-                    f"{counted(rows, 'row')} changed, of {duration(group.steady_ns / rows)} each,"
-                    " which its plan does not explain"
+                    f"{counted(rows, 'row')} changed, {duration(group.steady_ns / rows)} each,"
+                    " which the plan does not explain"
                 ),
                 *(
-                    f"a foreign key of {one.table} ({', '.join(one.columns)}) refers to the table,"
-                    f" without an index: it reads {rows_of(one.rows or 0)} for each"
+                    f"a foreign key of {one.table} ({', '.join(one.columns)}) refers to the"
+                    f" table and has no index: it reads {rows_of(one.rows or 0)} for each"
                     for one in keys
                 ),
                 *server_time(program, group),
             ),
-            "Create an index on the columns that refer.",
+            "Create an index on the referring columns.",
             code=" ".join(_create(one.table, one.columns, one.is_partitioned) for one in keys),
         )
 
@@ -159,15 +160,15 @@ def bad_estimate(program: Program) -> Iterator[Finding | None]:
             _served_ns(program, group),
             (
                 (
-                    f"PostgreSQL expects {rows_of(plan.rows)}, and {average(returned)} come, as the"
-                    f" mean of {counted(group.totals.statement_executions, 'execution')}"
+                    f"PostgreSQL expects {rows_of(plan.rows)}, but {average(returned)} come on"
+                    f" average over {counted(group.totals.statement_executions, 'execution')}"
                 ),
                 *(_age(one.name, one.changed, one.analyzed) for one in plan.tables),
                 *server_time(program, group),
             ),
-            f"Run ANALYZE {names}; where the statistics are new: CREATE STATISTICS on columns that"
+            f"Run ANALYZE {names}. If the statistics are new: CREATE STATISTICS on columns that"
             " depend on each other, or on an expression.",
-            doubt="What a better estimate wins is not known.",
+            doubt="The gain of a better estimate is unknown.",
             most=Severity.MEDIUM,
         )
 
@@ -211,7 +212,7 @@ def server_time(program: Program, group: Group) -> tuple[str, ...]:
     since = f" since {program.server.since}" if program.server.since else ""
     return (
         (
-            f"the server takes {duration(time.mean_ns)} each, as the mean of"
+            f"the server takes {duration(time.mean_ns)} on average over"
             f" {counted(time.calls, 'call')} of all programs{since}; the program waited"
             f" {duration(each_ns)}"
         ),
@@ -221,5 +222,5 @@ def server_time(program: Program, group: Group) -> tuple[str, ...]:
 def _age(table: str, changed: int | None, analyzed: str) -> str:
     if not analyzed:
         return f"{table} was never analyzed"
-    since = f", and {rows_of(changed)} changed since" if changed else ""
+    since = f", and {rows_of(changed)} have changed since" if changed else ""
     return f"{table} was analyzed on {analyzed}{since}"

@@ -22,7 +22,7 @@ def said_of_threads(group: Group) -> str:
         return ""
     number = f"{group.threads} threads" if group.threads < MOST_THREADS else "Many threads"
     return (
-        f"{number} run it: what they wait for each other (the interpreter's lock) is left out. If"
-        f" each took as long as half of them at the most, they were {duration(group.alone_ns)} of"
-        f" {duration(group.steady_ns)}."
+        f"{number} run it: their waits for each other (the interpreter's lock) are not counted."
+        f" If each execution took the median, the total would be {duration(group.alone_ns)}"
+        f" instead of {duration(group.steady_ns)}."
     )

@@ -31,11 +31,11 @@ FETCH_MANY = (
     "Await many rows at once: fetchall(), fetchmany(), or `async for row in cursor`, which fetches"
     " 64 at a time."
 )
-INSERT_MANY = "Await one executemany() of all of them, or of some hundreds at a time."
+INSERT_MANY = "Await one executemany() of all of them, or of a few hundred at a time."
 
 AT_ONCE = (
-    "Change all of them with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM),"
-    " where SQL can compute the new values; else with one executemany()."
+    "Change all of them with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM)"
+    " if SQL can compute the new values, else with one executemany()."
 )
 """How to write the fix without a library."""
 
@@ -108,7 +108,10 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
             or ONE_CHANGE.get(library, AT_ONCE).format(verb=group.verb),
             program.loop_of(group),
             doubt=said_of_threads(group)
-            or "Where the statement still runs for each row, it wins what is around it alone.",
+            or (
+                "If the statement must still run for each row, the fix saves only the time"
+                " around it."
+            ),
         )
 
 
@@ -138,8 +141,9 @@ def _awaited(program: Program, group: Group, calls: int, done: str, fix: str) ->
         group.handed_ns * (1 - 1 / calls),
         (
             (
-                f"{counted(calls, 'row')} {done} by a call each: handing it to a thread and back"
-                f" takes {duration(each_ns)}, the driver {duration(group.steady_ns / calls)}"
+                f"{counted(calls, 'row')} {done} by separate calls: handing one to a thread and"
+                f" back takes {duration(each_ns)}, the driver"
+                f" {duration(group.steady_ns / calls)}"
             ),
         ),
         fix,

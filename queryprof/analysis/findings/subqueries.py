@@ -32,7 +32,7 @@ NOT_CORRELATED = (
 def correlated_subquery(program: Program) -> Iterator[Finding | None]:
     for group in marked(program, CORRELATED):
         totals, code = group.totals, code_of(program, group)
-        with_index = ", or give the subquery an index on what it compares"
+        with_index = ", or create an index on the columns that the subquery compares"
         yield program.finding(
             "correlated_subquery",
             group,
@@ -82,6 +82,6 @@ def _searching(program: Program) -> Iterator[Finding | None]:
             ),
             NOT_CORRELATED,
             program.loop_of(group),
-            doubt="How many of the steps are the subquery's is not known.",
+            doubt="It is unknown how many of the steps belong to the subquery.",
             most=Severity.LOW,
         )

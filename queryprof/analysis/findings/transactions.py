@@ -49,21 +49,21 @@ caller.
 """
 
 WAITS_BETWEEN = (
-    "The program waits for something else most of the time: what is slow must not be in the"
-    " transaction, and what is done outside of the database is not undone with it."
+    "The program mostly waits for something else: keep slow work out of the transaction, and"
+    " note that a rollback does not undo what happens outside the database."
 )
 
-MEANWHILE = "It keeps other writers waiting up to its end: slow work belongs before it."
+MEANWHILE = "It blocks other writers until its end, so do slow work before it."
 
 BY_ITSELF = (
-    " Where each item must be kept by itself: one COMMIT for all that is written of it, and a"
+    " If each item must be saved separately: one COMMIT for everything written for it, and a"
     " write-ahead log with PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
 )
 """Another fix for a loop without an end, or with long passes."""
 
 ITS_OWN_COMMIT = (
-    "It is {library} that commits here. Look in its documentation for a transaction around several"
-    " of its calls, for a call that takes all of it, or an argument that leaves the commit to you."
+    "{library} commits here. Check its documentation for a transaction around several calls,"
+    " for a call that takes all rows, or for an argument that leaves the commit to you."
 )
 """The fix for an unknown library that writes and commits in one call of the program."""
 
@@ -94,9 +94,9 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             cost_ns = group.files.sync_ns * is_each_synced + group.files.write_ns
             alone = "" if committed else " (no BEGIN before them)"
             how_many = (
-                f"each is a transaction of its own{alone}"
+                f"each is its own transaction{alone}"
                 if number == writes
-                else f"{counted(number, 'transaction')} of their own{alone}"
+                else f"{counted(number, 'separate transaction')}{alone}"
             )
             fix = _one_transaction(
                 program,
@@ -105,8 +105,8 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
                     ITS_OWN_COMMIT.format(library=library)
                     if is_unknown(library)
                     else (
-                        "Put one transaction around it: BEGIN before it, COMMIT after it. Without"
-                        " one, executemany() commits each row, too."
+                        "Put one transaction around it: BEGIN before it, COMMIT after it."
+                        " Without one, executemany() commits each row."
                     )
                 ),
             )
@@ -136,8 +136,9 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         slowest = max((g for g in commits if g.line_ns), key=lambda g: g.cost_ns, default=None)
         if slowest and not has_own and cost_ns > 2 * sum(g.work_ns for g in commits):
             evidence.append(
-                f"the line of the commit takes {duration(slowest.line_ns)} each time, the driver"
-                f" {duration(slowest.work_ns / max(1, slowest.totals.executions))} of it"
+                f"the line of the commit takes {duration(slowest.line_ns)} each time, of which"
+                " the driver takes"
+                f" {duration(slowest.work_ns / max(1, slowest.totals.executions))}"
             )
             fix += EXPIRES.get(library, "")
         is_synced = sync_ns >= cost_ns / 2 and not is_many and 2 * syncs >= number
@@ -292,10 +293,10 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
             cost_ns * (1 - 1 / number),
             (
                 (
-                    f"{counted(len(alone), 'statement')} of this function,"
+                    f"{counted(len(alone), 'statement')} in this function,"
                     f" {counted(number, 'execution')}"
                 ),
-                "each is a transaction of its own (no BEGIN before them)",
+                "each is its own transaction (no BEGIN before them)",
                 f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}",
             ),
             "Put one transaction around them: BEGIN before the first, COMMIT after the last."
@@ -310,18 +311,15 @@ def _of_several(writes_each: float, rows_each: float) -> tuple[str, Severity]:
     """
     if rows_each >= BATCH_ROWS:
         return (
-            (
-                f"Each commit is of {average(rows_each)} rows: a batch, between two of which others"
-                " can write."
-            ),
+            (f"Each commit has {average(rows_each)} rows: a batch, after which others can write."),
             Severity.LOW,
         )
     if writes_each <= 1.5:
         return "", Severity.HIGH
     return (
         (
-            f"Each commit is of about {average(writes_each)} writes: they stay one transaction"
-            " where one must not be lost without the others."
+            f"Each commit has about {average(writes_each)} writes: they stay one transaction if"
+            " none may be lost without the others."
         ),
         Severity.LOW if writes_each > FEW_IN_ONE else Severity.MEDIUM,
     )

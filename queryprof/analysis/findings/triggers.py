@@ -38,15 +38,15 @@ def trigger_work(program: Program) -> Iterator[Finding | None]:
             group,
             worked_ns,
             (
-                f"{counted(rows, 'row')} of {duration(worked_ns / rows)} each, without files",
+                f"{counted(rows, 'row')} of {duration(worked_ns / rows)} each, without file work",
                 f"it fires {'the trigger' if len(fired) == 1 else 'the triggers'} {names}{more}",
             ),
             (
-                "Let the trigger run for the columns alone that it needs: AFTER UPDATE OF column ON"
-                " table; it runs now whatever is changed."
+                "Let the trigger run only for the columns that it needs: AFTER UPDATE OF column"
+                " ON table. Now it runs for every change."
                 if is_of_all
-                else "Do less in the trigger, or do it for many rows at once, outside of it."
+                else "Do less in the trigger, or do the work for many rows at once outside it."
             ),
             program.loop_of(group),
-            doubt="How much of it the trigger takes is not measured.",
+            doubt="The trigger's part of the time is not measured.",
         )

@@ -33,7 +33,7 @@ def virtual_scan(program: Program) -> Iterator[Finding | None]:
                     ),
                     scans[0],
                 ),
-                "A virtual table has no index on a column: a full-text table is searched by MATCH"
-                " (WHERE table MATCH 'column:word'); or keep the column in an ordinary table.",
+                "A virtual table has no index on a column. Search a full-text table with MATCH"
+                " (WHERE table MATCH 'column:word'), or keep the column in an ordinary table.",
                 program.loop_of(group),
             )

@@ -29,8 +29,8 @@ from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
 
 AFTER_OFFSET = (
-    " OFFSET still reads what it leaves out: far pages go on after the last row of the one before"
-    " (WHERE key > ?)."
+    " OFFSET still reads the rows that it skips. For far pages, continue after the last row of"
+    " the page before (WHERE key > ?)."
 )
 BUILD_STEPS = 8
 """VM steps per row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
@@ -145,14 +145,14 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                 else covering.code or code_of(program, group)
             ),
             doubt=(
-                "It ran once: a report may have to read all."
+                "It ran once: a report may have to read all rows."
                 if is_once
                 else (
                     PREFIX
                     if is_prefix
                     else (
-                        "The index is searched by a range: how much that leaves to read, --prove"
-                        " measures."
+                        "The index is searched by a range: --prove measures how much it leaves"
+                        " to read."
                         if is_wide
                         else (
                             left.doubt
@@ -164,7 +164,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                                     FETCHED
                                     if is_looked_up
                                     else (
-                                        "No index is known that serves it: it may have to read all."
+                                        "No helpful index is known: it may have to read all rows."
                                         if served and not (served.code or served.is_other)
                                         else ""
                                     )
@@ -186,9 +186,9 @@ MANY_FETCHED = 0.05
 """A share of a table's rows. The cost of looking up each row depends on its width and place."""
 
 FETCHED = (
-    "It returns a twentieth of the table and more, and each of these rows would be looked up by"
-    " itself (of 5% and of 7% an index won 0.23 and 0.02 of the time, by their width and where they"
-    " lie). --prove measures."
+    "It returns 5% or more of the table, and SQLite would look up each of these rows separately"
+    " (an index saved 0.23 and 0.02 of the time for 5% and 7%, depending on their width and"
+    " place). --prove measures."
 )
 
 
@@ -211,7 +211,7 @@ def _covering(group: Group, served: Served | None, left: Left) -> _Covering:
     if left.least > NEARLY_ALL * (group.totals.full_scan_steps or 0.0):
         return _Covering()
     return _Covering(
-        served.covering, " With the other columns that it reads, the table is not read."
+        served.covering, " With the other columns that it reads, SQLite does not read the table."
     )
 
 
@@ -240,13 +240,14 @@ def _fired_scan(program: Program, group: Group) -> Finding | None:
         group.steady_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
         (
             (
-                f"{counted(totals.executions, 'execution')} read"
-                f" {rows_of_scan(totals.full_scan_steps or 0)} each from end to end, which the"
-                " statement itself does not"
+                f"{counted(totals.executions, 'execution')} cause full scans of"
+                f" {rows_of_scan(totals.full_scan_steps or 0)} each, although the statement"
+                " itself scans nothing"
             ),
         ),
-        "A trigger of its table, or a foreign key that refers to it, reads a table: create an"
-        " index on the column that the trigger compares, or that refers (REFERENCES).",
+        "A trigger of its table, or a foreign key that refers to it, reads a table. Create an"
+        " index on the column that the trigger compares, or on the referring column"
+        " (REFERENCES).",
         program.loop_of(group),
     )
 
@@ -258,8 +259,8 @@ def unless_changed(program: Program, group: Group, fix: str) -> str:
         return fix
     step = next((step.strip() for step in served.plan if "INDEX" in step), served.plan[0].strip())
     return (
-        "The schema, or what ANALYZE found, has changed since: it is planned as"
-        f" {step} now. Record again."
+        f"The schema or the statistics of ANALYZE have changed: its plan is now {step}. Record"
+        " again."
     )
 
 
@@ -312,9 +313,8 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - shares.needed(totals) if takes_few else shares.SORTED),
             (
                 (
-                    f"{counted(totals.executions, 'execution')}, each takes"
-                    f" {average(totals.vm_steps)} VM steps{read} to return"
-                    f" {rows_of(totals.rows_each or 0)}"
+                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps)} VM"
+                    f" steps each{read} to return {rows_of(totals.rows_each or 0)}"
                 ),
                 step_of(group, SORT),
             ),
@@ -323,9 +323,13 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                 group,
                 f"Create an index in the order of {_sorted_for(group)} (the compared columns"
                 " first): the rows then come sorted"
-                + (", and LIMIT stops after the first." if limited else "")
+                + (", and LIMIT stops after the first rows." if limited else "")
                 + (AFTER_OFFSET if group.skips else "")
-                + (", and no more are made than the program takes." if takes_few > limited else "")
+                + (
+                    (", and SQLite makes no more rows than the program fetches.")
+                    if takes_few > limited
+                    else ""
+                )
                 + ("" if takes_few else "."),
             ),
             code=code_of(program, group) if sorts_less(program, group) else "",
@@ -376,4 +380,4 @@ def step_of(group: Group, kind: str) -> str:
         at = marked_step(plan, kind)
         if at is not None:
             return plan[at].strip() + (_where_planned(group))
-    return "its plan is not known"
+    return "its plan is unknown"
