@@ -99,17 +99,17 @@ def _for_want_of_room(profile: Profile) -> list[str]:
     cautions = []
     folded = profile.total("folded_statements") or 0
     if folded:
-        cautions.append(f"{folded} executions are under (other): too many different statements")
+        cautions.append(f"{folded:,} executions are under (other): too many different statements")
     folded_calls = profile.total("folded_calls") or 0
     if folded_calls:
-        cautions.append(f"{folded_calls} calls are under (other): too many call paths")
+        cautions.append(f"{folded_calls:,} calls are under (other): too many call paths")
     lost = profile.total("lost_counters") or 0
     if lost:
         cautions.append(f"SQLite's counters of {lost:,} executions are unknown")
     unasked = profile.total("unasked_plans") or 0
     if unasked:
         cautions.append(
-            f"{unasked} query plans were not read: that had already taken 1/64 of the time, or"
+            f"{unasked:,} query plans were not read: that had already taken 1/64 of the time, or"
             " there was no room"
         )
     removed = profile.total("lost_windows") or 0
@@ -149,7 +149,7 @@ def _cautions(profile: Profile) -> list[str]:
     cautions += [f"skipped, and missing in all figures: {one}" for one in profile.left_out]
     if profile.more:
         cautions.append(
-            f"{profile.more.count} more processes ended by themselves: all sums include them,"
+            f"{profile.more.count:,} more processes ended by themselves: all sums include them,"
             " but no list does"
         )
     cautions += _for_want_of_room(profile)
@@ -185,7 +185,7 @@ def _cautions(profile: Profile) -> list[str]:
 
 def coarse_tick(tick_ns: float) -> str:
     return (
-        f"this machine's clock ticks every {tick_ns} ns: times of many rows are right on"
+        f"this machine's clock ticks every {tick_ns:.0f} ns: times of many rows are right on"
         " average, but the shortest and longest row are rounded"
     )
 
@@ -201,13 +201,13 @@ def _unknown_calls(profile: Profile) -> list[str]:
     cautions = []
     if statements:
         cautions.append(
-            f"the statement of {statements} calls is unknown: it began before the recording, or"
+            f"the statement of {statements:,} calls is unknown: it began before the recording, or"
             " too many cursors were open (docs/measuring.md)"
         )
     if lines:
-        cautions.append(f"{lines} calls came from no known line of the program")
+        cautions.append(f"{lines:,} calls came from no known line of the program")
     if no_room:
-        cautions.append(f"{no_room} calls came from lines under (other): too many lines")
+        cautions.append(f"{no_room:,} calls came from lines under (other): too many lines")
     return cautions
 
 

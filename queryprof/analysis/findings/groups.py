@@ -369,7 +369,7 @@ def unknown_causes(report: Report, planned_by_server: Container[str] = ()) -> It
         if group.verb in PLANNED and group.statement not in planned_by_server
     ]
     for what, unknown, missing in (
-        ("a missing index", [one for one in planned if not one.plans], "an index that they lack"),
+        ("the plans", [one for one in planned if not one.plans], "a missing index"),
         (
             "SQLite's counters",
             [one for one in planned if one.plans and not one.totals.counted],
