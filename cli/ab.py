@@ -1,4 +1,4 @@
-"""`queryprof ab`: runs one command on two revisions alternately, and compares them."""
+"""`queryprof ab`: run a command on two revisions alternately, and compare them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from queryprof.cli.compare import comparing, print_verdict
 from queryprof.errors import QueryprofError
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-PATIENCE_S = 5.0
-"""For a command to end after SIGTERM."""
+END_TIMEOUT_S = 5.0
+"""How long a command may take to end after SIGTERM."""
 
 RUN = (
     sys.executable,
@@ -31,8 +31,9 @@ RUN = (
 
 
 def turns(runs: int) -> list[int]:
-    """The side of each run: A B B A A B ..., so that a machine that slows down, or a cache that
-    warms up, affects both alike.
+    """Return the side of each run: A B B A A B ...
+
+    This way, a machine that slows down or a cache that warms up affects both sides equally.
     """
     return [side for run in range(runs) for side in ((0, 1) if run % 2 == 0 else (1, 0))]
 
@@ -62,9 +63,9 @@ def ab(
     command: tuple[str, ...],
     **judgement: Any,
 ) -> None:
-    """Record COMMAND in two git revisions by turns, and compare them.
+    """Record COMMAND in two git revisions alternately, and compare them.
 
-    queryprof checks both revisions out into temporary directories; your work tree stays as it is.
+    queryprof checks both revisions out into temporary directories; your work tree does not change.
     COMMAND starts in the directory that corresponds to the current one.
     """
     from queryprof.cli.progress import progress
@@ -75,7 +76,7 @@ def ab(
     commits = [find_revision(base), find_revision(head or "HEAD")]
     if head is None and has_uncommitted_changes():
         raise QueryprofError(
-            "ab: the work tree has changes that HEAD has not: commit them, or use --head HEAD"
+            "ab: the work tree has uncommitted changes: commit them, or use --head HEAD"
             " to leave them out"
         )
     with tempfile.TemporaryDirectory(prefix="queryprof-ab-") as traces:
@@ -97,7 +98,7 @@ def ab(
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    """Ends this command as an error does: what it has checked out is removed."""
+    """End this command like an error, so that the checked-out revisions are removed."""
     raise SystemExit(128 + number)
 
 
@@ -113,10 +114,10 @@ def _run(what: str, arguments: list[str], directory: str) -> None:
     )
     try:
         output, _ = process.communicate()
-    except BaseException:  # Ctrl-C, or a signal: the command ends, too
+    except BaseException:  # Ctrl-C, or a signal: end the command as well
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(PATIENCE_S)
+            process.wait(END_TIMEOUT_S)
         process.kill()
         process.wait()
         raise

@@ -9,12 +9,12 @@ import click
 
 
 class Amount(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
-    """A number with a unit. The value is a float of the base unit.
+    """A number with a unit. The value is a float in the base unit.
 
     Args:
         units: the factor of each unit.
-        examples: for the message about a wrong value.
-        least, most: the limits, in the base unit; None: any positive value.
+        examples: shown in the message about an invalid value.
+        least, most: the limits in the base unit; None for any positive value.
     """
 
     def __init__(

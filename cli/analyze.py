@@ -1,4 +1,4 @@
-"""`queryprof analyze`: shows why a program's database work is slow, and what to change."""
+"""`queryprof analyze`: explain why a program's database work is slow, and what to change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queryprof.cli.output import output_to_reader
-from queryprof.cli.proving import check_proving, proved, proving_options
+from queryprof.cli.proving import check_proving, prove_advice, proving_options
 from queryprof.errors import QueryprofError
 from queryprof.model.postgresql import NO_SERVER
 
@@ -78,7 +78,7 @@ def analyze(
     from queryprof.report.places import Places
 
     if form == "sql" and not proves:
-        raise click.UsageError("--format sql goes with --prove")
+        raise click.UsageError("--format sql needs --prove")
     check_proving(proves, databases)
     accepted = read_accepted(Path.cwd())
     report = Report(read_whole(file))
@@ -86,7 +86,7 @@ def analyze(
         raise QueryprofError(f"analyze: {file}: no database calls were recorded")
     server = _server_facts(report, file, dsn) if dsn is not None else NO_SERVER
     found = findings_of(report, databases, server=server)
-    advice = proved(report, found, databases, budget_s, interpreter) if proves else None
+    advice = prove_advice(report, found, databases, budget_s, interpreter) if proves else None
     found = with_proofs(found, advice) if advice else found
     shown = [finding for finding in found if finding.identity not in accepted]
     known = {finding.identity for finding in found}
@@ -137,7 +137,7 @@ def _text(
     advice: Advice | None,
     server: ServerFacts,
 ) -> str | None:
-    """The findings in a format; None: for a terminal."""
+    """Return the findings in a format; None for the terminal."""
     from queryprof.analysis.findings.groups import unknown_causes
     from queryprof.report.places import Places
 

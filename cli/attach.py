@@ -1,4 +1,4 @@
-"""`queryprof attach`: records processes that run already, for a while."""
+"""`queryprof attach`: record running processes for a while."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @click.command()
 @click.argument("pids", nargs=-1, required=True, type=click.IntRange(min=1), metavar="PID...")
-@click.option("--for", "for_s", type=duration(0.05, 86_400), help="Stop after.  [default: Ctrl-C]")
+@click.option(
+    "--for", "for_s", type=duration(0.05, 86_400), help="Stop after this time.  [default: Ctrl-C]"
+)
 @click.option("-o", "--output", type=click.Path(), help="Trace file.  [default: PID.qprof]")
 @click.option("--no-report", is_flag=True, help="Write the trace, but print no report.")
 def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_report: bool) -> None:
@@ -76,13 +78,13 @@ def workers(pid: int) -> set[int]:
 def attached(
     pids: Sequence[int], parts: Parts, stop: int | None = None
 ) -> Iterator[list[Attachment]]:
-    """Attaches to processes while the block runs: to all of them, or none.
+    """Attach to processes while the block runs: to all or none.
 
     Args:
-        stop: a descriptor that is readable when a person will wait no longer.
+        stop: a descriptor that becomes readable when the user does not want to wait any longer.
 
     Raises:
-        AttachError: one cannot be attached to.
+        AttachError: a process cannot be attached to.
     """
     from queryprof.attachment.attaching import attach
     from queryprof.attachment.guardian import Guardian
@@ -98,7 +100,8 @@ def attached(
         yield attachments
     finally:
         drain(stop)
-        # One that does not answer must not have the others recorded any longer.
+        # End all in parallel: a process that does not answer must not prolong the others'
+        # recordings.
         with ThreadPoolExecutor(max(1, len(attachments))) as pool:
             left = list(filter(None, pool.map(lambda one: one.end(stop=stop), attachments)))
         for reason in left:
@@ -108,7 +111,7 @@ def attached(
 
 @contextmanager
 def ending_signals() -> Iterator[int]:
-    """A descriptor that can be read from when a signal wants this command to end."""
+    """Yield a descriptor that becomes readable when a signal should end this command."""
     reads, writes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def note(_number: int, _frame: object) -> None:
@@ -129,14 +132,14 @@ def ending_signals() -> Iterator[int]:
 
 
 def drain(stop: int | None) -> None:
-    """Forgets the signals so far."""
+    """Discard the signals received so far."""
     with suppress(BlockingIOError):
         while stop is not None and os.read(stop, 64):
             pass
 
 
 def wait(attachments: Sequence[Attachment], ended: int, for_s: float | None) -> None:
-    """Waits until a signal comes, the time is over, or all of the processes are gone."""
+    """Wait for a signal, the end of the time, or the end of all processes."""
     deadline_s = None if for_s is None else time.monotonic() + for_s
     left = {one.fileno() for one in attachments}
     while left:

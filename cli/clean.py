@@ -7,7 +7,7 @@ import os
 import click
 
 SHOWN = 10
-"""Traces that are named."""
+"""Number of traces to list."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 
 def clean(discards: bool) -> None:
-    """Make the traces of processes that have ended, and print what was made and what is left.
+    """Make the traces of ended processes. Print what was made and what is left.
 
     Args:
-        discards: delete what no trace can be made of: the directory of its trace is gone, or
-            cannot be written to.
+        discards: delete what cannot become a trace, because the directory of the trace is gone or
+            not
+            writable.
     """
     from queryprof.collect.cleaning import discard, regions_left_behind, save_all
     from queryprof.report.inert import visible
@@ -39,7 +40,7 @@ def clean(discards: bool) -> None:
 
 
 def _print(found: Iterable[RegionLeft], word: str) -> None:
-    """A line for each trace, the largest first."""
+    """Print a line for each trace, largest first."""
     from queryprof.analysis.units import counted, size
     from queryprof.report.inert import visible
 

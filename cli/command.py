@@ -1,4 +1,4 @@
-"""Runs a command as without queryprof: with the same streams, signals and exit status."""
+"""Run a command as without queryprof: with the same streams, signals and exit status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Status:
     code: int
 
     def exit(self) -> None:
-        """Ends this process in the same way: with the same status, or by the same signal."""
+        """End this process in the same way: with the same status, or by the same signal."""
         sys.stdout.flush()
         sys.stderr.flush()
         if self.code < 0:
@@ -32,8 +32,9 @@ class Status:
 
 
 def end_by(number: int) -> NoReturn:
-    """Ends this process by a signal; or with a shell's status of it: the first process of a
-    container ends by no signal of its own.
+    """End this process by a signal, or with a shell's exit status for the signal.
+
+    The first process of a container cannot end itself by a signal.
     """
     _no_core_dump()
     signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
@@ -42,9 +43,9 @@ def end_by(number: int) -> NoReturn:
 
 
 def python_command(command: Sequence[str]) -> tuple[list[str], str]:
-    """The arguments to start, and the name of the program: its script or module.
+    """Return the arguments to start, and the name of the program: its script or module.
 
-    A Python file, a directory with __main__.py, -m MODULE and -c CODE are run by this Python.
+    This Python runs Python files, directories with __main__.py, -m MODULE and -c CODE.
     """
     first = command[0]
     if first in ("-m", "-c"):
@@ -64,34 +65,35 @@ def python_command(command: Sequence[str]) -> tuple[list[str], str]:
 def run_command(
     arguments: Sequence[str], environment: Mapping[str, str], signals: Forwarding
 ) -> Status:
-    """Runs a command to its end with this process's streams, descriptors, limits and signals: what
-    is ignored here (by nohup, or in a shell's background) is ignored there.
+    """Run a command to its end, with this process's streams, descriptors, limits and signals.
+
+    Signals that are ignored here (by nohup, or in a shell's background) are ignored there as well.
 
     Raises:
         QueryprofError: no such command.
     """
     previous = signal.getsignal(signal.SIGCHLD)
     try:
-        child = _started(arguments, environment, previous is signal.SIG_IGN)
+        child = _start(arguments, environment, previous is signal.SIG_IGN)
         return Status(signals.wait(child))
     finally:
         signal.signal(signal.SIGCHLD, previous)
 
 
-def _not_there(name: str) -> str:
+def _not_found(name: str) -> str:
     if name.startswith("-"):
         return f"{name}: run has no such option (queryprof run --help shows those it has)"
     return f"{name}: no such {'file' if name.endswith('.py') else 'command'}"
 
 
-def _started(
+def _start(
     arguments: Sequence[str], environment: Mapping[str, str], ignores_children: bool
 ) -> subprocess.Popen[bytes]:
-    """The command, running. Raises QueryprofError."""
-    # posix_spawn(3) would leave two of the C library's own signals ignored; the module documents
+    """Start the command. Raises QueryprofError."""
+    # posix_spawn(3) would leave two of the C library's own signals ignored. The module documents
     # this switch.
     setattr(subprocess, "_USE_POSIX_SPAWN", False)  # noqa: B010 a constant to type checkers
-    if ignores_children:  # then the system would not keep the command's status
+    if ignores_children:  # otherwise the system would not keep the command's status
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         return subprocess.Popen(
@@ -101,7 +103,7 @@ def _started(
             preexec_fn=_ignore_children if ignores_children else None,  # noqa: PLW1509
         )
     except FileNotFoundError as error:
-        raise QueryprofError(_not_there(arguments[0])) from error
+        raise QueryprofError(_not_found(arguments[0])) from error
     except OSError as error:
         raise QueryprofError(f"{arguments[0]}: cannot be run: {error.strerror}") from error
 
@@ -116,4 +118,4 @@ def _no_core_dump() -> None:
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     except (ImportError, OSError, ValueError):
-        pass  # the program's core file may be followed by ours
+        pass  # otherwise our core file could overwrite the program's

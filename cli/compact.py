@@ -1,4 +1,4 @@
-"""`queryprof fleet compact`: makes one file of a fleet's files of a day."""
+"""`queryprof fleet compact`: combine a fleet's files of each day."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from queryprof.cli.fleet_extra import fleet_extra
 def compact(place: str, older_s: float, keep_s: float | None) -> None:
     """Merge the files of each day into one file per table.
 
-    Safe to kill, to run twice at once, or to run beside `fleet ship`. A run a day later deletes the
-    merged files.
+    Safe to kill, to run twice at once, or to run together with `fleet ship`. A run a day later
+    deletes the merged files.
     """
     with fleet_extra():
         from queryprof.fleet.compaction import Compaction, Policy
     from queryprof.analysis.units import counted
-    from queryprof.cli.fleet_places import location_that_is_there
+    from queryprof.cli.fleet_places import existing_location
     from queryprof.cli.output import print_message
 
     if keep_s is not None and keep_s <= older_s:
@@ -39,7 +39,7 @@ def compact(place: str, older_s: float, keep_s: float | None) -> None:
     keep = None if keep_s is None else timedelta(seconds=keep_s)
     notes: list[str] = []
     done = Compaction(
-        location_that_is_there(place), Policy(timedelta(seconds=older_s), keep), notes.append
+        existing_location(place), Policy(timedelta(seconds=older_s), keep), notes.append
     ).run()
     for note in notes:
         print_message(note)

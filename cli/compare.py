@@ -1,4 +1,4 @@
-"""`queryprof compare`: compares traces before and after a change."""
+"""`queryprof compare`: compare traces from before and after a change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ FORMATS = ("table", "json", "markdown", "junit", "github")
 
 
 def _sides(arguments: tuple[str, ...]) -> list[list[str]]:
-    """The files of both sides: BEFORE AFTER, or BEFORE... :: AFTER...; a directory: its traces."""
+    """Return the files of both sides: BEFORE AFTER, or BEFORE... :: AFTER...
+
+    A directory means all its traces.
+    """
     if arguments.count("::") == 1:
         middle = arguments.index("::")
         sides = [arguments[:middle], arguments[middle + 1 :]]
@@ -40,7 +43,7 @@ def _sides(arguments: tuple[str, ...]) -> list[list[str]]:
 
 
 def comparing(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of comparing commands: what fails, the tolerance, and the format."""
+    """Add the options of comparing commands: --fail-on, --tolerance and --format."""
     options = (
         click.option(
             "--fail-on",
@@ -90,7 +93,7 @@ def print_verdict(
     before_runs, after_runs = sides
     comparison = compare(before_runs, after_runs, tolerance_percent / 100)
     failed = regressions(comparison, fail_on or GATES)
-    with output_to_reader():  # however much of it is read, the verdict is the same
+    with output_to_reader():  # the verdict is the same, however much of the output is read
         _print(form, comparison, failed, Places(*sides[1], *sides[0]), top)
     if failed:
         sys.exit(EXIT_REGRESSION)

@@ -1,4 +1,4 @@
-"""`queryprof doctor`: what is active here, and why not."""
+"""`queryprof doctor`: what works here, and why other parts do not."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import click
 
 from queryprof.version import __version__
 
-MOST_LEFT = 10
-"""Lines about memory that ended processes have left."""
+MAX_LEFT = 10
+"""Maximum number of lines about memory that ended processes left."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def doctor(cleans: bool, discards: bool) -> None:
 
     A killed process leaves its figures in shared memory. With --clean, queryprof makes its trace
     and frees the memory. It prints what it cannot save, because the directory of the trace is gone
-    or read-only; --discard deletes that, too.
+    or read-only; --discard deletes it as well.
     """
     if cleans or discards:
         from queryprof.cli.clean import clean
@@ -65,7 +65,7 @@ def doctor(cleans: bool, discards: bool) -> None:
     source, ns_per_tick = _core.clock_source()
     cost_ns = _core.probe_cost_ns()
     counters, files = session.counters_off, session.files_off
-    session.libraries.complain = lambda _: None  # it is printed below
+    session.libraries.complain = lambda _: None  # printed below
     drivers = [(name, _driver(name, session.libraries)) for name in DRIVERS]
     direct = _core.frames_are_direct()
     session.stop()
@@ -108,7 +108,7 @@ def _windows(settings: Settings) -> str:
 
 
 def _left_behind() -> list[str]:
-    """A line for each trace whose processes have ended and left what they recorded in memory."""
+    """Return a line for each trace whose ended processes left recordings in memory."""
     from queryprof.analysis.units import counted, size
     from queryprof.errors import TraceError
     from queryprof.region.identity import trace_of
@@ -130,13 +130,13 @@ def _left_behind() -> list[str]:
         + ("may still run, in another container" if lives is None else f"queryprof report {trace}")
         for (trace, lives), sizes in sorted(left.items(), key=lambda item: -sum(item[1]))
     ]
-    more = [f"and {len(lines) - MOST_LEFT} more"] if len(lines) > MOST_LEFT else []
+    more = [f"and {len(lines) - MAX_LEFT} more"] if len(lines) > MAX_LEFT else []
     advice = ["queryprof doctor --clean makes their traces and frees the memory"] if lines else []
-    return [*lines[:MOST_LEFT], *more, *advice]
+    return [*lines[:MAX_LEFT], *more, *advice]
 
 
 def _driver(name: str, libraries: ImportHooks) -> str:
-    """A line on whether a driver is installed and measured; imports it."""
+    """Import a driver, and return a line on whether it is installed and measured."""
     import importlib
     import importlib.metadata
     import importlib.util
@@ -147,33 +147,33 @@ def _driver(name: str, libraries: ImportHooks) -> str:
         module = importlib.import_module(name)
     except Exception as error:
         return f"not measured: it cannot be imported: {one_line(error)}"
-    failure = _about(name, libraries.failures)
+    failure = _reason_for(name, libraries.failures)
     if failure:
         return f"not measured: {failure}"
     version = getattr(module, "__version__", None)
-    if hasattr(module, "VERSION_STRING"):  # PyMySQL's other version is what it stands in for
+    if hasattr(module, "VERSION_STRING"):  # PyMySQL's __version__ belongs to the module it replaces
         version = module.VERSION_STRING
     if version is None:  # the package may have another name: pysqlite3-binary
         packages = importlib.metadata.packages_distributions().get(name, ())
         version = next(map(importlib.metadata.version, packages), "of an unknown version")
-    counters_off = _about(name, libraries.counters_off)
+    counters_off = _reason_for(name, libraries.counters_off)
     counters = f"; counters off: {counters_off}" if counters_off else ""
     return f"{name} {version}, measured{counters}"
 
 
-def _about(name: str, reasons: Mapping[str, str]) -> str | None:
-    """The reason for a driver, or for its module that is attached to."""
+def _reason_for(name: str, reasons: Mapping[str, str]) -> str | None:
+    """Return the reason for a driver or for its attached module."""
     found = (text for module, text in reasons.items() if module.partition(".")[0] == name)
     return next(found, None)
 
 
 def one_line(error: Exception) -> str:
-    """The message of an exception, without line breaks."""
+    """Return the message of an exception without line breaks."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def _startup() -> str:
-    """Whether QUERYPROF=1 works in this Python without `queryprof run`."""
+    """Return whether QUERYPROF=1 works in this Python without `queryprof run`."""
     import os
     import site
 

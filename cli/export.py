@@ -1,4 +1,4 @@
-"""`queryprof export`: the database time in the formats of other viewers."""
+"""`queryprof export`: write the database time in the formats of other viewers."""
 
 from __future__ import annotations
 
@@ -13,30 +13,34 @@ SUFFIXES = {
     "trace-events": ".trace.json",
 }
 PSTATS_NODES = 1000
-"""Viewers of pstats lay out all nodes: with 8,000 snakeviz takes 20 s."""
+"""Viewers of pstats lay out all nodes: snakeviz takes 20 s for 8,000."""
 
 
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option(
-    "--format", "form", type=click.Choice(tuple(SUFFIXES)), required=True, help="The viewer's."
+    "--format",
+    "form",
+    type=click.Choice(tuple(SUFFIXES)),
+    required=True,
+    help="Format of the viewer.",
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(),
-    help="The file; - is standard output.  [default: FILE with the format's ending]",
+    help="File to write; - is standard output.  [default: FILE with the format's ending]",
 )
 @click.option("--stacks", is_flag=True, help="Export whole stacks, with libraries (estimates).")
 @click.option(
     "--top",
     type=click.IntRange(min=1),
-    help="How many functions and statements; the rest is (other).  [default: 1000 for pstats]",
+    help="Functions and statements to keep; others are (other).  [default: 1000 for pstats]",
 )
 def export(file: str, form: str, output: str | None, stacks: bool, top: int | None) -> None:
     """Write FILE's database time for another viewer."""
     if stacks and form == "trace-events":
-        raise click.UsageError("--stacks goes with pstats and speedscope")
+        raise click.UsageError("--stacks needs --format pstats or speedscope")
     from queryprof.output_file import beside, refuse_other_file, write_output
     from queryprof.report.inert import visible
 
@@ -53,7 +57,7 @@ def export(file: str, form: str, output: str | None, stacks: bool, top: int | No
 
 
 def _mark(form: str) -> bytes:
-    """What distinguishes a file of a format from others'."""
+    """Return the bytes that identify a file of a format as queryprof's."""
     from queryprof.report.export import pstats, speedscope, trace_events
 
     return {
@@ -64,7 +68,7 @@ def _mark(form: str) -> bytes:
 
 
 def exported(file: str, form: str, stacks: bool, top: int | None) -> bytes:
-    """A trace in a viewer's format. Raises TraceError."""
+    """Return a trace in a viewer's format. Raises TraceError."""
     from queryprof.cli.reading import LeftOut, read_whole
     from queryprof.report.export.pstats import pstats_file
     from queryprof.report.export.speedscope import speedscope_file

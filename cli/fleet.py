@@ -1,4 +1,4 @@
-"""`queryprof fleet`: the recordings of many hosts."""
+"""`queryprof fleet`: recordings of many hosts."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 @click.argument("files", type=click.Path(), nargs=-1, required=True)
 @click.option("-o", "--output", "directory", type=click.Path(), help="Directory of Parquet files.")
 @otlp_options
-@click.option("--service", help="The service of traces that name none.")
-@click.option("--version", help="Their version.")
-@click.option("--environment", help="Their environment.")
+@click.option("--service", help="Service of traces without one.")
+@click.option("--version", help="Version of traces without one.")
+@click.option("--environment", help="Environment of traces without one.")
 @click.option("--anonymize", is_flag=True, help="Write hashes of statements, places and names.")
 def export(
     files: tuple[str, ...],
@@ -41,7 +41,7 @@ def export(
     names = (service, version, environment)
     if endpoint is not None:
         if directory is not None or anonymize or any(names):
-            raise click.UsageError("--otlp goes only with --statement-text")
+            raise click.UsageError("--otlp accepts only --statement-text")
         sys.exit(export_otlp(files, endpoint, has_text))
     if has_text:
         raise click.UsageError("--statement-text needs --otlp URL")
@@ -53,7 +53,7 @@ def export(
 
 
 def _export_parquet(files: tuple[str, ...], directory: str, names: NameDefaults) -> int:
-    """Write what can be read; return the exit status."""
+    """Write all readable traces. Returns the exit status."""
     from queryprof.analysis.units import counted
     from queryprof.cli.fleet_extra import fleet_extra
     from queryprof.cli.output import print_message
@@ -82,7 +82,7 @@ def _export_parquet(files: tuple[str, ...], directory: str, names: NameDefaults)
 
 
 def _export_trace(path: str, names: NameDefaults, location: Location, left_out: LeftOut) -> int:
-    """Writes a trace, or each window of one; returns how many files. Raises TraceError."""
+    """Write a trace, or each of its windows, and return the number of files. Raises TraceError."""
     from queryprof.cli.output import print_message
     from queryprof.collect.reader import read_windows
     from queryprof.errors import TraceError

@@ -1,4 +1,4 @@
-"""The extras: what needs the libraries of one is imported inside of this."""
+"""Report missing optional libraries: wrap their imports in one of the blocks below."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def fleet_extra() -> AbstractContextManager[None]:
-    """For imports of what needs pyarrow or DuckDB. Raises QueryprofError."""
+    """Wrap imports that need pyarrow or DuckDB. Raises QueryprofError if they are not installed."""
     return extra("fleet")
 
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
-    """For imports. Raises QueryprofError: what they need is not installed."""
+    """Wrap imports of an extra's libraries. Raises QueryprofError if they are not installed."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""What `queryprof fleet` reads: directories, stores and traces."""
+"""Read the inputs of `queryprof fleet`: directories, stores and traces."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Notes:
-    """What is to be known of what was read.
+    """Messages about what was read.
 
     Attributes:
-        left_out: why some cannot be read, a line each.
+        left_out: one line for each input that cannot be read.
     """
 
     def __init__(self) -> None:
@@ -33,13 +33,13 @@ class Notes:
         self._others: list[str] = []
 
     def add_shared(self, traces: set[str]) -> None:
-        """Adds traces that are of several hosts together."""
+        """Add traces that combine several hosts."""
         from queryprof.fleet.parquet_files import SHARED
 
         self._others += [f"{trace}: {SHARED}" for trace in sorted(traces)]
 
     def add_store(self, store: Store) -> None:
-        """Adds what its files say."""
+        """Add the messages about a store's files."""
         from queryprof.analysis.units import counted
 
         self.left_out += store.left_out
@@ -54,7 +54,7 @@ class Notes:
             )
 
     def print(self) -> None:
-        """Prints it on stderr."""
+        """Print the messages on stderr."""
         from queryprof.cli.output import print_message
 
         for note in [*(f"left out: {reason}" for reason in self.left_out), *self._others]:
@@ -63,7 +63,7 @@ class Notes:
 
 @contextmanager
 def opened(places: Sequence[str], selection: Selection) -> Iterator[tuple[Engine, Notes]]:
-    """The engine on the files of all places, and what is to be known of them."""
+    """Open the files of all places. Yields the engine and the messages about the files."""
     from queryprof.cli.fleet_extra import fleet_extra
     from queryprof.collect.given_traces import traces_of
 
@@ -92,7 +92,7 @@ def opened(places: Sequence[str], selection: Selection) -> Iterator[tuple[Engine
 
 
 def _export(traces: Sequence[str], folder: str, notes: Notes) -> None:
-    """Writes traces as a fleet's files."""
+    """Write traces as a fleet's files."""
     from queryprof.collect.reader import read_windows
     from queryprof.fleet import parquet_files
     from queryprof.fleet.flat import NameDefaults, host_windows
@@ -108,7 +108,7 @@ def _export(traces: Sequence[str], folder: str, notes: Notes) -> None:
 
 
 def whole_traces(places: Sequence[str], selection: Selection) -> list[str]:
-    """The paths of the whole traces that were sent; those of stores are copied."""
+    """Return the paths of whole traces that hosts sent. Traces in stores are copied first."""
     from queryprof.fleet.copies import TRACES, is_trace
     from queryprof.fleet.location import Directory, is_url
 
@@ -132,7 +132,7 @@ def _wanted(selection: Selection) -> Wanted:
 
 
 def _with_copies(url: str, read: Callable[[Copies], Found]) -> Found:
-    """What is read of a store's copies, with a progress bar."""
+    """Copy a store's files with a progress bar, and return what `read` returns."""
     from queryprof.cli.progress import progress
     from queryprof.fleet.copies import Copies, default_folder
     from queryprof.fleet.location import ObjectStore
@@ -142,8 +142,8 @@ def _with_copies(url: str, read: Callable[[Copies], Found]) -> Found:
         return read(Copies(store, default_folder(), step=step))
 
 
-def location_that_is_there(place: str) -> Location:
-    """A directory or a store. Raises QueryprofError."""
+def existing_location(place: str) -> Location:
+    """Return an existing directory or a store. Raises QueryprofError."""
     from queryprof.fleet.location import is_url, location_of
 
     if not is_url(place) and not os.path.isdir(place):

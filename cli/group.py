@@ -1,4 +1,6 @@
-"""Groups of commands. A command's module is imported when it is used: `run` must start soon."""
+"""Groups of commands. Each command's module is imported on use, because `run` must start
+quickly.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,13 @@ if TYPE_CHECKING:
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are in modules of their own.
+    """A group whose commands are in their own modules.
 
     Args:
-        sections: the commands by heading, in the order of the help; each as "name", whose module
-            has that name, or as "name:module".
-        recording: the commands that record, or read what processes of this machine record.
+        sections: commands by heading, in the order of the help. A command is "name", if its module
+            has
+            the same name, or "name:module".
+        recording: commands that record, or that read what processes of this machine record.
     """
 
     def __init__(
@@ -38,11 +41,11 @@ class LazyGroup(click.Group):
         self._modules = {name: module or name for name, _, module in places}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """The names, in the order of the help."""
+        """Return the names in the order of the help."""
         return list(self._modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a command; None if there is none of this name."""
+        """Import a command; None if the name is unknown."""
         module = self._modules.get(cmd_name)
         if module is None:
             return None
@@ -65,7 +68,7 @@ class LazyGroup(click.Group):
 
 
 def _absent(name: str, reason: str) -> click.Command:
-    """What stands in the place of a command where nothing can be recorded."""
+    """Return a replacement for a command where nothing can be recorded."""
     anything = {"ignore_unknown_options": True, "allow_extra_args": True}
 
     @click.command(name, context_settings=anything, help="Not here: nothing can be recorded.")

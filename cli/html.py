@@ -1,4 +1,4 @@
-"""`queryprof html`: the report as a page, one file that needs nothing else."""
+"""`queryprof html`: write the report as a single self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from queryprof.cli.proving import BUDGET_S, PROVE, check_proving, proved
+from queryprof.cli.proving import BUDGET_S, PROVE, check_proving, prove_advice
 from queryprof.errors import QueryprofError
 
 TYPE_CHECKING = False
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     Prover = Callable[[Report, Sequence[Finding]], Advice]
 
 PAGE = ".html"
-"""What the name of a page ends in."""
+"""Extension of a page's name."""
 
-DESCRIBED = 1000
-"""Statements at one call site, of which the first are the vital few."""
+MAX_BOTTLENECKS = 1000
+"""Maximum number of bottlenecks. They start with the vital few."""
 
 
 @click.command()
@@ -78,7 +78,7 @@ def html(
     path = output or beside(file, PAGE)
     if path != "-":
         refuse_other_file(path, MARK.encode())
-    prove = partial(proved, databases=databases, budget_s=BUDGET_S, interpreter=None)
+    prove = partial(prove_advice, databases=databases, budget_s=BUDGET_S, interpreter=None)
     page = page_of(
         file,
         against,
@@ -110,11 +110,11 @@ def page_of(
     databases: Sequence[str] = (),
     prove: Prover | None = None,
 ) -> str:
-    """The page of a trace; `prove` measures a fix for its findings.
+    """Return the page of a trace; `prove` measures a fix for each finding.
 
     Raises:
-        TraceError: it cannot be read, or one of the databases.
-        QueryprofError: the file of functions' times cannot be read.
+        TraceError: the trace or one of the databases cannot be read.
+        QueryprofError: the file with the functions' times cannot be read.
     """
     from queryprof.analysis.findings.proved import with_proofs
     from queryprof.analysis.report import Report
@@ -124,7 +124,7 @@ def page_of(
     from queryprof.report.html.html_report import html_page
     from queryprof.report.html.page_data import page_data
 
-    report = Report(read_whole(file), top=DESCRIBED)
+    report = Report(read_whole(file), top=MAX_BOTTLENECKS)
     before = Report(read_whole(against)) if against else None
     source = Sources(report.profile.sources).lines_around if with_source else None
     tree = _function_tree(functions) if functions else None

@@ -1,4 +1,4 @@
-"""`queryprof locks`: who holds a database's locks, now or in a trace."""
+"""`queryprof locks`: which processes hold a database's locks, now or in a trace."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def locks(file: str) -> None:
     held = [one for process in watch.look() for one in process.held if one.identity == identity]
     watch.close()
     places = Places(Profile((), ()))
-    if not _begins_as_a_database(file):
+    if not _may_be_database(file):
         click.echo(
             f"queryprof: locks: {visible(file)} does not begin as a database of SQLite does: it is"
             " another file, or encrypted",
@@ -63,9 +63,10 @@ def locks(file: str) -> None:
                 click.echo(visible(f"    {held_for(one, places)}, thread {one.thread}"))
 
 
-def _begins_as_a_database(path: str) -> bool:
-    """An empty file does: SQLite fills it. This process has no lock that closing it could
-    release.
+def _may_be_database(path: str) -> bool:
+    """Return whether a file is empty or begins like a database. SQLite fills an empty file.
+
+    Closing the file here releases no lock, because this process has none.
     """
     with open(path, "rb") as file:
         return file.read(len(MAGIC)) in (MAGIC, b"")

@@ -1,4 +1,4 @@
-"""The command `queryprof`: its subcommands, and the one place where errors become exit codes."""
+"""The command `queryprof`: its subcommands, and the only place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from queryprof.version import __version__
 EXIT_ERROR = 2
 
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
-"""A large profile is many objects, and none in a cycle: to look for cycles as often as Python does
-by itself takes a quarter of a report's time."""
+"""A large profile has many objects and no cycles. Python's default frequency of collections would
+take a quarter of a report's time.
+"""
 
 
 SECTIONS = {
@@ -75,10 +76,10 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Runs the command line; an error is one line on stderr and exit status 2."""
+    """Run the command line. An error is one line on stderr and exit status 2."""
     _open_missing_streams()
-    _print_anything(sys.stdout)
-    _print_anything(sys.stderr)
+    _escape_unencodable(sys.stdout)
+    _escape_unencodable(sys.stderr)
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     try:
         cli.main(standalone_mode=False)
@@ -90,9 +91,9 @@ def main() -> None:
 
         from queryprof.cli.command import end_by
 
-        end_by(signal.SIGINT)  # a shell's loop ends with what has ended so
+        end_by(signal.SIGINT)  # a shell's loop ends only if its command ended by the signal
     except click.ClickException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # of click from 8.2 on
+        if type(error).__name__ == "NoArgsIsHelpError":  # click 8.2 and newer
             error.show()
         else:
             click.echo(_in_one_line(error), err=True)
@@ -107,7 +108,7 @@ def main() -> None:
 
 
 def _in_one_line(error: click.ClickException) -> str:
-    """What was wrong, and where to see what is right."""
+    """Return the error in one line, with the command that prints the help."""
     message = " ".join(error.format_message().split())
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None:
@@ -120,16 +121,14 @@ def _in_one_line(error: click.ClickException) -> str:
 
 
 def _open_missing_streams() -> None:
-    """Gives this process streams where it was started without; a command that it starts
-    has none.
-    """
+    """Open missing standard streams on the null device. A started command still has none."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             stream = open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8")  # noqa: SIM115
             setattr(sys, name, stream)
 
 
-def _print_anything(stream: TextIO) -> None:
-    """Makes a stream write characters that are not in its encoding as escapes."""
+def _escape_unencodable(stream: TextIO) -> None:
+    """Make a stream escape characters that its encoding cannot represent."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""`queryprof mcp`: answers agents and editors through the Model Context Protocol."""
+"""`queryprof mcp`: serve agents and editors through the Model Context Protocol."""
 
 from __future__ import annotations
 

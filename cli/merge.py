@@ -1,4 +1,4 @@
-"""`queryprof merge`: adds up traces."""
+"""`queryprof merge`: add up traces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _is_same(output: str, given: str) -> bool:
 
 
 def _others(traces: list[str], given: str, output: str) -> list[str]:
-    """Without the output itself, which a merge before has left in a directory."""
+    """Remove the output, which an earlier merge may have left in the directory, from the traces."""
     return [one for one in traces if one == given or not _is_same(output, one)]
 
 

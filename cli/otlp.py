@@ -17,15 +17,15 @@ ENVIRONMENT = "env"
 
 
 def otlp_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that name an endpoint, and what it gets."""
+    """Add the options for an endpoint and for the data sent to it."""
     with_text = click.option(
-        "--statement-text", "has_text", is_flag=True, help="Send the texts of statements to it."
+        "--statement-text", "has_text", is_flag=True, help="Also send the texts of statements."
     )
     with_endpoint = click.option(
         "--otlp",
         "endpoint",
         metavar="URL",
-        help="OpenTelemetry endpoint; env: the one in OTEL_EXPORTER_OTLP_ENDPOINT.",
+        help="OpenTelemetry endpoint; `env` uses OTEL_EXPORTER_OTLP_ENDPOINT.",
     )
     return with_endpoint(with_text(command))
 
@@ -34,7 +34,7 @@ def otlp_export(endpoint: str | None, has_text: bool) -> OtlpExport:
     """Return the exporter that OpenTelemetry's variables describe. Raises QueryprofError.
 
     Args:
-        endpoint: a URL, or ENVIRONMENT: OTEL_EXPORTER_OTLP_ENDPOINT.
+        endpoint: a URL; ENVIRONMENT for OTEL_EXPORTER_OTLP_ENDPOINT.
     """
     from queryprof.cli.fleet_extra import extra
     from queryprof.cli.output import print_message
@@ -47,7 +47,7 @@ def otlp_export(endpoint: str | None, has_text: bool) -> OtlpExport:
 
 
 def export_otlp(given: tuple[str, ...], endpoint: str | None, has_text: bool) -> int:
-    """Sends traces, each window of them for itself; returns the exit status."""
+    """Send traces, each window separately. Returns the exit status."""
     from queryprof.analysis.units import counted
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress

@@ -1,4 +1,4 @@
-"""What commands print: to readers that may end before all is written."""
+"""Output to readers that may stop reading before the end."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from queryprof.report.inert import visible
 
 
 def drop_output() -> None:
-    """Discards what is left for streams that cannot be written to: Python must not print an error
-    about it at its end.
-    """
+    """Discard buffered output for closed streams, so that Python prints no error at its end."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
-            with suppress(OSError):  # without a further descriptor it prints one
+            with suppress(OSError):  # if no descriptor is free, Python prints the error
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
 def output_to_reader() -> Iterator[None]:
-    """A context for output whose reader (a pager, head) may end before all is written, which is no
-    error, and changes no exit status.
+    """Let the reader (a pager, head) stop reading early.
+
+    This is not an error, and does not change the exit status.
     """
     try:
         yield
@@ -37,6 +36,6 @@ def output_to_reader() -> Iterator[None]:
 
 
 def print_message(text: str) -> None:
-    """Prints a line about queryprof on stderr."""
+    """Print a line about queryprof on stderr."""
     with output_to_reader():
         click.echo(f"queryprof: {visible(text)}", err=True)

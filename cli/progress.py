@@ -1,4 +1,4 @@
-"""A progress bar on stderr for work that takes more than half a second."""
+"""A progress bar on stderr, for work that takes more than half a second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VISIBLE_AFTER_S = 0.5
 
 @contextmanager
 def progress(what: str, steps: int) -> Iterator[Callable[[], None]]:
-    """Yields a function to call after each step; the bar appears only if the work is slow."""
+    """Yield a function to call after each step. The bar appears only if the work is slow."""
     started = time.monotonic()
     done = 0
     bar: Progress | None = None

@@ -1,4 +1,4 @@
-"""`queryprof fleet prometheus`: an endpoint that Prometheus scrapes."""
+"""`queryprof fleet prometheus`: an endpoint for Prometheus."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from queryprof.telemetry.counters import Counters
 
 LOOK_S = 5.0
-"""From look to look, whatever is scraped."""
+"""Seconds between readings, independent of scrapes."""
 
-LONGEST_REQUEST_S = 10.0
-MOST_CONNECTIONS = 64
-"""At once; a scraper needs one."""
+MAX_REQUEST_S = 10.0
+MAX_CONNECTIONS = 64
+"""Maximum number of simultaneous connections. A scraper needs one."""
 PATHS = ("/", "/metrics")
-MOST_KNOWN = 16
-"""Formats that are asked for, of which the content is kept."""
+MAX_CACHED = 16
+"""Maximum number of formats whose content is cached."""
 
 
 @click.command()
@@ -84,10 +84,10 @@ def _address(listen: str) -> tuple[str, int]:
 
 
 class Endpoint:
-    """What is served: the counters, as they were at the last look.
+    """The served counters, as of the last reading.
 
     Attributes:
-        failure: why there are no more looks; "": there are.
+        failure: why reading has stopped, or "".
     """
 
     def __init__(self, watch: Watch) -> None:
@@ -105,7 +105,7 @@ class Endpoint:
         self.failure = ""
 
     def look(self) -> int:
-        """Looks at the processes; returns how many there are."""
+        """Read the processes, and return their number."""
         with self._lock:
             found = self._watch.look()
             self._counters.add(found)
@@ -116,8 +116,8 @@ class Endpoint:
         return len(found)
 
     def look_again(self, end: Callable[[], None]) -> None:
-        """Looks again and again. Calls `end` if a look fails: old figures would look like new
-        ones.
+        """Read repeatedly. Calls `end` if a reading fails, because old figures would look
+        current.
         """
         due = time.monotonic()
         while True:
@@ -131,18 +131,18 @@ class Endpoint:
                 return
 
     def content(self, accept: str) -> tuple[str, bytes]:
-        """The content's type and the content: made once for each look and format."""
+        """Return the type and the content, cached for each reading and format."""
         with self._lock:
             found = self._known.get(accept)
             if found is None:
                 found = self._exposed(self._counters, accept)
-                if len(self._known) < MOST_KNOWN:
+                if len(self._known) < MAX_CACHED:
                     self._known[accept] = found
             return found
 
 
 class _Server(ThreadingHTTPServer):
-    """A thread for each connection; none outlives this process."""
+    """Serves each connection in a thread. Threads end with this process."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -150,15 +150,17 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.names = {address[0].lower(), "localhost"}
-        self._open: dict[socket.socket, None] = {}  # the oldest first
+        self._open: dict[socket.socket, None] = {}  # oldest first
         self._lock = threading.Lock()
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
         self.address_family = found[0][0]
         super().__init__(address, _Handler)
 
     def accepts(self, host: str) -> bool:
-        """Whether a request may name this host. A page of another site can resolve its own name to
-        this machine (DNS rebinding), and would read the counters under that name.
+        """Return whether a request may name this host.
+
+        A page of another site could let its own name resolve to this machine (DNS rebinding), and
+        read the counters under that name.
         """
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
         name = name.strip("[]").lower()
@@ -170,11 +172,12 @@ class _Server(ThreadingHTTPServer):
         return True
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answers in a thread. Beyond the most at once, the oldest connection is closed: clients
-        that send nothing keep no scraper away.
+        """Answer in a thread. Above the connection limit, close the oldest one.
+
+        Idle clients thus cannot block a scraper.
         """
         with self._lock:
-            oldest = next(iter(self._open)) if len(self._open) >= MOST_CONNECTIONS else None
+            oldest = next(iter(self._open)) if len(self._open) >= MAX_CONNECTIONS else None
             if oldest is not None:
                 del self._open[oldest]
                 with suppress(OSError):
@@ -190,23 +193,23 @@ class _Server(ThreadingHTTPServer):
                 self._open.pop(request, None)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A scraper that has gone is no error."""
+        """Ignore scrapers that have gone."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     """Answers a scrape."""
 
     server: _Server
-    timeout = LONGEST_REQUEST_S
+    timeout = MAX_REQUEST_S
     server_version = "queryprof"
     sys_version = ""
 
     def do_GET(self) -> None:
-        """The counters, or 404; 403 for the name of another host."""
+        """Send the counters; 404 for another path, 403 for another host's name."""
         self._answer(with_content=True)
 
     def do_HEAD(self) -> None:
-        """The same without the content."""
+        """Send the same without the content."""
         self._answer(with_content=False)
 
     def _answer(self, with_content: bool) -> None:
@@ -225,4 +228,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 http.server's name
-        """Nothing: a scrape every few seconds is no news."""
+        """Log nothing, because scrapes are frequent."""

@@ -1,4 +1,4 @@
-"""Options and words of commands that prove a fix on a copy of the database."""
+"""Options and messages of commands that prove a fix on a copy of the database."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def proving_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_proving(proves: bool, databases: Sequence[str]) -> None:
-    """Raises UsageError when there is not one database to prove on."""
+    """Raise UsageError if there is not exactly one database."""
     if proves and len(databases) != 1:
-        raise click.UsageError("--prove goes with one --db, the program's database")
+        raise click.UsageError("--prove needs one --db, the program's database")
 
 
-def proved(
+def prove_advice(
     report: Report,
     findings: Sequence[Finding],
     databases: Sequence[str],
     budget_s: float,
     interpreter: str | None,
 ) -> Advice:
-    """Advice that was measured. Raises ProofError, QueryprofError: APSW is missing."""
+    """Return measured advice. Raises ProofError, and QueryprofError if APSW is missing."""
     try:
         from queryprof.proof.prove import prove
     except ModuleNotFoundError as error:
@@ -74,7 +74,7 @@ def proved(
 
     try:
         return prove(report, databases[0], budget_s, interpreter or sys.executable, findings)
-    except StatementError as error:  # of a statement of queryprof's own
+    except StatementError as error:  # a statement of queryprof's own
         raise ProofError(f"{databases[0]}: its copy cannot be measured: {error}") from error
     except OutOfTime as error:
         raise ProofError(

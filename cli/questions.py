@@ -1,4 +1,4 @@
-"""Questions about a fleet: `queryprof fleet report`, `compare`, `outliers` and the others."""
+"""Questions about a fleet: `queryprof fleet report`, `compare`, `outliers` and others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXIT_LEFT_OUT = EXIT_WORSE = 1
 BY = ("few", "statement", "site", "host")
 GATES = ("time", "vmsteps", "counts", "plans", "findings")
-"""What may fail; as queryprof.fleet.comparison has it."""
+"""Checks that can fail; see queryprof.fleet.comparison."""
 
 PERIODS = {"h": "hours", "d": "days", "w": "weeks"}
 SHOWN = 10
@@ -35,7 +35,7 @@ TITLES = {
 def _instant(
     _context: click.Context, _option: click.Parameter, value: str | None
 ) -> datetime | None:
-    """A date or time in UTC, or how long ago: 2026-11-01, 2026-11-01T06:00, 36h, 7d, 2w."""
+    """Parse a date or time in UTC, or an age: 2026-11-01, 2026-11-01T06:00, 36h, 7d, 2w."""
     if value is None:
         return None
     try:
@@ -49,23 +49,25 @@ def _instant(
         ) from None
 
 
-def selecting(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments and options that choose recordings; `selected` has their values."""
+def selection_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments and options that select recordings. `selected` has their values."""
     for option in (
-        click.option("--until", callback=_instant, help="Up to this date, time or age."),
-        click.option("--since", callback=_instant, help="From this date, time or age: 7d, ..."),
-        click.option("--host", help="Of this host."),
-        click.option("--environment", help="Of this environment."),
-        click.option("--version", help="Of this version."),
-        click.option("--service", help="Of this service."),
+        click.option("--until", callback=_instant, help="End of the period: date, time or age."),
+        click.option(
+            "--since", callback=_instant, help="Start of the period: date, time or age (7d)."
+        ),
+        click.option("--host", help="Only this host."),
+        click.option("--environment", help="Only this environment."),
+        click.option("--version", help="Only this version."),
+        click.option("--service", help="Only this service."),
         click.argument("places", type=click.Path(), nargs=-1, required=True),
     ):
         command = option(command)
     return command
 
 
-def shown_as(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of what is printed."""
+def output_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for the output."""
     for option in (
         click.option(
             "--format",
@@ -82,8 +84,8 @@ def shown_as(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.option("--by", type=click.Choice(BY), default="few", show_default=True, help="What to rank.")
-@shown_as
-@selecting
+@output_options
+@selection_options
 def report(places: tuple[str, ...], by: str, top: int | None, form: str, **selected: Any) -> None:
     """Rank the statements and call sites that took most time on all hosts of PLACES.
 
@@ -103,11 +105,11 @@ def report(places: tuple[str, ...], by: str, top: int | None, form: str, **selec
 
 
 def _question(name: str, summary: str) -> click.Command:
-    """A command that answers one question about one service."""
+    """Return a command that answers one question about one service."""
 
     @click.command(name, help=summary)
-    @shown_as
-    @selecting
+    @output_options
+    @selection_options
     def command(places: tuple[str, ...], top: int | None, form: str, **selected: Any) -> None:
         from queryprof.cli.fleet_places import opened
         from queryprof.cli.output import output_to_reader
@@ -139,8 +141,8 @@ findings = _question("findings", "Show the findings of all hosts.")
     type=click.Choice((*GATES, "none")),
     help="Fail if this gets worse (repeatable).  [default: all]",
 )
-@shown_as
-@selecting
+@output_options
+@selection_options
 def compare(
     places: tuple[str, ...],
     before: str,
@@ -171,7 +173,7 @@ def compare(
 
 @click.command()
 @click.argument("output", type=click.Path())
-@selecting
+@selection_options
 def fetch(output: str, places: tuple[str, ...], **selected: Any) -> None:
     """Merge the whole traces that hosts sent into the trace OUTPUT, for `queryprof report`."""
     sys.exit(_fetch(output, places, _selection(selected)))
@@ -186,7 +188,7 @@ def _selection(selected: dict[str, Any]) -> Selection:
 
 
 def _fetch(output: str, places: tuple[str, ...], selection: Selection) -> int:
-    """Makes one trace of the whole traces of what is selected; returns the exit status."""
+    """Merge the selected whole traces. Returns the exit status."""
     from queryprof.analysis.units import counted
     from queryprof.cli.fleet_places import whole_traces
     from queryprof.cli.output import print_message

@@ -1,4 +1,4 @@
-"""How the commands read a trace: what killed processes left is brought in and reported first."""
+"""Read a trace for a command, including what killed processes left."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ if TYPE_CHECKING:
     from queryprof.model import Profile
 
 SHOWN = 3
-"""Names of files in a line."""
+"""Number of file names listed in a line."""
 
 MANY_PROCESSES, MANY_SUMS = 100, 200_000
-"""Of a trace with more of both, a collapsed one has the same sums and is read at once."""
+"""If a trace has more of both, a collapsed trace has the same sums and loads at once."""
 
 
 class LeftOut:
-    """What cannot be read, each reason printed once. As a context it takes what is raised there,
-    and the rest goes on.
+    """Prints why inputs cannot be read, each reason once.
+
+    Used as a context, it catches and prints errors, so that the command can continue.
     """
 
     def __init__(self) -> None:
         self._reasons: set[str] = set()
 
     def add(self, reason: str) -> None:
-        """Prints a reason."""
+        """Print a reason."""
         from queryprof.cli.output import print_message
 
         if reason not in self._reasons:
@@ -50,14 +51,15 @@ class LeftOut:
 
 
 def read_whole(path: str) -> Profile:
-    """The profile of the trace at `path`, or of all traces of a directory or a pattern together,
-    for a command that ends soon. Raises TraceError.
+    """Return the profile of a trace, or of all traces of a directory or pattern together.
+
+    For commands that end soon: it disables garbage collection. Raises TraceError.
     """
     import gc
 
     from queryprof.collect.given_traces import traces_of
 
-    gc.disable()  # a large trace is 100,000 objects that all stay to the end
+    gc.disable()  # a large trace has 100,000 objects that all live until the end
     traces = traces_of(path)
     return _read_one(path) if traces == [path] else _read_all(path, traces)
 
@@ -91,9 +93,9 @@ def _read_all(given: str, traces: Sequence[str]) -> Profile:
 
 
 def in_several(processes: int) -> str:
-    """A line about processes of which several traces were added up."""
+    """Return a line about processes that are in several traces."""
     verb = "process is" if processes == 1 else "processes are"
-    return f"{processes:,} {verb} in more than one of these traces, and counted with each"
+    return f"{processes:,} {verb} in more than one trace, and counted each time"
 
 
 def _processes(count: int) -> str:
@@ -101,14 +103,14 @@ def _processes(count: int) -> str:
 
 
 def _print_size(given: str, profile: Profile) -> None:
-    """Says what makes smaller a trace that takes long to read."""
+    """Print how to make a trace smaller if it takes long to load."""
     from queryprof.cli.output import print_message
 
     if profile.process_count > MANY_PROCESSES and len(profile.aggregates) > MANY_SUMS:
         print_message(
             f"{profile.process_count:,} processes with {len(profile.aggregates):,} sums:"
-            f" queryprof merge --collapse SMALL.qprof {given} makes of them what is read as"
-            " fast as one"
+            f" queryprof merge --collapse SMALL.qprof {given} makes a trace that loads"
+            " faster"
         )
 
 
@@ -126,12 +128,12 @@ def _read_one(path: str) -> Profile:
     _print_size(path, profile)
     others = child_traces(path, min((p.start_unix_ns for p in profile.processes), default=0))
     if others:
-        click.echo(f"queryprof: {visible(_not_in(path, others))}", err=True)
+        click.echo(f"queryprof: {visible(_other_traces(path, others))}", err=True)
     return profile
 
 
-def _not_in(path: str, others: Sequence[str]) -> str:
-    """A line about the processes of a recording that have traces of their own."""
+def _other_traces(path: str, others: Sequence[str]) -> str:
+    """Return a line about the processes of a recording that have their own traces."""
     import os
     from shlex import quote
 

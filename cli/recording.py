@@ -1,4 +1,4 @@
-"""Makes the processes of a command record themselves, and makes one trace of their recordings."""
+"""Make the processes of a command record themselves, and merge their recordings into a trace."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ LOOK_INTERVAL_S = 1.0
 FIRST_DELAY_S = 0.2
 
 REGIONS_LEFT = 64
-"""With more regions, those of ended processes are taken while the command runs."""
+"""Above this number of regions, regions of ended processes are collected during the command."""
 
 
 def environment_with_hook() -> dict[str, str]:
-    """This process's environment, with which a Python records itself if QUERYPROF says so."""
+    """Return this process's environment, prepared for Pythons that record if QUERYPROF is set."""
     startup = next(iter(queryprof.startup.__path__))
     environment = dict(os.environ)
     python_path = environment.get("PYTHONPATH")
@@ -51,8 +51,9 @@ def environment_with_hook() -> dict[str, str]:
 
 @contextmanager
 def no_signals() -> Iterator[None]:
-    """Threads that are started in the block take no signals: one that another thread than the main
-    one receives does not wake that.
+    """Block signals in threads that start in the block.
+
+    A signal wakes the main thread only if no other thread receives it.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
@@ -62,15 +63,16 @@ def no_signals() -> Iterator[None]:
 
 
 class Parts:
-    """A directory beside the output for the recordings of a command's processes.
+    """A directory next to the output for the recordings of a command's processes.
 
     Attributes:
-        output: the path of the trace, after `merge`; in the directory, and removed with it, when
-            the null device was given.
-        keeps_output: whether the output is kept: it is not the null device.
+        output: the path of the trace, after `merge`. For the null device, it is in the directory
+            and
+            is removed with it.
+        keeps_output: whether the output is kept, because it is not the null device.
 
     Raises:
-        QueryprofError: the output is no trace, or nothing can be written beside it.
+        QueryprofError: the output is not a trace, or nothing can be written next to it.
     """
 
     def __init__(self, output: str) -> None:
@@ -90,16 +92,16 @@ class Parts:
             self._collection = Collection(self.directory, self._add_times)
             self._collection.sign()
         except OSError as error:
-            rmtree(self.directory, ignore_errors=True)  # it has no sign that it is of queryprof's
+            rmtree(self.directory, ignore_errors=True)  # it has no sign yet that it is queryprof's
             raise QueryprofError(f"{output}: cannot be written: {error.strerror}") from error
         if not self.keeps_output:
             self.output = os.path.join(self.directory, "merged")
         self._times = ThreadTimes()
-        self._seen_ns: dict[int, int] = {}  # by process id: when it was seen running last
+        self._seen_ns: dict[int, int] = {}  # by process id: when it was last seen running
         self._ended_ns = 0  # when the command ended
 
     def beside(self, name: str) -> str:
-        """A path for a file that is removed with the recordings."""
+        """Return a path for a file that is removed with the recordings."""
         return os.path.join(self.directory, name)
 
     def environment(
@@ -110,7 +112,9 @@ class Parts:
         explain_locks: bool = False,
         profiles_functions: bool = False,
     ) -> Mapping[str, str]:
-        """This process's environment, with the variables that make a Python record itself."""
+        """Return this process's environment, with the variables that make a Python record
+        itself.
+        """
         environment = environment_with_hook()
         environment[VARIABLE] = "1"
         environment[RUNNER_VARIABLE] = self.runner(profiles_functions).variable
@@ -125,14 +129,15 @@ class Parts:
         return environment
 
     def runner(self, profiles_functions: bool = False) -> Runner:
-        """What the processes must know."""
+        """Return the facts that the processes need."""
         directory = os.path.join(os.path.abspath(self.directory), "")
         return Runner(os.getpid(), directory, profiles_functions)
 
     @contextmanager
     def collecting(self, first: Callable[[], None] | None = None) -> Iterator[None]:
-        """While the block runs, checks the processes once a second, and takes the regions of those
-        that have ended when there are many.
+        """Check the processes once a second while the block runs.
+
+        If there are many regions, those of ended processes are collected.
 
         Args:
             first: called once in the same thread, if the block runs for FIRST_DELAY_S.
@@ -171,8 +176,9 @@ class Parts:
                 continue  # it is tried again
 
     def _add_times(self, store: TraceStore, process: int, pid: int) -> None:
-        """Adds what this process knows of a recorded one: what its threads have used, and how long
-        at least it ran, where it could not write that itself.
+        """Add facts about a recorded process that it could not write itself.
+
+        These are its threads' usage, and the minimum time that it ran.
         """
         seen_ns = self._seen_ns.pop(pid, 0)
         for end_ns, parent in ((seen_ns, "parent_pid"), (self._ended_ns, str(os.getpid()))):
@@ -186,8 +192,10 @@ class Parts:
             store.add_intervals("thread_timeline", WIDTH_NS, rows)
 
     def wait(self, timeout_s: float = GRACE_S) -> list[int]:
-        """Waits a moment for processes that outlived the command; the pids of those left, in their
-        own namespaces.
+        """Wait briefly for processes that outlived the command. Returns the pids of running
+        processes.
+
+        The pids are from the processes' own namespaces.
         """
         deadline = time.monotonic() + timeout_s
         while (living := self._living()) and time.monotonic() < deadline:
@@ -202,22 +210,23 @@ class Parts:
                     if region.state == RECORDS and is_living(region):
                         living.append(int(region["pid"]))
             except TraceError:
-                continue  # `merge` names it
+                continue  # `merge` reports it
         return living
 
     @property
     def count(self) -> int:
-        """Regions and traces that `merge` will take."""
+        """The number of regions and traces that `merge` will take."""
         return len(self._collection.regions) + len(self._collection.traces())
 
     def merge(self, step: Callable[[], None]) -> bool:
-        """Makes the output from the recordings; False when nothing was recorded.
+        """Make the output from the recordings. Returns False if nothing was recorded.
 
-        If another process writes to the output, the trace is written beside it. `remove` the rest
-        then.
+        If another process writes to the output, the trace is written next to it. Call `remove`
+        afterwards.
 
         Raises:
-            QueryprofError: it cannot be written; the recordings stay, at the path in the message.
+            QueryprofError: the trace cannot be written. The recordings stay at the path in the
+                message.
         """
         living = self.wait()
         try:
@@ -243,10 +252,10 @@ class Parts:
         return output is not None
 
     def remove(self) -> None:
-        """Removes the directory and its contents."""
+        """Remove the directory and its contents."""
         self._collection.remove()
 
     def drop(self) -> None:
-        """Removes the recordings, too: no trace is made of them."""
+        """Remove the recordings as well, without making a trace."""
         remove(self._collection.regions)
         self.remove()

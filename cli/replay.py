@@ -1,4 +1,4 @@
-"""`queryprof lab replay`: executes a recorded workload again, on copies of its database."""
+"""`queryprof lab replay`: execute a recorded workload again, on copies of its database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from queryprof.replay.player import Played
     from queryprof.replay.replaying import Replay, Setting
 
-MOST_REASONS = 5
+MAX_REASONS = 5
 
 
 @click.command()
@@ -66,7 +66,7 @@ MOST_REASONS = 5
     type=click.IntRange(min=1),
     default=4,
     show_default=True,
-    help="Replays of each side, by turns.",
+    help="Replays of each side (alternating).",
 )
 @comparing
 def replay(
@@ -83,7 +83,7 @@ def replay(
     """Replay FILE's workload on copies of its database.
 
     Record it with `queryprof run --record-workload`. With --pragma, --index or --sqlite, queryprof
-    replays both settings by turns and compares them.
+    replays both settings alternately and compares them.
     """
     from queryprof.confined.folder import passing_folder
     from queryprof.replay.replaying import Setting, differing, parse_pragma, played, replay_of
@@ -100,7 +100,7 @@ def replay(
                 runs[number].append(played(found, setting, trace, workers, speed))
                 traces[number].append(trace)
         others = differing([run for side in runs for run in side])
-        _say(found, sides, runs, others)
+        _print_summary(found, sides, runs, others)
         if len(sides) > 1:
             print_verdict(traces[0], traces[1], **judgement)
     if others:
@@ -110,10 +110,10 @@ def replay(
         )
 
 
-def _say(
+def _print_summary(
     found: Replay, sides: Sequence[Setting], runs: Sequence[Sequence[Played]], others: Sequence[str]
 ) -> None:
-    """What was replayed, on stderr: the comparison may be read by a program."""
+    """Print what was replayed on stderr, because a program may read the comparison."""
     from queryprof.analysis.units import counted, duration
     from queryprof.report.inert import visible
     from queryprof.tuning.student import mean_95
@@ -132,7 +132,7 @@ def _say(
         lines.append(f"{name}: {duration(mean)}{interval}, {speed:,.0f} executions a second")
     if found.is_cut:
         lines.append("! the workload is not whole: its file had its most bytes, or its end is cut")
-    for reason, many in first.left_out.most_common(MOST_REASONS):
+    for reason, many in first.left_out.most_common(MAX_REASONS):
         lines.append(f"! {counted(many, 'execution')} left out: it {reason}")
     if not others:
         lines.append("rows: equal in all rounds" if first.digests else "rows: none were compared")

@@ -1,4 +1,4 @@
-"""`queryprof report`: reports on a trace."""
+"""`queryprof report`: print a report on a trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VIEWS = {
     "tree": "queryprof.report.terminal.tree:print_tree",
     "time": "queryprof.report.terminal.timeline:print_timeline",
 }
-"""What --show has: a function that prints a report of one kind, which is a table alone."""
+"""The views of --show: functions that print one kind of report, only as a table."""
 
 
 def _print_schema(context: click.Context, _: click.Parameter, name: str | None) -> None:
@@ -90,9 +90,9 @@ def report(
     from queryprof.cli.reading import read_whole
 
     if show and dimension:
-        raise click.UsageError("--show goes with no --by")
+        raise click.UsageError("--show and --by cannot be combined")
     if show and form != "table" and (form, show) != ("json", "loops"):
-        raise click.UsageError(f"--show {show} is a table alone: --format json has all of it")
+        raise click.UsageError(f"--show {show} is only a table; --format json has all data")
     shown = top or ((2 * TOP_SHOWN if dimension else TOP_SHOWN) if form == "table" else None)
     found = Report(read_whole(file), sort, shown)
     if form == "json":
@@ -115,7 +115,7 @@ def report(
 
 
 def _print_json(found: Report, dimension: str | None) -> None:
-    """In pieces: the whole of a large report would take as much memory again."""
+    """Print in pieces, because the whole text of a large report would double the memory."""
     from queryprof.report.json.report import json_report
 
     sys.stdout.writelines(json_report(found, dimension))

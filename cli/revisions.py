@@ -1,4 +1,4 @@
-"""Revisions of a git repository, checked out side by side; the user's work tree is not touched."""
+"""Check out revisions of a git repository side by side, without touching the user's work tree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _git(*arguments: str, directory: str = ".") -> str:
 
 
 def find_revision(name: str) -> str:
-    """The commit with a name. Raises QueryprofError when there is none."""
+    """Return the commit with a name. Raises QueryprofError if it does not exist."""
     _git("rev-parse", "--show-toplevel")
     try:
         return _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
@@ -35,13 +35,13 @@ def find_revision(name: str) -> str:
 
 
 def has_uncommitted_changes() -> bool:
-    """Whether tracked files differ from HEAD."""
+    """Return whether tracked files differ from HEAD."""
     return bool(_git("status", "--porcelain", "--untracked-files=no"))
 
 
 @contextmanager
 def checkouts(commits: list[str]) -> Iterator[list[str]]:
-    """Checks commits out into temporary worktrees, and removes them afterwards.
+    """Check commits out into temporary worktrees, and remove them afterwards.
 
     Yields for each the directory that corresponds to the working directory in this repository.
     """

@@ -1,4 +1,4 @@
-"""`queryprof run`: runs a command and records it and its Python children."""
+"""`queryprof run`: run a command, and record it and its Python children."""
 
 from __future__ import annotations
 
@@ -114,8 +114,9 @@ def run(
 
 
 def report_recording(parts: Parts, no_report: bool) -> bool:
-    """Makes the trace of a recording, and prints its report; False: there is none, and it was
-    printed why.
+    """Make the trace of a recording, and print its report. Returns False if there is no trace.
+
+    It has then printed the reason.
     """
     made = _made(parts, None)
     if made:
@@ -124,10 +125,10 @@ def report_recording(parts: Parts, no_report: bool) -> bool:
 
 
 class Made(NamedTuple):
-    """What was made of a recording beside its trace.
+    """Other results of a recording, in addition to its trace.
 
     Attributes:
-        has_functions: whether functions' times were to be made, too.
+        has_functions: whether functions' times were requested.
     """
 
     has_functions: bool
@@ -135,8 +136,9 @@ class Made(NamedTuple):
 
 
 def _show(parts: Parts, made: Made, no_report: bool, page: str | None) -> None:
-    """Prints the report, and writes what else was to be made of a recording. Raises nothing: the
-    program's own exit status matters more than what becomes of it.
+    """Print the report, and write the other requested files. Never raises.
+
+    The program's own exit status matters more than these files.
     """
     from queryprof.cli.output import output_to_reader, print_message
 
@@ -152,7 +154,7 @@ def _show(parts: Parts, made: Made, no_report: bool, page: str | None) -> None:
             with output_to_reader():
                 _write_page(page, parts.output, functions)
     except KeyboardInterrupt:
-        print_message("interrupted")  # the report alone
+        print_message("interrupted")  # only the report is interrupted
     except Exception as error:
         print_message(str(error))
     finally:
@@ -160,7 +162,7 @@ def _show(parts: Parts, made: Made, no_report: bool, page: str | None) -> None:
 
 
 def _made(parts: Parts, functions: str | None) -> Made | None:
-    """Makes the trace; None: there is none, and it was printed why."""
+    """Make the trace. Returns None after printing the reason if there is no trace."""
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
 
@@ -184,8 +186,9 @@ def _made(parts: Parts, functions: str | None) -> Made | None:
 
 
 def _print_report(parts: Parts) -> None:
-    """Prints the report to stderr, and where the trace is. Imports little if there is nothing to
-    report.
+    """Print the report and the trace's path to stderr.
+
+    Imports little if there is nothing to report.
     """
     from queryprof.report.inert import visible
     from queryprof.trace.processes import has_recorded
@@ -205,7 +208,7 @@ def _print_report(parts: Parts) -> None:
 
 
 def _write_page(path: str, trace: str, functions: str | None) -> None:
-    """Writes the report as a page, with the functions' times of a file, and prints where."""
+    """Write the report as a page, with functions' times from a file, and print its path."""
     from queryprof.cli.html import page_of
     from queryprof.output_file import write_output
     from queryprof.report.html.html_report import MARK
@@ -217,8 +220,9 @@ def _write_page(path: str, trace: str, functions: str | None) -> None:
 
 
 def _write_functions(statistics: Statistics | None, trace: str) -> str | None:
-    """Writes cProfile's statistics with the statements of a trace beside it, and returns where;
-    None: there are none.
+    """Write cProfile's statistics, with the statements of a trace, next to the trace.
+
+    Returns the path; None without statistics.
     """
     from queryprof.collect.reader import read_profile
     from queryprof.output_file import write_output
@@ -251,12 +255,12 @@ def _taken(path: str) -> Statistics | None:
 
 
 def functions_path(trace: str) -> str:
-    """Where cProfile's statistics are written beside a trace."""
+    """Return the path of cProfile's statistics next to a trace."""
     return f"{os.path.splitext(trace)[0]}.prof"
 
 
 def _functions_beside(parts: Parts) -> str:
-    """Where the recorded process writes cProfile's statistics."""
+    """Return where the recorded process writes cProfile's statistics."""
     from queryprof.autoload import FUNCTIONS_FILE
     from queryprof.report.export.functions import MARK
 
@@ -266,7 +270,7 @@ def _functions_beside(parts: Parts) -> str:
 
 
 def _workload_beside(parts: Parts, most_bytes: float) -> str:
-    """Where the processes write their workloads; those of an earlier run are removed."""
+    """Return where the processes write their workloads, and remove an earlier run's workloads."""
     from queryprof.replay.workload import prefix_of, remove_workloads
 
     _need_trace(parts, "--record-workload")
@@ -281,11 +285,11 @@ def _workload_beside(parts: Parts, most_bytes: float) -> str:
 def _need_trace(parts: Parts, option: str) -> None:
     if not parts.keeps_output:
         parts.remove()
-        raise click.UsageError(f"{option} needs a trace: it writes beside it")
+        raise click.UsageError(f"{option} needs a trace: it writes next to it")
 
 
 def _page_beside(parts: Parts) -> str:
-    """The path of the page."""
+    """Return the path of the page."""
     from queryprof.cli.html import PAGE
     from queryprof.report.html.html_report import MARK
 
@@ -296,7 +300,7 @@ def _page_beside(parts: Parts) -> str:
 
 
 def _refuse_other_file(parts: Parts, path: str, mark: bytes) -> None:
-    """An error is reported before the program runs."""
+    """Report an error before the program runs."""
     from queryprof.output_file import refuse_other_file
 
     try:
@@ -307,4 +311,7 @@ def _refuse_other_file(parts: Parts, path: str, mark: bytes) -> None:
 
 
 def _import_report() -> None:
-    """Runs beside the program: half of the time that `run` adds to an empty script are imports."""
+    """Import what the report needs while the program runs.
+
+    Half of the time that `run` adds to an empty script is for imports.
+    """

@@ -1,4 +1,4 @@
-"""`queryprof lab scenario`: an experiment of several processes, the same each time it is run."""
+"""`queryprof lab scenario`: a repeatable experiment with several processes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from queryprof.cli.scenario_file import Scenario, read_scenario
 from queryprof.errors import QueryprofError
 
 MARK = ".queryprof-scenario"
-"""A file in every output directory: the directory may be cleaned."""
+"""A file in every output directory. Only directories with this file may be emptied."""
 
 TRACE = "scenario.qprof"
 LEAD_S = 0.2
-"""The time from when all processes are ready to the start."""
+"""Time between the moment when all processes are ready and the start."""
 
 POLL_S = 0.05
 
 Processes = Sequence[tuple[str, subprocess.Popen[str]]]
-"""Each with its name."""
+"""Each process with its name."""
 
 WORKER = (sys.executable, "-P", "-m", "queryprof.cli.scenario_worker")
 
@@ -69,7 +69,7 @@ def scenario(file: str, against: str | None, **judgement: Any) -> None:
 
 
 def _kept(against: str, directory: str) -> list[str]:
-    """Copies of the earlier run, which may be in the directory that is cleaned."""
+    """Copy the earlier run, which may be in the directory that is emptied."""
     copies = []
     from queryprof.collect.given_traces import traces_of
 
@@ -83,7 +83,7 @@ def _kept(against: str, directory: str) -> list[str]:
 
 
 def _clean(output: str) -> None:
-    """Makes the output directory, empty; never cleans one without MARK."""
+    """Create the output directory, or empty it if it has MARK."""
     mark = os.path.join(output, MARK)
     try:
         if os.path.isdir(output) and os.listdir(output):
@@ -100,7 +100,7 @@ def _clean(output: str) -> None:
 
 
 def _record(described: Scenario) -> str:
-    """Runs all processes to their end; the path of their merged trace."""
+    """Run all processes to their end. Returns the path of their merged trace."""
     from queryprof.cli.progress import progress
     from queryprof.cli.recording import Parts
 
@@ -145,7 +145,7 @@ def _run(described: Scenario, environment: Mapping[str, str]) -> None:
         os.close(ready_end)
         ready_end = -1
         if not _all_ready(ready, processes):
-            _stop(processes)  # one has ended already: reported below
+            _stop(processes)  # a process has already ended: reported below
         start = f"{time.monotonic() + LEAD_S:.6f}".ljust(100).encode()
         for _ in processes:
             os.write(go, start)
@@ -158,12 +158,12 @@ def _run(described: Scenario, environment: Mapping[str, str]) -> None:
 
 
 def _all_ready(ready: int, processes: Processes) -> bool:
-    """Waits for a byte from each process; False when one has ended instead."""
+    """Wait for a byte from each process. Returns False if one has ended instead."""
     missing = len(processes)
     while missing:
         if select.select([ready], [], [], POLL_S)[0]:
             received = os.read(ready, missing)
-            if not received:  # the last of them has closed its end
+            if not received:  # the last process has closed its end
                 return False
             missing -= len(received)
         elif any(process.poll() is not None for _, process in processes):
@@ -179,9 +179,10 @@ def _stop(processes: Processes) -> None:
 
 
 def _wait(described: Scenario, processes: Processes) -> None:
-    """Waits for all; raises QueryprofError for the first that failed, when all have ended."""
+    """Wait for all processes. Raises QueryprofError for the first failed process."""
     failed = [(name, process.wait()) for name, process in processes]
-    for name, status in sorted(failed, key=lambda end: end[1] < 0):  # stopped by us: not the cause
+    # stopped by this command, so not the cause
+    for name, status in sorted(failed, key=lambda end: end[1] < 0):
         if status:
             with open(os.path.join(described.output, f"{name}.err")) as file:
                 lines = file.read().strip().splitlines() or ["no reason is known"]

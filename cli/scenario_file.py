@@ -1,6 +1,6 @@
 """Scenario files: the calls of a repeatable experiment and their times.
 
-    output = "checkout"                # a directory, cleaned at the start of each run
+    output = "checkout"                # a directory, emptied at the start of each run
 
     [groups]
     server = 1                         # processes
@@ -8,12 +8,12 @@
 
     [[at]]
     s = 2.5                            # seconds after the start
-    group = "clients"                  # every process of it
-    call = "load:browse"               # module:function, found beside the scenario file
+    group = "clients"                  # every process of the group
+    call = "load:browse"               # module:function, next to the scenario file
     arguments = ["http://localhost", 100]
 
-Each process calls its lines in the order of their times; one that is due while another still runs
-starts when that has ended.
+Each process makes its calls in the order of their times. A call that is due during another one
+starts when that one has ended.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from queryprof.errors import QueryprofError
 
 CALL = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 GROUP = re.compile(r"[\w-][\w -]*")
-"""A group's name is part of file names."""
+"""The name of a group is part of file names."""
 
-MAXIMUM_PROCESSES = 1000
+MAX_PROCESSES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A call at a time, in seconds after the start, in every process of a group."""
+    """A call in every process of a group, at a time in seconds after the start."""
 
     at_s: float
     group: str
@@ -45,7 +45,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A scenario; `groups` are names with numbers of processes, `lines` in the order of time."""
+    """A scenario. `groups` has names with numbers of processes, `lines` are in the order of
+    time.
+    """
 
     path: str
     output: str
@@ -54,15 +56,15 @@ class Scenario:
 
     @property
     def directory(self) -> str:
-        """The directory that its processes start in."""
+        """The directory in which its processes start."""
         return os.path.dirname(os.path.abspath(self.path))
 
 
 def read_scenario(path: str) -> Scenario:
-    """Reads a scenario file.
+    """Read a scenario file.
 
     Raises:
-        QueryprofError: there is none, or it is invalid.
+        QueryprofError: the file is missing or invalid.
     """
     try:
         with open(path, "rb") as file:
@@ -72,7 +74,7 @@ def read_scenario(path: str) -> Scenario:
     except OSError as error:
         raise QueryprofError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise QueryprofError(f"{path}: is no valid TOML: {error}") from error
+        raise QueryprofError(f"{path}: not valid TOML: {error}") from error
     unknown = sorted(set(table) - {"output", "groups", "at"})
     if unknown:
         raise QueryprofError(f"{path}: {unknown[0]}: a scenario has output, groups and at alone")
@@ -96,10 +98,9 @@ def _groups(path: str, table: object) -> tuple[tuple[str, int], ...]:
             raise QueryprofError(
                 f"{path}: group {name!r}: a name has letters, digits, blanks, _ and - alone"
             )
-        if type(processes) is not int or not 1 <= processes <= MAXIMUM_PROCESSES:
+        if type(processes) is not int or not 1 <= processes <= MAX_PROCESSES:
             raise QueryprofError(
-                f"{path}: group {name} must have 1 to {MAXIMUM_PROCESSES} processes,"
-                f" not {processes!r}"
+                f"{path}: group {name} must have 1 to {MAX_PROCESSES} processes, not {processes!r}"
             )
     return tuple(table.items())
 

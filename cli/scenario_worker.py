@@ -1,7 +1,7 @@
-"""One process of a scenario: calls functions at their times, each as a span.
+"""One process of a scenario: it calls functions at their times, each as a span.
 
-Two pipes control it: it writes a byte to the first when all modules are imported, and
-reads from the second the time at which the scenario starts.
+Two pipes control it. It writes a byte to the first one when all modules are imported, and reads the
+start time of the scenario from the second one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _function(call: str) -> Callable[..., Any]:
 
 
 def main() -> None:
-    """Runs the lines given on the command line as JSON: [[seconds, call, arguments], ...]."""
+    """Run the lines given on the command line as JSON: [[seconds, call, arguments], ...]."""
     group, ready, go, text = sys.argv[1:]
     sys.argv[1:] = []
     sys.path.insert(0, os.getcwd())

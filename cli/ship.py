@@ -1,4 +1,4 @@
-"""`queryprof fleet ship`: sends the windows of recordings to a fleet's store."""
+"""`queryprof fleet ship`: send the windows of recordings to a fleet's store."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from queryprof.fleet.shipping import Sent, Shipper, Shipping
     from queryprof.model import Profile
 
-FIRST_RETRY_S, LONGEST_RETRY_S = 1.0, 300.0
+FIRST_RETRY_S, MAX_RETRY_S = 1.0, 300.0
 UNFINISHED = "ship"
 COMMAND = "queryprof.command"
 ONE_COMMAND = "-- COMMAND goes with at most one PLACE, and not with --once"
 
 
 class WithCommand(click.Command):
-    """A command whose arguments from `--` on are another command."""
+    """A command whose arguments after `--` are another command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keeps what comes after `--` for the callback."""
+        """Keep the arguments after `--` for the callback."""
         own, command = args, None
         if "--" in args:
             at = args.index("--")
@@ -129,7 +129,7 @@ def ship(
 
 
 def _by_directory(places: Sequence[str]) -> list[list[str]]:
-    """The places of each directory, each once."""
+    """Group the places by directory, each once."""
     found: dict[str, dict[str, str]] = {}
     for place in places:
         directory = place if os.path.isdir(place) else os.path.dirname(place) or "."
@@ -140,10 +140,10 @@ def _by_directory(places: Sequence[str]) -> list[list[str]]:
 
 
 class Notes:
-    """Prints what is to be known, each reason once; where nothing can be printed, it goes on.
+    """Prints messages, each once. Continues if printing is impossible.
 
     Attributes:
-        left_out: whether something was.
+        left_out: whether an input was skipped.
     """
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class Notes:
         self.left_out = True
 
     def say(self, text: str) -> None:
-        """Prints a line about the work itself."""
+        """Print a line about the work itself."""
         from queryprof.cli.output import drop_output, print_message
 
         try:
@@ -167,10 +167,10 @@ class Notes:
 
 
 class Rounds:
-    """Sends what there is, again and again.
+    """Sends what is available, repeatedly.
 
     Attributes:
-        shippers: of the places.
+        shippers: one for each place.
     """
 
     def __init__(self, target: Target, every_s: float, notes: Notes) -> None:
@@ -180,7 +180,7 @@ class Rounds:
         self._every_s = every_s
 
     def send(self) -> None:
-        """One round. Raises QueryprofError or OSError: the rest waits."""
+        """Send once. Raises QueryprofError or OSError; the rest waits."""
         from queryprof.analysis.units import counted
 
         for shipper in self.shippers:
@@ -192,7 +192,7 @@ class Rounds:
                 )
 
     def waits_s(self) -> Iterator[float]:
-        """How long to wait after each round."""
+        """Yield how long to wait after each round."""
         retry_s = FIRST_RETRY_S
         while True:
             try:
@@ -202,11 +202,11 @@ class Rounds:
             except (QueryprofError, OSError, sqlite3.Error) as error:
                 self.notes.say(f"{error}; tried again in {retry_s:g} s")
                 yield retry_s
-                retry_s = min(2 * retry_s, LONGEST_RETRY_S)
+                retry_s = min(2 * retry_s, MAX_RETRY_S)
 
 
 def _location(to: str) -> Location:
-    """The store. Raises QueryprofError."""
+    """Return the store. Raises QueryprofError."""
     from queryprof.fleet.location import is_url, location_of
     from queryprof.fleet.parquet_files import refuse_other_schema
 
@@ -219,7 +219,7 @@ def _location(to: str) -> Location:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where windows go: a store, an endpoint of OpenTelemetry, or both."""
+    """The destination of windows: a store, an OpenTelemetry endpoint, or both."""
 
     to: str | None
     endpoint: str | None
@@ -227,17 +227,19 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name for messages."""
         return " and ".join(filter(None, (self.to, self.endpoint)))
 
     @property
     def options(self) -> str:
-        """As they are typed."""
+        """The options as typed on the command line."""
         given = (("--to", self.to), ("--otlp", self.endpoint))
         return " ".join(f"{option} {value}" for option, value in given if value)
 
     def shippers(self, shipping: Shipping, notes: Notes) -> Callable[[Sequence[str]], Shipper]:
-        """A function that makes the shipper of a directory's places. Raises QueryprofError."""
+        """Return a function that makes the shipper of a directory's places. Raises
+        QueryprofError.
+        """
         from queryprof.cli.otlp import otlp_export
         from queryprof.fleet.shipping import Shipper
 

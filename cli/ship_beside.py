@@ -18,24 +18,26 @@ if TYPE_CHECKING:
     from queryprof.fleet.shipping import Shipper, Shipping
 
 WINDOW = "1h"
-"""The windows of a command, unless its environment has others."""
+"""Length of the windows, unless the command's environment sets another one."""
 
-LAST_TRIES = 3
-"""How often the rest of a command that has ended is tried to be sent: a container is given ten
-seconds to end, often."""
+MAX_LAST_TRIES = 3
+"""Number of tries to send the rest after the command has ended. A container often has only ten
+seconds to end.
+"""
 
 GRACE_S, LOOK_S = 2.0, 0.05
-"""How long, and how often, processes that outlive the command are waited for."""
+"""How long and how often to wait for processes that outlive the command."""
 
 
 def ship_beside(
     command: Sequence[str], place: str | None, target: Target, shipping: Shipping, rounds: Rounds
 ) -> None:
-    """Runs a command, sends what its processes record, and exits with its status: the command runs
-    also where nothing can be sent.
+    """Run a command, send what its processes record, and exit with its status.
+
+    The command runs even if nothing can be sent.
 
     Raises:
-        QueryprofError: the store, the settings or the command are none.
+        QueryprofError: the store, the settings or the command are invalid.
     """
     from queryprof.cli.command import python_command, run_command
     from queryprof.cli.recording import no_signals
@@ -45,7 +47,7 @@ def ship_beside(
     read_settings()  # invalid settings are reported before the program runs
     arguments, _ = python_command(command)
     with Forwarding() as signals, ExitStack() as own:
-        with no_signals():  # also for the threads of the stores' libraries
+        with no_signals():  # includes the threads of the stores' libraries
             make = target.shippers(shipping, rounds.notes)
         directory = ""
         try:
@@ -73,7 +75,7 @@ def ship_beside(
 
 
 def _directory(place: str | None) -> str:
-    """Where the command's processes record. Raises OSError."""
+    """Return the directory in which the command's processes record. Raises OSError."""
     if place is None:
         return tempfile.mkdtemp(prefix="queryprof-ship-")
     os.makedirs(place, exist_ok=True)
@@ -81,7 +83,7 @@ def _directory(place: str | None) -> str:
 
 
 def _environment(directory: str) -> Mapping[str, str]:
-    """The command's environment: it records there; "": it does not."""
+    """Return the command's environment: it records in the directory; "" for no recording."""
     from queryprof.autoload import VARIABLE
     from queryprof.cli.recording import environment_with_hook
     from queryprof.core.settings import WINDOW_VARIABLE
@@ -95,7 +97,7 @@ def _environment(directory: str) -> Mapping[str, str]:
 
 
 def _send(rounds: Rounds, is_over: threading.Event) -> None:
-    """Sends until the command is over. It raises nothing: it would be seen in its output."""
+    """Send until the command is over. Never raises, because an error would appear in its output."""
     try:
         for wait_s in rounds.waits_s():
             if is_over.wait(wait_s):
@@ -105,15 +107,15 @@ def _send(rounds: Rounds, is_over: threading.Event) -> None:
 
 
 def _send_rest(rounds: Rounds, shipper: Shipper, target: Target) -> None:
-    """Sends what a command has left. It raises nothing: the command's status matters more."""
+    """Send what a command has left. Never raises, because the command's status matters more."""
     try:
         deadline = time.monotonic() + GRACE_S
         while shipper.has_living() and time.monotonic() < deadline:
             time.sleep(LOOK_S)
         waits_s = rounds.waits_s()
-        for number in range(1, LAST_TRIES + 1):
+        for number in range(1, MAX_LAST_TRIES + 1):
             wait_s = next(waits_s)
-            if not shipper.waits() or number == LAST_TRIES:
+            if not shipper.waits() or number == MAX_LAST_TRIES:
                 break
             time.sleep(wait_s)
         waiting = shipper.waits()
@@ -126,11 +128,11 @@ def _send_rest(rounds: Rounds, shipper: Shipper, target: Target) -> None:
 
 
 def _remove_if_empty(directory: str) -> None:
-    """Removes the directory, unless something is left there, or a process still records in it."""
+    """Remove the directory, unless it has files or a process still records in it."""
     from queryprof.collect.closed_windows import has_living
 
     if not has_living(directory):
         try:
             os.rmdir(directory)
         except OSError:
-            return  # what is left there was printed
+            return  # the remaining files were reported

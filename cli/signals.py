@@ -1,6 +1,4 @@
-"""Signals to this process are meant for its command: they are sent on, each as often as without
-queryprof.
-"""
+"""Forward signals to the command, each as often as without queryprof."""
 
 from __future__ import annotations
 
@@ -22,23 +20,25 @@ FAULTS = {
     signal.SIGSYS,
 }
 OF_WRITES = {signal.SIGPIPE, signal.SIGXFSZ}
-"""What a write can cause here; Python ignores them."""
+"""Signals that a write can cause here; Python ignores them."""
 
 FORWARDED = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD})
 EARLY = FORWARDED - FAULTS - OF_WRITES
 """Signals that are kept until there is a command."""
 
 ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-"""What comes after the command's end leaves its status as it is, and the trace is made."""
+"""After the command has ended, these do not change its status, and the trace is still made."""
 
 STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 STOPPED, LOOK_S = ("T", "t"), 0.05
-"""States of a stopped process, and how often the witness looks at it."""
+"""States of a stopped process, and how often the witness checks it."""
 
 
 class Forwarding:
-    """A context in which signals wait for a command and then are its own; until its end no
-    interrupt ends this process: a second Ctrl-C is meant for the command.
+    """A context in which signals wait for a command, and are then forwarded.
+
+    Until the command ends, no interrupt ends this process: a second Ctrl-C is meant for the
+    command.
     """
 
     def __enter__(self) -> Self:
@@ -50,7 +50,7 @@ class Forwarding:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         try:
             self._witness = Witness()
-            # What is ignored is inherited. A handler is not: the default would take its place.
+            # Ignored signals are inherited. Handlers are not: a child has the default.
             for number, handler in self._previous.items():
                 if handler is not signal.SIG_IGN:
                     signal.signal(number, self._keep)
@@ -70,11 +70,12 @@ class Forwarding:
             signal.signal(number, self._previous[number])
 
     def wait(self, child: subprocess.Popen[bytes]) -> int:
-        """Waits for a command to end, stops and goes on with it, and sends signals on meanwhile,
-        each as it is taken: who has sent it is known in no handler.
+        """Wait for a command to end, stop and continue with it, and forward signals.
+
+        Signals are taken with sigwaitinfo, because a handler does not know the sender.
 
         Returns:
-            the return code of subprocess.
+            The return code of subprocess.
         """
         waited = FORWARDED | {signal.SIGCHLD}
         before = signal.signal(signal.SIGCHLD, _ignore)
@@ -86,7 +87,9 @@ class Forwarding:
                 sent = signal.sigwaitinfo(waited)
                 if sent.si_signo == signal.SIGCHLD:
                     self._stop_with(child)
-                elif not self._is_own(sent) and not self._has_it(child, sent.si_signo):
+                elif not self._is_own_signal(sent) and not self._was_sent_to_child(
+                    child, sent.si_signo
+                ):
                     child.send_signal(sent.si_signo)
             return status
         finally:
@@ -97,8 +100,9 @@ class Forwarding:
             signal.signal(signal.SIGCHLD, before)
 
     def _stop_with(self, child: subprocess.Popen[bytes]) -> None:
-        """Stops this process if the command was stopped: the shell that waits for this one has to
-        see it. It goes on by SIGCONT, or when the command does or ends.
+        """Stop this process if the command was stopped, so that the waiting shell notices.
+
+        It continues at SIGCONT, or when the command continues or ends.
         """
         number = _stopped_by(child.pid)
         if not number:
@@ -107,21 +111,23 @@ class Forwarding:
         if number in STOPS:
             before = signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})  # it stops here, and goes on
+            # it stops here, and later continues
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
             signal.pthread_sigmask(signal.SIG_BLOCK, {number})
             signal.signal(number, before)
         else:
             os.kill(os.getpid(), number)
         self._witness.watch(0)
 
-    def _is_own(self, sent: signal.struct_siginfo) -> bool:
-        """Whether a write of this process has caused a signal, or the witness, which wakes it."""
+    def _is_own_signal(self, sent: signal.struct_siginfo) -> bool:
+        """Return whether this process's write or the witness caused a signal."""
         is_of_write = sent.si_signo in OF_WRITES and sent.si_pid == os.getpid()
         return is_of_write or sent.si_pid == self._witness.pid
 
-    def _has_it(self, child: subprocess.Popen[bytes], number: int) -> bool:
-        """Whether a signal was sent to the command as well: as by the terminal, to all of
-        a group.
+    def _was_sent_to_child(self, child: subprocess.Popen[bytes], number: int) -> bool:
+        """Return whether the command has received a signal as well, as from the terminal.
+
+        The terminal sends signals to all processes of a group.
         """
         try:
             return self._witness.has(number) and os.getpgid(child.pid) == os.getpgrp()
@@ -130,11 +136,13 @@ class Forwarding:
 
 
 class Witness:
-    """A process of this group that takes no signals, but notes them: what it has, too, was sent to
-    the whole group. It is younger than this one, and the kernel signals the youngest of a group
-    first. A stop and SIGCONT make each other void while they are pending (signal(7) of POSIX).
+    """A process of this group that records signals without handling them.
 
-    While this process is stopped, it looks at the command in its place.
+    A signal that it has received was sent to the whole group. It is younger than this process, and
+    the kernel signals the youngest process of a group first. A pending stop and a pending SIGCONT
+    cancel each other (signal(7) of POSIX).
+
+    While this process is stopped, the witness watches the command.
     """
 
     def __init__(self) -> None:
@@ -152,14 +160,12 @@ class Witness:
         os.close(answer)
 
     def watch(self, pid: int) -> None:
-        """Has this process woken when a stopped one, which it waits for, is stopped no more; 0: no
-        longer.
-        """
-        with suppress(OSError):  # it was killed
+        """Wake this process when a stopped process continues; 0 ends the watch."""
+        with suppress(OSError):  # the witness was killed
             os.write(self._question, b"%d\n" % pid)
 
     def has(self, number: int) -> bool:
-        """Whether it has a signal; each is counted once."""
+        """Return whether it has a signal. Each signal counts once."""
         try:
             was_stopped = _stopped_by(self.pid)
             if was_stopped:  # by a stop of the group
@@ -167,11 +173,11 @@ class Witness:
             os.write(self._question, b"?\n")
             self._known += os.read(self._answer, os.read(self._answer, 1)[0])
         except (OSError, IndexError):
-            return False  # it was killed
+            return False  # the witness was killed
         if was_stopped and signal.SIGCONT in self._known:
             self._known.remove(signal.SIGCONT)
         if number not in self._known:
-            return number in STOPS and signal.SIGCONT in self._known  # which has made it void
+            return number in STOPS and signal.SIGCONT in self._known  # SIGCONT has cancelled it
         place = self._known.index(number)
         void = STOPS if number == signal.SIGCONT else {signal.SIGCONT} if number in STOPS else set()
         self._known = [one for one in self._known[:place] if one not in void] + self._known[
@@ -184,13 +190,15 @@ class Witness:
         os.close(self._answer)
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)  # it may be stopped
-        with suppress(ChildProcessError):  # where children are ignored
+        with suppress(ChildProcessError):  # for processes that ignore their children
             os.waitpid(self.pid, 0)
 
 
 def _witness(question: int, answer: int) -> None:
-    """Writes which signals have come, how many first, at each question; wakes its parent when what
-    that waits for is stopped no more. Returns when the parent has ended.
+    """Answer each question with the signals received: their number, then the signals.
+
+    Wakes its parent when the watched process is no longer stopped. Returns when the parent has
+    ended.
     """
     watched, parent = 0, os.getppid()
     while True:
@@ -212,9 +220,7 @@ def _witness(question: int, answer: int) -> None:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether a process is stopped, by its state in proc(5); where there is none, it is not known:
-    True.
-    """
+    """Return whether a process is stopped, by its state in proc(5); True without proc."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
             return stat.read().rpartition(")")[2].split()[0] in STOPPED
@@ -223,7 +229,10 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _stopped_by(pid: int) -> int:
-    """The signal that has stopped a child since the last call; 0: none, or it has ended."""
+    """Return the signal that has stopped a child since the last call.
+
+    Returns 0 without a new stop, or if the child has ended.
+    """
     try:
         status = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG)
     except ChildProcessError:
@@ -232,4 +241,4 @@ def _stopped_by(pid: int) -> int:
 
 
 def _ignore(_number: int, _frame: FrameType | None) -> None:
-    """Does nothing. SIG_IGN would be inherited by the command; a handler is not."""
+    """Do nothing. The command would inherit SIG_IGN; it does not inherit a handler."""

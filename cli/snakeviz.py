@@ -1,4 +1,4 @@
-"""`queryprof snakeviz`: the database time in snakeviz."""
+"""`queryprof snakeviz`: show the database time in snakeviz."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ def snakeviz(file: str, stacks: bool, arguments: tuple[str, ...]) -> None:
         name = os.path.splitext(os.path.basename(file))[0]
         path = os.path.join(folder, f"{name}.prof")
         write_output(path, content, b"")
-        # Whoever ends this command ends snakeviz: subprocess.call kills it when an exception
-        # passes.
+        # Ending this command ends snakeviz: subprocess.call kills it when an exception passes.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
             status = subprocess.call([sys.executable, "-P", "-m", "snakeviz", *arguments, path])
-        except KeyboardInterrupt:  # how snakeviz is ended
+        except KeyboardInterrupt:  # the normal way to end snakeviz
             status = 0
     sys.exit(status)

@@ -1,5 +1,6 @@
-"""What the threads of recorded processes use, second by second, read from another process
-(proc_pid_stat(5), proc_pid_io(5)).
+"""Read what the threads of recorded processes use, second by second, from another process.
+
+(proc_pid_stat(5), proc_pid_io(5))
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ TASK = (
     "base_read_bytes",
     "base_written_bytes",
 )
-"""The region's columns of a living thread: with what it had used when the recording began."""
+"""The region's columns of a running thread, with its usage before the recording."""
 
 Used = tuple[int, int, int]
 """CPU time in ns, bytes read, bytes written."""
 
 
 class ThreadTimes:
-    """Reads the usage of processes' threads from time to time, from their beginning on."""
+    """Reads the usage of processes' threads repeatedly, from their beginning."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Used] = {}
@@ -36,7 +37,7 @@ class ThreadTimes:
         self._last_ns: dict[int, int] = {}
 
     def look(self, region: Region, now_ns: int) -> None:
-        """Adds what the threads of a region's process have used since the last call."""
+        """Add what the threads of a region's process have used since the last call."""
         pid = int(region["pid"])
         threads = [number for (number,) in region.rows("threads", ("name",))]
         for thread, kernel_id, user_ns, system_ns, *io in region.rows("tasks", TASK):
@@ -56,7 +57,7 @@ class ThreadTimes:
                 self._known[pid, thread] = used
 
     def _begin(self, pid: int, thread: int, base: Used) -> None:
-        """Forgets what a thread had used before it was recorded."""
+        """Subtract what a thread had used before it was recorded."""
         if any(base):
             self._known[pid, thread] = base
             intervals = self._intervals[pid]
@@ -64,8 +65,9 @@ class ThreadTimes:
                 del intervals[key]
 
     def rows(self, pid: int) -> list[tuple[str, int, int, int, int]]:
-        """(thread's name, start_unix_ns, cpu_ns, read_bytes, written_bytes) of a process's
-        intervals, which are cleared.
+        """Return and clear the intervals of a process.
+
+        Each is (thread's name, start_unix_ns, cpu_ns, read_bytes, written_bytes).
         """
         return [
             (self._names[pid, thread], start_ns, cpu_ns, read, written)

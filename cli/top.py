@@ -1,4 +1,4 @@
-"""`queryprof top`: what runs now, again and again."""
+"""`queryprof top`: show running queries, refreshed regularly."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from queryprof.region.live import Chosen, Watch
 
 SORTS = ("time", "executions", "mean", "vmsteps")
-KEYS = "q ends   s sorts   p pauses   j k choose   Enter shows more"
+KEYS = "q quit   s sort   p pause   j k select   Enter details"
 GONE = "\x04"
-"""The key when the terminal is no longer there."""
+"""The key when the terminal is gone."""
 
 
 @click.command()
@@ -39,7 +39,7 @@ GONE = "\x04"
     default="table",
     help="json prints one line per refresh.",
 )
-@click.option("--attach", "attaches", is_flag=True, help="Record process TARGET meanwhile.")
+@click.option("--attach", "attaches", is_flag=True, help="Record process TARGET while top runs.")
 def top(target: str | None, every: float, sort: str, once: bool, form: str, attaches: bool) -> None:
     """Show which queries recorded programs run now.
 
@@ -52,7 +52,7 @@ def top(target: str | None, every: float, sort: str, once: bool, form: str, atta
 
 @contextmanager
 def _attached(target: str | None) -> Iterator[None]:
-    """Records a process while the block runs, and keeps no trace."""
+    """Record a process while the block runs, without keeping a trace."""
     from queryprof.cli.attach import attached
     from queryprof.cli.recording import Parts
 
@@ -84,14 +84,14 @@ def _show(target: str | None, every: float, sort: str, once: bool, as_json: bool
 
 
 def chosen(target: str | None, command: str) -> Chosen | None:
-    """Which processes a target names; None: all. Raises QueryprofError: there is none."""
+    """Return a filter for a target; None for all. Raises QueryprofError if it does not exist."""
     from queryprof.region.live import has_pid, records_for
 
     if target is None:
         return None
     if target.isdecimal() and not os.path.exists(target):
         if not os.path.exists(f"/proc/{target}"):
-            raise QueryprofError(f"{command}: no process {target} runs")
+            raise QueryprofError(f"{command}: no running process {target}")
         return has_pid(int(target))
     return records_for(target)
 
@@ -130,7 +130,7 @@ def _title(every: float, sort: str) -> str:
 
 
 def _follow(watch: Watch, every: float, sort: str) -> None:
-    """Shows looks until it is ended, and obeys keys in between."""
+    """Show refreshes until the user ends it, and handle keys in between."""
     from rich.live import Live
 
     from queryprof.report.terminal.console import console_for
@@ -172,8 +172,9 @@ def _follow(watch: Watch, every: float, sort: str) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
-    """A function that waits so many seconds for a key; "" is none. The terminal is as it
-    was after.
+    """Yield a function that waits some seconds for a key, and returns "" without one.
+
+    Restores the terminal afterwards.
     """
     import select
     import termios

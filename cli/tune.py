@@ -8,7 +8,7 @@ import click
 
 from queryprof.cli.amounts import duration
 
-MOST_INTERVALS = 60
+MAX_INTERVALS = 60
 
 
 @click.command()
@@ -98,6 +98,6 @@ def workers(
     setting = Setting(tuple(map(parse_pragma, chosen)))
     search = SteadySearch(1, highest)
     points, best = search_workers(
-        replay_of(file, database), setting, search, interval_s, MOST_INTERVALS, processes
+        replay_of(file, database), setting, search, interval_s, MAX_INTERVALS, processes
     )
     print_workers(points, best)

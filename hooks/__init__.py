@@ -1,1 +1,1 @@
-"""Attach: one module for each thing that queryprof attaches to."""
+"""One module for each library to which queryprof attaches."""

@@ -1,4 +1,4 @@
-"""What the settings choose of the hooks, while a recording is on."""
+"""Settings of the hooks, taken from the current recording."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ if TYPE_CHECKING:
 
 
 class Chosen:
-    """What hooks that attach from now on do.
+    """Settings for hooks that attach from now on.
 
     Attributes:
-        heartbeat_s: between the heartbeats of loops.
+        heartbeat_s: interval between the heartbeats of loops.
     """
 
     heartbeat_s = 0.1
 
     def take(self, settings: Settings) -> None:
-        """Takes over the settings of a recording that begins."""
+        """Take over the settings of a new recording."""
         self.heartbeat_s = settings.heartbeat_ms / 1000
 
 

@@ -1,9 +1,11 @@
-"""Attaches to the functions that hand work to other threads: the submitter's call path and span are
-known there, and how long the work waited for a thread.
+"""Attach to functions that hand work to other threads.
 
-concurrent.futures is also what asyncio.to_thread and run_in_executor use; Twisted's thread pool is
-what deferToThread and adbapi use; AnyIO's threads run the plain functions of Starlette and FastAPI;
-aiosqlite has a thread for each connection.
+They know the submitter's call path and span, and how long the work waited for a thread.
+
+- concurrent.futures: also used by asyncio.to_thread and run_in_executor
+- Twisted's thread pool: used by deferToThread and adbapi
+- AnyIO's threads: run the plain functions of Starlette and FastAPI
+- aiosqlite: one thread per connection
 """
 
 from __future__ import annotations
@@ -18,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class Handover:
-    """A method to which a function is handed over.
+    """A method that hands a function to another thread.
 
     Attributes:
         owner, method: the class in the module, and its method.
-        position: of the function among the arguments; the first one is the object or the class.
-        is_awaited: the method is a coroutine, which ends with the function's result.
-        is_timed: the function is handed over in this call.
-        is_database: every function that is handed over is a call of a driver.
+        position: index of the function among the arguments; the first one is the object or class.
+        is_awaited: whether the method is a coroutine that ends with the function's result.
+        is_timed: whether the function is handed over in this call.
+        is_database: whether every function handed over is a driver call.
     """
 
     def __init__(
@@ -64,11 +66,11 @@ HANDOVERS = {
         ],
     ),
 }
-"""By module: the name of its threads in a report, and the methods."""
+"""By module: the name of its threads in reports, and the methods."""
 
 
 class ExecutorHook:
-    """Keeps the methods of one module replaced.
+    """The replaced methods of one module.
 
     Args:
         module: a key of HANDOVERS.
@@ -80,7 +82,7 @@ class ExecutorHook:
         self._replaced = Replacements()
 
     def attach(self, module: ModuleType) -> None:
-        """Replaces the methods; all of them or none.
+        """Replace the methods; all or none.
 
         Raises:
             DriverError: a class or method is missing.
@@ -93,7 +95,7 @@ class ExecutorHook:
             raise
 
     def detach(self) -> None:
-        """Puts the methods back."""
+        """Restore the methods."""
         self._replaced.undo()
 
     def _replace(self, module: ModuleType, handover: Handover) -> None:

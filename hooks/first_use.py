@@ -1,5 +1,5 @@
-"""Waits until a program imports something that is measured: one that never does pays for no more
-than this.
+"""Wait until a program imports a measured library, so that other programs pay only for the
+waiting.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from _thread import allocate_lock, get_ident
 
 from queryprof.core.held_signals import held_signals
 
-# Imported now, so that no finder of the program sees it.
+# Imported now, so that the program's own finders do not see it.
 from queryprof.core.own_imports import own_imports  # noqa: F401
 from queryprof.hooks.libraries import HOMES, SQLITE3
 
@@ -24,29 +24,28 @@ if TYPE_CHECKING:
 
 MEASURED = frozenset({SQLITE3, *HOMES})
 OURS = "queryprof."
-"""How the modules begin by which a program uses the public functions, and the plugin and
-middlewares."""
+"""Prefix of the modules with queryprof's public functions, plugin and middlewares."""
 
-LONGEST_WAIT_S = 10.0
-"""How long a thread waits for another one's beginning: it may hold what that needs to go on."""
+MAX_WAIT_S = 10.0
+"""How long a thread waits for another thread's start, which may need something that it holds."""
 
 
 class FirstUse:
-    """A finder at the head of sys.meta_path, until the program imports something that is measured.
+    """A finder at the head of sys.meta_path, until the program imports a measured library.
 
     Args:
-        begin: called once then, before the module is looked for, while signals wait. If it raises,
-            it is called again by the next such import.
+        begin: called once, before the module is looked for, with signals held. If it raises, the
+            next such import calls it again.
     """
 
     def __init__(self, begin: Callable[[], None]) -> None:
         self._begin = begin
         self._lock = allocate_lock()
-        self._thread, self._pid = 0, 0  # that begins
+        self._thread, self._pid = 0, 0  # of the thread that begins
         self._followers: Sequence[MetaPathFinderProtocol] = ()
 
     def wait(self) -> None:
-        """Begins at once where something that is measured is imported already."""
+        """Start waiting, or begin at once if a measured library is already imported."""
         if MEASURED.isdisjoint(sys.modules):
             sys.meta_path.insert(0, self)
         else:
@@ -55,11 +54,11 @@ class FirstUse:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Finds nothing itself (importlib.abc.MetaPathFinder)."""
+        """Never find anything itself (importlib.abc.MetaPathFinder)."""
         if name not in MEASURED and not name.startswith(OURS):
             return None
         if self._pid == os.getpid() and self._thread == get_ident():
-            return None  # what the beginning itself imports
+            return None  # an import by `begin` itself
         for finder in self._begin_once():
             spec: ModuleSpec | None = finder.find_spec(name, path, target)
             if spec is not None:
@@ -67,10 +66,10 @@ class FirstUse:
         return None
 
     def _begin_once(self) -> Sequence[MetaPathFinderProtocol]:
-        """The finders that are in this one's place now."""
+        """Call `begin` if needed, and return the finders that replace this one."""
         if self._pid and self._pid != os.getpid():
-            self._lock = allocate_lock()  # a fork's parent was beginning
-        is_mine = self._lock.acquire(timeout=LONGEST_WAIT_S)
+            self._lock = allocate_lock()  # the parent was beginning when it forked
+        is_mine = self._lock.acquire(timeout=MAX_WAIT_S)
         try:
             if is_mine and self in sys.meta_path:
                 self._thread, self._pid = get_ident(), os.getpid()
@@ -78,17 +77,15 @@ class FirstUse:
                 with held_signals():
                     self._begin()
                     self._followers = [one for one in sys.meta_path if id(one) not in before]
-                    self._make_room()
+                    self._replace_self()
         finally:
-            if is_mine:  # else another thread still begins
+            if is_mine:  # otherwise another thread still begins
                 self._thread = self._pid = 0
                 self._lock.release()
         return self._followers
 
-    def _make_room(self) -> None:
-        """Puts those that are new where this one stands: as if they had been there since
-        the start.
-        """
+    def _replace_self(self) -> None:
+        """Put the new finders in this one's place, as if they had been there from the start."""
         for finder in self._followers:
             sys.meta_path.remove(finder)
         if self in sys.meta_path:

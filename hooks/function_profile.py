@@ -1,5 +1,7 @@
-"""Profiles the functions of the program's main thread with cProfile, when `queryprof run
---cprofile` wants it: from its start to its end, as `python -m cProfile` does.
+"""Profile the functions of the program's main thread with cProfile.
+
+`queryprof run --cprofile` uses this, from the start of the program to its end, like `python -m
+cProfile`.
 """
 
 from __future__ import annotations
@@ -14,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def start(path: str) -> None:
-    """Starts, until this process ends; the statistics are written to `path` then."""
+    """Profile until this process ends, then write the statistics to `path`."""
     from cProfile import Profile
 
     profile = Profile()
-    # The program's own functions for its end are registered later, and so run before.
+    # Exit functions of the program are registered later, so they run earlier.
     atexit.register(_end, profile, path, os.getpid())
     profile.enable()
 
@@ -26,7 +28,7 @@ def start(path: str) -> None:
 def _end(profile: Profile, path: str, pid: int) -> None:
     profile.disable()
     if pid != os.getpid():
-        return  # a forked child: the statistics are its parent's
+        return  # a forked child: the statistics belong to its parent
     try:
         profile.dump_stats(path)
     except OSError as error:

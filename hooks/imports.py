@@ -1,7 +1,7 @@
-"""Attaches to a library when the program imports it, or at once if that is done.
+"""Attach to a library when the program imports it, or at once if it is already imported.
 
 A finder at the head of sys.meta_path recognizes the names of the hooks' modules, and leaves the
-finding to the other finders. The module's loader is exchanged only while it runs that module.
+search to other finders. The module's loader is exchanged only while it runs that module.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, SupportsIndex
 
     class Hook(Protocol):
-        """Something that attaches to a library."""
+        """A hook that attaches to a library."""
 
         module: str
-        """The module that must be imported first."""
+        """The hook can attach after this module is imported."""
 
         def attach(self, module: ModuleType) -> None:
-            """Attaches everything, or raises an exception and attaches nothing."""
+            """Attach everything, or raise an exception and attach nothing."""
 
         def detach(self) -> None:
-            """Puts everything back; does nothing when it is not attached."""
+            """Restore everything. Does nothing if not attached."""
 
 
 class ImportHooks:
-    """Keeps hooks attached to those libraries that the program imports.
+    """Keeps hooks attached to the libraries that the program imports.
 
     Args:
-        complain: called with one line about a module that could not be attached to.
-        attached: called when one is attached to.
+        complain: called with one line about a module whose hook failed.
+        attached: called after a hook has attached.
     """
 
     def __init__(
@@ -57,16 +57,18 @@ class ImportHooks:
         self.complain = complain
         self._waiting: dict[str, Hook] = {}
         self.failures: dict[str, str] = {}
-        """By module: why it could not be attached to."""
+        """Why a hook failed, by module."""
         self.counters_off: dict[str, str] = {}
-        """By module that is attached to: why the counters of its database are unknown."""
+        """Why the counters of an attached module's database are unknown, by module."""
 
     @property
     def packages(self) -> set[str]:
-        """The packages that have hooks, or will have, without those whose hook has failed, or that
-        were imported past them.
+        """The packages with working or waiting hooks.
+
+        Excludes packages whose hook failed, and packages that were imported without being noticed.
         """
-        missed = {name for name in self._waiting if name in sys.modules}  # it saw no import of them
+        # imported without being noticed
+        missed = {name for name in self._waiting if name in sys.modules}
         modules = {hook.module for hook in self._hooks} - set(self.failures) - missed
         return {package_of(module) for module in modules}
 
@@ -79,11 +81,11 @@ class ImportHooks:
             if hook.module in sys.modules and (version := getattr(hook, "sqlite_version", None))
         }
         if len(found) > 1 and "sqlite3" not in sys.modules:
-            found.pop(SQLITE3, None)  # it was imported for the counters of another one
+            found.pop(SQLITE3, None)  # it was imported only for the counters of another driver
         return list(dict.fromkeys(found.values()))
 
     def attach(self) -> None:
-        """Attaches to the imported modules, and to the others when they are imported."""
+        """Attach to the imported modules, and to the others when they are imported."""
         self._is_attached = True
         self._waiting.clear()
         self.failures.clear()
@@ -92,7 +94,7 @@ class ImportHooks:
             self._attach_or_wait(hook)
 
     def add(self, hook: Hook) -> None:
-        """Add a hook, which takes the place of one for the same module."""
+        """Add a hook. It replaces a hook for the same module."""
         for known in [known for known in self._hooks if known.module == hook.module]:
             self._hooks.remove(known)
             known.detach()
@@ -102,7 +104,7 @@ class ImportHooks:
         self._attach_or_wait(hook)
 
     def detach(self) -> None:
-        """Detaches from all modules, in the reverse order, and attaches to no further ones."""
+        """Detach from all modules, in reverse order, and do not attach to further ones."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         self._is_attached = False
@@ -112,7 +114,7 @@ class ImportHooks:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Leaves the finding to those after it (importlib.abc.MetaPathFinder)."""
+        """Leave the search to later finders (importlib.abc.MetaPathFinder)."""
         hook = self._waiting.get(name)
         if hook is None or not self._is_attached or self not in sys.meta_path:
             return None
@@ -127,19 +129,19 @@ class ImportHooks:
 
     def _attach_or_wait(self, hook: Hook) -> None:
         if not self._is_attached:
-            return  # detached in between
+            return  # detached in the meantime
         module = sys.modules.get(hook.module)
         if module is None:
             self._waiting[hook.module] = hook
             if self not in sys.meta_path:
                 sys.meta_path.insert(0, self)
-        elif not _when_imported(hook.module, lambda: self._attach_or_wait(hook)):
+        elif not _call_when_imported(hook.module, lambda: self._attach_or_wait(hook)):
             self._attach(hook, module)
 
     def _attach(self, hook: Hook, module: ModuleType) -> None:
         self._waiting.pop(hook.module, None)
         if not self._is_attached or hook not in self._hooks:
-            return  # detached in between
+            return  # detached in the meantime
         with held_signals():
             _core.untraced(lambda: self._attach_or_complain(hook, module))
 
@@ -158,14 +160,15 @@ class ImportHooks:
 
 
 FILE_LOADERS = (SourceFileLoader, SourcelessFileLoader, ExtensionFileLoader)
-"""Loaders that are made for one module, and looked at by programs."""
+"""Loaders that are created for one module each, and that programs inspect."""
 
 CLASS_OF = object.__dict__["__class__"]
 
 
 def attaching(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
-    """A loader that runs a module as its spec's own does, and has a function called with it
-    afterwards. Until then it passes for that.
+    """Return a loader that runs a module like its spec's loader, and then calls a function with it.
+
+    Until then, it looks like the original loader.
     """
     loader: Any = spec.loader
     kind: Any = type(loader)
@@ -178,14 +181,14 @@ def attaching(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
         __hash__ = kind.__hash__
 
         def __reduce_ex__(self, _protocol: SupportsIndex) -> tuple[Any, ...]:
-            import copyreg  # only here: few programs have it
+            import copyreg  # late, because few programs use it
 
             new = getattr(copyreg, "__newobj__")  # noqa: B009 unknown to type checkers
             return (new, (kind,), dict(vars(self)))
 
         def exec_module(self, module: ModuleType) -> None:
             CLASS_OF.__set__(self, kind)
-            self.exec_module(module)  # as it is now
+            self.exec_module(module)  # now the original method
             if self is loader:
                 attach(module)
 
@@ -196,7 +199,7 @@ def attaching(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
 
 
 class _Loader:
-    """The same of a loader that may be shared by modules, or is none of Python's own."""
+    """The same for a loader that modules may share, or that is not one of Python's own."""
 
     __slots__ = ("_attach", "_loader", "_spec")
     _attach: Callable[[ModuleType], None]
@@ -240,24 +243,24 @@ class _Loader:
         self._attach(module)
 
 
-def _when_imported(name: str, attach: Callable[[], None]) -> bool:
-    """Has a function called at the end of a module's import, which another thread is at; False: it
-    is imported.
+def _call_when_imported(name: str, attach: Callable[[], None]) -> bool:
+    """Call a function when another thread's import of a module ends. False if it is imported.
 
-    Half of a module cannot be attached to, and to import anything of it here would wait for that
-    thread, which may wait for this one. Python notes the end in the module's spec: `_initializing`
-    (importlib._bootstrap), which its import statement reads, too.
+    A half-imported module cannot be attached to. Importing anything from it here would wait for
+    that thread, which may wait for this one. Python marks the end of an import in the module's
+    spec: `_initializing` (importlib._bootstrap), which its import statement reads as well.
     """
     parts = name.split(".")
-    for length in range(1, len(parts) + 1):  # a package's own import goes on after a module of it
+    # a package's own import may continue after a submodule's
+    for length in range(1, len(parts) + 1):
         spec = getattr(sys.modules.get(".".join(parts[:length])), "__spec__", None)
-        if getattr(spec, "_initializing", False) and _tells_end(spec, attach):
+        if getattr(spec, "_initializing", False) and _call_at_end(spec, attach):
             return True
     return False
 
 
-def _tells_end(spec: Any, attach: Callable[[], None]) -> bool:
-    """Has a function called when a spec's import ends; False: it has ended."""
+def _call_at_end(spec: Any, attach: Callable[[], None]) -> bool:
+    """Call a function when a spec's import ends. False if it has ended."""
     kind: Any = type(spec)
 
     class Importing(kind):  # type: ignore[misc]
@@ -271,14 +274,14 @@ def _tells_end(spec: Any, attach: Callable[[], None]) -> bool:
 
     try:
         spec.__class__ = Importing
-    except TypeError:  # a spec that is no object of Python's
+    except TypeError:  # a spec that is not a Python object
         return False
     if getattr(spec, "_initializing", False):
         return True
-    spec.__class__ = kind  # it has ended just now
+    spec.__class__ = kind  # it has just ended
     return False
 
 
 def package_of(module: str) -> str:
-    """The name of a module's package, whose C module may have an underscore before it."""
+    """Return the name of a module's package. C modules may have a leading underscore."""
     return module.partition(".")[0].lstrip("_")

@@ -1,7 +1,7 @@
-"""Attaches to object mappers where they load a relation when an attribute is read: the statements
-of such a load are labelled with the class and the attribute.
+"""Label the statements that an object mapper executes when an attribute is read.
 
-Nothing else of an object mapper needs a hook: its statements reach the database through a driver.
+The label names the class and the attribute. Object mappers need no other hook: their statements
+reach the database through a driver.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 labels: dict[str, str] = {}
-"""By relation its label, with the place that was the first to read it."""
+"""Labels by relation, with the place that was the first to read it."""
 
 
 def _label(relation: str) -> str:
@@ -32,19 +32,21 @@ def _label(relation: str) -> str:
 
 
 def sqlalchemy_load(loader: Any, *_args: object, **_options: object) -> str:
-    """The label of a loader's statements."""
+    """Return the label of a loader's statements."""
     return _label(f"{loader.parent.class_.__name__}.{loader.key}")
 
 
 def django_load(descriptor: Any, *_args: object) -> str:
-    """The label of the statement that gets the object of a foreign key."""
+    """Return the label of a statement that gets the object of a foreign key."""
     field = vars(descriptor)["field"]  # a subclass may have a property of that name
     return _label(f"{field.model.__name__}.{field.name}")
 
 
 def django_rows(queryset: Any, *_args: object) -> str | None:
-    """The label of the statement that gets the objects that refer to one: all whose foreign key it
-    is, all that a table between them has, or the only one; None: it is for something else.
+    """Return the label of a statement that gets the objects that refer to one object.
+
+    This covers foreign keys, many-to-many tables and one-to-one relations. None for other
+    statements.
     """
     instance = queryset._hints.get("instance")
     if instance is None or queryset._result_cache is not None or not _is_all(queryset):
@@ -61,21 +63,21 @@ def django_rows(queryset: Any, *_args: object) -> str | None:
         name = (
             known.remote_field.get_accessor_name()
             if known
-            else _by_table_between(type(instance)._meta, field.model)
+            else _many_to_many_name(type(instance)._meta, field.model)
         )
     return _label(f"{many}{type(instance).__name__}.{name}") if name else None
 
 
 def _is_all(queryset: Any) -> bool:
-    """Whether it is .all() of a relation, which alone is what prefetch_related() has loaded."""
+    """Return whether this is .all() of a relation, which prefetch_related() can load."""
     query = queryset.query
     is_more = queryset._fields is not None or queryset._prefetch_related_lookups
     conditions = [getattr(one, "lookup_name", "") for one in query.where.children]
     return conditions == ["exact"] and not (is_more or query.order_by or query.select_related)
 
 
-def _by_table_between(options: Any, model: Any) -> str | None:
-    """The attribute of a class that goes through another class's table; None: there is none."""
+def _many_to_many_name(options: Any, model: Any) -> str | None:
+    """Return the attribute of a many-to-many relation that uses this table, or None."""
     for field in options.many_to_many:
         if field.remote_field.through is model:
             return str(field.name)
@@ -88,8 +90,8 @@ def _by_table_between(options: Any, model: Any) -> str | None:
 def django_column(
     instance: Any, _using: str | None = None, fields: Any = None, *_args: object
 ) -> str | None:
-    """The label of the statement that gets what .only() or .defer() has left out; None: it is for
-    something else.
+    """Return the label of a statement that gets a column left out by .only() or .defer(),
+    or None.
     """
     if not fields or len(fields) != 1 or fields[0] not in instance.get_deferred_fields():
         return None
@@ -97,7 +99,7 @@ def django_column(
 
 
 def django_own(_operations: object, *_args: object) -> str:
-    """The label of what Django executes to show the values of its list of queries (DEBUG)."""
+    """Return the label of Django's own statements for its list of queries (DEBUG)."""
     return OWN_NOTE
 
 
@@ -117,11 +119,11 @@ LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str | None]]] = {
         django_own,
     ),
 }
-"""By module: the names that the class has had, its method that loads, and what the label is."""
+"""Names of the class, its loading method, and the label function, by module."""
 
 
 class LazyLoads:
-    """The labelling of lazy loads.
+    """Labels lazy loads.
 
     Args:
         module: a key of LOADERS.
@@ -132,10 +134,10 @@ class LazyLoads:
         self._replaced = Replacements()
 
     def attach(self, module: ModuleType) -> None:
-        """Replaces the method that loads.
+        """Replace the loading method.
 
         Raises:
-            DriverError: this version has none.
+            DriverError: this version has no such method.
         """
         names, method, describe = LOADERS[self.module]
         loader = next((getattr(module, name) for name in names if hasattr(module, name)), None)
@@ -146,5 +148,5 @@ class LazyLoads:
         self._replaced.measure(loader, method, runner)
 
     def detach(self) -> None:
-        """Puts it back."""
+        """Restore the method."""
         self._replaced.undo()

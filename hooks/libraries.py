@@ -1,6 +1,6 @@
-"""All libraries that queryprof attaches to when the program imports them.
+"""All libraries to which queryprof attaches when the program imports them.
 
-The module that attaches to a library is imported when the library is: unused libraries cost
+The module that attaches to a library is imported together with it, so unused libraries cost
 nothing.
 """
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from queryprof.hooks.imports import Hook
 
 SQLITE3 = "_sqlite3"
-"""The driver of the standard library, whose hook is always made."""
+"""The standard library's driver, whose hook is always created."""
 
 SQLITES = ("apsw", "pysqlite3._sqlite3", "sqlcipher3._sqlite3", "sqlean._sqlite3")
-"""Other drivers with a SQLite inside."""
+"""Other drivers that contain a SQLite."""
 
 PEP249 = (
     "libsql",
@@ -27,13 +27,13 @@ PEP249 = (
     "MySQLdb.connections",
     "oracledb",
 )
-"""Drivers of which calls are measured: the keys of KNOWN in drivers/pep249.py."""
+"""Measured drivers: the keys of KNOWN in drivers/pep249.py."""
 
 ASYNCPG = "asyncpg"
-"""A driver with an interface of its own."""
+"""A driver with its own interface."""
 
 DRIVERS = tuple(name.partition(".")[0] for name in (*SQLITES, *PEP249, ASYNCPG))
-"""All but the standard library's."""
+"""All drivers except the standard library's."""
 
 THREADS = (
     "concurrent.futures.thread",
@@ -60,11 +60,11 @@ HOMES = {
     "trio._core._run": "event_loops.trio_loop:TrioLoop",
     **{f"twisted.internet.{name}": "event_loops.twisted_loop:TwistedLoop" for name in REACTORS},
 }
-"""By the module that must be imported first: the class of its hook, below `queryprof.hooks`."""
+"""The class of each hook below `queryprof.hooks`, by the module that must be imported first."""
 
 
 class Later:
-    """A hook that is made when its module is imported.
+    """A hook that is created when its module is imported.
 
     Args:
         module: a key of HOMES.
@@ -76,29 +76,29 @@ class Later:
 
     @property
     def counters_off(self) -> str | None:
-        """Why the counters of a driver that is attached to are unknown; None: they are not."""
+        """Why the counters of an attached driver are unknown; None if known."""
         return getattr(self._hook, "counters_off", None)
 
     @property
     def sqlite_version(self) -> str | None:
-        """Of the SQLite in a driver that is attached to; None: it has none of its own."""
+        """The version of an attached driver's SQLite; None without its own."""
         return getattr(self._hook, "sqlite_version", None)
 
     def attach(self, module: ModuleType) -> None:
-        """Makes the hook, once, and attaches."""
+        """Create the hook, once, and attach it."""
         if self._hook is None:
-            from importlib import import_module  # a program without these needs none
+            from importlib import import_module  # late, because most programs do not need it
 
             home, _, name = HOMES[self.module].partition(":")
             self._hook = getattr(import_module(f"queryprof.hooks.{home}"), name)(self.module)
         self._hook.attach(module)
 
     def detach(self) -> None:
-        """Detaches, if there is a hook."""
+        """Detach the hook, if it was created."""
         if self._hook is not None:
             self._hook.detach()
 
 
 def library_hooks() -> list[Hook]:
-    """A hook for each library, or part of one."""
+    """Return a hook for each library, or part of one."""
     return [Later(module) for module in HOMES]

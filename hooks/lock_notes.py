@@ -1,6 +1,7 @@
-"""Notes (PEP 678) on the exceptions of a locked database: who has the lock. Only where
-the user wants them: to find that out takes some 40 ms the first time, and 1 ms then, after the
-error alone.
+"""Add notes (PEP 678) to "database is locked" exceptions that name the holder of the lock.
+
+Only if the user enables them. Finding the holder takes some 40 ms the first time and 1 ms
+afterwards. This cost arises only after such an error.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import time
 from queryprof.core.own_imports import own_imports
 from queryprof.core.wall_clock import unix_ns
 
-MOST_NAMED = 3
-LONGEST_COMMAND, LONGEST_STATEMENT = 100, 80
+MAX_NAMED = 3
+MAX_COMMAND_CHARACTERS, MAX_SQL_CHARACTERS = 100, 80
 FRAMES = 2
-"""Of who took a lock: the innermost may be a function that all statements go through."""
+"""Frames shown of a lock's stack. One is not enough: it may be a shared helper function."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
 
 class Budget:
-    """Programs that try again and again are not to become slow: after a second all notes together
-    take a twentieth of the time.
+    """Limits the time for notes, so that programs that retry do not become slow.
+
+    After the first second, all notes together take at most a twentieth of the time.
     """
 
     FREE_S, SHARE = 1.0, 0.05
@@ -44,19 +46,21 @@ budget = Budget()
 
 
 def explain(error: BaseException, database: str, has_write_lock: bool, is_upgrade: bool) -> None:
-    """Adds the note, if the kernel knows of a lock. Type, arguments and text stay as they are.
+    """Add a note, if the kernel lists a lock. The exception's type, arguments and text stay the
+    same.
 
     Args:
-        database: the path of its file; "": SQLite refused it without a wait.
-        has_write_lock: whether the connection that was refused has it: then it waited for readers.
-        is_upgrade: whether its transaction has read, and would write: SQLite does not wait then.
+        database: path of its file; "" if SQLite refused the statement without waiting.
+        has_write_lock: whether the refused connection has the write lock, so that it waited for
+            readers.
+        is_upgrade: whether its transaction has read and now writes: SQLite does not wait then.
     """
     if not budget.is_left():
         return
     start_s = time.monotonic()
     try:
         lines: list[str] = []
-        if _is_of_snapshot(error):  # no lock has to be held now
+        if _is_busy_snapshot(error):  # no lock need be held now
             lines = [SNAPSHOT]
         elif database:
             lines = [UPGRADE] if is_upgrade and not has_write_lock else []
@@ -69,26 +73,27 @@ def explain(error: BaseException, database: str, has_write_lock: bool, is_upgrad
 
 
 SNAPSHOT = (
-    "  another connection has committed since this transaction began to read: it cannot write any"
-    " more, and no timeout helps; begin it with BEGIN IMMEDIATE"
+    "  another connection has committed since this transaction began to read, so it cannot write"
+    " and no timeout helps. Use BEGIN IMMEDIATE"
 )
 UPGRADE = (
-    "  it was refused at once, and no timeout helps: its transaction has read, and would write"
-    " while another one writes; begin it with BEGIN IMMEDIATE"
+    "  SQLite refused the write at once, because this transaction read first and another one is"
+    " writing. SQLite does not wait, so no timeout helps. Use BEGIN IMMEDIATE"
 )
 BUSY_SNAPSHOT = 517
 
 
-def _is_of_snapshot(error: BaseException) -> bool:
-    """Whether it is SQLITE_BUSY_SNAPSHOT (https://www.sqlite.org/rescode.html#busy_snapshot), of
-    either driver.
+def _is_busy_snapshot(error: BaseException) -> bool:
+    """Return whether this is SQLITE_BUSY_SNAPSHOT, from either driver.
+
+    (https://www.sqlite.org/rescode.html#busy_snapshot)
     """
     codes = (getattr(error, "sqlite_errorcode", None), getattr(error, "extendedresult", None))
     return BUSY_SNAPSHOT in codes
 
 
 def _holders(database: str) -> Iterator[str]:
-    """Who has a lock, and of the write lock since when."""
+    """Yield the holders of locks. For the write lock, this includes since when."""
     with own_imports():
         from queryprof.program.lock_owners import HAS_OPEN, owners_of
         from queryprof.region.live import Watch, held_here
@@ -101,11 +106,13 @@ def _holders(database: str) -> Iterator[str]:
             held = [*held_here(), *(one for process in watch.look() for one in process.held)]
         finally:
             watch.close()
-    yield from _lines(owners[:MOST_NAMED], [one for one in held if one.identity == identity])
+    yield from _lines(owners[:MAX_NAMED], [one for one in held if one.identity == identity])
 
 
 def _readers(database: str) -> Iterator[str]:
-    """Those of other processes; the kernel does not list this process's own apart."""
+    """Yield readers in other processes. The kernel does not list this process's readers
+    separately.
+    """
     with own_imports():
         from queryprof.program.lock_owners import READS, owners_of
 
@@ -117,13 +124,13 @@ def _readers(database: str) -> Iterator[str]:
         if owners
         else ": a cursor of this process with rows left, or a transaction that has read"
     )
-    yield from _lines(owners[:MOST_NAMED], [])
+    yield from _lines(owners[:MAX_NAMED], [])
 
 
 def _lines(owners: list[LockOwner], held: list[HeldLock]) -> Iterator[str]:
     for owner in owners:
         who = "this process" if owner.pid == os.getpid() else f"process {owner.pid}"
-        command = _line(_cut(" ".join(owner.command), LONGEST_COMMAND))
+        command = _line(_cut(" ".join(owner.command), MAX_COMMAND_CHARACTERS))
         yield f"  {who if owner.pid else 'a process of another container or user'} {owner.does}" + (
             f": {command}" if command else ""
         )
@@ -133,7 +140,7 @@ def _lines(owners: list[LockOwner], held: list[HeldLock]) -> Iterator[str]:
                 at = f" by {' <- '.join(frames)}" if frames else ""
                 seconds = max(0.0, (unix_ns() - one.start_unix_ns) / 1e9)
                 yield _line(
-                    f"    for {seconds:.2f} s{at}, since {_cut(one.statement, LONGEST_STATEMENT)},"
+                    f"    for {seconds:.2f} s{at}, since {_cut(one.statement, MAX_SQL_CHARACTERS)},"
                     f" thread {one.thread}"
                 )
 
@@ -143,5 +150,5 @@ def _cut(text: str, most: int) -> str:
 
 
 def _line(text: str) -> str:
-    """One line for a terminal: commands and names are anybody's."""
+    """Make a text one printable line: commands and names come from other users."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

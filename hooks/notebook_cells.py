@@ -1,6 +1,6 @@
-"""The cells of a notebook, or of IPython in a terminal: their names, and their source.
+"""The cells of a notebook, or of IPython in a terminal: names and source.
 
-IPython compiles each cell under a file name of its own, and knows which cell that is.
+IPython compiles each cell under its own file name, and knows which cell that is.
 """
 
 from __future__ import annotations
@@ -11,20 +11,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MOST_CELLS = 500
-"""The latest ones have a name."""
+MAX_CELLS = 500
+"""Only the latest cells have a name."""
 
 
 def cell_names() -> Mapping[str, str]:
-    """By the file name that a cell is compiled under: "In [5]", where 5 is how often a cell had
-    been run by then. Empty: this program runs no cells.
+    """Return the names of cells by the file names of their code; empty if the program runs no
+    cells.
+
+    In the name "In [5]", 5 is the cell's execution count.
     """
     return {file: f"In [{number}]" for file, (number, _, _) in _cells().items()}
 
 
 def cell_texts() -> Mapping[str, tuple[str, str]]:
-    """The text of each cell by its name, as Python code (IPython makes calls of its magics), and as
-    it was typed: line by line the same.
+    """Return the text of each cell by its name: as Python code, and as typed.
+
+    IPython replaces magics by calls. Both texts have the same lines.
     """
     return {
         f"In [{number}]": (code, _without_empty_lines(typed))
@@ -33,7 +36,7 @@ def cell_texts() -> Mapping[str, tuple[str, str]]:
 
 
 def _without_empty_lines(text: str) -> str:
-    """Without those before the first line, which IPython leaves out, too."""
+    """Remove empty lines at the start, as IPython does."""
     lines = text.splitlines(keepends=True)
     while lines and not lines[0].strip():
         del lines[0]
@@ -41,10 +44,10 @@ def _without_empty_lines(text: str) -> str:
 
 
 def _cells() -> dict[str, tuple[int, str, str]]:
-    """The latest cells by the file names of their code: number, code, and text as typed.
+    """Return the latest cells by the file names of their code: number, code, and text as typed.
 
-    What runs inside a cell (the body of %%capture) has the next cell's number in IPython: it is no
-    cell, which shows in that its code is none that was typed.
+    Code that runs inside a cell (the body of %%capture) has the next cell's number in IPython. It
+    is skipped, because its code was not typed as a cell.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     named = getattr(getattr(shell, "compile", None), "format_code_name", None)
@@ -54,7 +57,7 @@ def _cells() -> dict[str, tuple[int, str, str]]:
     found: dict[str, tuple[int, str, str]] = {}
     if named is None:
         return found
-    import linecache  # which no other program needs
+    import linecache  # late, because no other program needs it
 
     for file in tuple(linecache.cache):
         kind, name = named(file) or ("", "")
@@ -63,4 +66,4 @@ def _cells() -> dict[str, tuple[int, str, str]]:
         code = "".join(linecache.getlines(file)) if number else ""
         if 0 < number < min(len(codes), len(typed)) and str(codes[number]).strip() == code.strip():
             found[file] = number, code, str(typed[number])
-    return dict(list(found.items())[-MOST_CELLS:])
+    return dict(list(found.items())[-MAX_CELLS:])

@@ -1,5 +1,6 @@
-"""Where a template or a serializer reads an attribute that an object mapper then loads: such places
-are in no line of the program's Python code.
+"""Find the template or serializer that reads an attribute which an object mapper then loads.
+
+These places do not appear as lines of the program's Python code.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
-MOST_FRAMES = 60
+MAX_FRAMES = 60
 
 
 def reading_place() -> str:
-    """The innermost of them on the stack, as "template book.html:12" or "serializer Book.author";
-    "": there is none. Some microseconds: for the first load of a relation.
+    """Return the innermost place on the stack, or "".
+
+    Examples are "template book.html:12" and "serializer Book.author". This takes some microseconds,
+    at the first load of a relation.
     """
     frame: FrameType | None = sys._getframe(1)
-    for _ in range(MOST_FRAMES):
+    for _ in range(MAX_FRAMES):
         if frame is None:
             break
         function = frame.f_code.co_name
@@ -33,7 +36,7 @@ def reading_place() -> str:
 
 
 def _django_template(frame: FrameType) -> str:
-    """Of the node of a template that is rendered."""
+    """Return the place of a template's node that is being rendered."""
     node = frame.f_locals.get("self")
     name = getattr(getattr(node, "origin", None), "template_name", None) or "(a string)"
     line = getattr(getattr(node, "token", None), "lineno", 0)
@@ -41,8 +44,10 @@ def _django_template(frame: FrameType) -> str:
 
 
 def _jinja_template(frame: FrameType) -> str:
-    """Of a template's compiled code: debug_info has lines of the template and of that, in rising
-    order (https://jinja.palletsprojects.com/en/stable/api/#jinja2.Environment.compile).
+    """Return the place in a template's compiled code.
+
+    debug_info has pairs of template line and code line, in ascending order
+    (https://jinja.palletsprojects.com/en/stable/api/#jinja2.Environment.compile).
     """
     line = 0
     for pair in str(frame.f_globals["debug_info"]).split("&"):
@@ -53,7 +58,7 @@ def _jinja_template(frame: FrameType) -> str:
 
 
 def _serializer(frame: FrameType) -> str:
-    """Of Django REST framework: the class, and the field whose value is read."""
+    """Return the place in Django REST framework: the class, and the field that is being read."""
     name = type(frame.f_locals.get("self")).__name__
     field = getattr(frame.f_locals.get("field"), "field_name", None)
     return f"serializer {name}.{field}" if field else f"serializer {name}"

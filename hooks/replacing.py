@@ -1,4 +1,4 @@
-"""Measures functions of other libraries' classes and modules, and restores them."""
+"""Measure functions of other libraries' classes and modules, and restore them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from queryprof.core import _core
 
 
 class Replacements:
-    """The attributes that were replaced, and the functions that are measured in place."""
+    """The replaced attributes, and the functions measured in place."""
 
     def __init__(self) -> None:
         self._undo: list[tuple[object, str, tuple[object, ...]]] = []
 
     def measure(self, owner: object, name: str, wrapper: object) -> None:
-        """Routes the calls of a function through a wrapper of the core around that function.
+        """Route the calls of a function through a wrapper of the core around that function.
 
         The function stays in place if the core can do that (queryprof/core/wrappers/in_place.h).
         Otherwise the wrapper becomes the owner's attribute.
@@ -24,13 +24,13 @@ class Replacements:
             self.set(owner, name, wrapper)
 
     def set(self, owner: object, name: str, value: object) -> None:
-        """Replaces an attribute, which its owner may have inherited."""
+        """Replace an attribute, which its owner may have inherited."""
         own = vars(owner)
         self._undo.append((owner, name, (own[name],) if name in own else ()))
         setattr(owner, name, value)
 
     def undo(self) -> None:
-        """Restores everything, in the reverse order."""
+        """Restore everything, in reverse order."""
         while self._undo:
             owner, name, before = self._undo.pop()
             if owner is None:

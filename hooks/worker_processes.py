@@ -1,5 +1,6 @@
-"""Detects when a forked worker of multiprocessing ends by itself: it leaves by os._exit, after
-which nothing runs.
+"""Detect the normal end of a forked multiprocessing worker.
+
+A worker leaves by os._exit, so nothing runs after its finalizers.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 LAST = -1_000_000
-"""The priority of a finalizer that runs after all others."""
+"""Priority of a finalizer that runs after all others."""
 
 
 class WorkerEnd:
-    """What runs at the end of a worker; the session sets it."""
+    """The function to run at the end of a worker; set by the session."""
 
     def __init__(self) -> None:
         self.handler: Callable[[], None] = lambda: None
@@ -24,7 +25,7 @@ worker_end = WorkerEnd()
 
 
 class _Registered:
-    """While an instance exists, each worker that begins registers a finalizer."""
+    """While an instance exists, each new worker registers a finalizer."""
 
     def __init__(self, util: ModuleType) -> None:
         self.util = util
@@ -48,10 +49,10 @@ class WorkerProcesses:
         self._registered: _Registered | None = None
 
     def attach(self, module: ModuleType) -> None:
-        """Makes workers register a finalizer (multiprocessing.util.register_after_fork)."""
+        """Make workers register a finalizer (multiprocessing.util.register_after_fork)."""
         self._registered = _Registered(module)
         module.register_after_fork(self._registered, _at_begin)
 
     def detach(self) -> None:
-        """Ends that: the registered object is held weakly."""
+        """Drop the registered object, which multiprocessing holds weakly."""
         self._registered = None

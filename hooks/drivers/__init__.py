@@ -1,1 +1,1 @@
-"""Attaching to database drivers."""
+"""Hooks for database drivers."""

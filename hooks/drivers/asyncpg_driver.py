@@ -1,8 +1,9 @@
-"""asyncpg, whose interface is its own: a query returns its rows, and a prepared statement knows its
-text.
+"""asyncpg, which has its own interface: a query returns its rows, and a prepared statement knows
+its text.
 
-What is private in it is attached to where nothing public has the figure: a cursor's rows come in
-portions, and a pool connects by the module inside. Transactions are statements that it executes.
+Some figures are not available publicly, so private parts are measured as well: the rows of a cursor
+arrive in portions, and a pool connects through the inner module. Transactions are executed
+statements.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ ASYNCPG = Driver(
 
 
 class AsyncpgHook(DriverHook):
-    """Keeps the probes on asyncpg."""
+    """The probes on asyncpg."""
 
     def __init__(self, module: str) -> None:
-        del module  # there is one
+        del module  # there is only one
         super().__init__(ASYNCPG)

@@ -1,8 +1,8 @@
-"""The description of a driver: where a DB-API module keeps its connections and cursors, and what
-their methods do; and the hook that attaches to it.
+"""Descriptions of drivers, and the hook that attaches to them.
 
-The C types' methods are exchanged in place, functions in Python are replaced by an attribute.
-Requires no more than PEP 249 (https://peps.python.org/pep-0249/).
+A description lists where a DB-API module keeps its connections and cursors, and what their methods
+do. Methods of C types are exchanged in place; Python functions are replaced as attributes. Only PEP
+249 is required (https://peps.python.org/pep-0249/).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     Methods = Mapping[str, str | "Query"]
 
 RESULTS = ("cursor", "rows", "row", "status", "portal", "values")
-"""What an execution's method returns, by qp_returns of the core (runtime/operations.h)."""
+"""Kinds of return values of executing methods: qp_returns in the core (runtime/operations.h)."""
 
 
 class Query:
-    """A method that executes a statement otherwise than PEP 249 has it.
+    """A method that executes a statement in a way that differs from PEP 249.
 
     Args:
-        operation: as that of the others.
-        returns: one of RESULTS; but for a cursor, each further argument is a parameter.
-        text_of: the receiver's attribute that is the statement; none: the first argument is.
+        operation: its operation, as for other methods.
+        returns: one of RESULTS. Unless it is "cursor", each further argument is a parameter.
+        text_of: attribute of the receiver that has the statement; by default, the first argument.
     """
 
     def __init__(self, operation: str, returns: str = "cursor", *text_of: str) -> None:
@@ -57,14 +57,15 @@ CONNECTION_METHODS = {
     "__exit__": "exit",
     "close": "close",
 }
-"""The methods of PEP 249, and those that drivers add with the same meaning.
-The statement of callproc is the name of the procedure."""
+"""The methods of PEP 249, and methods that drivers add with the same meaning. The statement of
+callproc is the name of the procedure.
+"""
 
 MODULE_FUNCTIONS = {"connect": "connect"}
 
 
 class Probes:
-    """Probes on the functions of types and modules: put on one by one, taken off together."""
+    """Probes on the functions of types and modules: attached one by one, detached together."""
 
     def __init__(self) -> None:
         self._attachments: list[_core.Attachment] = []
@@ -77,14 +78,16 @@ class Probes:
         has_own_sqlite: bool = False,
         system: str = "sqlite",
     ) -> int:
-        """Puts a probe on each of the methods that the owner itself has; returns how many.
+        """Attach a probe to each method that the owner itself defines. Returns the number of
+        probes.
 
         Args:
             methods: the operation of each name, or its Query.
-            cursor_type: a C type whose `rowcount` and `connection` are looked for; the owner is
-                this type, or that of its connections.
-            has_own_sqlite: the driver has its own SQLite, not that of sqlite3.
-            system: of the database, one of SYSTEMS.
+            cursor_type: a C type with `rowcount` and `connection`; the owner is this type, or the
+                type of
+                its connections.
+            has_own_sqlite: whether the driver has its own SQLite, different from sqlite3's.
+            system: the database system, one of SYSTEMS.
         """
         operations = _core.operations()
         own = vars(owner)
@@ -108,7 +111,7 @@ class Probes:
         return len(self._attachments) - before
 
     def detach(self) -> None:
-        """Removes all probes, in the reverse order."""
+        """Remove all probes, in reverse order."""
         while self._attachments:
             _core.detach(self._attachments.pop())
 
@@ -117,11 +120,12 @@ class Driver:
     """The description of a driver.
 
     Attributes:
-        module: what the program imports.
-        types: for each type, by its dotted name in the module, the operations of its methods;
-            a type that only some versions have ends in "?".
-        functions: the operations of functions, by their dotted names in the module.
-        system: of its database, one of SYSTEMS.
+        module: the module that the program imports.
+        types: operations of methods by type, given as a dotted name in the module. "?" at the end
+            marks
+            a type that only some versions have.
+        functions: operations of functions, by dotted names in the module.
+        system: the database system, one of SYSTEMS.
     """
 
     def __init__(
@@ -138,7 +142,7 @@ class Driver:
 
 
 class DriverHook:
-    """Keeps the probes on a driver."""
+    """The probes on a driver."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
@@ -146,7 +150,7 @@ class DriverHook:
         self.probes = Probes()
 
     def attach(self, module: ModuleType) -> None:
-        """Patches the driver's types and functions; all of them or none.
+        """Patch the driver's types and functions; all or none.
 
         Raises:
             DriverError: a type or function is missing.
@@ -157,7 +161,9 @@ class DriverHook:
                 if owner is not None:
                     self._attach(owner, name, methods)
                 elif not name.endswith("?"):
-                    raise DriverError(f"{described(module)} has no {name}; too old, or too new?")
+                    raise DriverError(
+                        f"{name_and_version(module)} has no {name}; too old, or too new?"
+                    )
             for name, operation in self.driver.functions.items():
                 home, _, function = name.rpartition(".")
                 place = find(module, home) if home else module
@@ -167,7 +173,7 @@ class DriverHook:
             raise
 
     def detach(self) -> None:
-        """Puts everything back."""
+        """Restore the driver."""
         self.probes.detach()
 
     def _attach(self, owner: type, name: str, methods: Methods) -> None:
@@ -176,20 +182,20 @@ class DriverHook:
 
 
 def find_type(module: ModuleType, name: str) -> type | None:
-    """The type with this dotted name, or None."""
+    """Return the type with this dotted name, or None."""
     found = find(module, name)
     return found if isinstance(found, type) else None
 
 
 def find(module: ModuleType, name: str) -> object:
-    """What has this dotted name, or None."""
+    """Return the object with this dotted name, or None."""
     found: object = module
     for part in name.split("."):
         found = getattr(found, part, None)
     return found
 
 
-def described(module: ModuleType) -> str:
-    """A module's name and version."""
+def name_and_version(module: ModuleType) -> str:
+    """Return a module's name and version."""
     version = getattr(module, "__version__", None) or getattr(module, "version", None)
     return f"{module.__name__} {version}" if isinstance(version, str) else module.__name__

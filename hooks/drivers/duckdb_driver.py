@@ -17,34 +17,35 @@ CONNECTION = "DuckDBPyConnection"
 
 
 class DuckdbHook(KnownDriverHook):
-    """Keeps the probes on DuckDB, and watches its relations."""
+    """The probes on DuckDB. Also watches its relations."""
 
     def __init__(self, module: str) -> None:
         super().__init__(module)
         self._relations = Relations()
 
     def attach(self, module: ModuleType) -> None:
-        """Attaches. Raises DriverError: a type or function is missing."""
+        """Attach to DuckDB. Raises DriverError if a type or function is missing."""
         connection = find_type(module, CONNECTION)
         super().attach(module)
         self._relations.attach(module, connection)
 
     def detach(self) -> None:
-        """Puts everything back."""
+        """Restore DuckDB."""
         self._relations.detach()
         super().detach()
 
 
 class Relation(ref[object]):
-    """A relation of the program, as long as it lives; its address."""
+    """A weak reference to a relation of the program, with its address."""
 
     __slots__ = ("address",)
     address: int
 
 
 class Relations:
-    """Lets the core know when relations go: another one may get the address, and its rows are
-    fetched without an execution of its own.
+    """Tells the core when a relation ceases to exist.
+
+    Its address may be reused by a relation whose rows are fetched without an execution of its own.
     """
 
     def __init__(self) -> None:
@@ -52,14 +53,14 @@ class Relations:
         self._living: dict[int, Relation] = {}
 
     def attach(self, *owners: object) -> None:
-        """Watches what makes relations; the probes are there already."""
+        """Watch the functions that create relations. The probes are attached already."""
         for owner in owners:
             for name in DUCKDB_QUERIES.keys() & vars(owner).keys():
                 made = _core.watched_call(vars(owner)[name], self._made)
                 self._replacements.measure(owner, name, made)
 
     def detach(self) -> None:
-        """Puts everything back."""
+        """Restore the functions."""
         self._replacements.undo()
         self._living.clear()
 
@@ -69,7 +70,7 @@ class Relations:
             try:
                 made = Relation(relation, self._gone)
             except TypeError:
-                return  # of a version whose relations have no weak references
+                return  # this version's relations have no weak references
             made.address = id(relation)
             self._living[made.address] = made
 

@@ -1,7 +1,8 @@
-"""Attaches to drivers that have their own SQLite: APSW, and those with the types of sqlite3.
+"""Attach to drivers with their own SQLite: APSW, and drivers with sqlite3's types.
 
-Only extensions can call the functions of such a SQLite: so it loads the core as one, on a
-connection of ours. Connections that were open before are measured, but their counters are unknown.
+Only extensions can call the functions of another SQLite. The core is therefore loaded as an
+extension, on a connection that we open. Connections opened earlier are measured, but their counters
+are unknown.
 """
 
 from __future__ import annotations
@@ -57,15 +58,16 @@ APSW_TYPES: dict[str, Methods] = {
 
 
 class OwnSqliteHook(DriverHook):
-    """Keeps the probes on such a driver, and the counters of its new connections. These end with
-    the counters of sqlite3, for all drivers together.
+    """The probes on a driver with its own SQLite, and the counters of new connections.
+
+    The counters end when sqlite3's counters end, for all drivers.
 
     Args:
         module: "apsw", or a module like the standard library's _sqlite3.
 
     Attributes:
-        counters_off: why the counters are unknown, or None: they are on.
-        sqlite_version: of its SQLite; None: it is not attached to.
+        counters_off: why the counters are unknown; None if they are on.
+        sqlite_version: version of its SQLite; None if not attached.
     """
 
     def __init__(self, module: str) -> None:
@@ -77,7 +79,7 @@ class OwnSqliteHook(DriverHook):
         self.sqlite_version: str | None = None
 
     def attach(self, module: ModuleType) -> None:
-        """Patches the driver's types; all of them or none.
+        """Patch the driver's types; all or none.
 
         Raises:
             DriverError: a type or function is missing.
@@ -91,7 +93,7 @@ class OwnSqliteHook(DriverHook):
         self.probes.attach(owner, methods, self._cursor_type, has_own_sqlite=True)
 
     def _start_counters(self, module: ModuleType) -> str | None:
-        import _sqlite3  # noqa: F401  # the counters need its SQLite, too
+        import _sqlite3  # noqa: F401 the counters need sqlite3's SQLite as well
 
         try:
             with muted():
@@ -108,7 +110,10 @@ class OwnSqliteHook(DriverHook):
 
 
 def _version_of(module: ModuleType) -> str | None:
-    """By the names of sqlite3, of APSW, and of APSW before 3.43."""
+    """Return the version of a module's SQLite.
+
+    The names differ between sqlite3, APSW, and APSW before 3.43.
+    """
     version = getattr(module, "sqlite_version", None)
     function = getattr(module, "sqlite_lib_version", None) or getattr(
         module, "sqlitelibversion", None

@@ -1,6 +1,6 @@
-"""The drivers that queryprof supports, and those that a program names.
+"""The supported drivers, and drivers that a program names.
 
-Those of SQLite, but for libsql, have their own hooks for its counters (sqlite3_driver,
+SQLite drivers except libsql have their own hooks, for SQLite's counters (sqlite3_driver,
 own_sqlite).
 """
 
@@ -64,7 +64,7 @@ DUCKDB_FETCHES = dict.fromkeys(
     ),
     "fetchtable",
 )
-"""What makes all rows in a form of another library, which does not say how many."""
+"""Methods that return all rows in another library's format, without their number."""
 
 DUCKDB_CALLS: dict[str, str | Query] = {
     **CURSOR_METHODS,
@@ -73,7 +73,7 @@ DUCKDB_CALLS: dict[str, str | Query] = {
     "begin": "begin",
 }
 DUCKDB_QUERIES = dict.fromkeys(("sql", "query", "from_query"), "execute")
-"""What makes a relation, which is executed when its rows are fetched."""
+"""Methods that create a relation, which is executed when its rows are fetched."""
 
 DUCKDB = Driver(
     "duckdb",
@@ -95,7 +95,7 @@ LIBSQL = Driver(
 )
 
 CLOSING = {"commit": "commit", "rollback": "rollback", "close": "close"}
-"""The methods of connections that execute nothing themselves, and whose `with` closes them."""
+"""Methods of connections that execute nothing themselves, and whose `with` closes them."""
 
 PYMYSQL = Driver(
     "pymysql",
@@ -109,7 +109,7 @@ PYMYSQL = Driver(
 )
 
 MYSQLCLIENT = Driver(
-    "MySQLdb.connections",  # what MySQLdb imports when it connects
+    "MySQLdb.connections",  # imported when MySQLdb connects
     {
         "cursors.BaseCursor": CURSOR_METHODS,
         "cursors.CursorStoreResultMixIn": CURSOR_METHODS,
@@ -145,11 +145,11 @@ CONNECTION_PLACES = (
     "connection.Connection",
     "_connection.Connection",
 )
-"""Where drivers usually keep the types that `connect` and `cursor` return."""
+"""Usual places of the types that `connect` and `cursor` return."""
 
 
 class KnownDriverHook(DriverHook):
-    """Keeps the probes on a driver of KNOWN.
+    """The probes on a driver of KNOWN.
 
     Args:
         module: a key of KNOWN.
@@ -162,11 +162,10 @@ class KnownDriverHook(DriverHook):
 def named_driver(
     module: str, cursors: Sequence[str] | None, connections: Sequence[str] | None
 ) -> DriverHook:
-    """A hook for a driver that a program names.
+    """Return a hook for a driver that a program names.
 
     Args:
-        cursors, connections: dotted names of the types in the module; None: where drivers usually
-            keep them.
+        cursors, connections: dotted names of the types in the module; None for the usual places.
     """
     if cursors is None and connections is None:
         return FoundDriverHook(module)
@@ -178,16 +177,16 @@ def named_driver(
 
 
 class FoundDriverHook(DriverHook):
-    """The probes on a driver of which only the name is known."""
+    """The probes on a driver known only by its name."""
 
     def __init__(self, module: str) -> None:
         super().__init__(Driver(module, {}))
 
     def attach(self, module: ModuleType) -> None:
-        """Finds the types, and attaches to them.
+        """Find the types, and attach to them.
 
         Raises:
-            DriverError: they are not where drivers usually keep them.
+            DriverError: the types are not in the usual places.
         """
         places = ((CURSOR_PLACES, CURSOR_METHODS), (CONNECTION_PLACES, CONNECTION_METHODS))
         types: dict[str, Methods] = {}

@@ -1,7 +1,7 @@
-"""Attaches to the standard library's sqlite3: every method by which it reaches the database.
+"""Attach to the standard library's sqlite3: every method that reaches the database.
 
-It patches the types of the C module _sqlite3 in place, and does not depend on what is done with the
-measurements.
+The types of the C module _sqlite3 are patched in place. This module does not depend on how the
+measurements are used.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Sqlite3Driver:
     """The probes on sqlite3, and the counters of its connections.
 
     Args:
-        attached: called with why its counters are unknown, or None: they are on.
+        attached: called with the reason why its counters are unknown, or None if they are on.
 
     Attributes:
-        sqlite_version: of its SQLite; None: it is not attached to.
+        sqlite_version: version of its SQLite; None if not attached.
     """
 
     module = SQLITE3
@@ -52,7 +52,7 @@ class Sqlite3Driver:
         self.sqlite_version: str | None = None
 
     def attach(self, module: ModuleType) -> None:
-        """Patches the types; all of them or none."""
+        """Patch the types; all or none."""
         try:
             self._probes.attach(module.Cursor, CURSOR_METHODS, module.Cursor)
             self._probes.attach(module.Connection, CONNECTION_METHODS, module.Cursor)
@@ -68,11 +68,13 @@ class Sqlite3Driver:
             raise
 
     def detach(self) -> None:
-        """Puts every type back as it was."""
+        """Restore the types."""
         _core.counters_stop()
         self._probes.detach()
 
 
 def library_of(module: ModuleType) -> str | None:
-    """The shared library that leads to the module's SQLite; None: the interpreter itself."""
+    """Return the shared library that leads to the module's SQLite; None for the interpreter
+    itself.
+    """
     return getattr(module, "__file__", None)

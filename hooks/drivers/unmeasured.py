@@ -1,4 +1,4 @@
-"""The names of database modules that a program has imported and that are not measured."""
+"""Find imported database modules that are not measured."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ SUBINTERPRETERS = frozenset(
     if sys.version_info >= (3, 14)
     else ("_interpreters", "_xxsubinterpreters")
 )
-"""What makes subinterpreters, whose calls are not measured; from 3.14 on concurrent.futures imports
-_interpreters."""
-
-BY_NAME = frozenset((*DRIVERS, "asyncmy"))
-"""Those that may not follow PEP 249."""
-
-PEP_249_GLOBALS = ("apilevel", "connect", "paramstyle")
-"""What a module that follows it must have (https://peps.python.org/pep-0249/#globals), and others
-do not have.
+"""Modules that create subinterpreters, whose calls are not measured. From 3.14 on,
+concurrent.futures imports _interpreters.
 """
 
-ModuleType = type(sys)  # not of `types`, which a program need not import
+BY_NAME = frozenset((*DRIVERS, "asyncmy"))
+"""Modules that may not follow PEP 249."""
+
+PEP_249_GLOBALS = ("apilevel", "connect", "paramstyle")
+"""Globals that identify a module of PEP 249 (https://peps.python.org/pep-0249/#globals)."""
+
+ModuleType = type(sys)  # not from `types`, which a program need not import
 PLAIN = (type(package_of), type(len), type)
-"""Types with a `__module__` that can be read without running code of the program."""
+"""Types whose `__module__` can be read without running code of the program."""
 
 
 def unmeasured_modules(measured: Collection[str]) -> list[str]:
-    """The names, sorted; a module inside another one of them is left out.
+    """Return the sorted names of unmeasured modules, without modules inside another one.
 
     Args:
-        measured: packages that are measured, or use measured ones.
+        measured: packages that are measured, or that use measured packages.
     """
     found: list[str] = []
     modules = {name: one for name, one in sys.modules.copy().items() if type(name) is str}
@@ -46,7 +45,7 @@ def unmeasured_modules(measured: Collection[str]) -> list[str]:
         if name in SUBINTERPRETERS:
             found.append(name)
             continue
-        # Not by attributes: they may run the program's code, which may load a module or raise.
+        # Attribute access could run the program's code, which may load a module or raise.
         own: dict[str, object] = vars(ModuleType)["__dict__"].__get__(module) or {}
         if name not in BY_NAME:
             if not all(needed in own for needed in PEP_249_GLOBALS):
@@ -54,7 +53,7 @@ def unmeasured_modules(measured: Collection[str]) -> list[str]:
             connect = own["connect"]
             home = connect.__module__ if type(connect) in PLAIN else None
             if package_of(str(home or name)) in measured:
-                continue  # another module's names
+                continue  # names of another module
         if package_of(name) not in measured and not any(
             name.startswith(f"{one}.") for one in found
         ):

@@ -1,1 +1,1 @@
-"""Attaching to event loops."""
+"""Hooks for event loops."""

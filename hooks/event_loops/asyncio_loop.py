@@ -1,7 +1,7 @@
-"""Attaches to asyncio's own event loops: every step, every timer, and a heartbeat.
+"""Attach to asyncio's own event loops: measure every step, every timer, and a heartbeat.
 
-Handle._run, which runs each callback and each step of a task, is replaced by a C function;
-run_forever gives the start and stop of a loop, create_task the submitter of a library's coroutine.
+A C function replaces Handle._run, which runs each callback and each step of a task. run_forever
+marks the start and stop of a loop. create_task knows the submitter of a library's coroutine.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ KIND = "asyncio"
 def start_heartbeat(
     loop: AbstractEventLoop, due_s: float, busy_since_s: float
 ) -> Callable[[], None]:
-    """Starts the heartbeat of a loop that runs; returns a function that ends it.
+    """Start the heartbeat of a running loop. Returns a function that stops it.
 
     Args:
-        due_s: when its first beat is due, in seconds of the monotonic clock; may be in the past.
-        busy_since_s: since when the loop has been busy.
+        due_s: time of the first beat in seconds of the monotonic clock; may be in the past.
+        busy_since_s: start of the loop's current busy period.
     """
     heartbeat = Heartbeat(KIND, loop.call_at, loop.is_running)
     heartbeat.start_from(due_s, busy_since_s)
@@ -40,10 +40,10 @@ def start_heartbeat(
 
 
 class AsyncioLoop:
-    """The measuring of asyncio's loops."""
+    """Measures asyncio's loops."""
 
     module = "asyncio.base_events"
-    """The module that must be imported before the hook can attach."""
+    """The hook can attach after this module is imported."""
 
     def __init__(self, module: str) -> None:
         self.module = module
@@ -51,7 +51,7 @@ class AsyncioLoop:
         self._time: object = None
 
     def attach(self, base_events: ModuleType) -> None:
-        """Replaces the functions; all of them or none.
+        """Replace the functions; all or none.
 
         Raises:
             TypeError: asyncio is not as expected.
@@ -76,7 +76,7 @@ class AsyncioLoop:
         adopt_running(loop, self._adopt)
 
     def detach(self) -> None:
-        """Puts the functions back."""
+        """Restore the functions."""
         self._replaced.undo()
         abandon()
         if _core.on_gc in gc.callbacks:
@@ -84,7 +84,7 @@ class AsyncioLoop:
         _core.clear_handles()
 
     def _adopt(self, running: AbstractEventLoop) -> None:
-        """Measures a loop that runs in this thread already."""
+        """Measure a loop that already runs in this thread."""
         if not _core.is_on() or not _core.enter_loop(KIND, running, True, True):
             return
         if getattr(running.time, "__func__", None) is self._time:

@@ -1,8 +1,8 @@
-"""The heartbeat of an event loop: a timer that measures, ten times a second, how late the loop is.
+"""The heartbeat of an event loop: a timer that measures the loop's lag ten times a second.
 
-A stalled loop misses beats; each is counted with the time from when it was due to when it could be
-recorded, so that one long stall has the weight that it had for all callbacks that waited (if missed
-beats were skipped, it would be one late beat among many good ones).
+A stalled loop misses beats. Each missed beat is recorded, with the time from its due time until it
+could be recorded. One long stall thus has the weight that it had for all waiting callbacks. If
+missed beats were skipped, it would be one late beat among many good ones.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable
 
-REMEMBERED = 600
-"""Beats whose lag the program may read: those of the last minute."""
+MAX_KEPT_BEATS = 600
+"""Number of beats whose lag the program may read: the last minute."""
 
-MISSED_AT_MOST = 36_000
-"""Missed beats that are recorded after one stall: an hour's."""
+MAX_MISSED_BEATS = 36_000
+"""Maximum number of missed beats that are recorded after a stall: one hour."""
 
 
 class Beats:
-    """The beats of one running loop: records each, and keeps the last ones.
+    """The beats of one running loop. Records each beat, and keeps the last ones.
 
     Args:
         kind: the loop's library.
@@ -33,32 +33,32 @@ class Beats:
     """
 
     def __init__(self, kind: str, is_running: Callable[[], bool] = lambda: True) -> None:
-        from collections import deque  # a program without a loop need not import it
+        from collections import deque  # late, because a program without a loop need not import it
 
         self.kind = kind
         self.is_running = is_running
         self.interval_s = chosen.heartbeat_s
-        self.lags_s: deque[float] = deque(maxlen=REMEMBERED)
+        self.lags_s: deque[float] = deque(maxlen=MAX_KEPT_BEATS)
 
     def start(self) -> None:
-        """Adds the loop to the running ones."""
+        """Add the loop to the running loops."""
         beating.append(self)
 
     def stop(self) -> None:
-        """Removes the loop from the running ones."""
+        """Remove the loop from the running loops."""
         if self in beating:
             beating.remove(self)
 
     def record(self, due_s: float, now_s: float, busy_since_s: float = 0.0) -> float:
-        """Records all beats from `due_s` to now; returns when the next one is due.
+        """Record all beats from `due_s` to now, and return the due time of the next one.
 
-        Those that were due before `busy_since_s` found the loop idle: they were not late.
+        Beats that were due before `busy_since_s` found the loop idle, so they were not late.
         """
-        due_s = max(due_s, now_s - MISSED_AT_MOST * self.interval_s)
+        due_s = max(due_s, now_s - MAX_MISSED_BEATS * self.interval_s)
         idle = -int((due_s - min(busy_since_s, now_s)) // self.interval_s)
         if idle > 1:
             _core.loop_beat(0.0, idle)
-            self.lags_s.extend([0.0] * min(idle, REMEMBERED))
+            self.lags_s.extend([0.0] * min(idle, MAX_KEPT_BEATS))
             due_s += idle * self.interval_s
         while due_s <= now_s:
             lag_s = now_s - due_s if due_s >= busy_since_s else 0.0
@@ -69,13 +69,14 @@ class Beats:
 
 
 class Heartbeat(Beats):
-    """A timer in the loop itself, which is as late as any other.
+    """A timer in the loop itself, which is as late as any other timer.
 
     Args:
         kind: the loop's library.
-        call_at: schedules a function for an instant of the monotonic clock, in seconds.
+        call_at: schedules a function for a time of the monotonic clock, in seconds.
         is_running: returns whether the loop still runs.
-        await_beat: called with the time of the next beat, where only beats show stalls.
+        await_beat: called with the time of the next beat, for loops in which only beats show
+            stalls.
     """
 
     def __init__(
@@ -93,16 +94,16 @@ class Heartbeat(Beats):
         self._last_step = -1
 
     def start(self) -> None:
-        """Schedules the first beat."""
+        """Schedule the first beat."""
         self.start_from(monotonic() + self.interval_s)
 
     def start_from(self, due_s: float, busy_since_s: float = 0.0) -> None:
-        """Records the beats that were due since `due_s`, and schedules the next; see `record`."""
+        """Record the beats that were due since `due_s`, and schedule the next; see `record`."""
         super().start()
         self._schedule(self.record(due_s, monotonic(), busy_since_s))
 
     def stop(self) -> None:
-        """Cancels the next beat."""
+        """Cancel the next beat."""
         super().stop()
         if self._await_beat:
             _core.step_end()
@@ -116,10 +117,10 @@ class Heartbeat(Beats):
             return
         due_s, now_s = self._due_s, monotonic()
         lag_s = now_s - due_s
-        if 0.0 <= lag_s < self.interval_s:  # one beat, as almost always
+        if 0.0 <= lag_s < self.interval_s:  # one beat, the usual case
             step = _core.loop_beat(lag_s)
             self.lags_s.append(lag_s)
-            # A loop in which nothing runs is measured half as often: waking costs the most.
+            # An idle loop is measured half as often, because waking it costs the most.
             due_s += self.interval_s if step != self._last_step else 2 * self.interval_s
             self._last_step = step
         else:
@@ -138,5 +139,5 @@ beating: list[Beats] = []
 
 
 def abandon() -> None:
-    """Ends all heartbeats: a timer that is left does nothing."""
+    """Stop all heartbeats. Remaining timers do nothing."""
     beating.clear()

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 def loop_lag() -> list[Mapping[str, str | int | float]]:
-    """The lag of this process's running loops in the last minute.
+    """Return the lag of this process's running loops during the last minute.
 
     Returns:
-        for each loop: `kind` (its library), `beats` (heartbeats counted, ten a second), and
-        `mean_s`, `p95_s` and `max_s` of their lag in seconds; empty while nothing is recorded.
+        For each loop: `kind` (its library), `beats` (number of heartbeats, ten a second), and
+        `mean_s`, `p95_s` and `max_s` of their lag in seconds. Empty while nothing is recorded.
     """
     figures: list[Mapping[str, str | int | float]] = []
     for beats in list(beating):

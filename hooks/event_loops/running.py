@@ -1,7 +1,7 @@
-"""Event loops that run already when a recording begins: in this thread, and in others.
+"""Find event loops that already run when a recording begins, in any thread.
 
-No library has a list of the loops that run. The frames of a thread have the one that it is in: as
-the owner of run_forever, or as the loop of asyncio's Runner, or of a server's own function.
+No library lists its running loops, but the frames of a thread contain its loop: as the owner of
+run_forever, as the loop of asyncio's Runner, or as a variable of a server's function.
 """
 
 from __future__ import annotations
@@ -16,38 +16,39 @@ if TYPE_CHECKING:
 
 
 def adopt_running(loop_type: type, adopt: Callable[[AbstractEventLoop], object]) -> None:
-    """Has each loop of a type that runs adopted, in its own thread: the one that runs here at once,
-    others as soon as they get to it.
+    """Call `adopt` for each running loop of a type, in the loop's own thread.
+
+    This thread's loop is adopted at once, others as soon as they get to it.
     """
     try:
         here: AbstractEventLoop | None = sys.modules["asyncio.events"].get_running_loop()
     except RuntimeError:
-        here = None  # none runs in this thread
+        here = None  # no loop runs in this thread
     if here is not None and isinstance(here, loop_type):
         adopt(here)
-    for loop in _of_other_threads(loop_type):
+    for loop in _loops_of_other_threads(loop_type):
         if loop is not here and loop.is_running():
             try:
                 loop.call_soon_threadsafe(adopt, loop)
             except RuntimeError:
-                pass  # it has closed meanwhile
+                pass  # it has closed in the meantime
 
 
-def _of_other_threads(loop_type: type) -> list[AbstractEventLoop]:
+def _loops_of_other_threads(loop_type: type) -> list[AbstractEventLoop]:
     found: dict[int, AbstractEventLoop] = {}
     for thread, top in sys._current_frames().items():  # noqa: SLF001 a documented function
         frame = top if thread != get_ident() else None
         while frame is not None:
             for value in tuple(frame.f_locals.values()):
-                one = value if isinstance(value, loop_type) else _of_runner(value)
+                one = value if isinstance(value, loop_type) else _runner_loop(value)
                 if isinstance(one, loop_type):
                     found[id(one)] = one  # type: ignore[assignment]
             frame = frame.f_back
     return list(found.values())
 
 
-def _of_runner(value: object) -> object:
-    """The loop of an asyncio.Runner."""
+def _runner_loop(value: object) -> object:
+    """Return the loop of an asyncio.Runner."""
     kind = type(value)
     is_runner = (kind.__module__, kind.__name__) == ("asyncio.runners", "Runner")
     return getattr(value, "_loop", None) if is_runner else None

@@ -1,11 +1,12 @@
-"""Attaches to trio, through its Instrument interface.
+"""Attach to trio, through its Instrument interface.
 
-trio calls an instrument when a step of a task begins and ends, and when the run waits for I/O.
-queryprof adds its instrument after a run is set up, and learns the end of the run from
-Runner.close: an instrument with before_run and after_run would show up in trio's own tests, which
-read Runner.instruments. A heartbeat would be a task of ours in the program's tree. Instead, the lag
-is computed from the times of these events: none while trio waits, and until it waits again while
-it runs.
+trio calls an instrument when a step of a task begins or ends, and when the run waits for I/O.
+queryprof adds its instrument after a run is set up, and sees the end of the run in Runner.close. An
+instrument with before_run and after_run would fail trio's own tests, which read Runner.instruments.
+
+There is no heartbeat, because it would be an extra task in the program's tree. The lag is computed
+from the times of the events instead: it is zero while trio waits, and lasts until the next wait
+while trio runs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ KIND = "trio"
 
 
 class StepInstrument:
-    """Called by trio at the events of one run (trio.abc.Instrument)."""
+    """The handler for the events of one run (trio.abc.Instrument)."""
 
     def __init__(self) -> None:
         self._beats = Beats(KIND)
@@ -36,7 +37,7 @@ class StepInstrument:
         self._beats.start()
 
     def _end(self) -> None:
-        """Ends the measuring of the run; not an event of trio's."""
+        """Stop measuring the run. This is not one of trio's events."""
         self._beats.stop()
         if self._is_entered:
             _core.leave_loop()
@@ -58,7 +59,7 @@ class StepInstrument:
 
 
 class TrioLoop:
-    """The measuring of trio's runs."""
+    """Measures trio's runs."""
 
     module = "trio._core._run"
 
@@ -67,18 +68,18 @@ class TrioLoop:
         self._replaced = Replacements()
 
     def attach(self, run: ModuleType) -> None:
-        """Adds an instrument to each run that is set up."""
+        """Add an instrument to each new run."""
         self._instruments: dict[int, StepInstrument] = {}
         watches = ((run, "setup_runner", self._set_up), (run.Runner, "close", self._close))
         wrappers = [
             (owner, name, _core.watched_call(vars(owner)[name], watch))
             for owner, name, watch in watches
         ]
-        for owner, name, wrapper in wrappers:  # all of them, or none
+        for owner, name, wrapper in wrappers:  # all or none
             self._replaced.measure(owner, name, wrapper)
 
     def detach(self) -> None:
-        """Restores the functions; the instruments of running runs record nothing then."""
+        """Restore the functions. Instruments of running runs then record nothing."""
         self._replaced.undo()
         self._instruments.clear()
 
@@ -90,7 +91,7 @@ class TrioLoop:
             instrument = StepInstrument()
             self._instruments[id(runner)] = instrument
             runner.instruments.add_instrument(instrument)
-        except Exception as error:  # what a watch raises would reach the program
+        except Exception as error:  # an exception here would reach the program
             complain(f"a run of trio is not measured: {error}")
 
     def _close(self, is_over: bool, *call: Any) -> None:

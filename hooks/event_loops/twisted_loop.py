@@ -1,6 +1,6 @@
-"""Attaches to Twisted's reactors: the methods that run their delayed calls and their input and
-output, the lag of the delayed calls, and a heartbeat.
+"""Attach to Twisted's reactors.
 
+This measures the methods that run delayed calls and I/O, the lag of delayed calls, and a heartbeat.
 A reactor on top of asyncio is measured as asyncio.
 """
 
@@ -27,7 +27,7 @@ STEPS = {
 
 
 def start_heartbeat(reactor: Any) -> Callable[[], None]:
-    """Starts the heartbeat of a reactor that is about to run; returns a function that ends it."""
+    """Start the heartbeat of a reactor that is about to run. Returns a function that stops it."""
 
     def call_at(due_s: float, beat: Heartbeat) -> object:
         from time import monotonic
@@ -47,7 +47,7 @@ def start_heartbeat(reactor: Any) -> Callable[[], None]:
 
 
 class _Cancellable:
-    """A delayed call that may be cancelled after it was called."""
+    """A delayed call that may be cancelled even after it ran."""
 
     def __init__(self, call: Any) -> None:
         self._call = call
@@ -58,7 +58,7 @@ class _Cancellable:
 
 
 class TwistedLoop:
-    """The measuring of one of Twisted's modules.
+    """Measures one of Twisted's modules.
 
     Args:
         module: a key of STEPS.
@@ -69,7 +69,7 @@ class TwistedLoop:
         self._replaced = Replacements()
 
     def attach(self, module: ModuleType) -> None:
-        """Replaces the methods."""
+        """Replace the methods."""
         class_name, method = STEPS[self.module]
         owner = getattr(module, class_name)
         self._replaced.measure(owner, method, _core.step_runner(vars(owner)[method]))
@@ -78,5 +78,5 @@ class TwistedLoop:
             self._replaced.measure(owner, "mainLoop", runner)
 
     def detach(self) -> None:
-        """Puts them back."""
+        """Restore the methods."""
         self._replaced.undo()

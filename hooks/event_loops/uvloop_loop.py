@@ -1,5 +1,6 @@
-"""Attaches to uvloop, which has its own handles: its steps cannot be seen, so the heartbeat
-measures its lag, and the database calls since the last beat explain it.
+"""Attach to uvloop, whose steps cannot be measured because it has its own handles.
+
+The heartbeat measures its lag, and the database calls since the last beat explain the lag.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ KIND = "uvloop"
 
 
 def start_heartbeat(loop: AbstractEventLoop) -> Callable[[], None] | None:
-    """Starts the heartbeat of a loop that is about to run; returns a function that ends it."""
+    """Start the heartbeat of a loop that is about to run. Returns a function that stops it."""
     if loop.is_closed():
         return None
     heartbeat = Heartbeat(KIND, loop.call_at, loop.is_running, _core.await_beat)
@@ -28,7 +29,7 @@ def start_heartbeat(loop: AbstractEventLoop) -> Callable[[], None] | None:
 
 
 class UvloopLoop:
-    """The measuring of uvloop's loops."""
+    """Measures uvloop's loops."""
 
     module = "uvloop"
 
@@ -37,16 +38,16 @@ class UvloopLoop:
         self._replaced = Replacements()
 
     def attach(self, uvloop: ModuleType) -> None:
-        """Replaces run_forever of the loop's Python class."""
+        """Replace run_forever of the loop's Python class."""
         runner = _core.loop_runner(uvloop.Loop.run_forever, KIND, False, start_heartbeat)
         self._replaced.measure(uvloop.Loop, "run_forever", runner)
         adopt_running(uvloop.Loop, self._adopt)
 
     def detach(self) -> None:
-        """Puts the function back."""
+        """Restore the function."""
         self._replaced.undo()
 
     def _adopt(self, running: AbstractEventLoop) -> None:
-        """Measures a loop that runs in this thread already."""
+        """Measure a loop that already runs in this thread."""
         if _core.is_on() and _core.enter_loop(KIND, running, False, True):
             start_heartbeat(running)

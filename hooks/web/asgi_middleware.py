@@ -1,8 +1,9 @@
-"""ASGI middleware (https://asgi.readthedocs.io/en/latest/specs/www.html): a span for each request
-of any application.
+"""ASGI middleware: a span for each request of any application.
 
-    app.add_middleware(queryprof.AsgiMiddleware)              # Starlette, FastAPI
+    app.add_middleware(queryprof.AsgiMiddleware)                    # Starlette, FastAPI
     application = queryprof.AsgiMiddleware(get_asgi_application())  # Django
+
+(https://asgi.readthedocs.io/en/latest/specs/www.html)
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
     Scope = MutableMapping[str, Any]
 
 MARK = "queryprof.span"
-"""A key in a request's scope: an outer middleware has made its span."""
+"""Key in a request's scope. It means that an outer middleware has created the span."""
 
 
 class AsgiMiddleware:
-    """Wraps an application; while nothing is recorded, it only passes requests on.
+    """Wraps an application. While nothing is recorded, it only passes requests on.
 
     Args:
         app: the ASGI application.
-        server_timing: whether responses get a Server-Timing header, which browsers show: the
+        server_timing: add a Server-Timing header to responses, which browsers show. It has the
             database time and the number of queries until the headers are sent.
     """
 
@@ -50,8 +51,8 @@ class AsgiMiddleware:
             await running.watch(self.app(scope, receive, start))
 
     def _noted(self, message: MutableMapping[str, Any], running: span) -> MutableMapping[str, Any]:
-        """A message for the server, with the time in its header; what is none, the server
-        refuses.
+        """Return a message with the timing header. Invalid messages pass unchanged: the server
+        refuses them.
         """
         try:
             if message["type"] == "http.response.start":
@@ -65,7 +66,7 @@ class AsgiMiddleware:
 
 
 def _is_request(scope: Scope) -> bool:
-    """Whether it is a request without a span; what is no scope, the application refuses."""
+    """Return whether this is a request without a span. The application refuses invalid scopes."""
     return (
         isinstance(scope, dict) and scope.get("type") in ("http", "websocket") and MARK not in scope
     )

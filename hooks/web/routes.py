@@ -1,8 +1,8 @@
-"""The name of a request's span: its method and the pattern of its route, if the framework has it;
-else its path with numbers and ids folded.
+"""Name a request's span by its method and its route pattern, if the framework has one.
 
-The route is resolved before the framework handles the request, so that all queries of the request
-are under one name. No framework is imported, only used when the program has imported it.
+Otherwise the name is the path, with numbers and ids folded. The route is resolved before the
+framework handles the request, so all its queries have the same span. Frameworks are used only if
+the program has imported them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
     Scope = MutableMapping[str, Any]
 
-LAYERS = 32
-"""The most middlewares that are unwrapped to find the framework."""
+MAX_LAYERS = 32
+"""Maximum number of middlewares that are unwrapped to find the framework."""
 
-UNROUTED = 200
-"""Folded paths that get a name; the others are "(other paths)": clients can invent any number."""
+MAX_UNROUTED = 200
+"""Number of folded paths that get a name. Others are "(other paths)": clients can invent any
+number.
+"""
 
 _ID = re.compile(
     r"(?<=/)(?:\d+|[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}|[0-9a-f]{16,}"
@@ -30,51 +32,56 @@ _ID = re.compile(
 )
 
 _ANCHOR = re.compile(r"(?<!\[)\^|\$$|\\Z$")
-"""In the route of a regular expression: where it begins and ends, which is no name."""
+"""Anchors of a route's regular expression, which are not part of its name."""
 
 _unrouted: set[str] = set()
 
 
 def folded(path: str) -> str:
-    """A path without what differs from request to request: numbers, UUIDs, long ids.
+    """Remove the variable parts of a path: numbers, UUIDs, long ids.
 
     >>> folded("/users/17/posts/9b2f1c9e-5d0a-4a52-8c3b-0a6e2f1d7c11")
     '/users/{id}/posts/{id}'
     """
     short = _ID.sub("{id}", path) or "/"
     if short not in _unrouted:
-        if len(_unrouted) >= UNROUTED:
+        if len(_unrouted) >= MAX_UNROUTED:
             return "(other paths)"
         _unrouted.add(short)
     return short
 
 
 def wsgi_route(app: object, environ: Mapping[str, Any]) -> str:
-    """The route of a WSGI request: Flask's or Django's pattern, or the folded path."""
+    """Return the route of a WSGI request: Flask's or Django's pattern, or the folded path."""
     path = "".join(str(environ.get(name) or "") for name in ("SCRIPT_NAME", "PATH_INFO"))
-    return _found(lambda: _flask_route(app, environ) or _django_route(app, environ)) or folded(path)
+    return _route_or_none(
+        lambda: _flask_route(app, environ) or _django_route(app, environ)
+    ) or folded(path)
 
 
 def asgi_route(app: object, scope: Scope) -> str:
-    """The route of an ASGI request: Starlette's, FastAPI's or Django's pattern, or the folded
-    path.
+    """Return the route of an ASGI request: the framework's pattern, or the folded path.
+
+    Starlette, FastAPI and Django have patterns.
     """
     path = str(scope.get("path", ""))
-    return _found(lambda: _starlette_route(app, scope) or _django_route(app, scope)) or folded(path)
+    return _route_or_none(
+        lambda: _starlette_route(app, scope) or _django_route(app, scope)
+    ) or folded(path)
 
 
-def _found(route: Callable[[], str | None]) -> str | None:
+def _route_or_none(route: Callable[[], str | None]) -> str | None:
     try:
         return route()
     except Exception:
-        return None  # no such route, or an unknown version of the framework: the path is used
+        return None  # no such route, or an unknown version of the framework: use the path
 
 
 def _layers(app: object) -> list[Any]:
-    """An application and those that it wraps, outermost first."""
+    """Return an application and the applications that it wraps, outermost first."""
     found: list[Any] = []
     inner: Any = app
-    while inner is not None and len(found) < LAYERS and inner not in found:
+    while inner is not None and len(found) < MAX_LAYERS and inner not in found:
         found.append(inner)
         inner = next(
             (
@@ -113,15 +120,16 @@ def _starlette_route(app: object, scope: Scope) -> str | None:
 
 
 def _matching(routes: list[Any], scope: Scope) -> str | None:
-    """The pattern of the first route that matches the whole path, mounted ones with their
-    prefix.
+    """Return the pattern of the first route that matches the whole path.
+
+    A mounted route's pattern includes its prefix.
     """
     for route in routes:
         match, child = route.matches(scope)
         if match.name != "FULL":
             continue
         included = getattr(route, "effective_candidates", None)
-        if included is not None:  # FastAPI's, of a router that was included: whole paths
+        if included is not None:  # the full paths of an included FastAPI router
             return _matching(included(), scope)
         inner = getattr(route, "routes", None)
         if inner:

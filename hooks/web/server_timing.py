@@ -1,12 +1,10 @@
-"""The Server-Timing header (https://www.w3.org/TR/server-timing/): what browsers show of a
-request.
-"""
+"""The Server-Timing header (https://www.w3.org/TR/server-timing/), which browsers show."""
 
 from __future__ import annotations
 
 
 def server_timing(queries: int, database_ns: int) -> str:
-    """The header's value.
+    """Return the header's value.
 
     >>> server_timing(17, 12_300_000)
     'db;dur=12.3;desc="17 queries"'

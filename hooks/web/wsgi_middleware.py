@@ -1,6 +1,6 @@
 """WSGI middleware (PEP 3333): a span for each request of any application.
 
-app.wsgi_app = queryprof.WsgiMiddleware(app.wsgi_app)     # Flask
+app.wsgi_app = queryprof.WsgiMiddleware(app.wsgi_app)           # Flask
 application = queryprof.WsgiMiddleware(get_wsgi_application())  # Django
 """
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 MARK = "queryprof.span"
-"""A key in a request's environ: an outer middleware has made its span."""
+"""Key in a request's environ. It means that an outer middleware has created the span."""
 
 
 class WsgiMiddleware:
-    """Wraps an application; while nothing is recorded, it only passes requests on.
+    """Wraps an application. While nothing is recorded, it only passes requests on.
 
     Args:
         app: the WSGI application.
-        server_timing: whether responses get a Server-Timing header, which browsers show: the
+        server_timing: add a Server-Timing header to responses, which browsers show. It has the
             database time and the number of queries until the headers are sent.
     """
 
@@ -43,8 +43,8 @@ class WsgiMiddleware:
 class _Request:
     """One request, from the call of the application to the end of its response.
 
-    The span is entered in the server's context, and not in a copy of it: context variables that the
-    application sets stay there.
+    The span is entered in the server's context rather than in a copy, so that context variables set
+    by the application stay there.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class _Request:
         except BaseException as error:
             self.end(error)
             raise
-        # A server may send a file in a special way: it must get the wrapper itself.
+        # A server may send a file in a special way, so it must get the wrapper itself.
         wrapper = environ.get("wsgi.file_wrapper")
         is_file = isinstance(wrapper, type) and isinstance(body, wrapper)
         if is_file or isinstance(body, (list, tuple)):
@@ -73,7 +73,7 @@ class _Request:
         return (_SizedBody if hasattr(type(body), "__len__") else Body)(self, body)
 
     def end(self, error: BaseException | None = None) -> None:
-        """Ends the span, once."""
+        """End the span, once."""
         if not self._ended:
             self._ended = True
             self._span.__exit__(type(error) if error else None, error, None)
@@ -90,10 +90,10 @@ class _Request:
 
 
 class Body:
-    """A response that is made while it is sent.
+    """A response that is produced while it is sent.
 
     Args:
-        request: which ends with it.
+        request: the request, which ends with the response.
     """
 
     def __init__(self, request: Any, body: Iterable[bytes]) -> None:
@@ -128,7 +128,7 @@ class Body:
 
 
 class _SizedBody(Body):
-    """One whose length a server reads, to send a Content-Length."""
+    """A response whose length the server reads for the Content-Length header."""
 
     def __len__(self) -> int:
         return len(self._body)  # type: ignore[arg-type]

@@ -124,7 +124,7 @@ def test_lines_start_at_their_times(queryprof: Run) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("[groups]", "[groups", "s.toml: is no valid TOML"),
+        ("[groups]", "[groups", "s.toml: not valid TOML"),
         ("maker = 1", "maker = 0", "group maker must have 1 to 1000 processes, not 0"),
         ('group = "maker"', 'group = "makers"', "[[at]] 1: there is no group 'makers'"),
         ("maker = 1", '"../maker" = 1', "group '../maker': a name has letters"),

@@ -135,7 +135,7 @@ def test_a_look_has_lines_callers_and_rates(queryprof: Run, script: Callable[[st
 
 def test_bad_input_is_one_line(queryprof: Run) -> None:
     gone = queryprof("top", "4194305")
-    assert (gone.returncode, gone.stderr) == (2, "queryprof: top: no process 4194305 runs\n")
+    assert (gone.returncode, gone.stderr) == (2, "queryprof: top: no running process 4194305\n")
     assert queryprof("top", "--every", "soon").returncode == 2
 
 

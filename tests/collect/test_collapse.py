@@ -374,11 +374,11 @@ def test_processes_that_are_given_twice(queryprof: Run) -> None:
     processes("day/b.qprof", 1, first=1)
     assert queryprof("merge", "day/all.qprof", "day").stderr == ""
     for inputs, line, calls in (
-        (("day/a.qprof", "day/a.qprof"), "1 process is in more than one of these traces", 4),
-        (("day",), "2 processes are in more than one of these traces", 8),
+        (("day/a.qprof", "day/a.qprof"), "1 process is in more than one trace", 4),
+        (("day",), "2 processes are in more than one trace", 8),
     ):
         Path("c.qprof").unlink(missing_ok=True)
         result = queryprof("merge", "c.qprof", *inputs)
         assert result.returncode == 0
-        assert result.stderr == f"queryprof: {line}, and counted with each\n"
+        assert result.stderr == f"queryprof: {line}, and counted each time\n"
         assert overview_of(read_profile("c.qprof")).calls == calls

@@ -46,7 +46,7 @@ COMMANDS = (
 )
 
 
-TWICE = "in more than one of these traces"
+TWICE = "in more than one trace"
 """What merge prints of processes: the damaged trace has those of the good one."""
 
 

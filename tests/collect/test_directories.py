@@ -122,7 +122,7 @@ def test_a_process_in_two_traces_is_named(queryprof: Run) -> None:
     assert queryprof("merge", f"{SERVICE}/all.qprof", SERVICE).returncode == 0
     count, said = executions(queryprof, SERVICE)
     assert count == 864
-    assert "3 processes are in more than one of these traces, and counted with each\n" in said
+    assert "3 processes are in more than one trace, and counted each time\n" in said
 
 
 def test_a_name_that_looks_like_a_pattern(queryprof: Run) -> None:

@@ -226,9 +226,9 @@ def test_bad_input_is_one_line(queryprof: Run, tmp_path: Path, trace: Path, data
     assert "damaged" in bad(queryprof, trace, tmp_path / "cut.db")
     (tmp_path / "short.db").write_bytes(content[: len(content) // 2])
     assert "damaged" in bad(queryprof, trace, tmp_path / "short.db")
-    assert "--prove goes with one --db" in queryprof("analyze", trace, "--prove").stderr
+    assert "--prove needs one --db" in queryprof("analyze", trace, "--prove").stderr
     said = queryprof("analyze", trace, "--db", database, "--format", "sql").stderr
-    assert "--format sql goes with --prove" in said
+    assert "--format sql needs --prove" in said
 
 
 @pytest.mark.slow

@@ -311,7 +311,7 @@ def test_the_command_says_it(books: Path) -> None:
     subprocess.run(page, check=True, timeout=60, capture_output=True)
     assert "Measured on a copy of" in Path("x.html").read_text()
     said = subprocess.run([*page[:3], "--prove"], capture_output=True, text=True, check=False)
-    assert (said.returncode, "--prove goes with one --db" in said.stderr) == (2, True)
+    assert (said.returncode, "--prove needs one --db" in said.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,7 @@ def test_who_waits_too_long_changes_nothing_of_the_beginning(
     begins: Beginning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the beginning imports itself passes afterwards, too."""
-    monkeypatch.setattr(first_use, "LONGEST_WAIT_S", 0.01)
+    monkeypatch.setattr(first_use, "MAX_WAIT_S", 0.01)
     inside = threading.Event()
 
     def begin() -> None:

@@ -255,7 +255,7 @@ def test_a_port_that_is_taken(queryprof: Run) -> None:
 def test_no_such_process(queryprof: Run) -> None:
     result = queryprof("fleet", "prometheus", "999999999")
     assert result.returncode == 2
-    assert result.stderr == "queryprof: prometheus: no process 999999999 runs\n"
+    assert result.stderr == "queryprof: prometheus: no running process 999999999\n"
 
 
 @pytest.mark.slow
