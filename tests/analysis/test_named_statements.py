@@ -13,6 +13,7 @@ from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Aggregate, Profile, Thread
 from queryprof.model.files import FileWork
+from queryprof.report.findings.text import gain
 
 pytestmark = pytest.mark.once
 
@@ -69,6 +70,8 @@ def test_one_execution_that_takes_most_of_the_time() -> None:
     (found,) = findings(profile_of(one))
     assert found.category == "heavy_query"
     assert found.evidence[-1].startswith("one execution took 371 ms, half of them ")
+    assert gain(found) == "takes 400 ms (40.0% of the run)"  # no fix is known
+    assert not found.doubt
 
 
 @pytest.mark.parametrize(("count", "fix"), [(1, "one transaction"), (5, "create it once")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import NO_OBJECTS, NO_RELATION
 from queryprof.analysis.findings.program import Program
@@ -182,7 +182,7 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
     each = " each" if runs > 1 else ""
     name, fix = next(
         ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
-        ("execution", UNKNOWN_FAULT),
+        ("execution", f"{UNKNOWN_FAULT} Check its plan, and how often it runs."),
     )
     if _is_definition(group) and len(groups) == 1 and runs > 1:
         fix = "It creates the same table or index each time: create it once, and keep it."
@@ -197,6 +197,11 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
     is_sent = program.report.profile.systems.get(group.statement, "") in INSERTS_AT_ONCE
     is_loop = is_sent and _is_single_insert(group) and program.loop_of(group)
     is_known = bool(waits or spilled or is_loop)
+    doubt = "It is unknown whether the program needs all of this work."
+    if waits:
+        doubt = NOT_RECORDED
+    elif fix.startswith(UNKNOWN_FAULT):
+        doubt = ""
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None
@@ -216,9 +221,7 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
         ),
         fix,
         program.loop_of(group),
-        doubt=NOT_RECORDED
-        if waits
-        else ("It is unknown whether the program needs all of this work."),
+        doubt=doubt,
         most=Severity.MEDIUM if is_known else Severity.LOW,
     )
 
@@ -307,8 +310,6 @@ ROW_LOCKS = (
     " COMMIT. Do slow work (calls, files, rendering) before the first change, or after COMMIT."
 )
 NOT_RECORDED = "The recording does not show what it waits for in the server."
-
-UNKNOWN_FAULT = "queryprof knows no problem with it. Check its plan, and how often it runs."
 
 KINDS = (
     (_is_commit, "commit", "Commit less often: one transaction for several writes."),

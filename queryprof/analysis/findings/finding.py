@@ -174,6 +174,10 @@ OF_SERVERS = frozenset({"bad_estimate"})
 """Categories that need the plans of a database server."""
 
 
+UNKNOWN_FAULT = "queryprof knows no problem with it."
+"""The start of the fix of a finding without a known cause."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One cause of slowness.
@@ -209,6 +213,11 @@ class Finding:
     whole: str = "run"
     is_least: bool = False
     library: str = ""
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether no fix is known, so that `gain_ns` is only the time that the statement takes."""
+        return self.fix.startswith(UNKNOWN_FAULT)
 
     @property
     def migration(self) -> str:
