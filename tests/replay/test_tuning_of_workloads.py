@@ -90,7 +90,7 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
     assert "write NAME=VALUE" in bad(
         "lab", "replay", "x.qprof", "--db", before, "--pragma", "a=b;c"
     )
-    assert "no workload is beside it" in bad("lab", "replay", "y.qprof", "--db", before)
+    assert "no workload next to it" in bad("lab", "replay", "y.qprof", "--db", before)
     noise = tmp_path / "noise.db"
     noise.write_bytes(os.urandom(5000))
     assert "not a SQLite database" in bad("lab", "replay", "x.qprof", "--db", noise)
