@@ -28,7 +28,7 @@ from pathlib import Path
 import queryprof.api
 from queryprof.confined.authorizer import (
     LIMIT_LENGTH,
-    MOST_VALUE_BYTES,
+    MAX_VALUE_BYTES,
     SETTINGS,
     Authorizer,
 )
@@ -191,7 +191,7 @@ class Player:
         )
         for name, value in self._order.pragmas:
             connection.execute(f"PRAGMA {name} = {value}").fetchall()
-        connection.setlimit(LIMIT_LENGTH, MOST_VALUE_BYTES)
+        connection.setlimit(LIMIT_LENGTH, MAX_VALUE_BYTES)
         self._authorize(connection)
         self._connections[identity] = connection
         return connection

@@ -97,7 +97,7 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
     with closing(sqlite3.connect(before, isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
         said = bad("lab", "replay", "x.qprof", "--db", before)
-        assert f"{before}: it cannot be read while a program holds its lock" in said
+        assert f"{before}: cannot be read while a program holds its lock" in said
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE other (a)")
     assert "it has no table t" in bad("lab", "replay", "x.qprof", "--db", tmp_path / "other.db")
