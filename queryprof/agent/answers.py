@@ -1,8 +1,8 @@
-"""The answers of the tools: plain data of a bounded size, computed from traces.
+"""Answers of the tools: plain data of limited size, computed from traces.
 
-A trace is read as the content of its file, and nothing beside it; databases and source files that
-it names, inside the directory alone. Nothing is written or executed but what `prove` measures on a
-copy of a database, as the command does.
+A trace is read only as the content of its file. Databases and source files that it names are read
+only inside the directory. Nothing is written or executed, except that `prove` measures on a copy of
+a database, like the command.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from queryprof.report.text.comparison import cautions as cautions_of
 from queryprof.report.text.comparison import change_text, title, where
 from queryprof.report.text.plans import marked_steps
 
-MOST_FINDINGS, MOST_STATEMENTS, MOST_LINES = 20, 10, 40
-LONGEST_LINE = 300
-MOST_CHARACTERS = 16_000
-"""Of a finding that is shown whole, as JSON."""
+MAX_FINDINGS, MAX_STATEMENTS, MAX_LINES = 20, 10, 40
+MAX_LINE_CHARACTERS = 300
+MAX_CHARACTERS = 16_000
+"""Length limit of a complete finding as JSON."""
 
-TRACES_KEPT = 4
-LARGEST_BYTES = 1 << 30
-LEAST_BUDGET_S, MOST_BUDGET_S = 1, 3600
+MAX_CACHED_TRACES = 4
+MAX_BYTES = 1 << 30
+MIN_BUDGET_S, MAX_BUDGET_S = 1, 3600
 
 if TYPE_CHECKING:
     from queryprof.model import Profile
@@ -53,10 +53,10 @@ Answer = Mapping[str, Any]
 
 
 class Answers:
-    """The answers about traces in a directory.
+    """Answers about traces in a directory.
 
     Args:
-        directory: what paths are relative to, and must stay in.
+        directory: paths are relative to it, and must stay in it.
     """
 
     def __init__(self, directory: str) -> None:
@@ -64,22 +64,26 @@ class Answers:
         self._known: dict[str, Report] = {}  # by their content
 
     def path_of(self, given: str) -> str:
-        """A path inside the directory.
+        """Return a path inside the directory.
 
         Raises:
-            QueryprofError: it leads out of it.
+            QueryprofError: the path leads outside.
         """
         path = os.path.realpath(os.path.join(self.directory, given))
         if not self._has(path):
-            raise QueryprofError(f"{shortened(given, LONGEST_LINE)}: is not in {self.directory}")
+            raise QueryprofError(
+                f"{shortened(given, MAX_LINE_CHARACTERS)}: is not in {self.directory}"
+            )
         return path
 
     def _has(self, path: str) -> bool:
         return os.path.commonpath((os.path.realpath(path), self.directory)) == self.directory
 
     def _content(self, given: str) -> bytes:
-        """The content of a file in the directory, whatever is put in its place meanwhile."""
-        name = shortened(given, LONGEST_LINE)
+        """Return the content of a file in the directory, even if the path is replaced during the
+        check.
+        """
+        name = shortened(given, MAX_LINE_CHARACTERS)
         try:
             file = os.open(self.path_of(given), UNDISTURBED | getattr(os, "O_NOFOLLOW", 0))
         except FileNotFoundError:
@@ -90,28 +94,28 @@ class Answers:
                 raise QueryprofError(f"{name}: is not in {self.directory}")
             if not stat.S_ISREG(found.st_mode):
                 raise QueryprofError(f"{name}: is no file")
-            if found.st_size > LARGEST_BYTES:
-                raise QueryprofError(f"{name}: has more than {LARGEST_BYTES >> 20} MB")
-            return opened.read(LARGEST_BYTES + 1)
+            if found.st_size > MAX_BYTES:
+                raise QueryprofError(f"{name}: has more than {MAX_BYTES >> 20} MB")
+            return opened.read(MAX_BYTES + 1)
 
     def findings(self, trace: str) -> Answer:
-        """What to change, that which can win most first."""
+        """Return the findings, largest saving first."""
         report, found = self._read(trace)
         unknown = tuple(unknown_causes(report))
         answer: dict[str, Any] = {
             "summary": one_line_summary(report.overview),
-            "findings": briefs(found[:MOST_FINDINGS], Places(report.profile)),
-            "cautions": [shortened(one, LONGEST_LINE) for one in report.overview.cautions],
-            "not_known": [shortened(one, LONGEST_LINE) for one in unknown],
+            "findings": briefs(found[:MAX_FINDINGS], Places(report.profile)),
+            "cautions": [shortened(one, MAX_LINE_CHARACTERS) for one in report.overview.cautions],
+            "not_known": [shortened(one, MAX_LINE_CHARACTERS) for one in unknown],
         }
-        if len(found) > MOST_FINDINGS:
-            answer["left_out"] = len(found) - MOST_FINDINGS
+        if len(found) > MAX_FINDINGS:
+            answer["left_out"] = len(found) - MAX_FINDINGS
         if not found:
             answer["summary"] += f". {nothing_found(unknown)}"
         return answer
 
     def finding(self, trace: str, identity: str) -> Answer:
-        """One finding whole: its evidence, the source around its line, the plan."""
+        """Return a complete finding: evidence, source around its line, plan."""
         report, found = self._read(trace)
         finding = self._named(found, identity)
         sources, frame = self._sources(report.profile), finding.site.frame
@@ -119,17 +123,18 @@ class Answers:
         (short,) = briefs([finding], Places(report.profile))
         whole = {
             **short,
-            "details": [shortened(text, 1000) for _, text in details(finding)][:MOST_LINES],
-            "file": shortened(frame.file, LONGEST_LINE) if frame else "",
+            "details": [shortened(text, 1000) for _, text in details(finding)][:MAX_LINES],
+            "file": shortened(frame.file, MAX_LINE_CHARACTERS) if frame else "",
             "line": frame.line if frame else 0,
             "source": [shortened(f"{number}  {line}", 200) for number, line in around or ()],
             "plan": self._plan(report, finding.statement),
         }
-        return bounded(whole, MOST_CHARACTERS)
+        return bounded(whole, MAX_CHARACTERS)
 
     def plan(self, trace: str, statement: str) -> Answer:
-        """The query plans of a statement, as it is named in findings, as its beginning, or as the
-        program has it.
+        """Return the query plans of a statement.
+
+        The statement is given as in the findings, as its beginning, or as in the program.
         """
         report, _ = self._read(trace)
         known = plans_by_statement(report.profile.plans).keys()
@@ -142,20 +147,20 @@ class Answers:
             normal = _core.fingerprint(statement)
             chosen = normal if normal in known else None
         if chosen is None:
-            raise QueryprofError("the plan of no statement that begins so is known")
+            raise QueryprofError("no plan is known for a statement with this beginning")
         return {
             "statement": shortened(chosen, 2000),
             "plan": self._plan(report, chosen),
         }
 
     def prove(self, trace: str, database: str, budget_s: float) -> Answer:
-        """What the findings' changes win, measured on a copy of the database."""
+        """Return the savings of the proposed changes, measured on a copy of the database."""
         from queryprof.proof.judging import OutOfTime, StatementError
         from queryprof.proof.prove import prove
         from queryprof.report.text.advice import cautions, change_in_words, summary
 
-        if not LEAST_BUDGET_S <= budget_s <= MOST_BUDGET_S:
-            raise QueryprofError(f"budget_s: is from {LEAST_BUDGET_S} to {MOST_BUDGET_S} seconds")
+        if not MIN_BUDGET_S <= budget_s <= MAX_BUDGET_S:
+            raise QueryprofError(f"budget_s: must be {MIN_BUDGET_S} to {MAX_BUDGET_S} seconds")
         report, found = self._read(trace)
         path = self.path_of(database)
         try:
@@ -168,30 +173,32 @@ class Answers:
             "summary": summary(advice),
             "changes": [
                 {"sql": shortened(one.sql, 500), "result": change_in_words(one, advice)}
-                for one in advice.changes[:MOST_STATEMENTS]
+                for one in advice.changes[:MAX_STATEMENTS]
             ],
             "rewrites": [
                 {
                     "statement": shortened(one.statement, 400),
                     "sql": shortened(one.sql, 400),
-                    "how": shortened(one.how, LONGEST_LINE),
+                    "how": shortened(one.how, MAX_LINE_CHARACTERS),
                 }
-                for one in advice.rewrites[:MOST_STATEMENTS]
+                for one in advice.rewrites[:MAX_STATEMENTS]
             ],
             "not_measured": [
                 {
                     "statement": shortened(one.statement, 200),
-                    "reason": shortened(one.reason, LONGEST_LINE),
+                    "reason": shortened(one.reason, MAX_LINE_CHARACTERS),
                 }
-                for one in advice.not_measured[:MOST_STATEMENTS]
+                for one in advice.not_measured[:MAX_STATEMENTS]
             ],
             "not_measured_in_all": len(advice.not_measured),
-            "outweighed": [shortened(one.sql, 400) for one in advice.outweighed[:MOST_STATEMENTS]],
-            "cautions": [shortened(one, LONGEST_LINE) for one in cautions(advice)][:MOST_LINES],
+            "outweighed": [shortened(one.sql, 400) for one in advice.outweighed[:MAX_STATEMENTS]],
+            "cautions": [shortened(one, MAX_LINE_CHARACTERS) for one in cautions(advice)][
+                :MAX_LINES
+            ],
         }
 
     def compare(self, before: str, after: str) -> Answer:
-        """What got worse or better between two traces."""
+        """Return what got worse or better between two traces."""
         profiles = [profile_in(self._content(one), one) for one in (before, after)]
         found = compare(profiles[:1], profiles[1:])
         places = Places(*profiles)
@@ -202,7 +209,7 @@ class Answers:
             place = where(one, places) if isinstance(one, StatementChange) else ""
             return {
                 "what": shortened(title(one), 300),
-                "how": shortened(change_text(one), LONGEST_LINE),
+                "how": shortened(change_text(one), MAX_LINE_CHARACTERS),
                 "place": shortened(place, 200),
             }
 
@@ -213,21 +220,19 @@ class Answers:
                 for one in found.whole
                 if one.ratio
             ],
-            "worse": [shown(one) for one in worse[:MOST_STATEMENTS]],
-            "better": [shown(one) for one in better[:MOST_STATEMENTS]],
-            "left_out": sum(max(0, len(one) - MOST_STATEMENTS) for one in (worse, better)),
-            "cautions": [shortened(one, LONGEST_LINE) for one in cautions_of(found)],
+            "worse": [shown(one) for one in worse[:MAX_STATEMENTS]],
+            "better": [shown(one) for one in better[:MAX_STATEMENTS]],
+            "left_out": sum(max(0, len(one) - MAX_STATEMENTS) for one in (worse, better)),
+            "cautions": [shortened(one, MAX_LINE_CHARACTERS) for one in cautions_of(found)],
         }
 
     def locks(self, database: str) -> Answer:
-        """Which processes hold a lock of a database file now: ids and programs, without their
-        arguments.
-        """
+        """Return which processes hold a lock on a database file, without their arguments."""
         from queryprof.program.lock_owners import owners_of
 
         path = self.path_of(database)
         if not os.path.isfile(path):
-            raise QueryprofError(f"{shortened(database, LONGEST_LINE)}: no such file")
+            raise QueryprofError(f"{shortened(database, MAX_LINE_CHARACTERS)}: no such file")
         return {
             "locks": [
                 {
@@ -235,7 +240,7 @@ class Answers:
                     "does": one.does,
                     "program": shortened(program_named_in(one.command), 100) if one.command else "",
                 }
-                for one in owners_of(path)[:MOST_LINES]
+                for one in owners_of(path)[:MAX_LINES]
             ]
         }
 
@@ -245,16 +250,16 @@ class Answers:
         known = self._known.get(digest)
         if known is None:
             known = self._known[digest] = Report(
-                profile_in(content, shortened(trace, LONGEST_LINE))
+                profile_in(content, shortened(trace, MAX_LINE_CHARACTERS))
             )
-            while len(self._known) > TRACES_KEPT:
+            while len(self._known) > MAX_CACHED_TRACES:
                 del self._known[next(iter(self._known))]
-        # Findings are of the schema and the sources as they are now.
+        # Findings depend on the current schema and sources.
         sources = self._sources(known.profile)
         return known, findings_of(known, sources=sources, may_read=self._has)
 
     def _sources(self, profile: Profile) -> Sources:
-        """Source files in the directory, and no others."""
+        """Return the source files in the directory, and no others."""
         return Sources({file: one for file, one in profile.sources.items() if self._has(file)})
 
     @staticmethod
@@ -268,4 +273,4 @@ class Answers:
     def _plan(report: Report, statement: str) -> list[str]:
         plans = plans_by_statement(report.profile.plans).get(statement, ())
         steps = [f"{step}  ! {sign}" if sign else step for step, sign in marked_steps(plans, None)]
-        return [shortened(step, LONGEST_LINE) for step in steps[:MOST_LINES]]
+        return [shortened(step, MAX_LINE_CHARACTERS) for step in steps[:MAX_LINES]]

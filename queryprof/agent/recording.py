@@ -1,4 +1,4 @@
-"""The commands that an agent may have recorded: those that the user named, word for word."""
+"""Record commands for an agent, but only the commands that the user listed."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from typing import IO, Any
 from queryprof.errors import QueryprofError
 from queryprof.report.findings.brief import shortened
 
-OUTPUT_SHOWN = 1500
-"""Characters of the end of a command's output."""
+MAX_SHOWN_CHARACTERS = 1500
+"""Length limit of the shown end of a command's output, in characters."""
 
 
-LARGEST_OUTPUT = 16 << 20
-"""Bytes of it that are kept meanwhile."""
+MAX_OUTPUT_BYTES = 16 << 20
+"""Size limit of the output that is kept while a command runs, in bytes."""
 
-STEP_S, PATIENCE_S = 0.1, 3.0
-"""How often a command is looked at, and how long it may take to end after SIGTERM."""
+STEP_S, END_TIMEOUT_S = 0.1, 3.0
+"""How often to check a command, and how long it may take to end after SIGTERM."""
 
 
 class Commands:
     """Runs allowed commands.
 
     Args:
-        allowed: as the user typed them.
+        allowed: the commands as typed by the user.
         directory: where they run, and where their traces are written.
-        limit_s: how long one may take.
-        with_parameters: their traces keep the values of parameters, which `prove` needs.
+        limit_s: time limit of a command.
+        with_parameters: traces keep the values of parameters, which `prove` needs.
 
     Raises:
-        QueryprofError: one cannot be split into words.
+        QueryprofError: a command cannot be split into words.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class Commands:
                 raise QueryprofError(f"--record {command!r}: {error}") from error
 
     def record(self, command: str, is_cancelled: Event) -> Mapping[str, Any]:
-        """Records a command, and ends it when the event is set.
+        """Record a command, and end it when the event is set.
 
         Raises:
-            QueryprofError: it is not allowed, takes too long, or recorded nothing.
+            QueryprofError: the command is not allowed, takes too long, or recorded nothing.
         """
         if command not in self.allowed:
             raise QueryprofError(
@@ -88,7 +88,7 @@ class Commands:
     def _run(
         self, words: list[str], trace: str, output: IO[bytes], is_cancelled: Event
     ) -> int | None:
-        """The exit status of a command that is recorded; None: it was ended."""
+        """Record a command, and return its exit status; None if it was ended."""
         run = [sys.executable, "-P", "-m", "queryprof", "run", "--no-report", "-o", trace]
         parameters = ["--parameters"] * self.with_parameters
         process = subprocess.Popen(
@@ -97,7 +97,7 @@ class Commands:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # so that all that it starts can be ended with it
+            start_new_session=True,  # so that all its child processes can be ended with it
         )
         self._running.add(process)
         until = monotonic() + self._limit_s
@@ -106,7 +106,7 @@ class Commands:
                 if monotonic() > until or is_cancelled.is_set():
                     _end(process)
                     return None
-                if os.fstat(output.fileno()).st_size > LARGEST_OUTPUT:
+                if os.fstat(output.fileno()).st_size > MAX_OUTPUT_BYTES:
                     os.ftruncate(output.fileno(), 0)
                 sleep(STEP_S)
             return process.returncode
@@ -114,24 +114,24 @@ class Commands:
             self._running.discard(process)
 
     def end(self) -> None:
-        """Ends what still runs."""
+        """End all running commands."""
         for process in tuple(self._running):
             _end(process)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a command and what it has started: it may end by itself for a while, and then must."""
+    """End a command and its children, first by SIGTERM and then by SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(OSError):
             os.killpg(process.pid, number)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(PATIENCE_S)
+            process.wait(END_TIMEOUT_S)
 
 
 def _end_of(output: IO[bytes]) -> str:
-    """The last characters of a command's output."""
+    """Return the end of a command's output."""
     size = os.fstat(output.fileno()).st_size
-    output.seek(max(0, size - 4 * OUTPUT_SHOWN))
+    output.seek(max(0, size - 4 * MAX_SHOWN_CHARACTERS))
     text = output.read().decode(errors="replace").replace("\0", "")
-    lines = [shortened(line, OUTPUT_SHOWN) for line in text.splitlines()]
-    return "\n".join(lines)[-OUTPUT_SHOWN:]
+    lines = [shortened(line, MAX_SHOWN_CHARACTERS) for line in text.splitlines()]
+    return "\n".join(lines)[-MAX_SHOWN_CHARACTERS:]

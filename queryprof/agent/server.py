@@ -1,8 +1,7 @@
-"""The server of the Model Context Protocol (https://modelcontextprotocol.io), over standard input
-and output, by its own library.
+"""The MCP server (https://modelcontextprotocol.io), over standard input and output.
 
-Each tool answers with JSON text. Texts of the recorded program are in fields of it: an agent reads
-them as data.
+It uses the protocol's own library. Each tool answers with JSON text. Texts of the recorded program
+are in fields of the JSON, so that an agent reads them as data.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from queryprof.errors import QueryprofError
 from queryprof.report.findings.brief import shortened
 from queryprof.version import __version__
 
-LONGEST_ERROR = 1000
-"""Characters."""
+MAX_ERROR_CHARACTERS = 1000
+"""In characters."""
 
 INSTRUCTIONS = (
     "queryprof finds the few SQL statements and lines that hold a Python program back. Usual steps:"
@@ -36,51 +35,53 @@ INSTRUCTIONS = (
 
 KEPT = "The trace keeps the values of parameters."
 NOT_KEPT = (
-    "The trace keeps no values of parameters: where `prove` asks for --parameters, the user must"
-    " start `queryprof mcp` with it."
+    "The trace keeps no values of parameters. If `prove` needs --parameters, the user must"
+    " start `queryprof mcp --parameters`."
 )
 
 
 class Tools:
-    """The tools of the server: each method is one, and its docstring is its description."""
+    """The tools of the server. Each method is a tool, and its docstring is the tool's
+    description.
+    """
 
     def __init__(self, answers: Answers, commands: Commands) -> None:
         self._answers, self._commands = answers, commands
 
     def findings(self, trace: str) -> str:
-        """What to change, that which can win most first: category, severity, gain, place, fix, and
-        SQL or Python where it can be written. `trace` is a file that queryprof has recorded.
+        """List what to change, largest saving first: category, severity, gain, place, fix, and SQL
+        or Python if available. `trace` is a file that queryprof recorded.
         """
         return _answer(lambda: self._answers.findings(trace))
 
     def finding(self, trace: str, identity: str) -> str:
-        """One finding whole, by its identity: evidence, the source around its line, the plan."""
+        """Show one finding by its identity: evidence, the source around its line, the plan."""
         return _answer(lambda: self._answers.finding(trace, identity))
 
     def plan(self, trace: str, statement: str) -> str:
-        """The query plans that the database had for a statement (or one that begins so)."""
+        """Show the database's query plans for a statement, given completely or by its beginning."""
         return _answer(lambda: self._answers.plan(trace, statement))
 
     def prove(self, trace: str, database: str, budget_s: float = 60) -> str:
-        """Builds the proposed indexes on a copy of the database (SQLite), measures the recorded
-        statements with and without, and checks that they return the same rows. The database
-        itself is only read. `budget_s`: how long that may take, in seconds.
+        """Build the proposed indexes on a copy of the database (SQLite), measure the recorded
+        statements with and without them, and check that they return the same rows. The database
+        itself is only read. `budget_s` is the time limit in seconds.
         """
         return _answer(lambda: self._answers.prove(trace, database, budget_s))
 
     def compare(self, before: str, after: str) -> str:
-        """What changed between two traces: executions, rows, VM steps, plans; times are unclear
-        with one run a side.
+        """Compare two traces: executions, rows, VM steps, plans. Times are unclear with one run per
+        side.
         """
         return _answer(lambda: self._answers.compare(before, after))
 
     def locks(self, database: str) -> str:
-        """Which processes hold a lock of a SQLite database file now."""
+        """List the processes that hold a lock on a SQLite database file now."""
         return _answer(lambda: self._answers.locks(database))
 
     async def record(self, command: str) -> str:
-        """Runs a command and records its database calls; returns the trace for the other tools, the
-        exit status and the end of its output.
+        """Run a command and record its database calls. Returns the trace for the other tools, the
+        exit status and the end of the output.
         """
         is_cancelled = Event()
         try:
@@ -96,7 +97,7 @@ class Tools:
 
 
 def server(answers: Answers, commands: Commands) -> MCPServer[Any]:
-    """The server with its tools; `record` is one only where commands are allowed."""
+    """Return the server with its tools. `record` is included only if commands are allowed."""
     made: MCPServer[Any] = MCPServer(
         "queryprof", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING"
     )
@@ -122,10 +123,10 @@ def server(answers: Answers, commands: Commands) -> MCPServer[Any]:
 
 
 def _answer(compute: Callable[[], Answer]) -> str:
-    """JSON text. Raises ToolError, which the agent gets in one line."""
+    """Return JSON text. Raises ToolError, which the agent receives as one line."""
     try:
         return json.dumps(compute(), ensure_ascii=True)
     except ModuleNotFoundError as error:
         raise ToolError(f"{error.name} is not installed") from None
     except (QueryprofError, OSError, ValueError) as error:  # ValueError: a zero byte in a name
-        raise ToolError(shortened(" ".join(str(error).split()), LONGEST_ERROR)) from None
+        raise ToolError(shortened(" ".join(str(error).split()), MAX_ERROR_CHARACTERS)) from None

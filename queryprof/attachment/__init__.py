@@ -1,4 +1,4 @@
-"""Recording of a process that runs already, for as long as a command is connected to it.
+"""Recording of a running process, for as long as a command is connected to it.
 
-`attaching` and `guardian` are the command's side; the others run in the program.
+`attaching` and `guardian` are the command's side. The other modules run in the program.
 """

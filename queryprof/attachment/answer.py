@@ -1,8 +1,8 @@
-"""In the program: answers a command that wants to record it, or to end that.
+"""In the program: answer a command that wants to begin or end a recording.
 
-It runs in a thread that ends with the answer. While the recording is on there is no thread, no
-connection and no descriptor: the command comes again to end it, and has a process that does so when
-it is killed.
+This runs in a thread that ends with the answer. During the recording there is no thread, no
+connection and no descriptor. The command connects again to end the recording, and has another
+process that does so if the command is killed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from queryprof.attachment.standby import Begin
 
 REQUEST_TIMEOUT_S = 5.0
-"""How long a command may take to send its request, and to take the answer."""
+"""How long a command may take to send its request, and to receive the answer."""
 
 
 def answer(begin: Begin) -> None:
-    """Connects to the command that has had this process look, and does what it wants; nothing
-    where none is there any more. Raises Exception.
+    """Connect to the command that signalled this process, and do what it requests.
+
+    Does nothing if there is no command any more. May raise any exception.
     """
     connection = _connected()
     if connection is None:
@@ -46,15 +47,16 @@ def answer(begin: Begin) -> None:
         if identity and _identity(connection) == identity:
             connection.close()
         else:
-            connection.detach()  # the program has closed it; its number may be another file's
+            # the program has closed it; its number may belong to another file now
+            connection.detach()
 
 
 def _connected() -> Any:
-    """The connection to the command; None: there is none of this user."""
+    """Return a connection to a command of this user, or None."""
     try:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     except OSError:
-        return None  # there is no descriptor; the command comes again
+        return None  # no descriptor is free; the command tries again
     try:
         connection.settimeout(REQUEST_TIMEOUT_S)
         connection.connect(name_of(os.getpid()))
@@ -67,7 +69,7 @@ def _connected() -> Any:
 
 
 def _identity(connection: Any) -> tuple[int, int] | None:
-    """Of the file behind a descriptor; None: it is closed."""
+    """Return the identity of a descriptor's file; None if it is closed."""
     try:
         found = os.fstat(connection.fileno())
     except OSError:
@@ -76,10 +78,10 @@ def _identity(connection: Any) -> tuple[int, int] | None:
 
 
 class Attachment:
-    """The recording of this process for a command: the owner of it.
+    """The recording of this process for a command. Owns the recording.
 
     Attributes:
-        runner: of the command; "": there is none.
+        runner: identifies the command; "" without one.
     """
 
     def __init__(self) -> None:
@@ -87,7 +89,7 @@ class Attachment:
         self._watches_fork = False
 
     def answer(self, request: dict[str, Any], begin: Begin) -> dict[str, object]:
-        """Does what a command wants; the answer."""
+        """Do what a command requests, and return the answer."""
         if "end" in request:
             is_its = bool(self.runner) and request["end"] == self.runner
             if is_its:
@@ -97,20 +99,21 @@ class Attachment:
         return {"refused": refusal} if refusal else {"began": True}
 
     def end_unheard(self, request: dict[str, Any]) -> None:
-        """Ends what a command began that has gone before it heard of it."""
+        """End a recording whose command has gone before it received the answer."""
         if self.runner and request.get("runner") == self.runner:
             self._end()
 
     def _begin(self, request: dict[str, Any], begin: Begin) -> str:
-        """Begins to record; returns why not, or "": it has begun."""
+        """Begin to record. Returns the reason for a refusal, or ""."""
         if request.get("version") != __version__:
-            return f"it has queryprof {__version__}, and this command is another one: use that"
+            return f"it has queryprof {__version__}; use that version of this command"
         if absence():
             return f"nothing can be recorded there: {absence()}"
         if self.runner and session.is_on:
-            if _lives(self.runner):
+            if _is_running(self.runner):
                 return "another command is attached to it"
-            self._end()  # it was killed, and what would have ended this, too
+            # the command was killed, as was the process that would have ended the recording
+            self._end()
         self._watch_forks()
         runner = str(request.get("runner"))
         try:
@@ -130,18 +133,18 @@ class Attachment:
     def _watch_forks(self) -> None:
         if not self._watches_fork and hasattr(os, "register_at_fork"):
             self._watches_fork = True
-            session.watch_forks()  # first: a child of it is whole when it is ended here
+            session.watch_forks()  # first, so that a child is complete when the recording ends here
             os.register_at_fork(after_in_child=self._after_fork_in_child)
             forks.watch()
 
     def _after_fork_in_child(self) -> None:
-        """A child is not attached to: it runs on as it would without."""
+        """End the recording in a forked child, which is not attached to."""
         if self.runner:
             self._end()
 
 
-def _lives(runner: str) -> bool:
-    """Whether a runner's process runs."""
+def _is_running(runner: str) -> bool:
+    """Return whether a runner's process runs."""
     pid = runner.partition(":")[0]
     try:
         with open(f"/proc/{int(pid)}/stat", "rb") as file:
@@ -149,8 +152,8 @@ def _lives(runner: str) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     except (OSError, ValueError, IndexError):
-        return True  # it cannot be looked at
+        return True  # it cannot be checked
 
 
 attachment = Attachment()
-"""Of this process."""
+"""The attachment of this process."""

@@ -1,6 +1,4 @@
-"""The command's side: finds out whether a process can be attached to, has it connect, and ends the
-recording.
-"""
+"""The command's side: check whether a process can be recorded, connect, and end the recording."""
 
 from __future__ import annotations
 
@@ -23,29 +21,30 @@ from queryprof.errors import QueryprofError
 from queryprof.version import __version__
 
 ANSWER_TIMEOUT_S = 5.0
-"""How long a process may take to answer: its main thread must run Python for that."""
+"""How long a process may take to answer. Its main thread must run Python code for that."""
 
 BEGIN_TIMEOUT_S = 60.0
-"""How long it may take to begin and to end the recording, which is work of milliseconds."""
+"""How long it may take to begin and to end the recording, which normally takes milliseconds."""
 
 END_TIMEOUT_S = 10.0
 """How long it may take to answer at the end."""
 
 AGAIN_S = 1.0
-"""How often the signal is sent at the end while there is no answer: there may be no descriptor, or
-thread, for one at that moment. A process that has not answered yet may have another handler."""
+"""Interval for repeating the signal at the end, until there is an answer. The process may lack a
+descriptor or thread at one moment. Before the first answer, it may have another handler.
+"""
 
 NAME_WAIT_MS = 10
-"""How often it is looked whether another command has left the name of the socket."""
+"""How often to check whether another command has released the name of the socket."""
 
 ENDS_MS = 200.0
 """How long a process that has closed its connection may take to end."""
 
-LONGEST_REASON = 300
-"""Characters."""
+MAX_REASON_CHARACTERS = 300
+"""In characters."""
 
 NAMESPACES = ("pid", "mnt", "net")
-"""Those that both sides must share: a process id, the directory of a recording, the socket."""
+"""Namespaces that both sides must share: for process ids, the recording's directory, the socket."""
 
 SCRIPT = """\
 import sys
@@ -61,8 +60,9 @@ def attach():
     autoload.look_for_command()
 attach()
 """
-"""What the program runs by sys.remote_exec, in a namespace of its own. Where its environment has no
-queryprof, it borrows the command's, which is of the same Python."""
+"""Code that the program runs through sys.remote_exec, in a namespace of its own. If its environment
+has no queryprof, it uses the command's, which is for the same Python version.
+"""
 
 
 class AttachError(QueryprofError):
@@ -77,25 +77,27 @@ class Attachment:
     """A process that records itself for this command, until `end`.
 
     Attributes:
-        pid: of the process.
+        pid: its process id.
     """
 
     def __init__(self, pid: int, runner: str, process: int) -> None:
         self.pid = pid
         self._runner = runner
-        self._process = process  # a descriptor of it (pidfd_open(2)), which this owns
+        self._process = process  # a descriptor of the process (pidfd_open(2)), owned by this object
 
     def fileno(self) -> int:
-        """For select: readable when the process has ended."""
+        """The descriptor for select: readable when the process has ended."""
         return self._process
 
     def end(self, timeout_s: float | None = None, stop: int | None = None) -> str:
-        """Ends the recording, once. A process that has ended has done so; returns why another one
-        has not yet, and when it will, or "".
+        """End the recording. Call this once.
+
+        Returns why the recording has not ended yet and when it will, or "". A process that has
+        ended has also ended its recording.
 
         Args:
-            timeout_s: None: END_TIMEOUT_S.
-            stop: a descriptor that is readable when this is to wait no longer.
+            timeout_s: None for END_TIMEOUT_S.
+            stop: a descriptor that becomes readable when this should not wait any longer.
         """
         try:
             limit_s = END_TIMEOUT_S if timeout_s is None else timeout_s
@@ -110,21 +112,21 @@ class Attachment:
 
 
 def attach(pid: int, runner: str, stop: int | None = None) -> Attachment:
-    """Has a process record itself for a runner (`Runner.variable`).
+    """Make a process record itself for a runner (`Runner.variable`).
 
     Args:
         stop: as for Attachment.end.
 
     Raises:
-        AttachError: it cannot be; then nothing was begun there.
+        AttachError: this is impossible; nothing was begun in the process.
     """
-    process = opened(pid)
+    process = open_process(pid)
     try:
         found = answer_to(pid, process, ANSWER_TIMEOUT_S, stop, version=__version__, runner=runner)
         if not found.get("began"):
             if not found and has_ended(process, ENDS_MS):
                 raise AttachError(f"process {pid} has ended")
-            reason = str(found.get("refused", "its answer is none"))[:LONGEST_REASON]
+            reason = str(found.get("refused", "its answer is none"))[:MAX_REASON_CHARACTERS]
             raise AttachError(f"process {pid}: {reason}")
     except BaseException:
         os.close(process)
@@ -132,11 +134,11 @@ def attach(pid: int, runner: str, stop: int | None = None) -> Attachment:
     return Attachment(pid, runner, process)
 
 
-def opened(pid: int) -> int:
+def open_process(pid: int) -> int:
     try:
         return os.pidfd_open(pid)
     except (OSError, OverflowError) as error:
-        raise AttachError(f"no process {pid} runs") from error
+        raise AttachError(f"no running process {pid}") from error
 
 
 def has_ended(process: int, within_ms: float = 0) -> bool:
@@ -146,7 +148,7 @@ def has_ended(process: int, within_ms: float = 0) -> bool:
 def answer_to(
     pid: int, process: int, timeout_s: float, stop: int | None, **request: object
 ) -> dict[str, Any]:
-    """Has a process look for us, and sends a request. Raises AttachError: no answer came."""
+    """Make a process connect, and send a request. Raises AttachError without an answer."""
     with (
         _listening(pid, process, timeout_s, stop) as listening,
         _looking(pid, process) as again,
@@ -164,8 +166,9 @@ def answer_to(
 
 @contextmanager
 def _looking(pid: int, process: int) -> Iterator[Callable[[], None]]:
-    """Has the process look for us while the block runs, and again by what it yields. Raises
-    AttachError: it cannot.
+    """Make the process connect while the block runs. Yields a function that repeats this.
+
+    Raises AttachError if it is impossible.
     """
     _refuse_other_user(pid)
     _refuse_other_namespaces(pid)
@@ -192,9 +195,9 @@ def _looking(pid: int, process: int) -> Iterator[Callable[[], None]]:
     with _script() as path:
         _remote_exec(pid, path)
         try:
-            yield lambda: None  # the script waits until it is run
+            yield lambda: None  # the script waits until the process runs it
         except AttachError:
-            # What it has not looked at yet, it must not miss: an empty script is in its place.
+            # The process must not look for a script that has gone, so an empty one takes its place.
             with suppress(AttachError):
                 _remote_exec(pid, os.devnull)
             raise
@@ -213,7 +216,7 @@ def _refuse_other_namespaces(pid: int) -> None:
                 os.stat(f"/proc/{pid}/ns/{name}").st_ino == os.stat(f"/proc/self/ns/{name}").st_ino
             )
         except FileNotFoundError as error:
-            raise AttachError(f"no process {pid} runs") from error
+            raise AttachError(f"no running process {pid}") from error
         except OSError as error:
             raise AttachError(f"process {pid} cannot be looked at: {error.strerror}") from error
         if not is_same:
@@ -221,16 +224,16 @@ def _refuse_other_namespaces(pid: int) -> None:
 
 
 def _status_of(pid: int, field: str) -> str:
-    """A field of /proc/PID/status (proc_pid_status(5)). Raises AttachError."""
+    """Return a field of /proc/PID/status (proc_pid_status(5)). Raises AttachError."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         return next(line for line in lines if line.startswith(f"{field}:")).partition(":")[2]
     except (OSError, StopIteration) as error:
-        raise AttachError(f"no process {pid} runs") from error
+        raise AttachError(f"no running process {pid}") from error
 
 
 def _environment_of(pid: int) -> list[bytes]:
-    """The variables with which it was started; []: they cannot be read."""
+    """Return the environment with which a process was started; [] if unreadable."""
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
@@ -238,8 +241,10 @@ def _environment_of(pid: int) -> list[bytes]:
 
 
 def _is_in_standby(pid: int, environment: list[bytes]) -> bool:
-    """Whether it was started so, and has a handler for the signal. One that has written its title
-    over its environment, as setproctitle does, may have been.
+    """Return whether a process is in standby and has a handler for the signal.
+
+    If a process has overwritten its environment with its title, as setproctitle does, it may be in
+    standby.
     """
     caught = int(_status_of(pid, "SigCgt"), 16)
     is_overwritten = not any(b"=" in one for one in environment)
@@ -249,7 +254,7 @@ def _is_in_standby(pid: int, environment: list[bytes]) -> bool:
 
 @contextmanager
 def _script() -> Iterator[str]:
-    """The path of the script while the block runs."""
+    """Yield the path of the script."""
     parent = str(Path(__file__).parents[2])
     with tempfile.NamedTemporaryFile("w", prefix="queryprof-attach-", suffix=".py") as file:
         file.write(SCRIPT.format(parent=parent))
@@ -258,7 +263,10 @@ def _script() -> Iterator[str]:
 
 
 def _remote_exec(pid: int, script: str) -> None:
-    """By the debugger's interface of Python 3.14 (PEP 768). Raises AttachError."""
+    """Run a script in a process through the debugger's interface of Python 3.14 (PEP 768).
+
+    Raises AttachError.
+    """
     try:
         sys.remote_exec(pid, script)  # type: ignore[attr-defined]
     except PermissionError as error:
@@ -277,8 +285,9 @@ def _remote_exec(pid: int, script: str) -> None:
 def _listening(
     pid: int, process: int, timeout_s: float, stop: int | None
 ) -> Iterator[socket.socket]:
-    """The socket that the process looks at. Raises AttachError: another command has it, which it
-    needs for an answer, and has not left it in time.
+    """Yield the socket to which the process connects.
+
+    Raises AttachError if another command uses its name and does not release it in time.
     """
     waiting = _waiting_for(process, stop)
     deadline_s = time.monotonic() + timeout_s
@@ -297,9 +306,9 @@ def _listening(
 
 
 def _name_is_taken(pid: int) -> str:
-    """Return why this command cannot listen for a process's answer: who listens there."""
+    """Return why this command cannot listen for a process's answer, with the listening process."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        asking.setblocking(False)  # a full queue of connections must not hold this command
+        asking.setblocking(False)  # a full queue of connections must not block this command
         try:
             asking.connect(name_of(pid))
             holder, user = peer_of(asking)
@@ -310,7 +319,7 @@ def _name_is_taken(pid: int) -> str:
 
 
 def _waiting_for(*files: int | None) -> select.poll:
-    """What waits until one of these descriptors can be read from."""
+    """Return a poll that waits until a descriptor is readable."""
     waiting = select.poll()
     for file in files:
         if file is not None:
@@ -326,7 +335,7 @@ def _answer_of(
     stop: int | None,
     again: Callable[[], None] | None,
 ) -> socket.socket:
-    """The process's connection. Raises AttachError: it has ended, or does not answer."""
+    """Return the process's connection. Raises AttachError if it has ended or does not answer."""
     waiting = _waiting_for(listening.fileno(), process, stop)
     deadline_s = time.monotonic() + timeout_s
     while (left_s := deadline_s - time.monotonic()) > 0:
@@ -343,7 +352,6 @@ def _answer_of(
                 return connection
             connection.close()
     raise AttachError(
-        f"process {pid} has not answered within {timeout_s:g} s: its main thread runs no"
-        " Python (it waits, a call in C takes long, or it is stopped), or it has no descriptor"
-        " left, or handles or blocks SIGURG itself"
+        f"process {pid} has not answered within {timeout_s:g} s. Its main thread may be waiting, in"
+        " C code or stopped. Or it has no descriptor left, or handles or blocks SIGURG itself"
     )

@@ -1,5 +1,7 @@
-"""A fork waits for the thread that answers a command: its child would have locks that are that
-thread's, those of imports, too, and not the thread.
+"""Make forks wait for the thread that answers a command.
+
+Otherwise a child would inherit locks that this thread holds, including import locks, without the
+thread.
 """
 
 from __future__ import annotations
@@ -8,32 +10,32 @@ import _thread
 import os
 
 THREAD_ENDS = 1000
-"""How often a fork looks whether the thread has gone, 0.1 ms apart."""
+"""How often a fork checks whether the thread has gone, at intervals of 0.1 ms."""
 
 
 class Forks:
-    """Keeps forks and the thread that answers a command apart, which is in this context.
+    """Prevents forks while a thread answers a command. The thread uses this as a context.
 
-    Its hook is registered twice: at first, and when the session has registered its own, which take
-    a lock of theirs inside of this one.
+    The hook is registered twice: at first, and after the session has registered its own hooks,
+    which take their lock inside this one.
     """
 
     def __init__(self) -> None:
         self._lock = _thread.RLock()
-        self._expected: list[None] = []  # threads that have not come yet
-        self._threads: list[int] = []  # that may not have gone yet
+        self._expected: list[None] = []  # threads that have not started yet
+        self._threads: list[int] = []  # threads that may not have gone yet
 
     def expect(self) -> None:
-        """Says that a thread will come."""
+        """Announce a thread."""
         self._expected.append(None)
 
     def come(self) -> None:
-        """Says that one has come."""
-        if self._expected:  # else it is a forked child
+        """Note that an announced thread has started."""
+        if self._expected:  # empty in a forked child
             self._expected.pop()
 
     def watch(self) -> None:
-        """Registers the hook."""
+        """Register the hook."""
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=self._before,
@@ -50,8 +52,10 @@ class Forks:
         self._lock.release()
 
     def _before(self) -> None:
-        """Waits until there is no such thread: Python (3.12 on) warns of a fork where there are
-        others, and the program may have none.
+        """Wait until there is no such thread.
+
+        Python (3.12 and newer) warns about a fork if there are other threads. The program may have
+        none.
         """
         self._lock.acquire()
         if not self._expected and not self._threads:
@@ -59,7 +63,7 @@ class Forks:
         import time
 
         for _ in range(THREAD_ENDS):
-            if not self._expected and not any(map(_is_there, self._threads)):
+            if not self._expected and not any(map(_exists, self._threads)):
                 break
             self._lock.release()
             time.sleep(0.0001)
@@ -70,7 +74,7 @@ class Forks:
         try:
             self._lock.release()
         except RuntimeError:
-            pass  # it was registered in the midst of the fork
+            pass  # it was registered during the fork
 
     def _after_in_child(self) -> None:
         self._lock = _thread.RLock()
@@ -78,7 +82,7 @@ class Forks:
         self._threads.clear()
 
 
-def _is_there(thread: int) -> bool:
+def _exists(thread: int) -> bool:
     return os.path.exists(f"/proc/self/task/{thread}")
 
 

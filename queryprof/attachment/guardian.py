@@ -1,4 +1,4 @@
-"""What ends the recordings of a command that is killed before it has ended them."""
+"""End the recordings of a command that was killed before it could end them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from queryprof.attachment.attaching import (
     NoWayError,
     answer_to,
     has_ended,
-    opened,
+    open_process,
 )
 
 GUARD_TIMEOUT_S = 24 * 3600.0
 """How long a process may take to answer."""
 
 TURN_S, PAUSE_S = 2.0, 1.0
-"""How long what waits on tries at once, and leaves the name of the socket to others."""
+"""How long the guardian tries at once, and how long it then leaves the socket's name to others."""
 
 
 class Guardian:
-    """A process that ends the recordings if this command is killed before it has ended them.
+    """A process that ends the recordings if this command is killed.
 
-    It is made before there are other threads, and holds none of this command's streams.
+    It is created before there are other threads, and does not hold this command's streams.
     """
 
     def __init__(self, pids: Sequence[int], runner: str) -> None:
@@ -41,7 +41,7 @@ class Guardian:
         os.close(reads)
 
     def end(self, is_all_ended: bool) -> None:
-        """Ends it: at once, or when it has ended what is left."""
+        """End the guardian: at once, or after it has ended the remaining recordings."""
         if is_all_ended:
             with suppress(BrokenPipeError):  # it was killed
                 os.write(self._writes, b"e")
@@ -51,7 +51,7 @@ class Guardian:
 
 
 def _guard(reads: int, pids: Sequence[int], runner: str) -> None:
-    """Waits for the end of the command."""
+    """Wait for the end of the command, and end the remaining recordings."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -63,7 +63,7 @@ def _guard(reads: int, pids: Sequence[int], runner: str) -> None:
     left = {}
     for pid in pids:
         with suppress(AttachError):
-            left[pid] = opened(pid)
+            left[pid] = open_process(pid)
     deadline_s = time.monotonic() + GUARD_TIMEOUT_S
     while left and time.monotonic() < deadline_s:
         for pid, process in list(left.items()):
@@ -73,7 +73,7 @@ def _guard(reads: int, pids: Sequence[int], runner: str) -> None:
 
 
 def _is_ended(pid: int, process: int, runner: str) -> bool:
-    """Ends a recording; whether there is nothing more to do."""
+    """End a recording. Returns whether nothing more is to be done."""
     try:
         answer_to(pid, process, TURN_S, None, end=runner)
     except NoWayError:

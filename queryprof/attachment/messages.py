@@ -1,9 +1,9 @@
-"""How `queryprof attach` and a program speak: a socket, and JSON, one object a line.
+"""The protocol between `queryprof attach` and a program: a socket with one JSON object per line.
 
-The command listens at a name that has the program's process id, has the program look there (by a
-signal, or by sys.remote_exec), and sends a request. The program answers, and that is all; the end
-is another request. Each side lets the kernel say who the other one is (SO_PEERCRED in
-unix(7)): another user's is not heard.
+The command listens at a name that contains the program's process id. A signal or sys.remote_exec
+makes the program connect. The command sends a request, the program answers, and the connection
+ends. Ending the recording is another request. Each side checks the other's user id through the
+kernel (SO_PEERCRED in unix(7)), and ignores other users.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LONGEST_LINE = 1 << 16
-"""Bytes."""
+MAX_LINE_BYTES = 1 << 16
+"""In bytes."""
 
 CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 def name_of(pid: int) -> bytes:
-    """The name of the socket for a process, which is no file, and gone with its owner."""
+    """Return the name of the socket for a process. It is not a file, and is gone with its owner."""
     return b"\0queryprof-attach-%d" % pid
 
 
@@ -36,7 +36,7 @@ def peer_of(connection: Any) -> tuple[int, int]:
 
 
 def send(connection: Any, **message: object) -> None:
-    """Sends a message. Raises OSError."""
+    """Send a message. Raises OSError."""
     connection.sendall(json.dumps(message).encode() + b"\n")
 
 
@@ -57,7 +57,7 @@ def receive(connection: Any, timeout_s: float) -> dict[str, Any]:
         except TimeoutError:
             raise TimeoutError(f"no complete message within {timeout_s:g} s") from None
         line += some
-        if not some or len(line) > LONGEST_LINE:
+        if not some or len(line) > MAX_LINE_BYTES:
             return {}
     try:
         message = json.loads(line)

@@ -1,9 +1,8 @@
-"""QUERYPROF=standby: a program that can be attached to. Nothing is in place but a signal's handler,
-and a lock around forks.
+"""QUERYPROF=standby: a program that can be attached to later.
 
-The handler starts a thread and returns: the program may be in the midst of anything, with locks
-held, and nothing of it may wait for us. The thread imports, begins or ends the recording, and is
-gone; between the two there is none.
+It only has a signal handler, and a lock around forks. The handler starts a thread and returns,
+because the program may be doing anything and hold locks. The thread imports code, begins or ends
+the recording, and ends. Between these there is no thread.
 """
 
 from __future__ import annotations
@@ -19,25 +18,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Begin = Callable[[str, object], bool]
-    """Begins to record for a runner (`Runner.variable`) and an owner; whether it was off before."""
+    """Begins to record for a runner (`Runner.variable`) and an owner. Returns whether it was off
+    before.
+    """
 
 SIGNAL: int = getattr(_signal, "SIGURG", 0)
-"""What has a program look for a command: one that is ignored where it has no handler (signal(7)),
-so that it harms no program that becomes another one by exec at that moment."""
+"""The signal that makes a program look for a command. Programs without a handler ignore it
+(signal(7)), so it is harmless if the program executes another one at that moment.
+"""
 
 NO_DESCRIPTOR = (23, 24)
-"""ENFILE and EMFILE (errno(3)): a program may have used all that it can have."""
+"""ENFILE and EMFILE (errno(3)): the program may have used all its descriptors."""
 
 STANDBY = "standby"
 """The value of QUERYPROF."""
 
 
 def stand_by(begin: Begin) -> None:
-    """Lets the signal have a command looked for, from now on.
+    """Look for a command at each signal from now on.
 
     Raises:
-        OSError, ValueError: there is no such signal here.
-        RuntimeError: the program uses it.
+        OSError, ValueError: the signal does not exist here.
+        RuntimeError: the program uses the signal.
     """
     if _signal.getsignal(SIGNAL) is not _signal.SIG_DFL:
         raise RuntimeError(f"signal {SIGNAL} has a handler")
@@ -50,12 +52,12 @@ def stand_by(begin: Begin) -> None:
 
 
 def look_for_command(begin: Begin) -> None:
-    """Looks for a command in a thread of its own."""
+    """Look for a command in a new thread."""
     forks.expect()
     try:
         _thread.start_new_thread(_answer, (begin,))
-    except Exception:  # no thread can be had, or an audit hook refuses it
-        forks.come()  # the command says that nothing answers
+    except Exception:  # no thread is available, or an audit hook refuses it
+        forks.come()  # the command reports that nothing answers
 
 
 def _answer(begin: Begin) -> None:
@@ -64,9 +66,9 @@ def _answer(begin: Begin) -> None:
             from queryprof.attachment.answer import answer
 
             answer(begin)
-    except Exception as error:  # for want of memory, say: the program goes on
+    except Exception as error:  # out of memory, for example: the program continues
         if getattr(error, "errno", None) in NO_DESCRIPTOR:
-            return  # the command says so
+            return  # the command reports this
         try:
             sys.stderr.write(f"queryprof: attach: {type(error).__name__}: {error}\n")
         except Exception:

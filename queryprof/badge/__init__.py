@@ -1,1 +1,1 @@
-"""The badge in the page: what each request executed, for development."""
+"""The badge in web pages: what each request executed, for development."""

@@ -1,4 +1,4 @@
-"""The script's element in a page: which responses get it, and how it looks there."""
+"""The badge's script element in a page: which responses get it, and what it contains."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 PREFIX = "/__queryprof__/"
-"""What the paths of the badge's own answers begin with."""
+"""Prefix of the paths of the badge's own answers."""
 
 NONCE = re.compile(r"'nonce-([A-Za-z0-9+/_=-]+)'", re.IGNORECASE)
-"""Of a Content-Security-Policy (https://www.w3.org/TR/CSP3/#grammardef-nonce-source)."""
+"""The nonce in a Content-Security-Policy (https://www.w3.org/TR/CSP3/#grammardef-nonce-source)."""
 
 POLICIES = ("content-security-policy", "content-security-policy-report-only")
-"""That which holds comes before that which reports alone."""
+"""The enforced policy comes before the report-only policy."""
 
 CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 
 HOST = re.compile(r"[A-Za-z0-9.:\[\]-]+")
-"""A name or address, with a port."""
+"""A name or address, with an optional port."""
 
-CHANGED = frozenset(
+OUTDATED_HEADERS = frozenset(
     {
         "cache-control",
         "content-digest",
@@ -34,16 +34,16 @@ CHANGED = frozenset(
         "repr-digest",
     }
 )
-"""Headers of what a page was, which are none of what it is with the element."""
+"""Headers that describe the original page, and are wrong for the page with the element."""
 
 Headers = list[tuple[str, str]]
 
 
 def wants_page(method: str, headers: Mapping[str, str]) -> bool:
-    """Whether a request is for a whole page, and not for a part of one that a script puts there.
+    """Return whether a request is for a whole page, not for a part that a script inserts.
 
     Args:
-        headers: by their names in lower case.
+        headers: by name in lower case.
     """
     if "hx-request" in headers or "x-requested-with" in headers:
         return False
@@ -54,12 +54,13 @@ def wants_page(method: str, headers: Mapping[str, str]) -> bool:
 
 
 def is_page(status: int, headers: Headers) -> bool:
-    """Whether a response is a page to whose end an element can be added, and whose policy lets
-    scripts run. Headers that are no texts are the server's matter.
+    """Return whether a response is a page that can get an element and whose policy allows scripts.
+
+    Invalid headers are left to the server.
     """
     if not 200 <= status < 600 or status in (204, 205, 206, 304) or not _are_texts(headers):
         return False
-    if any("'none'" in _of_scripts(policy) for policy in _policies(headers, POLICIES[:1])):
+    if any("'none'" in _script_sources(policy) for policy in _policies(headers, POLICIES[:1])):
         return False
     found = {name.lower(): value for name, value in headers}
     kind, _, parameters = found.get("content-type", "").partition(";")
@@ -73,8 +74,9 @@ def is_page(status: int, headers: Headers) -> bool:
 
 
 def _has_ascii(parameters: str) -> bool:
-    """Whether the charset of a Content-Type has the bytes of ASCII, as all but UTF-16 and UTF-32;
-    none is named: it has.
+    """Return whether a charset encodes ASCII as ASCII, like all except UTF-16 and UTF-32.
+
+    True without a charset.
     """
     charset = CHARSET.search(parameters)
     try:
@@ -84,13 +86,13 @@ def _has_ascii(parameters: str) -> bool:
 
 
 def element(number: int, host: str, root: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    """The element for the end of a page.
+    """Return the element for the end of a page.
 
     Args:
-        number: of the request.
-        host: the server's name, as the request has it: a page may have another base.
+        number: number of the request.
+        host: the server's name from the request, because the page may have another base.
         root: the path at which the application is mounted.
-        headers: of the response: its policy may have a nonce.
+        headers: headers of the response, whose policy may have a nonce.
     """
     nonces = list(filter(None, map(_nonce_of, _policies(headers, POLICIES))))
     nonce = f' nonce="{nonces[0]}"' if nonces else ""
@@ -107,25 +109,25 @@ def _are_texts(headers: Headers) -> bool:
 
 
 def _policies(headers: Iterable[tuple[str, str]], kinds: Iterable[str]) -> list[str]:
-    """The policies of a response, those of the first kind first."""
+    """Return the policies of a response, ordered by kind."""
     given = [(name.lower(), value) for name, value in headers]
     return [
         one
         for kind in kinds
         for name, value in given
         if name == kind
-        for one in value.split(",")  # several in one header
+        for one in value.split(",")  # one header may contain several
     ]
 
 
 def _nonce_of(policy: str) -> str:
-    """The nonce of a policy's scripts; "": it has none."""
-    found = NONCE.search(_of_scripts(policy))
+    """Return the nonce for scripts in a policy, or ""."""
+    found = NONCE.search(_script_sources(policy))
     return found[1] if found else ""
 
 
-def _of_scripts(policy: str) -> str:
-    """What a policy says of scripts; "": nothing."""
+def _script_sources(policy: str) -> str:
+    """Return a policy's sources for scripts, or ""."""
     directives: dict[str, str] = {}
     for one in policy.split(";"):
         name, *values = one.split(None, 1) or [""]
@@ -135,8 +137,8 @@ def _of_scripts(policy: str) -> str:
 
 
 def changed_headers(headers: Headers, added: int) -> Headers:
-    """The headers of a response with so many bytes more, which is not kept anywhere."""
-    kept = [(name, value) for name, value in headers if name.lower() not in CHANGED]
+    """Return the headers of a response with `added` more bytes, which must not be cached."""
+    kept = [(name, value) for name, value in headers if name.lower() not in OUTDATED_HEADERS]
     return [
         (name, str(int(value) + added))
         if name.lower() == "content-length" and value.strip().isdecimal()

@@ -1,5 +1,6 @@
-"""`queryprof.Badge(app)`: WSGI and ASGI middleware that shows in the page what a request
-executed. For development: it is off unless QUERYPROF_BADGE=1 is set, or `on=True` is given.
+"""`queryprof.Badge(app)`: WSGI and ASGI middleware that shows a request's queries in its page.
+
+For development: it is off unless QUERYPROF_BADGE=1 is set, or `on=True` is given.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ VARIABLE = "QUERYPROF_BADGE"
 SWITCHED_ON = ("1", "true", "yes", "on")
 
 SENDING = ("http.response.pathsend", "http.response.zerocopysend")
-"""Extensions by which a body is sent without its bytes, to which nothing can be added."""
+"""Extensions that send a body without its bytes, to which nothing can be added."""
 
 _PREFIX = "/__queryprof__/"
 _MARK = "queryprof.span"
@@ -39,18 +40,21 @@ def Badge(  # noqa: N802 it is used as a class
     clients: Iterable[str] = LOOPBACK,
     hosts: Iterable[str] = (),
 ) -> Any:
-    """Wraps a WSGI or an ASGI application: pages get a small badge with the queries, the database
-    time, the queries in loops and the worst line of each request, which opens the request's card.
+    """Wrap a WSGI or an ASGI application: pages get a small badge.
+
+    The badge shows each request's queries, database time, queries in loops and worst line. It opens
+    the request's card.
 
     Args:
-        app: the application. While the badge is off, it is returned as it is.
-        on: None: whether QUERYPROF_BADGE=1 is set.
-        clients: the addresses that get it: statements and source are for developers.
-        hosts: names of the server beside localhost, those that end in .localhost, and addresses:
-            a foreign page may have given a name of its own to a loopback address.
+        app: the application. It is returned unchanged while the badge is off.
+        on: None to check for QUERYPROF_BADGE=1.
+        clients: addresses that get the badge, because statements and source are for developers.
+        hosts: names of the server, in addition to localhost, *.localhost and addresses. A foreign
+            page
+            may have given its own name to a loopback address.
 
     Raises:
-        TypeError: `app` is no application, or clients or hosts are no lists.
+        TypeError: `app` is not an application, or clients or hosts are not lists.
     """
     if not callable(app):
         raise TypeError(f"Badge: an application can be called, and {app!r} cannot")
@@ -64,7 +68,7 @@ def Badge(  # noqa: N802 it is used as a class
 
 
 def _is_asgi(app: Any) -> bool:
-    """Whether an application takes a scope, and two functions."""
+    """Return whether an application takes a scope and two functions."""
     call = app if inspect.isroutine(app) else getattr(type(app), "__call__", app)  # noqa: B004
     if inspect.iscoroutinefunction(call):
         return True
@@ -80,7 +84,7 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 class _Badge:
-    """What both kinds have."""
+    """The common part of both kinds."""
 
     def __init__(self, app: Any, clients: frozenset[str], hosts: frozenset[str]) -> None:
         from queryprof.badge.requests import requests
@@ -92,10 +96,10 @@ class _Badge:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "app":
             raise AttributeError(name)
-        return getattr(self.app, name)  # as Flask's app.config behind it
+        return getattr(self.app, name)  # for example Flask's app.config
 
     def _is_for(self, client: object, host: str) -> bool:
-        """Whether a request has come from a developer, to a server that is known by this name."""
+        """Return whether a request comes from a developer, to a known name of the server."""
         from ipaddress import ip_address
         from urllib.parse import urlsplit
 
@@ -108,13 +112,14 @@ class _Badge:
                 ip_address(name)
             except ValueError:
                 return False
-        address = str(client).removeprefix("::ffff:")  # of IPv4, at a socket for both
+        # an IPv4 address at a socket for both versions
+        address = str(client).removeprefix("::ffff:")
         return address in self._clients
 
 
 class _WsgiBadge(_Badge):
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        if not self._is_seen(environ):
+        if not self._is_handled(environ):
             return self.app(environ, start_response)  # type: ignore[no-any-return]
         path = environ.get("PATH_INFO", "")
         if path.startswith(_PREFIX):
@@ -126,7 +131,7 @@ class _WsgiBadge(_Badge):
         response = _WsgiResponse(self._requests, running, environ, start_response)
         return response.run(self.app)
 
-    def _is_seen(self, environ: Any) -> bool:
+    def _is_handled(self, environ: Any) -> bool:
         if not isinstance(environ, dict) or _MARK in environ:
             return False
         host = environ.get("HTTP_HOST") or environ.get("SERVER_NAME", "")
@@ -162,7 +167,9 @@ class _WsgiResponse:
             self._requests.end(self._running, error)
             raise
         if type(body) in (list, tuple):
-            self.end()  # all of it is made, and the browser may want it as soon as it has the page
+            # the body is complete, and the browser may request the figures as soon as it has the
+            # page
+            self.end()
             return [*body, self.added()] if self._added else body
         wrapper = self._environ.get("wsgi.file_wrapper")
         if isinstance(wrapper, type) and isinstance(body, wrapper) and not self._added:
@@ -174,7 +181,7 @@ class _WsgiResponse:
         self._requests.end(self._running, error)
 
     def added(self) -> bytes:
-        """What is still to be added, once."""
+        """Return what is still to be added, once."""
         found, self._added = self._added, b""
         return found
 
@@ -190,7 +197,7 @@ class _WsgiResponse:
             if name.startswith("HTTP_")
         }
         self._added = b""
-        headers = list(headers)  # a server takes what can be read once, too
+        headers = list(headers)  # servers also accept iterators
         if wants_page(environ.get("REQUEST_METHOD", ""), sent) and is_page(code, headers):
             root = environ.get("SCRIPT_NAME", "")
             host = environ.get("HTTP_HOST", "")
@@ -202,7 +209,7 @@ class _WsgiResponse:
 
 
 class _WsgiBody(Body):
-    """The response as the application makes it, and then the element."""
+    """The application's response, followed by the element."""
 
     def __init__(self, response: _WsgiResponse, body: Iterable[bytes]) -> None:
         super().__init__(response, body)
@@ -220,7 +227,7 @@ class _WsgiBody(Body):
 
 class _AsgiBadge(_Badge):
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
-        if not self._is_seen(scope):
+        if not self._is_handled(scope):
             await self.app(scope, receive, send)
             return
         path = scope.get("path", "")
@@ -235,7 +242,7 @@ class _AsgiBadge(_Badge):
         scope[_MARK] = True
         extensions = scope.get("extensions") or {}
         sends_otherwise = not extensions.keys().isdisjoint(SENDING)
-        if sends_otherwise:  # the scope itself is passed on: others read what is written into it
+        if sends_otherwise:  # pass on the scope itself: other code reads values written to it
             scope["extensions"] = {n: e for n, e in extensions.items() if n not in SENDING}
         try:
             await running.span.watch(self.app(scope, receive, self._sending(scope, send, running)))
@@ -247,7 +254,7 @@ class _AsgiBadge(_Badge):
                 scope["extensions"] = extensions
         self._requests.end(running)
 
-    def _is_seen(self, scope: Scope) -> bool:
+    def _is_handled(self, scope: Scope) -> bool:
         is_request = isinstance(scope, dict) and scope.get("type") == "http"
         if not is_request or _MARK in scope or not scope.get("client"):
             return False
@@ -263,7 +270,8 @@ class _AsgiBadge(_Badge):
             nonlocal added
             kind = message.get("type") if isinstance(message, dict) else None
             if kind == "http.response.start":
-                given = list(message.get("headers", ()))  # any iterable, which may be read once
+                # any iterable, which may be readable only once
+                given = list(message.get("headers", ()))
                 message = {**message, "headers": given}
                 headers = [
                     (bytes(name).decode("latin-1"), bytes(value).decode("latin-1"))
@@ -285,7 +293,7 @@ class _AsgiBadge(_Badge):
                     ]
                     message = {**message, "headers": encoded}
             elif kind == "http.response.body" and not message.get("more_body"):
-                self._requests.end(running)  # before the browser can want it
+                self._requests.end(running)  # before the browser can request the figures
                 if added:
                     message = {**message, "body": bytes(message.get("body", b"")) + added}
                     added = b""
@@ -305,5 +313,5 @@ class _AsgiBadge(_Badge):
 
 
 def _text(path: str) -> str:
-    """A path of WSGI, whose bytes are in Latin-1 (PEP 3333), as text."""
+    """Decode a WSGI path, whose bytes are in Latin-1 (PEP 3333)."""
     return path.encode("latin-1", "replace").decode("utf-8", "replace")

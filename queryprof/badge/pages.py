@@ -1,4 +1,4 @@
-"""The badge's own answers: its script, the list of requests, the card of one."""
+"""The badge's own answers: its script, the list of requests, and the card of a request."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from queryprof.badge.requests import Line
 
-LONGEST = 300
-"""Characters of a statement in the list."""
+MAX_STATEMENT_CHARACTERS = 300
+"""Length limit of a statement in the list, in characters."""
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -35,7 +35,7 @@ STYLE = (
     "h1{font-size:1.25rem;overflow-wrap:anywhere}"
 )
 
-NOT_KEPT = "This request is not known any more, or has not ended."
+NOT_KEPT = "This request has not ended, or is no longer kept."
 
 
 class Answer(NamedTuple):
@@ -58,7 +58,7 @@ class Answer(NamedTuple):
 
 
 def answer(name: str, query: str, requests: Requests) -> Answer:
-    """The answer to a path below the badge's own, without its prefix."""
+    """Return the answer to one of the badge's own paths, given without its prefix."""
     if name == "badge.js":
         return Answer(200, "text/javascript; charset=utf-8", _script())
     if name == "requests":
@@ -77,7 +77,7 @@ def answer(name: str, query: str, requests: Requests) -> Answer:
 
 
 def _number(text: str) -> int:
-    """A number of a request; 0: it is none."""
+    """Parse the number of a request; 0 if invalid."""
     return int(text) if text.isdecimal() and len(text) < 16 else 0
 
 
@@ -104,7 +104,7 @@ def _listed(request: Request) -> dict[str, Any]:
 
 def _line(line: Line) -> dict[str, Any]:
     return {
-        "statement": visible(line.statement[:LONGEST]),
+        "statement": visible(line.statement[:MAX_STATEMENT_CHARACTERS]),
         "executions": line.executions,
         "ms": round(line.self_ns / 1e6, 1),
         "place": visible(_place(line)),
@@ -112,7 +112,7 @@ def _line(line: Line) -> dict[str, Any]:
 
 
 def _place(line: Line) -> str:
-    """The line of the program; of a lazy load what it loads, and the template that reads it."""
+    """Return the line of the program, and for a lazy load the relation and template."""
     frame = line.site
     if frame is None:
         return line.note or "no line of the program"
@@ -121,7 +121,7 @@ def _place(line: Line) -> str:
 
 
 def _card(request: Request) -> bytes:
-    """The page of one request: what to do, and the vital few, as in a notebook."""
+    """Return the page of a request, with findings and the vital few, as in a notebook."""
     from queryprof.analysis.report import Report
     from queryprof.analysis.units import counted
     from queryprof.findings import findings_of_request
@@ -132,7 +132,7 @@ def _card(request: Request) -> bytes:
     report, sources = Report(profile), Sources(profile.sources, {})
     loops = [
         f"A query in a loop: {counted(one.executions, 'time')} at {_place(one)}:"
-        f" {one.statement[:LONGEST]}"
+        f" {one.statement[:MAX_STATEMENT_CHARACTERS]}"
         for one in request.repeats
     ]
     found = findings_of_request(report, sources)
@@ -175,7 +175,7 @@ def _profile(request: Request) -> Profile:
         one._replace(span="", thread=replace(one.thread, process_id=1))
         for one in request.aggregates
     )
-    whole = _whole()
+    whole = _recorded_so_far()
     return Profile(
         (process,),
         aggregates,
@@ -183,15 +183,15 @@ def _profile(request: Request) -> Profile:
         left_out=left_out,
         notes=whole.notes,
         stack_samples=whole.stack_samples,
-        exemplars=whole.exemplars,  # of each statement some, with their stacks
+        exemplars=whole.exemplars,  # some per statement, with their stacks
         systems=whole.systems,
         sources=whole.sources,
     )
 
 
-def _whole() -> Profile:
-    """What this process has recorded so far, with what libraries have noted; nothing where it is
-    not recorded any more.
+def _recorded_so_far() -> Profile:
+    """Return what this process has recorded so far, with libraries' notes; empty after
+    recording.
     """
     from queryprof.recording import profile_so_far
     from queryprof.session import session
@@ -200,7 +200,7 @@ def _whole() -> Profile:
 
 
 def _page(title: str, body: str) -> bytes:
-    """A page by itself, light or dark."""
+    """Return a complete page, in light or dark colours."""
     from html import escape
 
     name = escape(visible(title))

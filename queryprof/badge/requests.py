@@ -1,7 +1,7 @@
-"""The requests that the badge lists: what each has executed, while it ran.
+"""The requests that the badge lists, with the calls of each while it ran.
 
-The recording is the tests' (`testing.meter`): its changes between the begin and the end of a
-request, and of those what its own span has.
+The recording comes from the tests' meter (`testing.meter`): its changes between the start and the
+end of a request, limited to the request's own span.
 """
 
 from __future__ import annotations
@@ -27,22 +27,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-KEPT = 200
-"""Requests."""
+MAX_KEPT = 200
+"""Maximum number of kept requests."""
 
-NAMES = 128
-"""Of spans, at the least: a name is used again when its request has ended."""
+MIN_NAMES = 128
+"""Minimum number of span names. A name is reused after its request has ended."""
 
 NO_LINES = (
-    "other requests ran at the same time, and the program is recorded: the lines of this one are"
-    " not known apart from theirs"
+    "other requests ran at the same time, and the program is being recorded:"
+    " this request's lines are unknown"
 )
-LATE = "work that an earlier request began executed meanwhile: lines are not known apart from its"
-LONG = "it ran beside more other requests than are kept apart"
-LONGEST = 500
-"""So many requests may end while one runs: what is between its borders is kept until its end."""
+LATE = "an earlier request's work ran at the same time: this request's lines are unknown"
+LONG = "too many other requests ended while it ran"
+MAX_ENDED_DURING = 500
+"""Maximum number of requests that may end while one runs. The changes between its borders are kept
+until its end.
+"""
 
-NO_ROOM = "more different statements than are kept apart: some are not known"
+NO_ROOM = "too many different statements: some are unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,8 @@ class Line:
     """A statement at a call site in one request.
 
     Attributes:
-        site: None: no frame of the program is known.
-        note: what a library has noted of it, as the relation that it loads; "": nothing.
+        site: None if no frame of the program is known.
+        note: a library's note on the statement, such as the relation that it loads; "" without one.
     """
 
     statement: str
@@ -66,11 +68,12 @@ class Request:
     """One request.
 
     Attributes:
-        number: from 1 on; status: None: it has none yet.
-        end_unix_ns: 0: it has not ended.
-        ended: how many requests have ended before it, and itself; 0: it has not.
+        number: counts from 1.
+        status: HTTP status; None if unknown.
+        end_unix_ns: 0 while it runs.
+        ended: its position in the order of ends, from 1; 0 while it runs.
         is_alone: whether no other request ran at the same time.
-        unknown: what is not known of its queries; "": they are known.
+        unknown: which of its queries are unknown, as a sentence; "" if none.
     """
 
     number: int
@@ -94,17 +97,17 @@ class Request:
 
     @property
     def worst(self) -> Line | None:
-        """The line with most time in the database."""
+        """The line with the most database time."""
         return max(self.lines, key=lambda line: line.self_ns, default=None)
 
 
 class Running:
-    """A request that runs.
+    """A running request.
 
     Attributes:
-        is_own: whether its span has a name of the badge's.
-        block: what it executes; None: it is not known.
-        beside: how many others have ended since it began.
+        is_own: whether its span has one of the badge's names.
+        block: its calls; None if unknown.
+        beside: number of other requests that have ended since it began.
     """
 
     def __init__(self, request: Request, block: Block | None, own: span, is_own: bool) -> None:
@@ -113,21 +116,22 @@ class Running:
 
 
 class Requests:
-    """The latest requests of this process, of all its badges."""
+    """The latest requests of this process, over all badges."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._numbers, self._ends = count(1), count(1)
-        self._kept: deque[Request] = deque(maxlen=KEPT)  # in the order of their ends
+        self._kept: deque[Request] = deque(maxlen=MAX_KEPT)  # in the order of their ends
         self._running: dict[int, Running] = {}
         self._outer: Block | None = None  # keeps the recording on between requests
-        self._free = deque(f"request {number}" for number in range(1, NAMES + 1))
+        self._free = deque(f"request {number}" for number in range(1, MIN_NAMES + 1))
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin_in_child)
 
     def _begin_in_child(self) -> None:
-        """In a forked child: another thread may have had the lock, and the requests are the
-        parent's.
+        """Reset the state in a forked child.
+
+        Another thread may have held the lock, and the requests are the parent's.
         """
         self._lock = Lock()
         self._kept.clear()
@@ -135,10 +139,10 @@ class Requests:
         nesting.is_off = False
 
     def begin(self, name: str, route: str) -> Running:
-        """Begins a request: its span is entered in the caller's context.
+        """Begin a request, and enter its span in the caller's context.
 
         Args:
-            route: the span's name in a recording of others.
+            route: name of the span, if something else records the process.
         """
         with self._lock:
             request = Request(next(self._numbers), name, unix_ns(), is_alone=not self._running)
@@ -153,13 +157,13 @@ class Requests:
         return running
 
     def _name(self) -> str:
-        """The name of a span that no request has which runs; the one that was so longest."""
+        """Return a span name that no running request has, the longest unused one."""
         if not self._free:
-            self._free.append(f"request {NAMES + len(self._running) + 1}")
+            self._free.append(f"request {MIN_NAMES + len(self._running) + 1}")
         return self._free.popleft()
 
     def end(self, running: Running, error: BaseException | None = None) -> None:
-        """Ends a request; what it has executed is known from now on."""
+        """End a request. Its figures are then known."""
         request = running.request
         with self._lock:
             if request.number not in self._running:
@@ -167,7 +171,7 @@ class Requests:
             figures = running.span.figures()
             running.span.__exit__(type(error) if error else None, error, None)
             del self._running[request.number]
-            nesting.is_off &= bool(self._running)  # the program's spans are its own again
+            nesting.is_off &= bool(self._running)  # the program's spans count again
             if running.block is not None:
                 meter.border()
                 if running.block.is_whole:
@@ -178,24 +182,26 @@ class Requests:
             elif request.unknown == LONG:
                 request.queries, request.database_ns = figures
             for other in self._running.values():
-                self._stands_beside(other)
+                self._count_ended(other)
             request.end_unix_ns = unix_ns()
             request.ended = next(self._ends)
             self._kept.append(request)
 
-    def _stands_beside(self, other: Running) -> None:
-        """Another request has ended while this one runs: a stream may run for ever."""
+    def _count_ended(self, other: Running) -> None:
+        """Note that another request has ended while this one runs. A stream may run forever."""
         other.beside += 1
-        if other.beside > LONGEST and other.block is not None:
+        if other.beside > MAX_ENDED_DURING and other.block is not None:
             meter.close(other.block)
             other.block, other.request.unknown = None, LONG
 
     def since(self, first: int, ended: int) -> list[Request]:
-        """The requests from the first one on that ended after so many others, in that order."""
+        """Return the requests from number `first` on that ended after position `ended`, in that
+        order.
+        """
         return [one for one in tuple(self._kept) if one.number >= first and one.ended > ended]
 
     def of(self, number: int) -> Request | None:
-        """One that is still kept, and has ended."""
+        """Return a kept request by its number, or None."""
         return next((one for one in tuple(self._kept) if one.number == number), None)
 
     def _open(self, request: Request) -> Block | None:
@@ -217,7 +223,7 @@ class Requests:
             request.queries, request.database_ns = figures
             request.unknown = NO_LINES
             return
-        # In a recording of others the program's spans are their own.
+        # In others' recordings, the program's own spans are used.
         request.aggregates = tuple(
             one for one in everything if (one.span == own if running.is_own else one.span)
         )

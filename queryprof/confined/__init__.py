@@ -1,3 +1,3 @@
-"""Where SQL of strangers is executed: what it may do, and processes with limits that end with their
+"""Execute SQL from strangers: what it may do, and processes with limits that end with their
 parent.
 """

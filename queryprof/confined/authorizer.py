@@ -1,9 +1,9 @@
-"""What SQL of strangers may do: nothing outside of the one database that it is executed on.
+"""Restrict SQL from strangers to a single database.
 
-An authorizer (https://www.sqlite.org/c3ref/set_authorizer.html) that allows what it knows and
-refuses all else: statements that name files, functions and virtual tables that read files, and most
-PRAGMAs. This module uses nothing but the standard library: the judge runs it under the interpreter
-of the recorded program.
+An authorizer (https://www.sqlite.org/c3ref/set_authorizer.html) allows known actions and refuses
+all others: statements that name files, functions and virtual tables that read files, and most
+PRAGMAs. This module uses only the standard library, because the judge runs it under the recorded
+program's interpreter.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 OK, DENY = 0, 1
 READ, SELECT, PRAGMA, ATTACH, DETACH, CREATE_TABLE_OF_MODULE, FUNCTION = 20, 21, 19, 24, 25, 29, 31
 LAST_KNOWN = 33
-"""Numbers of SQLite's; an action above the last is not known here."""
+"""SQLite's action codes. Codes above the last are unknown here."""
 
-MOST_VALUE_BYTES = 128 << 20
-"""Of a text or blob: SQLite looks neither at a clock nor at an interrupt while it makes one."""
+MAX_VALUE_BYTES = 128 << 20
+"""Size limit of a text or blob. SQLite checks neither clocks nor interrupts while it
+creates one.
+"""
 
 LIMIT_LENGTH = 0
 
@@ -43,7 +45,7 @@ FUNCTIONS_OF_FILES = frozenset(
         "fileio_mode",
     }
 )
-"""Of the sqlite3 shell and of extensions; no SQLite that a driver brings should have them."""
+"""Functions of the sqlite3 shell and of extensions. A driver's SQLite should not have them."""
 
 MODULES = frozenset(
     {
@@ -90,7 +92,7 @@ FACTS = frozenset(
         "user_version",
     }
 )
-"""PRAGMAs that read. With a value those change something that are in SETTINGS, or these: """
+"""PRAGMAs that read. With a value, those in SETTINGS or CHANGED_BY_VALUE change something."""
 
 CHANGED_BY_VALUE = frozenset({"schema_version", "max_page_count", "encoding"})
 
@@ -133,14 +135,14 @@ SETTINGS = frozenset(
         "wal_checkpoint",
     }
 )
-"""PRAGMAs of a connection and its one file: a program's own belong to its workload."""
+"""PRAGMAs of a connection and its file. A program's own PRAGMAs are part of its workload."""
 
 
 class Authorizer:
-    """Is called by SQLite for each action of a statement that it prepares.
+    """Called by SQLite for each action of a statement that is being prepared.
 
     Attributes:
-        refused: what was refused last, in words.
+        refused: a description of the last refused action.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class Authorizer:
         if action == PRAGMA:
             setting = (first or "").lower()
             return "" if self._is_allowed(setting, second) else f"PRAGMA {setting}"
-        if action == ATTACH:  # VACUUM attaches a file without a name; VACUUM INTO one with a name
+        if action == ATTACH:  # VACUUM attaches a file without a name; VACUUM INTO has a name
             return "" if first == "" else "ATTACH or VACUUM INTO"
         if action == DETACH:
             return "DETACH"
@@ -176,6 +178,6 @@ class Authorizer:
     def _is_allowed(self, name: str, value: str | None) -> bool:
         if name in FACTS and (value is None or name not in CHANGED_BY_VALUE | SETTINGS):
             return True
-        if name == "writable_schema":  # RESET: the schema is read again, and is no writable one
+        if name == "writable_schema":  # RESET reads the schema again, and does not make it writable
             return (value or "").lower() == "reset"
         return name in self._settings

@@ -1,7 +1,7 @@
-"""A folder for temporary files that goes with its process, however that ends.
+"""A folder for temporary files that is removed when its process ends, in whatever way.
 
-A process of its own makes and removes it, which waits for the end of its standard input: this file
-is its program, too.
+A separate process creates and removes the folder, and waits for the end of its standard input. This
+file is also that process's program.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-TRIES, BETWEEN_TRIES_S = 1200, 0.05
-"""A process that writes to the folder may end a while after the one that it belongs to: it may have
-to start first."""
+MAX_TRIES, BETWEEN_TRIES_S = 1200, 0.05
+"""Number and interval of attempts to remove the folder. A process that writes to it may end some
+time after its owner, and may even have to start first.
+"""
 
 
 @contextmanager
 def passing_folder() -> Iterator[str]:
-    """A new folder in TMPDIR; it is gone after the block. Raises OSError: it cannot be made."""
+    """Create a folder in TMPDIR, and remove it after the block. Raises OSError."""
     keeper = subprocess.Popen(
         [sys.executable, "-I", "-S", __file__],
         stdin=subprocess.PIPE,
@@ -45,7 +46,7 @@ def passing_folder() -> Iterator[str]:
 
 
 def main() -> None:
-    """Makes a folder, writes its path, and removes it at the end of the standard input."""
+    """Create a folder, write its path, and remove it at the end of the standard input."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     path = tempfile.mkdtemp(prefix="queryprof-")
@@ -54,7 +55,7 @@ def main() -> None:
         sys.stdout.flush()
         sys.stdin.buffer.read()
     finally:
-        for _ in range(TRIES):
+        for _ in range(MAX_TRIES):
             shutil.rmtree(path, ignore_errors=True)
             if not os.path.lexists(path):
                 break

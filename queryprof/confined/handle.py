@@ -1,6 +1,4 @@
-"""The sqlite3* of a connection of the standard library's sqlite3, and the functions that
-take it.
-"""
+"""Access to the sqlite3* of a standard sqlite3 connection, and to functions that take it."""
 
 from __future__ import annotations
 
@@ -22,12 +20,12 @@ AUTHORIZER = ctypes.CFUNCTYPE(
 
 
 class Library:
-    """The SQLite that this Python's sqlite3 uses: another one may have been loaded before
-    its own.
-    """
+    """The SQLite library of this Python's sqlite3. Another SQLite may have been loaded earlier."""
 
     def __init__(self) -> None:
-        """Raises OSError, AttributeError or ImportError: its functions cannot be reached."""
+        """Load the library. Raises OSError, AttributeError or ImportError if it is not
+        accessible.
+        """
         import _sqlite3
         import sqlite3
 
@@ -46,10 +44,11 @@ class Library:
         raise OSError("this Python keeps its connections in another way")
 
     def handle(self, connection: Any) -> int:
-        """The sqlite3*, the first field of the object; the connection keeps it alive.
+        """Return the sqlite3*, which is the first field of the object. The connection keeps it
+        alive.
 
         Raises:
-            OSError: it does not begin with its VFS, as one would.
+            OSError: the memory does not begin with a VFS, as a sqlite3 would.
         """
         at = id(connection) + object.__basicsize__
         handle = ctypes.c_void_p.from_address(at).value or 0
@@ -61,11 +60,12 @@ class Library:
     def set_authorizer(
         self, connection: Any, authorizer: Callable[[int, str | None, str | None], int]
     ) -> object:
-        """Sets an authorizer that the connection's object has no part of: recordings take no plans
-        and counters of a connection with a callback of its program's.
+        """Set an authorizer without the knowledge of the connection's Python object.
+
+        Recordings read no plans and counters on connections with a callback from the program.
 
         Returns:
-            What must live as long as the connection.
+            An object that must live as long as the connection.
         """
 
         def called(
@@ -73,7 +73,7 @@ class Library:
         ) -> int:
             try:
                 return authorizer(action, _text(first), _text(second))
-            except BaseException:  # ctypes would print it, and allow the action
+            except BaseException:  # ctypes would print the exception and allow the action
                 return DENY
 
         kept = AUTHORIZER(called)

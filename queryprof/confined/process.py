@@ -1,8 +1,7 @@
-"""A process that executes SQL of strangers: it has limits, and ends with the process that has
-started it.
+"""Limits for a process that executes SQL from strangers. It ends together with its parent.
 
-This module uses nothing but the standard library: the judge runs it under the interpreter of the
-recorded program.
+This module uses only the standard library, because the judge runs it under the recorded program's
+interpreter.
 """
 
 from __future__ import annotations
@@ -17,19 +16,22 @@ import threading
 import time
 from contextlib import suppress
 
-LEAST_MEMORY_BYTES = 1 << 30
+MIN_MEMORY_BYTES = 1 << 30
 MEMORY_SHARE = 0.5
-"""Of the machine's memory, beside what the process has mapped when it begins."""
+"""Share of the machine's memory that the process may use, in addition to its memory at the
+start.
+"""
 
 PR_SET_PDEATHSIG = 1
 
 
 def confine() -> None:
-    """Bounds the memory of this process, and ends it when the other end of its standard input is
-    closed, as it is when the process that holds it ends.
+    """Limit this process's memory, and end it when the other end of its standard input is closed.
+
+    The input is closed when the process that holds it ends.
     """
     if sys.platform == "linux":
-        with suppress(OSError, AttributeError):  # at once, and whatever this process is doing
+        with suppress(OSError, AttributeError):  # immediately, whatever this process is doing
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_end_with_input, name="queryprof watches", daemon=True).start()
     _lower(resource.RLIMIT_CORE, 0)
@@ -38,21 +40,21 @@ def confine() -> None:
         share = int(MEMORY_SHARE * page * os.sysconf("SC_PHYS_PAGES"))
         with open("/proc/self/statm") as file:
             mapped = page * int(file.read().split()[0])
-        _lower(resource.RLIMIT_AS, mapped + max(share, LEAST_MEMORY_BYTES))
+        _lower(resource.RLIMIT_AS, mapped + max(share, MIN_MEMORY_BYTES))
 
 
 def limit_files(most_bytes: int) -> None:
-    """A file that this process writes may have so many bytes; more is an error of SQLite's."""
+    """Limit the size of files that this process writes. Larger files are an error in SQLite."""
     _lower(resource.RLIMIT_FSIZE, most_bytes)
 
 
 def limit_time(most_s: float) -> None:
-    """So much time of a processor may pass from now on."""
+    """Limit the processor time from now on."""
     _lower(resource.RLIMIT_CPU, int(time.process_time() + most_s) + 1)
 
 
 def _lower(which: int, value: int) -> None:
-    """Sets a soft limit: it may be set again, but not above what the process was given."""
+    """Set a soft limit. It may be changed later, but not above the original limit."""
     _, hard = resource.getrlimit(which)
     wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
     with suppress(OSError, ValueError):
@@ -60,7 +62,10 @@ def _lower(which: int, value: int) -> None:
 
 
 def _end_with_input() -> None:
-    """Standard input is not read here: that it is closed can be seen beside who reads it."""
+    """End this process when its standard input is closed.
+
+    Polling detects this without reading the input.
+    """
     poll = select.poll()
     poll.register(0, 0)
     while not any(

@@ -1,4 +1,4 @@
-"""Whether a text is one statement: APSW executes all that a text has."""
+"""Check that a text is a single statement: APSW executes all statements of a text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def refuse_several(connection: Any, sql: str, values: Any = ()) -> None:
-    """Raises ValueError: the text has more than one statement. None of them is executed.
+    """Raise ValueError if the text has more than one statement. Executes nothing.
 
     Args:
-        connection: APSW's. SQLite itself finds where its statements end.
+        connection: APSW's. SQLite itself finds the end of a statement.
         values: the parameters of the first statement.
     """
     first, _ = _prepared(connection, sql, values)
@@ -18,15 +18,16 @@ def refuse_several(connection: Any, sql: str, values: Any = ()) -> None:
         return
     try:
         _, is_statement = _prepared(connection, rest, ())
-    except Exception:  # what is in error, or lacks values, is no comment
+    except Exception:  # invalid SQL, or SQL that lacks values, is not a comment
         is_statement = True
     if is_statement:
         raise ValueError("refused: more than one statement")
 
 
 def _prepared(connection: Any, sql: str, values: Any) -> tuple[str, bool]:
-    """The text of the first statement, and whether it is more than a comment; it is not
-    executed.
+    """Return the text of the first statement, and whether it is more than a comment.
+
+    Does not execute it.
     """
     found = ("", False)
 
@@ -40,7 +41,7 @@ def _prepared(connection: Any, sql: str, values: Any) -> tuple[str, bool]:
     try:
         cursor.execute(sql, values)
     except Exception as error:
-        if type(error).__name__ != "ExecTraceAbort":  # the trace has ended it
+        if type(error).__name__ != "ExecTraceAbort":  # the tracer has stopped it
             raise
     finally:
         cursor.close()

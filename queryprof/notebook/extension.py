@@ -1,8 +1,8 @@
-"""The IPython extension: `%load_ext queryprof` gives %%queryprof and %queryprof.
+"""The IPython extension: `%load_ext queryprof` provides %%queryprof and %queryprof.
 
-A cell with %%queryprof runs as every cell does (await, its lines, its last value): its first line
-becomes the call that begins the recording, and the event after the cell ends it. Cells may run
-inside a cell (%%capture, %run): each event says of which cell it is.
+A cell with %%queryprof runs like any other cell (await, its lines, its last value). Its first line
+becomes the call that begins the recording, and the event after the cell ends the recording. Cells
+may run inside a cell (%%capture, %run): each event identifies its cell.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ NAME = "queryprof"
 FIRST_LINE = re.compile(r"%%queryprof(?:\s+(.*))?$")
 COMMENT = re.compile(r"#.*")
 
-REST = "\n"
-"""The body of a cell magic that begins with the cell that runs: IPython needs one."""
+EMPTY_BODY = "\n"
+"""The body of a cell magic that begins with the running cell. IPython requires a body."""
 
 RUNS_COMPARED = 20
-"""The latest cells and lines whose recordings are kept, to be compared with their next run."""
+"""Number of cells and lines whose recordings are kept, for comparison with their next run."""
 
 
 @dataclass(slots=True)
 class _Running:
-    """A recording that has begun.
+    """A running recording.
 
     Attributes:
-        cell: the event's description of the cell that it is in.
-        key: what identifies the cell, or a line in it, in its next run.
-        earlier: what it will be compared with, in these words.
+        cell: the event's description of its cell.
+        key: identifies the cell, or a line in it, in its next run.
+        earlier: the recordings to compare with, by description.
     """
 
     recording: Recording
@@ -57,27 +57,27 @@ class Extension:
     """The magics of one shell.
 
     Attributes:
-        last: the recording that was shown last; None: there is none yet.
+        last: the recording that was shown last; None before the first one.
     """
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.last: Recording | None = None
-        self._cells: list[Any] = []  # that run, each inside the one before
+        self._cells: list[Any] = []  # running cells, outermost first
         self._running: list[_Running] = []
         self._earlier: OrderedDict[tuple[str, str], tuple[object, Recording]] = OrderedDict()
 
     # -- its life ----------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Adds the magics to the shell."""
+        """Add the magics to the shell."""
         self.shell.register_magic_function(self._magic(), "line_cell", NAME)
         self.shell.input_transformers_cleanup.append(begin_with_cell)
         self.shell.events.register("pre_run_cell", self.begin_cell)
         self.shell.events.register("post_run_cell", self.end_cell)
 
     def unload(self) -> None:
-        """Takes them away again; what is being recorded ends, and is shown."""
+        """Remove the magics. Running recordings end and are shown."""
         while self._running:
             self._end(self._running[-1])
         for kind in ("line", "cell"):
@@ -102,20 +102,20 @@ class Extension:
     # -- a cell ------------------------------------------------------------------------------
 
     def begin_cell(self, info: Any) -> None:
-        """Before a cell."""
+        """Handle the start of a cell."""
         self._cells.append(info)
 
     def cell(self, line: str, cell: str) -> None:
-        """Begins the recording of the running cell; or records a cell that is given."""
+        """Begin the recording of the running cell, or record a given cell."""
         options, rest = self._options(line)
         rest = COMMENT.sub("", rest).strip()
         if rest:
-            raise self._wrong(
+            raise self._usage_error(
                 f"{rest!r}: the statements are on the lines below %%queryprof; -o NAME keeps the"
                 " recording in a variable"
             )
         running = self._begin(options, "")
-        if cell == REST:
+        if cell == EMPTY_BODY:
             self._end_at_errors(running)
             return
         try:
@@ -124,10 +124,10 @@ class Extension:
             self._end(running)
 
     def end_cell(self, result: Any) -> None:
-        """After a cell: ends its recording, and shows it."""
+        """Handle the end of a cell: end its recording and show it."""
         info = getattr(result, "info", None)
         if not any(one is info for one in self._cells):
-            return  # a cell without a beginning: it was empty
+            return  # a cell without a start, because it was empty
         while self._cells.pop() is not info:
             pass
         for running in reversed(self._running.copy()):
@@ -138,9 +138,9 @@ class Extension:
                     complain(f"the recording of this cell: {type(error).__name__}: {error}")
 
     def _end_at_errors(self, running: _Running) -> None:
-        """Ends a recording where the cell raises: to show a traceback takes long."""
+        """End a recording when the cell raises, because showing a traceback takes long."""
         shell, show = self.shell, self.shell.showtraceback
-        before = shell.__dict__.get("showtraceback")  # another extension's
+        before = shell.__dict__.get("showtraceback")  # may belong to another extension
 
         def showtraceback(*args: Any, **kwargs: Any) -> Any:
             if self._cells and self._cells[-1] is running.cell:
@@ -161,11 +161,13 @@ class Extension:
     # -- a line ------------------------------------------------------------------------------
 
     def line(self, line: str, local_ns: Mapping[str, object] | None) -> object:
-        """Records a statement, and returns its value; without one the last recording."""
+        """Record a statement and return its value. Without a statement, return the last
+        recording.
+        """
         options, statement = self._options(line)
         if not statement:
             if self.last is None:
-                raise self._wrong("nothing was recorded yet; %queryprof? shows how")
+                raise self._usage_error("nothing was recorded yet; %queryprof? shows how")
             return self.last
         body, value = self._compiled(statement)
         names = self.shell.user_ns
@@ -178,7 +180,7 @@ class Extension:
             self._end(running)
 
     def _compiled(self, statement: str) -> tuple[CodeType | None, CodeType | None]:
-        """The statement without its last expression, and that, as of the line that it is on."""
+        """Compile a statement into its body and its last expression, with the real line numbers."""
         file, line = "<queryprof>", 1
         frame = currentframe()
         while frame and frame.f_globals is not self.shell.user_ns:
@@ -196,28 +198,30 @@ class Extension:
 
     def _begin(self, options: Options, statement: str) -> _Running:
         cell = self._cells[-1] if self._cells else None
-        # A front end's number of a cell stays when that is edited.
+        # The front end's id of a cell survives editing.
         name = getattr(cell, "cell_id", None) or getattr(cell, "raw_cell", "")
         key = (str(name), statement)
         of_cell, earlier = self._earlier.get(key, (cell, None))
         words = "Since its last run"
         if of_cell is cell:
-            earlier = None  # the same line in a loop is no other run
+            earlier = None  # the same line in a loop is not another run
         if options.against:
             earlier, words = self.shell.user_ns.get(options.against), f"Since {options.against}"
             if not isinstance(earlier, Recording) or not earlier.has_ended:
-                raise self._wrong(f"--against {options.against}: is no recording that has ended")
+                raise self._usage_error(
+                    f"--against {options.against}: is no recording that has ended"
+                )
         recording = Recording(options.trace or None)
         try:
             recording.__enter__()
         except QueryprofError as error:
-            raise self._wrong(str(error)) from None
+            raise self._usage_error(str(error)) from None
         running = _Running(recording, cell, key, options, earlier, words)
         self._running.append(running)
         return running
 
     def _end(self, running: _Running) -> None:
-        """Ends a recording, and shows it."""
+        """End a recording and show it."""
         if running not in self._running:
             return
         self._running.remove(running)
@@ -248,11 +252,11 @@ class Extension:
         try:
             return read_options(line)
         except ValueError as error:
-            raise self._wrong(str(error)) from None
+            raise self._usage_error(str(error)) from None
 
     @staticmethod
-    def _wrong(message: str) -> Exception:
-        """An error that IPython shows as one line."""
+    def _usage_error(message: str) -> Exception:
+        """Return an error that IPython shows as one line."""
         from IPython.core.error import UsageError
 
         error: Exception = UsageError(f"queryprof: {message}")
@@ -260,14 +264,14 @@ class Extension:
 
 
 def begin_with_cell(lines: list[str]) -> list[str]:
-    """Makes a call of the line %%queryprof, so that the lines below it keep their numbers."""
+    """Turn the line %%queryprof into a call, so that the lines below it keep their numbers."""
     found = FIRST_LINE.fullmatch(lines[0].rstrip("\n")) if lines else None
     if not found:
         return lines
     from IPython.core import inputtransformer2 as ipythons
 
     options = (found[1] or "").strip()
-    begin = f"get_ipython().run_cell_magic({NAME!r}, {options!r}, {REST!r})\n"
+    begin = f"get_ipython().run_cell_magic({NAME!r}, {options!r}, {EMPTY_BODY!r})\n"
     rest = ipythons.leading_indent(lines[1:])
     if ipythons.leading_empty_lines(rest)[:1] and ipythons.leading_empty_lines(rest)[0][:2] == "%%":
         rest = ipythons.leading_empty_lines(rest)
@@ -275,23 +279,24 @@ def begin_with_cell(lines: list[str]) -> list[str]:
 
 
 begin_with_cell.has_side_effects = True  # type: ignore[attr-defined]
-"""IPython leaves such a transformation out when it checks if what is typed in a terminal is a
-complete cell. With it, the first line of a cell would be one."""
+"""IPython skips transformations with side effects when it checks whether typed input is complete.
+Otherwise the first line of a cell would count as complete.
+"""
 
 
 _loaded: dict[int, Extension] = {}
-"""By the id of the shell, as long as it is loaded."""
+"""Loaded extensions, by the id of the shell."""
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """For %load_ext queryprof."""
+    """Handle %load_ext queryprof."""
     if id(shell) not in _loaded:
         _loaded[id(shell)] = Extension(shell)
         _loaded[id(shell)].load()
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """For %unload_ext queryprof."""
+    """Handle %unload_ext queryprof."""
     extension = _loaded.pop(id(shell), None)
     if extension:
         extension.unload()

@@ -32,7 +32,7 @@ USAGE = """\
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of one use; "": not given."""
+    """The options of one use; "" for options that are not given."""
 
     name: str = ""
     against: str = ""
@@ -40,10 +40,10 @@ class Options:
 
 
 def read_options(line: str) -> tuple[Options, str]:
-    """The options at the beginning of a line, and what follows them.
+    """Return the options at the beginning of a line, and the rest of the line.
 
     Raises:
-        ValueError: an option is not known, or lacks its value.
+        ValueError: an option is unknown, or lacks its value.
     """
     options, rest = Options(), line.strip()
     while found := OPTION.match(rest):
@@ -51,7 +51,7 @@ def read_options(line: str) -> tuple[Options, str]:
         if option in ("-h", "--help"):
             raise ValueError(USAGE)
         if option not in OPTIONS:
-            raise ValueError(f"there is no option {option}; the options: {', '.join(OPTIONS)}")
+            raise ValueError(f"unknown option {option}; the options are {', '.join(OPTIONS)}")
         if not value:
             raise ValueError(f"{option} needs a value: %queryprof? shows the options")
         if option == "--trace":

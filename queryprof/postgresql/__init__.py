@@ -1,1 +1,1 @@
-"""What a PostgreSQL server's planner and statistics say of recorded statements."""
+"""Plans and statistics from a PostgreSQL server for recorded statements."""

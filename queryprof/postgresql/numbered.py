@@ -1,4 +1,4 @@
-"""A recorded statement with the parameters that PostgreSQL takes: $1, $2 ..."""
+"""Give a recorded statement PostgreSQL's parameters: $1, $2 ..."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import count
 
 from queryprof.sql.tokens import MOST_CHARACTERS
 
-# What is not ended goes on to the end of the text, as in sql/tokens.
+# Unterminated comments and strings end with the text, as in sql/tokens.
 _PIECE = re.compile(
     r"""(?P<skipped> --[^\n]* | /\*.*?(?:\*/|\Z) | '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z) )
       | (?P<numbered> \$\d+ )
@@ -19,22 +19,23 @@ _PIECE = re.compile(
 )
 
 NUMBER = re.compile(r"\$(\d+)")
-MOST_PARAMETERS = 1000
+MAX_PARAMETERS = 1000
 
 
 def numbered(statement: str) -> tuple[str, int] | None:
-    """The statement, and how many parameters it has; None: it is too long, has too many, or a zero
-    byte.
+    """Return the statement with numbered parameters, and their number.
 
-    The recording has `?` in place of each literal; %s and %(name)s are psycopg's placeholders
-    (https://www.psycopg.org/psycopg3/docs/basic/params.html), and $1 is PostgreSQL's own. Where it
-    is that, % is an operator.
+    A recording has `?` for each literal. %s and %(name)s are psycopg's placeholders
+    (https://www.psycopg.org/psycopg3/docs/basic/params.html), and $1 is PostgreSQL's own. In a
+    statement with $1, % is an operator.
+
+    Returns None if the statement is too long, has too many parameters, or contains a zero byte.
     """
     if len(statement) > MOST_CHARACTERS or "\0" in statement:
         return None
     found = list(_PIECE.finditer(statement))
     own = [int(one["numbered"][1:]) for one in found if one["numbered"]]
-    if any(number > MOST_PARAMETERS for number in own):
+    if any(number > MAX_PARAMETERS for number in own):
         return None
     numbers = count(max(own, default=0) + 1)
     names: dict[str, int] = {}
@@ -54,4 +55,4 @@ def numbered(statement: str) -> tuple[str, int] | None:
             text = "%"
         pieces.append(text)
     number = next(numbers) - 1
-    return ("".join((*pieces, statement[end:])), number) if number <= MOST_PARAMETERS else None
+    return ("".join((*pieces, statement[end:])), number) if number <= MAX_PARAMETERS else None

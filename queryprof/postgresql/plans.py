@@ -1,5 +1,6 @@
-"""The plans of PostgreSQL, read from what EXPLAIN writes as JSON
-(https://www.postgresql.org/docs/current/sql-explain.html).
+"""Read PostgreSQL's plans from EXPLAIN's JSON output.
+
+(https://www.postgresql.org/docs/current/sql-explain.html)
 """
 
 from __future__ import annotations
@@ -14,21 +15,22 @@ from queryprof.model.postgresql import ServerPlan, ServerTable, TableScan
 SEQ_SCAN = "Seq Scan"
 ALONG_INDEX = ("Index Scan", "Index Only Scan")
 READS_ALL = ("Sort", "Hash", "Materialize", "Aggregate", "WindowAgg", "Unique", "SetOp")
-"""Nodes that take all rows of those below them, whatever is taken of theirs."""
+"""Nodes that read all rows of their children, even if their own output is only partly read."""
 
 CONDITIONS = ("Index Cond", "Hash Cond", "Merge Cond", "Join Filter", "Filter", "Sort Key")
 EXPRESSION = re.compile(r"[a-z_]\w*\((?:[\w\"(), ]|::text)*\)")
-"""A function of columns, as the server writes it."""
+"""A function of columns, as printed by the server."""
 
 CAST = re.compile(r"\((\"(?:[^\"]|\"\")+\"|\w+)\)::text")
-"""A column as a text, which of a text alone is immutable."""
+"""A column cast to text. The cast is immutable only for text columns."""
 
 FUNCTION = re.compile(r"\b([a-z_]\w*)\(")
 
-MOST_NODES = 500
+MAX_NODES = 500
 LEADER_SHARE = 0.3
-"""What each worker leaves the leader less of its own part of a parallel scan
-(get_parallel_divisor in src/backend/optimizer/path/costsize.c)."""
+"""Each worker reduces the leader's own part of a parallel scan by this share (get_parallel_divisor
+in src/backend/optimizer/path/costsize.c).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,10 @@ class Node:
     """A node of a plan.
 
     Attributes:
-        depth: below the top.
-        loops: how often it runs, as the planner expects; times: how many processes share its rows.
-        is_limited: it may stop before its end, for a LIMIT above it.
+        depth: distance from the top.
+        loops: expected number of runs.
+        times: number of processes that share its rows.
+        is_limited: whether it may stop early because of a LIMIT above it.
     """
 
     fields: Mapping[str, Any]
@@ -53,20 +56,18 @@ class Node:
 
     @property
     def table(self) -> str:
-        """With its schema; "": it reads none."""
+        """The table with its schema; "" without one."""
         name = self.fields.get("Relation Name")
         return f"{self.fields.get('Schema', '')}.{name}" if name else ""
 
     @property
     def rows(self) -> float:
-        """That the planner expects to come, of all processes together."""
+        """Expected number of rows, over all processes."""
         return self.number("Plan Rows") * self.times
 
     @property
     def is_whole(self) -> bool:
-        """Whether it reads a table from end to end: also along an index, of which it looks for
-        nothing.
-        """
+        """Whether it reads a whole table, directly or through an index without a condition."""
         is_along = self.kind in ALONG_INDEX and not self.fields.get("Index Cond")
         return bool(self.table) and (self.kind == SEQ_SCAN or is_along) and not self.is_limited
 
@@ -76,20 +77,20 @@ class Node:
 
 
 def nodes_of(top: Mapping[str, Any]) -> tuple[Node, ...]:
-    """The nodes of a plan, each before those below it; the first of very many."""
+    """Return the nodes of a plan, parents first, up to MAX_NODES."""
     found = []
     for node in _walk(Node(top, 0, 1.0, 1.0, is_limited=False), 1.0):
         found.append(node)
-        if len(found) == MOST_NODES:
+        if len(found) == MAX_NODES:
             break
     return tuple(found)
 
 
 def _walk(node: Node, once: float) -> Iterator[Node]:
-    """A node and those below it.
+    """Yield a node and its descendants.
 
     Args:
-        once: how often it runs where its rows are kept from one time to the next.
+        once: how often it runs if its rows are kept between runs.
     """
     yield node
     is_limited = node.kind == "Limit" or (node.is_limited and node.kind not in READS_ALL)
@@ -116,12 +117,12 @@ def plan_of(
     parameters: int,
     immutable: Container[str] = (),
 ) -> ServerPlan:
-    """The plan that EXPLAIN (VERBOSE, FORMAT JSON) has written.
+    """Return the plan in the output of EXPLAIN (VERBOSE, FORMAT JSON).
 
     Args:
-        tables: by name with schema, those that the plan reads, as far as the catalogue has them.
-        parameters: of the statement.
-        immutable: functions that an index can be on an expression of.
+        tables: tables of the plan by name with schema, as far as the catalogue has them.
+        parameters: number of the statement's parameters.
+        immutable: functions that can be used in an index expression.
     """
     nodes = nodes_of(document["Plan"])
     query_id = document.get("Query Identifier")
@@ -140,8 +141,8 @@ def plan_of(
 
 
 def conjuncts_of(condition: str) -> tuple[str, ...]:
-    """What a condition that the server writes, with parentheses around each part, is true of
-    together: the parts of its AND, or itself.
+    """Split a condition, as printed by the server with all parentheses, into the parts of
+    its AND.
     """
     depth, quote, start = 0, "", 1
     parts: list[str] = []
@@ -165,8 +166,9 @@ def conjuncts_of(condition: str) -> tuple[str, ...]:
 def equal_columns(
     node: Node, table: ServerTable | None, immutable: Container[str] = ()
 ) -> tuple[str, ...]:
-    """The columns and expressions, as SQL, that a node's filter compares with a value for equality,
-    each so that the other parts narrow its rows down.
+    """Return the columns and expressions, as SQL, that a node's filter compares with a value.
+
+    Only comparisons for equality count, and only if they narrow the rows down together.
     """
     alias = str(node.fields.get("Alias") or "")
     quoted = alias.replace('"', '""')
@@ -183,8 +185,9 @@ def equal_columns(
 
 
 def _compared(side: str, other: str, table: ServerTable | None, aliases: tuple[str, ...]) -> str:
-    """The column or expression of a table that is one side of a comparison with a value; "": it is
-    neither, or the other side is none.
+    """Return the column or expression of a table on one side of a comparison with a value.
+
+    Returns "" if the side is neither, or the other side is not a value.
     """
     is_value = "$" in other and not any(alias in other for alias in aliases)
     is_value = is_value and not other.startswith("ALL (")

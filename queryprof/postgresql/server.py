@@ -1,10 +1,9 @@
-"""A transaction of queryprof's own on a PostgreSQL server: it requests plans, reads statistics, and
-executes nothing else.
+"""A transaction on a PostgreSQL server that requests plans and reads statistics, nothing else.
 
-A recorded statement is a stranger's text. The server first parses it by itself, which takes one
-statement and no more (https://www.postgresql.org/docs/current/protocol-flow.html, Extended Query);
-EXPLAIN without ANALYZE does not execute it. The transaction is read-only, and each request ends
-after a time.
+A recorded statement may come from a stranger. The server first parses it alone, which accepts
+exactly one statement (https://www.postgresql.org/docs/current/protocol-flow.html, Extended Query).
+EXPLAIN without ANALYZE does not execute the statement. The transaction is read-only, and each
+request has a timeout.
 """
 
 from __future__ import annotations
@@ -22,30 +21,31 @@ from queryprof.postgresql.times import times_of
 from queryprof.sql.clauses import verb_of
 
 PLANNED = frozenset({"SELECT", "VALUES", "INSERT", "UPDATE", "DELETE", "MERGE"})
-MOST_STATEMENTS = 200
-MOST_MS = 5000
-"""Of one request."""
+MAX_STATEMENTS = 200
+MAX_REQUEST_MS = 5000
+"""Timeout of a request."""
 
 BUDGET_S = 60
-"""For all requests; statements after it are left out, and counted."""
+"""Time limit for all requests. Later statements are skipped and counted."""
 
 CONNECT_S = 10
 GENERIC_PLAN = 160_000
-"""The first version whose EXPLAIN takes parameters without values; before it, from FORCED on, a
-prepared statement is made to have a plan for any value.
+"""The first version whose EXPLAIN accepts parameters without values. Between FORCED and this
+version, a prepared statement with a forced generic plan is used.
 """
 FORCED = 120_000
 QUERY_ID = 140_000
 
 NAME = "queryprof_statement"
 
-SAID = ("42", "0A", "26")
-"""Classes of errors whose message is about a statement's text and names: syntax and access rules,
-unsupported features, prepared statements
-(https://www.postgresql.org/docs/current/errcodes-appendix.html)."""
+SAFE_ERROR_CLASSES = ("42", "0A", "26")
+"""Classes of errors whose message only contains the statement's text and names: syntax and access
+rules, unsupported features, prepared statements
+(https://www.postgresql.org/docs/current/errcodes-appendix.html).
+"""
 
 STOPPED = ("57014", "55P03")
-"""By a timeout, or a lock."""
+"""Error codes for a timeout or a lock."""
 
 TABLES = """
 SELECT n.nspname || '.' || c.relname,
@@ -118,13 +118,13 @@ JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace WHERE extname = 'pg_
 def server_facts(
     dsn: str, statements: Iterable[str], *, avoids_seq_scans: bool = False
 ) -> ServerFacts:
-    """What a server says of statements that were sent to PostgreSQL.
+    """Return a server's facts about statements that were sent to PostgreSQL.
 
     Args:
-        dsn: a connection string or URI, as libpq takes it.
-        statements: as recorded, those that take most time first.
-        avoids_seq_scans: plans have a sequential scan where nothing else is possible, however small
-            the tables are (enable_seqscan = off).
+        dsn: a connection string or URI for libpq.
+        statements: recorded statements, most time first.
+        avoids_seq_scans: use a sequential scan only if nothing else is possible, however small the
+            tables are (enable_seqscan = off).
 
     Raises:
         QueryprofError: psycopg is not installed, or the server cannot be used.
@@ -133,7 +133,7 @@ def server_facts(
     until_s = time.monotonic() + BUDGET_S
     answers: dict[str, Mapping[str, Any] | str] = {}
     with _connected(dsn, avoids_seq_scans) as server:
-        for one in wanted[:MOST_STATEMENTS]:
+        for one in wanted[:MAX_STATEMENTS]:
             if time.monotonic() > until_s:
                 break
             answers[one] = server.explained(one)
@@ -168,7 +168,7 @@ def _connected(dsn: str, avoids_seq_scans: bool) -> Iterator[_Server]:
         ) from error
     try:
         given = psycopg.conninfo.conninfo_to_dict(dsn)
-    except psycopg.Error as error:  # its message may repeat a password
+    except psycopg.Error as error:  # the message may repeat a password
         raise QueryprofError(
             "the PostgreSQL server cannot be used: its connection string has a mistake"
         ) from error
@@ -183,13 +183,14 @@ def _connected(dsn: str, avoids_seq_scans: bool) -> Iterator[_Server]:
 
 
 class _Server:
-    """A transaction, with which its settings end: a pooler gives the session to others.
+    """A transaction whose settings end with it, because a pooler gives the session to others.
 
     Args:
-        connection: psycopg's, which the caller rolls back and closes.
+        connection: psycopg's connection, which the caller rolls back and closes.
 
     Attributes:
-        version: as libpq counts it; name: for people.
+        version: as libpq's number.
+        name: for display.
     """
 
     def __init__(self, connection: Any, avoids_seq_scans: bool) -> None:
@@ -203,23 +204,23 @@ class _Server:
             )
         for setting in (
             "TRANSACTION READ ONLY",
-            f"LOCAL statement_timeout = {MOST_MS}",
-            f"LOCAL lock_timeout = {MOST_MS}",
+            f"LOCAL statement_timeout = {MAX_REQUEST_MS}",
+            f"LOCAL lock_timeout = {MAX_REQUEST_MS}",
             "LOCAL plan_cache_mode = force_generic_plan",
             f"LOCAL enable_seqscan = {'off' if avoids_seq_scans else 'on'}",
         ):
             connection.execute(f"SET {setting}")
-        if self.version >= QUERY_ID:  # "auto" does for who may not set it
-            self._tried("SET LOCAL compute_query_id = on")
+        if self.version >= QUERY_ID:  # users who may not set it have "auto"
+            self._try("SET LOCAL compute_query_id = on")
 
     def explained(self, statement: str) -> Mapping[str, Any] | str:
-        """What EXPLAIN writes of a recorded statement; or why it writes nothing."""
+        """Return EXPLAIN's output for a recorded statement, or why it is missing."""
         text = numbered(statement)
         if text is None:
             return "its text is too long or has a zero byte, or it has too many parameters"
         sql, parameters = text
-        # Parsed alone first, as one statement: what follows is sent as a text.
-        if reason := self._tried(f"PREPARE {NAME} AS {sql}", is_alone=True):
+        # First parsed alone as one statement, because the request below is sent as plain text.
+        if reason := self._try(f"PREPARE {NAME} AS {sql}", is_alone=True):
             return reason
         nulls = ", ".join(["NULL"] * parameters)
         request = (
@@ -228,12 +229,12 @@ class _Server:
             else f"EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE {NAME}{f'({nulls})' if nulls else ''}"
         )
         answer: list[Any] = []
-        reason = self._tried(request, answer)
-        self._tried(f"DEALLOCATE {NAME}")
+        reason = self._try(request, answer)
+        self._try(f"DEALLOCATE {NAME}")
         return reason or _document(answer)
 
     def tables(self, names: Iterable[str]) -> Mapping[str, ServerTable]:
-        """What the catalogue has of tables, by their names with schemas."""
+        """Return the catalogue's data on tables, by name with schema."""
         references: dict[str, dict[Reference, None]] = {}
         for name, table, columns, keys, count, is_partitioned in self._catalogue(REFERENCES, names):
             rows = float(count) if count >= 0 else None
@@ -256,14 +257,14 @@ class _Server:
         }
 
     def immutable(self) -> frozenset[str]:
-        """The functions that an index can be on an expression of."""
+        """Return the functions that can be used in an index expression."""
         return frozenset(name for (name,) in self._catalogue(IMMUTABLE))
 
     def _catalogue(self, query: str, names: Iterable[str] | None = None) -> list[Any]:
-        """The answer of the server's catalogue.
+        """Query the server's catalogue.
 
         Args:
-            names: the parameter of the query; None: it has none.
+            names: the parameter of the query; None without one.
         """
         given = None if names is None else (sorted(names),)
         with self._own_names():
@@ -271,8 +272,9 @@ class _Server:
 
     @contextmanager
     def _own_names(self) -> Iterator[None]:
-        """In the block names are those of the server itself: a function or an operator of another
-        schema that fits better is not called
+        """Resolve names only in the server's own schema during the block.
+
+        Otherwise a better matching function or operator of another schema could be called
         (https://www.postgresql.org/docs/current/typeconv-func.html).
         """
         self._connection.execute("SAVEPOINT queryprof_names")
@@ -281,14 +283,16 @@ class _Server:
         self._connection.execute("ROLLBACK TO SAVEPOINT queryprof_names")
 
     def times(self, plans: Mapping[str, ServerPlan]) -> tuple[Mapping[str, ServerTime], str, str]:
-        """The server's time of statements, why it is not known, and since when it was counted."""
+        """Return the server's times by statement, why they are unknown, and the start of the
+        counting.
+        """
         schemas, rows, since = self._catalogue(EXTENSION), list[Any](), list[Any]()
         if not schemas:
             return {}, "the extension pg_stat_statements is not in this database", ""
         with self._own_names():
-            reason = self._tried(TIMES.format(schema=schemas[0][0]), rows)
+            reason = self._try(TIMES.format(schema=schemas[0][0]), rows)
             if not reason and self.version >= QUERY_ID:
-                self._tried(SINCE.format(schema=schemas[0][0]), since)
+                self._try(SINCE.format(schema=schemas[0][0]), since)
         if reason:
             return {}, f"pg_stat_statements cannot be read: {reason}", ""
         times = times_of(plans, rows)
@@ -299,19 +303,20 @@ class _Server:
             str(since[0][0]) if since and since[0][0] else "",
         )
 
-    def _tried(self, command: str, rows: list[Any] | None = None, is_alone: bool = False) -> str:
-        """Executes a command, whose failure does not end the transaction; why the server refused
-        it, or "".
+    def _try(self, command: str, rows: list[Any] | None = None, is_alone: bool = False) -> str:
+        """Execute a command. A failure does not end the transaction.
+
+        Returns why the server refused it, or "".
 
         Args:
-            rows: gets those of its answer.
-            is_alone: the server takes one statement of it and no more.
+            rows: receives the rows of the answer.
+            is_alone: let the server accept only one statement.
         """
         import psycopg
 
         self._connection.execute("SAVEPOINT queryprof")
         try:
-            # A binary answer is what psycopg uses the extended protocol for.
+            # psycopg uses the extended protocol for binary answers.
             cursor = self._connection.execute(command, binary=is_alone)
             if rows is not None:
                 rows += cursor.fetchall()
@@ -325,32 +330,34 @@ class _Server:
             if command.startswith("SET"):
                 return ""
             reason = ""
-        self._connection.execute("ROLLBACK TO SAVEPOINT queryprof")  # and gives back its locks
+        self._connection.execute("ROLLBACK TO SAVEPOINT queryprof")  # this also releases its locks
         return reason
 
 
 def _reason(error: Any) -> str:
-    """Why a server refused a statement. What else than its text a message may have (a value that a
-    stranger's text has read of a table) is not repeated.
+    """Return why a server refused a statement.
+
+    Messages may contain more than the statement's text, such as a value that a stranger's statement
+    read from a table. Those messages are not repeated.
     """
     state = error.sqlstate or ""
-    if state[:2] in SAID or state in STOPPED:
+    if state[:2] in SAFE_ERROR_CLASSES or state in STOPPED:
         return _first(error)
     return f"the server refused it (SQLSTATE {state or 'unknown'})"
 
 
 def _first(error: Exception) -> str:
-    """The first line of an error."""
+    """Return the first line of an error."""
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _document(answer: list[Any]) -> Mapping[str, Any] | str:
-    """The first plan of what EXPLAIN has written; or why there is none."""
+    """Return the first plan in EXPLAIN's output, or why it is missing."""
     try:
         document: dict[str, Any] = answer[0][0][0]
         nodes = nodes_of(document["Plan"])
     except (TypeError, LookupError, AttributeError, RecursionError):
         return "its plan cannot be read"
     if any(node.number("Subplans Removed") for node in nodes):
-        return "its plan leaves out partitions, as for NULL: before 16 there is none for any values"
+        return "its plan omits partitions, as for NULL; PostgreSQL 16 and newer have generic plans"
     return document

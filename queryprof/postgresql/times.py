@@ -1,9 +1,11 @@
-"""The rows of pg_stat_statements that are about recorded statements
-(https://www.postgresql.org/docs/current/pgstatstatements.html).
+"""Find the rows of pg_stat_statements that belong to recorded statements.
 
-A statement has several: its identifier differs by the types of its parameters, which a driver
-chooses by their values (psycopg sends small integers as int2), and where they are in the text. So a
-row is a statement's if it has the identifier of its plan, or its text without values.
+(https://www.postgresql.org/docs/current/pgstatstatements.html)
+
+A statement has several rows. Its identifier depends on the types of its parameters, which a driver
+chooses by their values (psycopg sends small integers as int2), and on their positions in the text.
+A row therefore belongs to a statement if it has the identifier of its plan, or its text without
+values.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ VALUE = "?"
 def times_of(
     plans: Mapping[str, ServerPlan], rows: Iterable[tuple[int | None, str | None, int, float]]
 ) -> dict[str, ServerTime]:
-    """The server's time of statements, as far as rows are about them.
+    """Return the server's times by statement, as far as there are rows.
 
     Args:
-        rows: of pg_stat_statements: identifier, text, calls, and their time in ns.
+        rows: rows of pg_stat_statements: identifier, text, calls, total time in ns.
     """
     by_id: dict[int, set[str]] = defaultdict(set)
     by_text: dict[str, set[str]] = defaultdict(set)
@@ -47,7 +49,7 @@ def times_of(
 
 
 def without_values(statement: str) -> str:
-    """A statement's tokens with one sign for each value, and for a list of them."""
+    """Return a statement's tokens with one sign for each value or list of values."""
     text = numbered(statement)
     found: list[str] = []
     for token in tokens_of(text[0] if text else statement):

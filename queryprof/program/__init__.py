@@ -1,1 +1,1 @@
-"""The profiled program: its source files, its databases, and who locks them."""
+"""The profiled program: its source files, its databases, and the processes that lock them."""

@@ -1,4 +1,4 @@
-"""The schema of a program's database, read from its file without a change to it."""
+"""Read the schema of a program's database from its file, without changing the file."""
 
 from __future__ import annotations
 
@@ -23,28 +23,30 @@ HAS_STATISTICS = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1'
 STATISTICS = "SELECT tbl, idx, stat FROM sqlite_stat1"
 KEYS = 'SELECT name, coll, "desc" FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno'
 ORDINARY = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
-"""pragma_table_list would prepare each view, which no progress handler ends."""
+"""Not pragma_table_list: it would prepare each view, which no progress handler can interrupt."""
 
 FUNCTIONS = frozenset({"count", "like"})
-"""Those that the queries here call."""
+"""Functions that the queries in this module call."""
 
-MOST_OBJECTS = 10_000
+MAX_OBJECTS = 10_000
 READING_S = 5.0
 COUNTING_S = 0.5
-STEPS_BETWEEN_LOOKS = 10_000
+STEPS_BETWEEN_CHECKS = 10_000
 BUSY_MS = 200
 
 
 def unchanged_uri(path: str) -> str:
-    """The URI with which SQLite reads a database and changes none of its files. Raises OSError."""
+    """Return the URI with which SQLite reads a database without changing its files. Raises
+    OSError.
+    """
     return f"{Path(path).absolute().as_uri()}?mode={mode_without_changes(path)}"
 
 
 def read_schema(path: str) -> Schema:
-    """The schema of a database file, opened read-only.
+    """Read the schema of a database file, opened read-only.
 
     Raises:
-        TraceError: it cannot be read, or is no database.
+        TraceError: the file cannot be read, or is not a database.
     """
     if not Path(path).is_file():
         raise TraceError(f"{path}: no such file")
@@ -52,17 +54,17 @@ def read_schema(path: str) -> Schema:
         connection = sqlite3.connect(unchanged_uri(path), uri=True, timeout=BUSY_MS / 1000)
         try:
             end_s = time.monotonic() + READING_S
-            connection.set_progress_handler(lambda: time.monotonic() > end_s, STEPS_BETWEEN_LOOKS)
-            connection.set_authorizer(_may)
+            connection.set_progress_handler(lambda: time.monotonic() > end_s, STEPS_BETWEEN_CHECKS)
+            connection.set_authorizer(_authorize)
             indexes = []
             for name, table, unique, partial in connection.execute(INDEXES).fetchall():
                 keys = _columns(connection, name)
                 columns = tuple(column for column, *_ in keys)
                 order = tuple((collation, is_descending) for _, collation, is_descending in keys)
                 indexes.append(Index(name, table, columns, bool(unique), bool(partial), order))
-            created = connection.execute(CREATED).fetchmany(MOST_OBJECTS)
+            created = connection.execute(CREATED).fetchmany(MAX_OBJECTS)
             has_statistics = connection.execute(HAS_STATISTICS).fetchone()[0]
-            found = connection.execute(STATISTICS).fetchmany(MOST_OBJECTS) if has_statistics else ()
+            found = connection.execute(STATISTICS).fetchmany(MAX_OBJECTS) if has_statistics else ()
             statistics = tuple(row for row in found if {*map(type, row)} <= {str, type(None)})
             analyzed = {table for table, *_ in statistics if table}
             return Schema(
@@ -78,8 +80,8 @@ def read_schema(path: str) -> Schema:
         raise TraceError(why_unreadable(path, str(error))) from error
 
 
-def _may(action: int, what: str | None, inside: str | None, *_: object) -> int:
-    """Denies all but reading, and what SQLite itself declares for its PRAGMAs as tables."""
+def _authorize(action: int, what: str | None, inside: str | None, *_: object) -> int:
+    """Deny everything except reading, and SQLite's own declarations of PRAGMAs as tables."""
     is_reading = action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA)
     is_declared = action == sqlite3.SQLITE_UPDATE and what == "sqlite_master"
     is_ours = action == sqlite3.SQLITE_FUNCTION and inside in FUNCTIONS
@@ -87,13 +89,14 @@ def _may(action: int, what: str | None, inside: str | None, *_: object) -> int:
 
 
 def _rows(connection: sqlite3.Connection, analyzed: set[str]) -> dict[str, int]:
-    """The rows of ordinary tables, as far as they are counted in COUNTING_S. A view's are not: that
-    would execute its SQL.
+    """Count the rows of ordinary tables, as far as COUNTING_S allows.
+
+    Views are not counted, because that would execute their SQL.
     """
     end_s = time.monotonic() + COUNTING_S
-    connection.set_progress_handler(lambda: time.monotonic() > end_s, STEPS_BETWEEN_LOOKS)
+    connection.set_progress_handler(lambda: time.monotonic() > end_s, STEPS_BETWEEN_CHECKS)
     found: dict[str, int] = {}
-    tables = {str(name) for (name,) in connection.execute(ORDINARY).fetchmany(MOST_OBJECTS)}
+    tables = {str(name) for (name,) in connection.execute(ORDINARY).fetchmany(MAX_OBJECTS)}
     for table in sorted(tables & analyzed):
         name = table.replace('"', '""')
         with suppress(sqlite3.Error):
@@ -102,11 +105,11 @@ def _rows(connection: sqlite3.Connection, analyzed: set[str]) -> dict[str, int]:
 
 
 def why_unreadable(path: str, error: str) -> str:
-    """What is wrong with a database, and what to do, for an error of SQLite's."""
+    """Return what is wrong with a database, and what to do, for an error of SQLite's."""
     if "not a database" in error:
         return f"{path}: not a SQLite database, or it is encrypted"
     if "locked" in error or "busy" in error:
-        return f"{path}: it cannot be read while a program holds its lock: try again"
+        return f"{path}: cannot be read while a program holds its lock; try again"
     if "no such collation" in error:
         return (
             f"{path}: an index or a key of it is in the order of a collation that its program"
@@ -122,19 +125,19 @@ def why_unreadable(path: str, error: str) -> str:
 
 
 def schemas_of(paths: Iterable[str]) -> dict[str, Schema]:
-    """The schemas of the files that are there and can be read."""
+    """Return the schemas of existing, readable files."""
     found = {}
     for path in sorted(set(paths)):
         try:
             if path and not path.startswith(":") and Path(path).is_file():
                 found[path] = read_schema(path)
         except (TraceError, OSError):
-            pass  # it is gone, or locked: findings do without it
+            pass  # it is gone or locked; findings do not depend on it
     return found
 
 
 def _columns(connection: sqlite3.Connection, index: str) -> tuple[tuple[str, str, bool], ...]:
-    """The columns of an index, each with its collation and whether it is descending."""
+    """Return the columns of an index, each with its collation and whether it is descending."""
     rows = connection.execute(KEYS, (index,)).fetchall()
     return tuple(
         (name if name is not None else "(expression)", str(collation).upper(), bool(is_descending))

@@ -1,7 +1,7 @@
-"""Which processes have locks on a database's files now, as the kernel lists them (proc_locks(5)).
+"""Find the processes with locks on a database's files, from the kernel's list (proc_locks(5)).
 
-No file of the database is opened: closing one would release all locks that this process has on it.
-SQLite's locks are of bytes (https://www.sqlite.org/lockingv3.html,
+The database's files are not opened: closing one would release all locks that this process has on
+it. SQLite locks single bytes (https://www.sqlite.org/lockingv3.html,
 https://www.sqlite.org/walformat.html).
 """
 
@@ -15,10 +15,10 @@ from pathlib import Path
 LOCKS = "/proc/locks"
 
 PENDING, RESERVED, SHARED = 0x40000000, 0x40000001, 0x40000002
-"""Bytes of a database file."""
+"""Lock bytes of a database file."""
 
 WAL_WRITER, WAL_CHECKPOINT, WAL_RECOVERY, WAL_READERS, WAL_OPEN = 120, 121, 122, 123, 128
-"""Bytes of the index of a write-ahead log."""
+"""Lock bytes of a write-ahead log's index."""
 
 WRITES, COMMITS, PENDS, READS, CHECKPOINTS, HAS_OPEN = (
     "has a write transaction open",
@@ -29,13 +29,18 @@ WRITES, COMMITS, PENDS, READS, CHECKPOINTS, HAS_OPEN = (
     "has it open",
 )
 ORDER = (COMMITS, PENDS, WRITES, CHECKPOINTS, READS, HAS_OPEN)
-"""What keeps most from others comes first."""
+"""The most exclusive lock comes first."""
 
 
 @dataclass(frozen=True, slots=True)
 class LockOwner:
-    """A process with a lock; `pid` is 0 where the kernel does not name it: one of another
-    container, or a lock of an open file. `command` is empty where it may not be read.
+    """A process with a lock.
+
+    Attributes:
+        pid: 0 if the kernel does not report it: a process of another container, or a lock of an
+            open
+            file description.
+        command: empty if unreadable.
     """
 
     pid: int
@@ -57,7 +62,7 @@ class _Lock:
 
 
 def owners_of(path: str) -> tuple[LockOwner, ...]:
-    """Who has locks on a database, those first that keep most from others; each process once.
+    """Return the processes with locks on a database, each once, the most exclusive first.
 
     Raises:
         OSError: the kernel's list, or the file, cannot be read.
@@ -69,7 +74,7 @@ def owners_of(path: str) -> tuple[LockOwner, ...]:
     for lock in in_log:
         found.setdefault(lock.pid, set()).add(_in_log(lock))
     for lock in in_file:
-        # Beside a log the file's own lock is kept as long as the database is open.
+        # With a write-ahead log, the file's own lock is kept while the database is open.
         does = (
             HAS_OPEN if in_log and lock.pid in found and not lock.is_exclusive else _in_file(lock)
         )
@@ -98,7 +103,7 @@ def _in_log(lock: _Lock) -> str:
 
 
 def _locks_of(path: str, locks: list[_Lock]) -> list[_Lock]:
-    """A file's. A file system in layers has other devices than the files that the kernel locks."""
+    """Return a file's locks. A layered file system reports other devices than the kernel's list."""
     status = os.stat(path)
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
     of_inode = [lock for lock in locks if lock.inode == status.st_ino]
@@ -109,7 +114,7 @@ def _locks() -> Iterator[_Lock]:
     for line in Path(LOCKS).read_text("ascii", "replace").splitlines():
         _, kind, _, mode, pid, where, first, last, *more = [*line.split(), *[""] * 8]
         if kind not in ("POSIX", "OFDLCK") or any(more):
-            continue  # another kind, or one that waits
+            continue  # another kind, or a waiting lock
         device, _, inode = where.rpartition(":")
         try:
             yield _Lock(

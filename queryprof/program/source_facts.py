@@ -1,8 +1,7 @@
-"""What the program's source files are when its recording ends: whoever reads the trace shows lines
-of a file only while it is that.
+"""Hashes of the program's source files at the end of its recording.
 
-The content's hash is the key. A stranger may write a trace that names any file of yours, but cannot
-know the hash of what is in it.
+Readers of the trace show lines of a file only while its content has the same hash. A stranger may
+write a trace that names any of your files, but cannot know the hash of its content.
 """
 
 from __future__ import annotations
@@ -19,37 +18,39 @@ if TYPE_CHECKING:
 
     from queryprof.region.region import Region
 
-MOST_FILES = 500
-LARGEST_BYTES = 2_000_000
+MAX_FILES = 500
+MAX_BYTES = 2_000_000
 SUFFIXES = (".py", ".pyw")
 
 NO_FACTS = ("", 0, 0)
 
 
 def is_of_this_machine(region: Region) -> bool:
-    """Whether a region was recorded here since the system began: this process's own has no path,
-    and others have that number, which only this machine knows.
+    """Return whether a region was recorded on this machine since it booted.
 
-    Of a stranger's region no file may be hashed: it would be shown then.
+    This process's own region has no path. Other regions have the boot id, which only this machine
+    knows. Files named by a stranger's region must not be hashed, because their lines would then be
+    shown.
     """
     boot = bytes(region["boot"]).rstrip(b"\0").decode("ascii", "replace")
     return not region.path or bool(boot and boot == boot_id())
 
 
 def source_of(file: str) -> tuple[bytes, int] | None:
-    """The content of a Python file, and when it was last changed (ns since 1970); None: it is none,
-    cannot be read, or is too large.
+    """Return the content of a Python file, and its modification time (ns since 1970).
+
+    Returns None if the file has another extension, cannot be read, or is too large.
     """
     if not file.endswith(SUFFIXES):
         return None
     try:
-        # What waits for a writer or never ends is not opened as a file would be.
+        # Without waiting: a pipe or device could block or never end.
         handle = os.open(file, UNDISTURBED)
         with open(handle, "rb") as content:
             facts = os.fstat(handle)
-            if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST_BYTES:
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
                 return None
-            return content.read(LARGEST_BYTES), facts.st_mtime_ns
+            return content.read(MAX_BYTES), facts.st_mtime_ns
     except (OSError, ValueError):  # ValueError: a zero byte in the name
         return None
 
@@ -61,9 +62,9 @@ class SourceFacts:
         self._known: dict[str, tuple[str, int, int]] = {}
 
     def of(self, files: Iterable[str], end_unix_ns: int) -> Iterator[tuple[str, str, int]]:
-        """Rows of the table `source`, of files that have not changed since a time."""
+        """Yield rows of the table `source`, for files that have not changed since a time."""
         for file in sorted(files):
-            if file not in self._known and len(self._known) < MOST_FILES:
+            if file not in self._known and len(self._known) < MAX_FILES:
                 self._known[file] = _facts(file)
             digest, size, changed_unix_ns = self._known.get(file, NO_FACTS)
             if digest and changed_unix_ns <= end_unix_ns:
@@ -71,7 +72,7 @@ class SourceFacts:
 
 
 def _facts(file: str) -> tuple[str, int, int]:
-    """The hash, the bytes, and when they were last changed."""
+    """Return a file's hash, its size in bytes, and its modification time."""
     from hashlib import sha256
 
     found = source_of(file)

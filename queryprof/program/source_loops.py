@@ -1,4 +1,4 @@
-"""The loops of a program's source: what runs again and again in them."""
+"""Find loops in a program's source, and the calls that they repeat."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While, *COMPREHENSIONS)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 FRAMES_OF_ITEMS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
-"""How functions are called that compute the items of a comprehension, where it has one: up to
-CPython 3.11 (PEP 709), generator expressions always."""
+"""Names of functions that compute the items of a comprehension. They exist up to CPython 3.11 (PEP
+709), and always for generator expressions.
+"""
 
 EXECUTES = frozenset({"execute", "executemany", "execute_fetchall", "fetchone", "fetchall"})
 """Methods of drivers (PEP 249, aiosqlite)."""
 
 WAITS = frozenset({"sleep", "wait", "accept", "recv", "select", "poll"})
-"""Methods that wait for work or for time; `get()` without an argument is a queue's."""
+"""Methods that wait for work or time. A `get()` without an argument is a queue's."""
 
 
 MAKES_TASKS = frozenset(
@@ -36,20 +37,23 @@ MAKES_TASKS = frozenset(
         "run_coroutine_threadsafe",
     }
 )
-"""Functions and methods of asyncio, anyio and trio after which something runs beside the caller."""
+"""Functions and methods of asyncio, anyio and trio that start concurrent work."""
 
 
 def makes_tasks(text: str, line: int) -> bool:
-    """Whether a line names a function that makes tasks."""
+    """Return whether a line names a function that makes tasks."""
     return not MAKES_TASKS.isdisjoint(_mentions(text).get(line, ()))
 
 
 def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
-    """The innermost loop around a frame's call in its function, as a frame of its line; None: there
-    is none; ENDLESS: it is a `while True` that nothing in it ends, or one that waits for work.
+    """Return the innermost loop around a frame's call in its function, as a frame of the loop's
+    line.
+
+    Returns None without a loop. Returns ENDLESS for a `while True` that nothing inside ends, or
+    that waits for work.
 
     Args:
-        called: the function that the frame has called; "": a driver's.
+        called: the function that the frame has called; "" for a driver's.
     """
     names = frozenset({called}) if called else EXECUTES
     elsewhere = _mentions(text).get(frame.line, Counter())
@@ -66,7 +70,8 @@ def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
 def _tree(text: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the program's own: an invalid escape, for instance
+            # warnings about the program's source, such as invalid escapes
+            warnings.simplefilter("ignore")
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
@@ -84,16 +89,16 @@ def _runs_again(
     names: frozenset[str],
     in_line: Counter[str],
 ) -> bool:
-    """Whether the call in a frame's line, of a function of these names, is what a loop repeats.
+    """Return whether a loop repeats the call of one of these functions in a frame's line.
 
     Args:
-        in_line: how often the frame's line names what.
+        in_line: the names in the frame's line, with their counts.
     """
     if isinstance(node, COMPREHENSIONS):
         return _spans(node, frame.line) and _is_of_items(node, frame, names, in_line)
     first = node.lineno if isinstance(node, ast.While) else node.body[0].lineno
     last = node.body[-1].end_lineno or first
-    return first <= frame.line <= last and not _leaves(node.body)
+    return first <= frame.line <= last and not _always_leaves(node.body)
 
 
 def _spans(node: ast.expr, line: int) -> bool:
@@ -103,8 +108,10 @@ def _spans(node: ast.expr, line: int) -> bool:
 def _is_of_items(
     node: Comprehension, frame: Frame, names: frozenset[str], in_line: Counter[str]
 ) -> bool:
-    """Whether the call is one that a comprehension makes for its items, and not one beside it, or
-    of what the first of its generators iterates over, which runs once.
+    """Return whether a comprehension makes the call for its items.
+
+    Calls next to the comprehension do not count, nor does the first iterable, which is evaluated
+    once.
     """
     if frame.function.endswith(FRAMES_OF_ITEMS):
         return True
@@ -112,7 +119,7 @@ def _is_of_items(
         return False
     once = {id(one) for one in ast.walk(node.generators[0].iter)}
     again = [one for one in ast.walk(node) if id(one) not in once]
-    named = _named(again)
+    named = _count_names(again)
     if named.keys() & names:
         return True
     is_beside = any(in_line[name] > named[name] for name in names)
@@ -120,16 +127,18 @@ def _is_of_items(
 
 
 def _may_execute(node: ast.AST) -> bool:
-    """Whether an expression calls anything, or reads an attribute of an attribute, which an object
-    mapper may load.
+    """Return whether an expression may execute a query.
+
+    It does so if it calls something, or reads an attribute of an attribute, which an object mapper
+    may load.
     """
     return isinstance(node, ast.Call | ast.Await) or (
         isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)
     )
 
 
-def _named(nodes: Iterable[ast.AST]) -> Counter[str]:
-    """How often which variables and attributes are named."""
+def _count_names(nodes: Iterable[ast.AST]) -> Counter[str]:
+    """Count the named variables and attributes."""
     return Counter(
         node.attr if isinstance(node, ast.Attribute) else node.id
         for node in nodes
@@ -139,19 +148,20 @@ def _named(nodes: Iterable[ast.AST]) -> Counter[str]:
 
 @cache
 def _mentions(text: str) -> Mapping[int, Counter[str]]:
-    """The same by the line in which an expression begins or ends."""
+    """Count the names, by the lines in which their expressions begin or end."""
     tree = _tree(text)
     found: dict[int, list[ast.AST]] = defaultdict(list)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Attribute | ast.Name):
             for line in {node.lineno, node.end_lineno or node.lineno}:
                 found[line].append(node)
-    return {line: _named(nodes) for line, nodes in found.items()}
+    return {line: _count_names(nodes) for line, nodes in found.items()}
 
 
-def _leaves(body: list[ast.stmt]) -> bool:
-    """Whether statements leave the loop they are in, unless an exception or `continue` comes
-    before: it tries again what is to be done once.
+def _always_leaves(body: list[ast.stmt]) -> bool:
+    """Return whether statements always leave their loop, except by an exception or `continue`.
+
+    Such a loop retries something that is to be done once.
     """
     return any(_leaves_by(statement) for statement in body)
 
@@ -161,25 +171,25 @@ def _leaves_by(statement: ast.stmt) -> bool:
         case ast.Break() | ast.Return():
             return True
         case ast.With() | ast.AsyncWith():
-            return _leaves(statement.body)
+            return _always_leaves(statement.body)
         case ast.Try():
-            return any(map(_leaves, (statement.body, statement.orelse, statement.finalbody)))
+            return any(map(_always_leaves, (statement.body, statement.orelse, statement.finalbody)))
         case ast.If():
-            return _leaves(statement.body) and _leaves(statement.orelse)
+            return _always_leaves(statement.body) and _always_leaves(statement.orelse)
     return False
 
 
 def _is_endless(loop: ast.While) -> bool:
-    """Whether nothing in a `while True` ends it, or it waits for work: as a coroutine does, or a
+    """Return whether nothing ends a `while True`, or it waits for work like a coroutine or a
     worker.
     """
     inside = [node for part in loop.body for node in ast.walk(part)]
     if not any(isinstance(node, ast.Break | ast.Return) for node in inside):
         return True
-    return any(map(_waits, inside))
+    return any(map(_is_waiting, inside))
 
 
-def _waits(node: ast.AST) -> bool:
+def _is_waiting(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return isinstance(node, ast.Await)
     is_queue = node.func.attr == "get" and not node.args
@@ -199,6 +209,6 @@ def _lines_of_functions(tree: ast.Module) -> Iterator[tuple[int, int]]:
 
 
 def _function_at(text: str, line: int) -> tuple[int, int] | None:
-    """The innermost function around a line."""
+    """Return the innermost function around a line."""
     around = [lines for lines in _functions(text) if lines[0] <= line <= lines[1]]
     return max(around, default=None)

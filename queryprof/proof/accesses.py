@@ -16,7 +16,7 @@ from typing import Any
 
 import apsw
 
-from queryprof.confined.authorizer import LIMIT_LENGTH, MOST_VALUE_BYTES, Authorizer
+from queryprof.confined.authorizer import LIMIT_LENGTH, MAX_VALUE_BYTES, Authorizer
 from queryprof.confined.several import refuse_several
 from queryprof.proof.schema import DatabaseSchema, Table
 from queryprof.proof.values import placeholders, replaced
@@ -73,7 +73,7 @@ class Accesses:
         # The statements, and the views' SQL, may come from a stranger.
         self._authorizer = Authorizer(modules=frozenset({MODULE}))
         self._connection.authorizer = self._authorizer
-        self._connection.limit(LIMIT_LENGTH, MOST_VALUE_BYTES)
+        self._connection.limit(LIMIT_LENGTH, MAX_VALUE_BYTES)
         self._met: list[Access] = []
         self.unknown: set[str] = set()
         """Functions and collations that are not registered."""

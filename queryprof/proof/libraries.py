@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from queryprof.confined.authorizer import LIMIT_LENGTH, MOST_VALUE_BYTES, Authorizer
+from queryprof.confined.authorizer import LIMIT_LENGTH, MAX_VALUE_BYTES, Authorizer
 from queryprof.confined.handle import Library
 from queryprof.confined.several import refuse_several
 
@@ -107,7 +107,7 @@ class Sqlite3:
 
     def limit_values(self, connection: Any) -> None:
         if hasattr(connection, "setlimit"):  # from 3.11
-            connection.setlimit(LIMIT_LENGTH, MOST_VALUE_BYTES)
+            connection.setlimit(LIMIT_LENGTH, MAX_VALUE_BYTES)
 
     def add_function(self, connection: Any, name: str) -> None:
         connection.create_function(name, -1, lambda *_: None, deterministic=True)
@@ -151,7 +151,7 @@ class Apsw:
         connection.authorizer = authorizer
 
     def limit_values(self, connection: Any) -> None:
-        connection.limit(LIMIT_LENGTH, MOST_VALUE_BYTES)
+        connection.limit(LIMIT_LENGTH, MAX_VALUE_BYTES)
 
     def add_function(self, connection: Any, name: str) -> None:
         connection.create_scalar_function(name, lambda *_: None, deterministic=True)

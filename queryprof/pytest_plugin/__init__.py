@@ -1,7 +1,7 @@
-"""The pytest plugin's front: its options, marker and fixture.
+"""The entry point of the pytest plugin: its options, marker and fixture.
 
-pytest imports this module in every run where queryprof is installed, so it imports nothing until
-it is used; queryprof/pytest_plugin/recorder.py does the work.
+pytest imports this module in every run where queryprof is installed. It therefore imports nothing
+until it is used; queryprof/pytest_plugin/recorder.py does the work.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ ABSENCE = pytest.StashKey[str]()
 """Why nothing can be recorded here."""
 
 GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
-"""What queryprof_fail_on names beside findings: figures that are compared."""
+"""Values of queryprof_fail_on that compare figures. The other values are findings."""
 
 OPTIONS = ("queryprof", "queryprof_save", "queryprof_save_to", "queryprof_check")
-"""Those with which something is recorded."""
+"""Options that start a recording."""
 
 TOO_LATE = (
     "queryprof: the marker was added while the test ran, so its queries were not counted; add it"
@@ -35,16 +35,15 @@ TOO_LATE = (
 
 MARKER = (
     "queryprof(max_queries, max_repeats, max_rows, max_vm_steps, plans, no_full_scans,"
-    " max_stall_ms, max_lock_wait_ms, max_transaction_ms, baseline): what the test may do with the"
-    " database: executions, executions of one statement from one line, rows, SQLite's steps, scans"
-    " and sorts; how long an event loop may stall, a lock be waited for or held; whether it is held"
-    " to the baseline"
+    " max_stall_ms, max_lock_wait_ms, max_transaction_ms, baseline): limit the test's database"
+    " work. Arguments with max_ are upper limits. plans and no_full_scans exclude scans and sorts."
+    " baseline=False exempts the test from the baseline."
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("queryprof", "tests' work with the database")
-    group.addoption("--queryprof", action="store_true", help="show the tests with most queries")
+    group.addoption("--queryprof", action="store_true", help="show the tests with the most queries")
     group.addoption(
         "--queryprof-save",
         action="store_true",
@@ -64,8 +63,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("queryprof_baseline", "path of the baseline", default="queryprof-baseline.json")
     parser.addini(
         "queryprof_fail_on",
-        "what must not get worse: counts, plans, vmsteps, stalls, time; and which findings fail a"
-        " test: n_plus_one, full_scan",
+        "figures that must not get worse: counts, plans, vmsteps, stalls, time. Findings that fail"
+        " a test: n_plus_one, full_scan",
         type="args",
         default=["counts", "plans", "vmsteps"],
     )
@@ -85,12 +84,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     if config.getoption("queryprof_verify") and not config.getoption("queryprof_save"):
-        raise pytest.UsageError("queryprof: --queryprof-verify goes with --queryprof-save")
-    # With --queryprof-check in addopts, --queryprof-save alone is how a baseline is renewed.
+        raise pytest.UsageError("queryprof: --queryprof-verify needs --queryprof-save")
+    # With --queryprof-check in addopts, --queryprof-save alone renews a baseline.
     if {"--queryprof-save", "--queryprof-check"} <= set(map(str, config.invocation_params.args)):
         raise pytest.UsageError(
-            "queryprof: --queryprof-save makes what --queryprof-check compares with: use one of"
-            " them"
+            "queryprof: --queryprof-save writes the baseline that --queryprof-check reads: use"
+            " only one"
         )
     is_chosen = any(config.getoption(option) for option in OPTIONS)
     if is_chosen or set(config.getini("queryprof_fail_on")) - GATES:
@@ -104,11 +103,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(hookwrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
-    """Measures a test that got its marker after the collection: from a fixture, or a hook of
-    another plugin.
-    """
+    """Measure a test that got its marker after the collection, from a fixture or another plugin."""
     is_marked = item.get_closest_marker("queryprof") is not None
-    known = item.config.pluginmanager.get_plugin(NAME)  # which measures all tests, if it is there
+    known = item.config.pluginmanager.get_plugin(NAME)  # it measures all tests, if present
     recorder = _recorder(item.config) if is_marked and known is None else None
     if recorder is not None:
         yield from recorder.measured_call(item)
@@ -120,7 +117,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
 
 
 def _recorder(config: pytest.Config) -> TestRecorder | None:
-    """The run's recorder, made when it is first used; None: nothing can be recorded here."""
+    """Return the run's recorder, created on first use; None if nothing can be recorded here."""
     recorder: TestRecorder | None = config.pluginmanager.get_plugin(NAME)
     if recorder is None:
         from queryprof.core.absence import absence
@@ -140,7 +137,7 @@ def _recorder(config: pytest.Config) -> TestRecorder | None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of pytest-xdist lets the first process know."""
+    """Report from a pytest-xdist worker to the first process that nothing can be recorded."""
     worker: dict[str, object] | None = getattr(session.config, "workeroutput", None)
     reason = session.config.stash.get(ABSENCE, "")
     if worker is not None and reason:
@@ -149,7 +146,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """What a worker could not record, the first process says."""
+    """Take over the report of a worker."""
     reason = getattr(node, "workeroutput", {}).get("queryprof_absence", "")
     if reason:
         node.config.stash[ABSENCE] = reason
@@ -158,7 +155,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Says that nothing was recorded, where that was wanted and is impossible."""
+    """Print that nothing was recorded, if a recording was requested but is impossible."""
     reason = config.stash.get(ABSENCE, "")
     if reason:
         terminalreporter.section("queryprof")

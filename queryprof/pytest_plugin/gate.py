@@ -1,7 +1,7 @@
-"""Compares a test with its budgets and its baseline, and writes the baseline.
+"""Compare a test with its budgets and its baseline, and write the baseline.
 
-It is imported when more than the counts of a test are needed: for a marker, a check, a baseline to
-be saved, or because something in the test is suspicious.
+This module is imported only if the counts of a test are not enough: for a marker, a check, saving a
+baseline, or a suspicious sign in a test.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from queryprof.testing.records import add_statements, describe
 from queryprof.testing.suite_baseline import SuiteBaseline, TestRecord, baseline_figures
 
 SHUFFLERS = ("randomly", "random_order", "random-order", "reverse")
-"""The names of plugins that run tests in another order each time."""
+"""Names of plugins that change the order of tests from run to run."""
 
 
 def is_shuffled(config: pytest.Config) -> bool:
-    """Whether the tests of a process may run in another order than in another run: shuffled, or
-    shared out among workers.
+    """Return whether the order of tests in a process may change from run to run.
+
+    This is so if tests are shuffled, or distributed among workers.
     """
     return any(config.pluginmanager.hasplugin(name) for name in SHUFFLERS) or hasattr(
         config, "workerinput"
@@ -38,7 +39,7 @@ def is_shuffled(config: pytest.Config) -> bool:
 
 
 def budgets_of(item: pytest.Item) -> dict[str, Any]:
-    """What the markers of a test, its class and its module say; the nearest counts."""
+    """Return the arguments of the markers of a test, its class and its module. The nearest wins."""
     budgets: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("queryprof"))):
         budgets |= marker.kwargs
@@ -49,10 +50,12 @@ class Gate:
     """Judges tests.
 
     Args:
-        path: of the baseline; checks: tests are compared with it; saves: it is written.
+        path: path of the baseline.
+        checks: compare tests with the baseline.
+        saves: write the baseline.
 
     Raises:
-        QueryprofError: the baseline cannot be read, or a check needs what this run does not have.
+        QueryprofError: the baseline cannot be read, or a check is impossible in this run.
     """
 
     def __init__(
@@ -69,9 +72,7 @@ class Gate:
         self._stall_ms = read_settings().stall_ms
 
     def check(self, item: pytest.Item, calls: Calls, report: TestRecord, has_passed: bool) -> str:
-        """Adds the findings on a test to its report; returns why a test that has passed so far
-        fails, or the empty string.
-        """
+        """Add the findings on a test to its report. Returns why a passed test fails, or ""."""
         is_held = budgets_of(item).get("baseline", True)
         figures = describe(report, calls, self._stall_ms)
         if self._saves and is_held:
@@ -129,11 +130,11 @@ class Gate:
     # -- at the end of the run -------------------------------------------------------------
 
     def keep_times(self, passed: Mapping[str, TestRecord]) -> None:
-        """Keeps the database times of the tests that passed, if times are compared."""
+        """Keep the database times of passed tests, if times are compared."""
         if self._times is not None:
             self._times.keep({test: report["database_ns"] for test, report in passed.items()})
 
     def verify(self, passed: Mapping[str, TestRecord]) -> Verification:
-        """Runs the tests a second time. Raises QueryprofError."""
+        """Run the tests a second time. Raises QueryprofError."""
         executed = {test: one for test, one in baseline_figures(passed).items() if one}
         return verify(self._config, executed, self._rules)

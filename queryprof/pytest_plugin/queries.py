@@ -1,4 +1,4 @@
-"""The fixture `queryprof`: what the running test has executed so far."""
+"""The fixture `queryprof`: the queries of the running test so far."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from queryprof.testing.calls import Calls
 
 
 class Queries:
-    """The fixture's value.
+    """The value of the fixture.
 
     Args:
-        calls_so_far: returns those of the running test; each call ends a part.
+        calls_so_far: returns the calls of the running test. Each use ends a part.
     """
 
     def __init__(self, calls_so_far: Callable[[], Calls]) -> None:
@@ -27,21 +27,21 @@ class Queries:
 
     @property
     def queries(self) -> TestFigures:
-        """Statement -> figures (executions, rows, vm_steps, full_scan_steps, sites)."""
+        """Figures by statement (executions, rows, vm_steps, full_scan_steps, sites)."""
         return add_figures(self._calls_so_far().figures_by_part())
 
     def count(self, pattern: str = "") -> int:
-        """Executions of the statements in which the regular expression is found."""
+        """Return the executions of statements that the regular expression matches."""
         found = re.compile(pattern)
         return sum(f.executions for s, f in self.queries.items() if found.search(s))
 
     def at_most(self, queries: int | None = None, **limits: Any) -> AbstractContextManager[object]:
-        """Fails the test when the block exceeds limits: those of queryprof.at_most."""
+        """Fail the test if the block exceeds limits: see queryprof.at_most."""
         return _AtMost(queries, **limits)
 
 
 class _AtMost(at_most):
-    """Says what is exceeded without a traceback, which would end in here."""
+    """Reports exceeded limits without a traceback, which would end in this module."""
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         __tracebackhide__ = True
@@ -52,15 +52,18 @@ class _AtMost(at_most):
 
 
 class _Unrecorded(Queries):
-    """Where nothing can be recorded: its limits hold, and a test that reads figures is skipped."""
+    """The fixture's value if nothing can be recorded.
+
+    Limits are ignored, and a test that reads figures is skipped.
+    """
 
     def at_most(self, queries: int | None = None, **limits: Any) -> AbstractContextManager[object]:
-        at_most(queries, **limits)  # one that is none is an error here, too
+        at_most(queries, **limits)  # still report invalid limits
         return nullcontext()
 
 
 def unrecorded() -> Queries:
-    """The fixture's value where nothing can be recorded."""
+    """Return the fixture's value for systems where nothing can be recorded."""
 
     def skip() -> Calls:
         pytest.skip(f"nothing is recorded here: {absence()}")

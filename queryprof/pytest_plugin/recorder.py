@@ -1,7 +1,7 @@
-"""Records each test separately, and sums up at the end.
+"""Record each test separately, and summarize at the end.
 
-With pytest-xdist every worker records and judges its own tests; the results are sent with their
-reports to the process that sums up and saves.
+With pytest-xdist, every worker records and judges its own tests. The results are sent with the test
+reports to the process that summarizes and saves.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 SAVE = "pytest --queryprof-save"
 """The command that saves the baseline."""
 
-CHOOSING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
-"""pytest's options that choose some tests of a file."""
+SELECTING_OPTIONS = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+"""pytest's options that select some tests of a file."""
 
-GIVEN = pytest.Config.ArgsSource.ARGS
+FROM_COMMAND_LINE = pytest.Config.ArgsSource.ARGS
 
 COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-"""The exit codes of a run that was not interrupted."""
+"""Exit codes of a run that was not interrupted."""
 
 
 def rules_of(config: pytest.Config, gates: AbstractSet[str]) -> Rules:
-    """The settings of a run. Raises SettingsError."""
+    """Return the settings of a run. Raises SettingsError."""
     fail_on = frozenset(config.getini("queryprof_fail_on"))
-    if not fail_on & gates:  # findings come beside what is compared
+    if not fail_on & gates:  # only findings are given: keep the default comparisons
         fail_on |= Rules().fail_on
     known = gates | OF_TESTS
     if not fail_on <= known:
@@ -73,7 +73,9 @@ def rules_of(config: pytest.Config, gates: AbstractSet[str]) -> Rules:
 
 
 def is_suspicious(parts: list[Part]) -> bool:
-    """Whether a test may have repeats, scans or stalls: then the gate analyses it."""
+    """Return whether a test may have repeats, scans or stalls, so that the gate should
+    analyze it.
+    """
     sums: dict[int, tuple[int, int]] = {}
     for part in parts:
         if part.steps:
@@ -85,10 +87,10 @@ def is_suspicious(parts: list[Part]) -> bool:
 
 
 class TestRecorder:
-    """A plugin object: one of every process that runs tests, and of the one that sums up.
+    """The plugin object of every process that runs tests, and of the process that summarizes.
 
     Args:
-        gates: what queryprof_fail_on may name beside findings.
+        gates: values of queryprof_fail_on that compare figures.
     """
 
     __test__ = False
@@ -105,23 +107,23 @@ class TestRecorder:
         self._shows: bool = config.getoption("queryprof") or self._saves or self._checks
         self._known_gate: Gate | None = None
         if self._saves or self._checks:
-            self._gate()  # which raises now if it cannot read the baseline
+            self._gate()  # raises now if it cannot read the baseline
         self._block: Block | None = None  # of the running phase
         self._report: TestRecord | None = None  # of the phase that has ended
         self._finds = not self._rules.fail_on.isdisjoint(OF_TESTS)
         if self._finds:
-            self._gate()  # which raises now if it cannot read what is accepted
-            _core.take_all_stacks(True)  # which tell whether a library or the program asks
-            self._phase()  # what modules execute as they are imported may make the tables
+            self._gate()  # raises now if it cannot read the accepted findings
+            _core.take_all_stacks(True)  # stacks show whether a library or the program makes a call
+            self._phase()  # modules may create the tables while they are imported
         self._collected: set[str] = set()
         self._selected: set[str] = set()
-        # What reports brought, by test:
+        # Data from test reports, by test:
         self._calls: dict[str, TestRecord] = {}
         self._fixtures: dict[str, int] = {}
         self._failed: set[str] = set()
         self._not_saved = ""
         self._compares_nothing = self._has_seen_nothing = False
-        self._verification: list[str] = []  # what a second run showed
+        self._verification: list[str] = []  # result of a second run
 
     def _gate(self) -> Gate:
         if self._known_gate is None:
@@ -135,7 +137,7 @@ class TestRecorder:
     # -- recording -------------------------------------------------------------------------
 
     def _phase(self) -> Block:
-        """The running phase's block, which is recorded."""
+        """Return the block of the running phase, which is being recorded."""
         if self._block is None:
             settings = read_settings()
             settings.explain_locks = True
@@ -144,7 +146,7 @@ class TestRecorder:
         return self._block
 
     def _begin_phase(self, is_call: bool = False) -> None:
-        """Begins a phase; queries between the last phase and this one count for this one."""
+        """Begin a phase. Queries since the last phase count for the new one."""
         phase = self._phase()
         if not is_call:
             meter.renew()
@@ -157,13 +159,13 @@ class TestRecorder:
         return self._report
 
     def _calls_so_far(self) -> Calls:
-        """What the running phase has executed so far; this ends a part of it."""
+        """Return the calls of the running phase so far. This ends a part of the phase."""
         phase = self._phase()
         meter.border()
         return Calls(list(phase.parts), meter.descriptions, self._rules)
 
     def queries(self) -> Queries:
-        """The fixture's value."""
+        """Return the fixture's value."""
         from queryprof.pytest_plugin.queries import Queries
 
         self._phase()
@@ -180,7 +182,7 @@ class TestRecorder:
         yield from self.measured_call(item)
 
     def measured_call(self, item: pytest.Item) -> Generator[None, Any, None]:
-        """The body of a wrapper of pytest_runtest_call: fails a test that exceeds its limits."""
+        """Run the body of pytest_runtest_call, and fail the test if it exceeds its limits."""
         self._begin_phase(is_call=True)
         outcome = yield
         report = self._end_phase()
@@ -229,9 +231,9 @@ class TestRecorder:
         self._collected |= self._selected
 
     def _selection(self, session: pytest.Session) -> Selection:
-        """What the command line has selected; a run that ended early has not seen the rest."""
-        chosen = any(self._config.getoption(name, None) for name in CHOOSING)
-        given = self._config.args if self._config.args_source is GIVEN else []
+        """Return what the command line selects. An interrupted run has not seen the rest."""
+        chosen = any(self._config.getoption(name, None) for name in SELECTING_OPTIONS)
+        given = self._config.args if self._config.args_source is FROM_COMMAND_LINE else []
         if chosen or any("::" in str(argument) for argument in given):
             return Selection.SOME
         ended = session.exitstatus in COMPLETE and not (session.shouldstop or session.shouldfail)
@@ -317,5 +319,5 @@ class TestRecorder:
 
 
 def write_line(out: pytest.TerminalReporter, line: str, **markup: bool) -> None:
-    """Writes one line of the summary, with control characters of names escaped."""
+    """Write one line of the summary, with control characters escaped."""
     out.write_line(visible(line), **markup)

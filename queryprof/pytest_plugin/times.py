@@ -1,7 +1,7 @@
-"""The database times of tests in earlier runs on this machine, kept in pytest's cache.
+"""Database times of tests in earlier runs on this machine, kept in pytest's cache.
 
-Times differ between machines and from run to run, so they are in no baseline, and a test counts as
-slower only when its time stands out from many.
+Times differ between machines and from run to run, so baselines do not contain them. A test counts
+as slower only if its time is far above many others.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ import pytest
 from queryprof.errors import SettingsError
 
 KEY = "queryprof/database_ns"
-KEPT = 20
-"""Runs of each test that are kept."""
+MAX_RUNS = 20
+"""Number of kept runs per test."""
 
-NEEDED = 8
-"""Runs that must be known: the next one of equal runs is the longest of nine in one case of
-nine, so it must be much longer, too."""
+MIN_RUNS = 8
+"""Minimum number of known runs. For equal runs, the next one is the longest of nine in one of nine
+cases, so it must also be much longer.
+"""
 
 FACTOR = 1.5
 NOTABLE_NS = 10_000_000
 
 
 class TestTimes:
-    """The database times (ns) of tests in earlier runs that passed, the last one last.
+    """Database times (ns) of tests in earlier runs that passed, oldest first.
 
     Raises:
         SettingsError: pytest has no cache in this run.
@@ -41,16 +42,16 @@ class TestTimes:
         self._known: dict[str, list[int]] = cache.get(KEY, {})
 
     def slower_than(self, test: str, database_ns: int) -> int | None:
-        """The longest time known, in ns, if this one is much longer; else None."""
+        """Return the longest known time in ns if this one is much longer; else None."""
         known = self._known.get(test, [])
-        if len(known) < NEEDED:
+        if len(known) < MIN_RUNS:
             return None
         longest = max(known)
         limit = max(FACTOR * longest, longest + NOTABLE_NS)
         return longest if database_ns > limit else None
 
     def keep(self, times_ns: Mapping[str, int]) -> None:
-        """Adds the times of tests that passed."""
+        """Add the times of passed tests."""
         for test, ns in times_ns.items():
-            self._known[test] = [*self._known.get(test, []), ns][-KEPT:]
+            self._known[test] = [*self._known.get(test, []), ns][-MAX_RUNS:]
         self._cache.set(KEY, self._known)

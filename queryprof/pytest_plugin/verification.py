@@ -1,7 +1,7 @@
-"""Checks that a baseline repeats: runs the same pytest command once more, in another process.
+"""Check that a baseline is reproducible: run the same pytest command again in another process.
 
-Another process makes everything again that may differ from run to run: fixtures of every
-scope, the order of tests and of sets, workers, names that are made at import.
+Another process recreates everything that may differ from run to run: fixtures of every scope, the
+order of tests and of sets, workers, names generated at import.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from queryprof.report.text.causes import cut, tests_in_words
 from queryprof.testing.baseline_file import read_baseline
 from queryprof.testing.baseline_lines import Tests
 
-SHOWN = 20
-"""Unstable statements in the summary."""
+MAX_SHOWN = 20
+"""Maximum number of unstable statements in the summary."""
 
-LAST_LINES = 15
-"""Lines of the output of a second run that did not finish."""
+MAX_LAST_LINES = 15
+"""Lines to show of a failed second run's output."""
 
 RUN_PYTEST = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
 
@@ -38,9 +38,9 @@ class Verification:
     """The result of a second run.
 
     Attributes:
-        tests: how many used the database in both runs.
+        tests: number of tests that used the database in both runs.
         missing: tests that are not in the second run, or did not pass in it.
-        differing: (test, what differs).
+        differing: (test, difference).
     """
 
     tests: int
@@ -52,7 +52,7 @@ class Verification:
         return not self.missing and not self.differing
 
     def lines(self) -> list[str]:
-        """The unstable statements, each once, with its tests."""
+        """Return the unstable statements, each once, with its tests."""
         if self.is_stable:
             are = "is" if self.tests == 1 else "are"
             return [f"a second run executed the same: {counted(self.tests, 'test')} {are} stable"]
@@ -66,11 +66,11 @@ class Verification:
             key = (cut(deviation.statement), ", ".join(_differences(deviation)))
             groups.setdefault(key, []).append(test)
         ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-        for (statement, differences), tests in ranked[:SHOWN]:
+        for (statement, differences), tests in ranked[:MAX_SHOWN]:
             lines.append(f"In {tests_in_words(tests)}: {statement}")
             lines.append(f"    {differences}")
-        if len(ranked) > SHOWN:
-            lines.append(f"... and {len(ranked) - SHOWN:,} more statements")
+        if len(ranked) > MAX_SHOWN:
+            lines.append(f"... and {len(ranked) - MAX_SHOWN:,} more statements")
         unsteady = len({test for test, _ in self.differing} | set(self.missing))
         lines.append(
             f"{unsteady:,} tests execute something else in a second run, so --queryprof-check would"
@@ -81,7 +81,7 @@ class Verification:
 
 
 def verify(config: pytest.Config, first: Tests, rules: Rules) -> Verification:
-    """Runs the tests again and compares.
+    """Run the tests again and compare the results.
 
     Args:
         first: the figures of each test that passed in this run.
@@ -103,7 +103,7 @@ def verify(config: pytest.Config, first: Tests, rules: Rules) -> Verification:
 
 
 def _run_again(config: pytest.Config) -> Tests:
-    """The figures of each test in a run of the same command in a child process."""
+    """Return the figures of each test from a run of the same command in a child process."""
     with TemporaryDirectory(prefix="queryprof-") as directory:
         path = Path(directory) / "baseline.json"
         result = subprocess.run(
@@ -119,7 +119,7 @@ def _run_again(config: pytest.Config) -> Tests:
         try:
             return read_baseline(str(path)).tests
         except BaselineError as error:
-            lines = "\n".join(result.stdout.splitlines()[-LAST_LINES:])
+            lines = "\n".join(result.stdout.splitlines()[-MAX_LAST_LINES:])
             raise QueryprofError(
                 f"the second run of the tests ended with status {result.returncode} before it"
                 f" saved anything:\n{lines}"
@@ -127,8 +127,9 @@ def _run_again(config: pytest.Config) -> Tests:
 
 
 def _interpreter() -> list[str]:
-    """The Python command of this run: `python -m pytest` puts the working directory first in
-    sys.path, and the script `pytest` does not.
+    """Return the Python command of this run.
+
+    `python -m pytest` puts the working directory first in sys.path; the script `pytest` does not.
     """
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     if main is not None and main.name == "pytest.__main__":
@@ -137,9 +138,7 @@ def _interpreter() -> list[str]:
 
 
 def _arguments(config: pytest.Config) -> list[str]:
-    """The command's arguments, and options that separate the second run's files from the first
-    one's.
-    """
+    """Return the command's arguments, with options that separate the second run's files."""
     arguments = [os.fspath(argument) for argument in config.invocation_params.args]
     if config.pluginmanager.hasplugin("_cov"):
         arguments.append("--no-cov")
@@ -149,7 +148,7 @@ def _arguments(config: pytest.Config) -> list[str]:
 
 
 def _differences(deviation: Deviation) -> list[str]:
-    """What differs, in words without a direction."""
+    """Describe the differences without a direction."""
     if deviation.before is None:
         return ["in one of the two runs only"]
     words = {"a worse plan": "another plan"}

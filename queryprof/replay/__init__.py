@@ -1,1 +1,1 @@
-"""Replays: a recorded workload is executed again on a copy of its database."""
+"""Replays: execute a recorded workload again, on a copy of its database."""

@@ -1,11 +1,11 @@
-"""The player: executes a workload on a database, in a process of its own.
+"""The player: execute a workload on a database, in a process of its own.
 
-It is started by queryprof.replay.replaying, with the path of a file: an `Order` as JSON. Each
-statement is executed alone, under an authorizer that keeps it to the copy: a workload may be a
-stranger's.
+queryprof.replay.replaying starts it with the path of a file: an `Order` as JSON. Each statement is
+executed alone, under an authorizer that confines it to the copy, because a workload may come from a
+stranger.
 
-Transactions are as they were: where a connection was in one after an execution that is no BEGIN,
-and not before, the driver had begun it, and so does the player.
+Transactions are reproduced. If a connection was in a transaction after an execution but not before,
+and the execution is not a BEGIN, the driver began the transaction, so the player begins it as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 import queryprof.api
 from queryprof.confined.authorizer import (
     LIMIT_LENGTH,
-    MOST_VALUE_BYTES,
+    MAX_VALUE_BYTES,
     SETTINGS,
     Authorizer,
 )
@@ -41,16 +41,18 @@ from queryprof.sql.clauses import verb_of
 LOCK_TIMEOUT_S = 30.0
 BEGINS = frozenset({"BEGIN", "SAVEPOINT"})
 
-LONGEST_PAUSE_S = 3600.0
-"""At the recorded times; a workload may name any."""
+MAX_PAUSE_S = 3600.0
+"""Maximum pause when replaying at the recorded times. A workload may contain any time."""
 
-PATIENCE_S, PATIENCE_SHARE, MOST_PATIENCE_S = 60.0, 20.0, 3600.0
-"""An execution is interrupted when it takes so much longer than recorded, and so many times as
-long, but not more than the last: the workload may name any time."""
+PATIENCE_S, PATIENCE_SHARE, MAX_PATIENCE_S = 60.0, 20.0, 3600.0
+"""An execution is interrupted after PATIENCE_S plus PATIENCE_SHARE times its recorded duration. The
+second part is limited to MAX_PATIENCE_S, because a workload may contain any time.
+"""
 
 GRACE_S = 5.0
-"""SQLite sees an interrupt between two of its steps: a player that is still in one then is
-ended."""
+"""SQLite notices an interrupt only between two steps. A player that is still in a step after this
+time is ended.
+"""
 
 LOOK_S = 0.5
 
@@ -60,15 +62,18 @@ class Order:
     """What to play.
 
     Attributes:
-        trace: beside which the workload is; recorded: the database's path there.
-        database: the copy; pragmas: for each connection, name and value.
-        workers: threads, each with connections of its own; 1: all in the recorded order.
-        part, parts: this process plays every so many-th transaction, from that one on; others the
-            rest.
-        speed: 0: as fast as it goes; 1: at the recorded times; 2: twice as fast.
-        seconds: so long, from the beginning again when it is over; 0: once.
-        profile: where to keep a trace; "" nowhere. result: where to write a `Played` as JSON.
-        time_s: how long it may use the processor; file_bytes: the most of a file.
+        trace: the trace next to the workload.
+        recorded: the database's path in the workload.
+        database: the copy.
+        pragmas: name and value, for each connection.
+        workers: threads, each with its own connections; 1 keeps the recorded order.
+        part, parts: this process plays every `parts`-th transaction, starting with number `part`.
+        speed: 0: no waiting; 1: at the recorded times; 2: twice as fast.
+        seconds: play repeatedly for this time; 0: once.
+        profile: where to keep a trace; "" for none.
+        result: where to write a `Played` as JSON.
+        time_s: limit of the processor time.
+        file_bytes: size limit of each file.
     """
 
     trace: str
@@ -88,13 +93,13 @@ class Order:
 
 @dataclass(slots=True)
 class Played:
-    """What was played.
+    """The result of a replay.
 
     Attributes:
-        database_s: in the driver, of all threads together.
-        began_unix_s, ended_unix_s: the first and the last.
-        left_out: how many executions, by reason.
-        digests: of the rows of each text that reads, in their order.
+        database_s: time in the driver, summed over all threads.
+        began_unix_s, ended_unix_s: start of the first execution, end of the last.
+        left_out: number of skipped executions, by reason.
+        digests: hash of the rows, in order, for each text that reads.
     """
 
     executions: int = 0
@@ -106,7 +111,7 @@ class Played:
 
     @property
     def wall_s(self) -> float:
-        """From the first to the last."""
+        """Time from the first start to the last end."""
         return max(self.ended_unix_s - self.began_unix_s, 1e-9)
 
     def add(self, other: Played) -> None:
@@ -119,14 +124,14 @@ class Played:
 
 
 class Player:
-    """Plays executions in one thread, each recorded connection by one of its own."""
+    """Plays executions in one thread, each recorded connection with one of its own."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
         self._authorizer = Authorizer(SETTINGS - {name for name, _ in order.pragmas})
         self._connections: dict[object, sqlite3.Connection] = {}
         self._authorizers: list[object] = []
-        self._library = _library()  # before anything is recorded
+        self._library = _library()  # before recording starts
         self._hashes: dict[str, hashlib.blake2b] = {}
         self._runs: tuple[sqlite3.Connection, Execution, float] | None = None
         self.played = Played()
@@ -142,7 +147,7 @@ class Player:
             connection.close()
 
     def play(self, one: Execution, keeps_rows: bool) -> None:
-        """Executes one execution; what cannot be executed is left out, and counted."""
+        """Play one execution. Executions that cannot be played are skipped and counted."""
         reason = self._why_not(one)
         if reason:
             self.played.left_out[reason] += 1
@@ -186,7 +191,7 @@ class Player:
         )
         for name, value in self._order.pragmas:
             connection.execute(f"PRAGMA {name} = {value}").fetchall()
-        connection.setlimit(LIMIT_LENGTH, MOST_VALUE_BYTES)
+        connection.setlimit(LIMIT_LENGTH, MAX_VALUE_BYTES)
         self._authorize(connection)
         self._connections[identity] = connection
         return connection
@@ -195,17 +200,17 @@ class Player:
         if self._library:
             kept = self._library.set_authorizer(connection, self._authorizer)
             self._authorizers.append(kept)
-        else:  # a recording has no counters then
+        else:  # recordings then have no counters
             connection.set_authorizer(self._authorizer)
 
     def interrupt(self) -> None:
-        """Interrupts an execution that takes much longer than it did; ends the process if it goes
-        on.
+        """Interrupt an execution that takes much longer than recorded, and end the process if it
+        goes on.
         """
         if not (runs := self._runs):
             return
         connection, one, start_s = runs
-        most_s = PATIENCE_S + min(PATIENCE_SHARE * max(0, one.duration_ns) / 1e9, MOST_PATIENCE_S)
+        most_s = PATIENCE_S + min(PATIENCE_SHARE * max(0, one.duration_ns) / 1e9, MAX_PATIENCE_S)
         took_s = time.perf_counter() - start_s
         if took_s > most_s + GRACE_S:
             text = " ".join((one.text or one.operation).split())[:80]
@@ -214,7 +219,7 @@ class Player:
             )
             os._exit(1)
         if took_s > most_s:
-            with suppress(sqlite3.Error):  # it has been closed
+            with suppress(sqlite3.Error):  # already closed
                 connection.interrupt()
 
 
@@ -234,7 +239,7 @@ def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
     if one.state == INSIDE and not is_inside and verb_of(text) not in BEGINS:
         connection.execute("BEGIN")
     if one.operation == "executescript":
-        if is_inside:  # as the driver does
+        if is_inside:  # like the driver
             connection.execute("COMMIT")
         for statement in statements_of(text):
             connection.execute(statement).fetchall()
@@ -247,7 +252,7 @@ def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
 
 
 def statements_of(script: str) -> list[str]:
-    """The statements of a script: SQLite finds where each is complete."""
+    """Return the statements of a script. SQLite decides where each is complete."""
     found: list[str] = []
     start = 0
     while (end := script.find(";", start)) >= 0:
@@ -261,7 +266,7 @@ def statements_of(script: str) -> list[str]:
 
 
 def executions_of(order: Order) -> list[Execution]:
-    """The executions on the database, in order."""
+    """Return the executions on the database, in order."""
     operations = ("execute", "executemany", "executescript", "commit", "rollback", "close")
     return [
         one
@@ -271,7 +276,7 @@ def executions_of(order: Order) -> list[Execution]:
 
 
 def units_of(executions: Iterable[Execution]) -> list[list[Execution]]:
-    """The executions as transactions: what must be executed together, by one connection."""
+    """Group executions into transactions. Each must be executed by one connection."""
     open_units: dict[object, list[Execution]] = {}
     units: list[list[Execution]] = []
     for one in executions:
@@ -285,7 +290,7 @@ def units_of(executions: Iterable[Execution]) -> list[list[Execution]]:
 
 
 def play(order: Order) -> Played:
-    """Plays a workload, and adds up what its threads did."""
+    """Play a workload, and add up the results of its threads."""
     executions = executions_of(order)
     players = [Player(order) for _ in range(order.workers)]
     threading.Thread(target=_watch, args=(players,), name="queryprof watches", daemon=True).start()
@@ -314,9 +319,9 @@ def _play_in_turn(order: Order, executions: Sequence[Execution], player: Player)
     for number, one in enumerate(executions):
         if order.speed:
             due_s = (one.start_unix_ns - executions[0].start_unix_ns) / 1e9 / order.speed
-            time.sleep(min(max(0.0, due_s - (time.perf_counter() - start_s)), LONGEST_PAUSE_S))
+            time.sleep(min(max(0.0, due_s - (time.perf_counter() - start_s)), MAX_PAUSE_S))
         player.play(one, keeps_rows=True)
-        if ends[one.identity] == number:  # the garbage collector may have closed it, unseen
+        if ends[one.identity] == number:  # the garbage collector may have closed it unnoticed
             player.close_one(one.identity)
     player.close()
 
@@ -324,7 +329,7 @@ def _play_in_turn(order: Order, executions: Sequence[Execution], player: Player)
 def _play_together(
     order: Order, executions: Sequence[Execution], players: Sequence[Player]
 ) -> None:
-    """Transactions are dealt to threads as these are free."""
+    """Deal transactions to threads as they become free."""
     units = units_of(executions)[order.part :: order.parts]
     turn, lock = count(), threading.Lock()
     end_s = time.perf_counter() + order.seconds
@@ -338,7 +343,7 @@ def _play_together(
             if not order.seconds and place >= len(units):
                 break
             for one in units[place % len(units)]:
-                player.play(_as_of(one, number), keeps_rows=False)
+                player.play(_on_worker(one, number), keeps_rows=False)
         player.close()
 
     threads = [
@@ -351,14 +356,14 @@ def _play_together(
         thread.join()
 
 
-def _as_of(one: Execution, worker: int) -> Execution:
-    """An execution by the worker's own connection; it is not closed in between."""
+def _on_worker(one: Execution, worker: int) -> Execution:
+    """Return an execution that uses the worker's own connection and does not close it."""
     operation = "rollback" if one.operation == "close" else one.operation
     return replace(one, process=worker, connection=0, operation=operation)
 
 
 def main(path: str) -> None:
-    """Plays an order, and writes what was played."""
+    """Play an order, and write the result."""
     given = json.loads(Path(path).read_text())
     given["pragmas"] = tuple((name, value) for name, value in given["pragmas"])
     order = Order(**given)

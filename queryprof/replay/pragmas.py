@@ -1,6 +1,6 @@
-"""Which pragmas make a workload faster: a 2^k factorial experiment of replays.
+"""Find pragmas that make a workload faster: a 2^k factorial experiment of replays.
 
-The method is Jain's: see queryprof.tuning.factorial. Times multiply, so that the model is of
+The method is Jain's: see queryprof.tuning.factorial. Effects on times multiply, so the model uses
 logarithms.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from queryprof.errors import ProofError
 from queryprof.replay.replaying import Replay, Setting, parse_pragma, played
-from queryprof.tuning.factorial import MOST_FACTORS, Trial, analyse, design
+from queryprof.tuning.factorial import MAX_FACTORS, Trial, analyse, design
 from queryprof.tuning.pragmas import RISKS, Combination, Factor, PragmaExperiment, pragmas_of
 
 SEED = 1
@@ -24,7 +24,7 @@ DEFAULT_FACTORS = (
 
 
 def parse_factor(text: str) -> Factor:
-    """NAME=LOW,HIGH. Raises ProofError."""
+    """Parse NAME=LOW,HIGH. Raises ProofError."""
     name, _, levels = text.partition("=")
     low, _, high = levels.partition(",")
     if not high or low == high:
@@ -39,17 +39,17 @@ def experiment(
     replications: int,
     report_progress: Callable[[int, int], None],
 ) -> PragmaExperiment:
-    """Replays the workload with each combination of levels, in random order.
+    """Replay the workload with each combination of levels, in random order.
 
     Args:
-        report_progress: is called before each replay with its number and how many there are.
+        report_progress: called before each replay with its number and the number of replays.
 
     Raises:
-        ProofError: too many factors, two of one name, or a replay fails.
+        ProofError: there are too many factors, two with the same name, or a replay fails.
     """
     names = [factor.name for factor in factors]
-    if not 1 <= len(names) <= MOST_FACTORS or len(set(names)) < len(names):
-        raise ProofError(f"lab pragmas: give 1 to {MOST_FACTORS} different pragmas")
+    if not 1 <= len(names) <= MAX_FACTORS or len(set(names)) < len(names):
+        raise ProofError(f"lab pragmas: give 1 to {MAX_FACTORS} different pragmas")
     trials = design(names, replications, SEED)
     taken_s: dict[Trial, float] = {}
     for number, trial in enumerate(trials, 1):

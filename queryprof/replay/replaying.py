@@ -1,4 +1,4 @@
-"""Replays of a workload on fresh copies of a database, with settings that differ."""
+"""Replay a workload on fresh copies of a database, with different settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from queryprof.replay.player import Order, Played
 from queryprof.replay.workload import Execution, Workload, read_workload
 
 OF_THE_FILE = frozenset({"page_size", "journal_mode", "auto_vacuum"})
-"""Pragmas that are the file's: they are set once, before the copy is played on."""
+"""Pragmas that belong to the file. They are set once, before the copy is used."""
 
 PACKAGE = str(Path(__file__).parents[1])
 PLAYER = (
@@ -30,19 +30,18 @@ PLAYER = (
     "find_spec('queryprof') or sys.path.append(sys.argv[1])\n"
     "from queryprof.replay.player import main; main(sys.argv[2])"
 )
-"""The player's program: without the current directory and the environment's Python settings it may
-not find the package by itself.
+"""Source code of the player's process. Without the current directory and the environment's Python
+settings, it may not find the package by itself.
 """
 
-MOST_TIME_S, TIME_SHARE = 3600.0, 100.0
-"""A player may use the processor for so long, and so many times as long as the recording took."""
+BASE_TIME_S, TIME_SHARE = 3600.0, 100.0
+"""Limit of a player's processor time: a fixed part, plus a multiple of the recording's time."""
 
-LONGEST_TIME_S = 7 * 24 * 3600.0
-"""It ends after so long, whatever the workload claims that its recording took."""
+MAX_TIME_S = 7 * 24 * 3600.0
+"""A player ends after this time, regardless of the recording's claimed time."""
 
-MOST_FILE_BYTES, FILE_SHARE = 1 << 30, 4
-"""A file may have so many bytes, and so many times those of the database and the workload
-together."""
+BASE_FILE_BYTES, FILE_SHARE = 1 << 30, 4
+"""Size limit of a file: a fixed part, plus a multiple of the database and the workload together."""
 
 NAME = re.compile(r"\w+")
 VALUE = re.compile(r"-?\w+")
@@ -50,11 +49,12 @@ VALUE = re.compile(r"-?\w+")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What differs between two replays.
+    """The settings of a replay.
 
     Attributes:
-        pragmas: name and value; indexes: SQL that is executed on the copy before.
-        library: a shared library of SQLite that is loaded instead of the Python's.
+        pragmas: name and value.
+        indexes: SQL that is executed on the copy first.
+        library: a shared library of SQLite to load instead of the Python's.
     """
 
     pragmas: tuple[tuple[str, str], ...] = ()
@@ -64,8 +64,11 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A workload, and the database that it is replayed on; `sites`: by text the first line that
-    executed it; `bytes`: of the workload's files.
+    """A workload, and the database to replay it on.
+
+    Attributes:
+        sites: the first line that executed each text.
+        bytes: size of the workload's files.
     """
 
     trace: str
@@ -79,11 +82,11 @@ class Replay:
 
 
 def replay_of(trace: str, database: str) -> Replay:
-    """Finds the workload of a trace for a database.
+    """Find the workload of a trace for a database.
 
     Raises:
         TraceError: there is no workload, or it is damaged.
-        ProofError: no such database, or the workload is of others.
+        ProofError: the database does not exist, or the workload belongs to others.
     """
     if not Path(database).is_file():
         raise ProofError(f"{database}: no such file")
@@ -117,7 +120,7 @@ def _recorded_path(workload: Workload, database: str) -> str:
         if os.path.realpath(path) == wanted:
             return path
     if len(found) == 1:
-        return next(iter(found))  # the file is a copy of it, as it was before
+        return next(iter(found))  # the file is a copy of the database, from before the recording
     listed = ", ".join(path for path, _ in found.most_common(3))
     if not listed:
         is_known = any(one.database is not None for one in workload.executions)
@@ -126,7 +129,7 @@ def _recorded_path(workload: Workload, database: str) -> str:
 
 
 def parse_pragma(text: str) -> tuple[str, str]:
-    """NAME=VALUE. Raises ProofError."""
+    """Parse NAME=VALUE. Raises ProofError."""
     name, _, value = text.partition("=")
     if not NAME.fullmatch(name) or not VALUE.fullmatch(value):
         raise ProofError(f"--pragma {text}: write NAME=VALUE, as in journal_mode=wal")
@@ -142,14 +145,14 @@ def played(
     seconds: float = 0.0,
     processes: bool = False,
 ) -> Played:
-    """Plays a workload once, on a fresh copy, which is removed.
+    """Play a workload once, on a fresh copy that is removed afterwards.
 
     Args:
-        profile: where to keep a trace; "" nowhere.
-        processes: workers are processes, not threads.
+        profile: where to keep a trace; "" for none.
+        processes: use processes instead of threads as workers.
 
     Raises:
-        ProofError: the copy cannot be made, a player fails, or it is another database.
+        ProofError: the copy cannot be made, a player fails, or the database is another one.
     """
     with _folder() as folder:
         copy = os.path.join(folder, "copy.db")
@@ -170,15 +173,16 @@ def played(
                 seconds,
                 os.path.join(folder, f"{part}.qprof") if profile else "",
                 min(
-                    MOST_TIME_S + TIME_SHARE * workers * (replay.recorded_s + seconds),
-                    LONGEST_TIME_S,
+                    BASE_TIME_S + TIME_SHARE * workers * (replay.recorded_s + seconds),
+                    MAX_TIME_S,
                 ),
-                MOST_FILE_BYTES + FILE_SHARE * (os.path.getsize(copy) + replay.bytes),
+                BASE_FILE_BYTES + FILE_SHARE * (os.path.getsize(copy) + replay.bytes),
             )
             for part in range(parts)
         ]
-        players = [_started(order, setting) for order in orders]
-        # Wait for all before reporting one that failed. A player ends with its standard input.
+        players = [_start(order, setting) for order in orders]
+        # Wait for all players before reporting a failure. A player ends when its standard input
+        # closes.
         try:
             ends = [(player, player.stderr.read()) for player in players if player.stderr]
             for player in players:
@@ -204,7 +208,7 @@ def played(
 
 @contextmanager
 def _folder() -> Iterator[str]:
-    """For a copy: it is gone when this process is. Raises ProofError."""
+    """Yield a folder for a copy. It is removed when this process ends. Raises ProofError."""
     try:
         with passing_folder() as folder:
             yield folder
@@ -213,7 +217,7 @@ def _folder() -> Iterator[str]:
 
 
 def _check_schema(replay: Replay, found: Played) -> None:
-    """Raises ProofError where most of the workload is about another schema."""
+    """Raise ProofError if most of the workload uses another schema."""
     missing = [
         reason
         for reason in found.left_out
@@ -227,8 +231,8 @@ def _check_schema(replay: Replay, found: Played) -> None:
         )
 
 
-def _started(order: Order, setting: Setting) -> subprocess.Popen[str]:
-    """A player. It ends by itself."""
+def _start(order: Order, setting: Setting) -> subprocess.Popen[str]:
+    """Start a player. It ends by itself."""
     path = f"{order.result}-order"
     Path(path).write_text(json.dumps(asdict(order)))
     environment = {**os.environ, "QUERYPROF": "", "QUERYPROF_WORKLOAD": ""}
@@ -276,12 +280,12 @@ def _back_up(database: str, source: sqlite3.Connection, target: sqlite3.Connecti
 
 
 def _refuse_locked(status: int, _remaining: int, _pages: int) -> None:
-    """End a backup that would otherwise try a locked database again without end."""
+    """End a backup that would otherwise retry a locked database forever."""
     if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         raise sqlite3.OperationalError("database is locked")
 
 
 def differing(runs: Sequence[Played]) -> list[str]:
-    """The texts whose rows are not the same in all runs."""
+    """Return the texts whose rows differ between runs."""
     texts = {text for run in runs for text in run.digests}
     return sorted(text for text in texts if len({run.digests.get(text) for run in runs}) > 1)

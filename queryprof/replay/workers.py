@@ -1,4 +1,4 @@
-"""How many workers suit a workload: its transactions are played by more and fewer threads."""
+"""Find the best number of workers for a workload by replaying its transactions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def search_workers(
     most_intervals: int,
     processes: bool = False,
 ) -> tuple[tuple[Point, ...], int]:
-    """Searches until it is settled, or `most_intervals` have passed.
+    """Search until the result is settled, or for `most_intervals` intervals.
 
     Args:
-        processes: workers are processes, not threads.
+        processes: use processes instead of threads as workers.
 
     Returns:
-        What was measured (operations a second) of each number of workers, and the best number.
+        The operations per second for each number of workers, and the best number.
 
     Raises:
         ProofError: a replay fails.

@@ -1,24 +1,24 @@
-"""Workloads: every execution of a process in its order, in a file beside the trace.
+"""Workloads: every execution of a process in order, in a file next to the trace.
 
-A file begins with the line `queryprof workload 2`. Then records follow, in the byte order of the
-machine, each with its kind in one byte:
+A file begins with the line `queryprof workload 2`. Records follow, in the machine's byte order,
+each with its kind in one byte:
 
-    T  a text: its length (32 bits), UTF-8. Texts are numbered from 1 in their order.
+    T  a text: its length (32 bits), UTF-8. Texts are numbered from 1.
     C  a connection: its identity (64 bits), `S`, and the path of its main database; empty: in
-        memory.
+       memory.
     E  an execution: start (ns since 1970, 64 bits), duration (ns, 64 bits), connection (64 bits),
        number of the text (32 bits; 0: none), number of the thread (16 bits), operation, whether it
        raised, whether the connection is in a transaction after it (0 unknown, 1 no, 2 yes), 3 bytes
-       of padding, number of the call path (32 bits; below 2: not known), serial number (64 bits);
+       of padding, number of the call path (32 bits; below 2: unknown), serial number (64 bits);
        then its parameters.
-    R  how many rows the execution of a serial number has served so far (64 bits each).
-    P  a call path: its number and how many frames it has (32 bits each); of each, innermost first,
-       `S` and its file, `S` and its function, and the line (32 bits).
-    L  the end: the file has as many bytes as it may have.
+    R  number of rows read so far from the execution with a serial number (64 bits each).
+    P  a call path: its number and the number of its frames (32 bits each); for each frame,
+       innermost first, `S` and its file, `S` and its function, and the line (32 bits).
+    L  the end: the file has reached its size limit.
 
-Parameters: `0` none, `?` unknown, `(` a count (32 bits) and so many values, `{` a count and so many
-pairs of name and value, `[` a count and so many of these. A value: `N` None, `I` 64 bits, `F` a
-double, `S` and `B` text and bytes with their length (32 bits), `?` of another type.
+Parameters: `0` none, `?` unknown, `(` a count (32 bits) and that many values, `{` a count and that
+many pairs of name and value, `[` a count and that many parameters. A value: `N` None, `I` 64 bits,
+`F` a double, `S` and `B` text and bytes with their length (32 bits), `?` another type.
 """
 
 from __future__ import annotations
@@ -56,13 +56,15 @@ class Execution:
     """One execution, commit, rollback or close.
 
     Attributes:
-        process: the number of its file; thread, connection: identities in the process.
-        database: the file; "" in memory; None: not known.
-        text: SQL as it was; None: none.
-        parameters: of executemany, a list of the parameters of each; Unknown: not recorded.
-        state: of the connection's transaction after it.
+        process: the number of its file.
+        thread, connection: identities within the process.
+        database: the file; "" in memory; None if unknown.
+        text: the original SQL; None without SQL.
+        parameters: for executemany, a list with each execution's parameters. Unknown if not
+            recorded.
+        state: the connection's transaction state afterwards.
         path: the program's own frames, innermost first.
-        rows: how many the program read; None: not known.
+        rows: number of rows that the program read; None if unknown.
     """
 
     process: int
@@ -81,7 +83,7 @@ class Execution:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Of its connection, in the whole workload."""
+        """Identity of its connection in the whole workload."""
         return self.process, self.connection
 
     @property
@@ -97,10 +99,11 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The executions of all processes, in the order in which they began.
+    """The executions of all processes, by start.
 
     Attributes:
-        is_cut: some are missing; bytes: of its files.
+        is_cut: whether executions are missing at the end.
+        bytes: size of its files.
     """
 
     executions: tuple[Execution, ...]
@@ -109,22 +112,24 @@ class Workload:
 
 
 def prefix_of(trace: str) -> str:
-    """How the paths of a trace's workloads begin."""
+    """Return the common start of the paths of a trace's workloads."""
     return f"{trace}-workload-"
 
 
 def remove_workloads(trace: str) -> None:
-    """Removes the workloads beside a trace. Raises TraceError: a file with such a name is none."""
+    """Remove the workloads next to a trace. Raises TraceError if another kind of file has
+    the name.
+    """
     paths = glob.glob(glob.escape(prefix_of(trace)) + "*")
     for path in paths:
         if os.path.islink(path) or not _is_workload(path):
-            raise TraceError(f"{path}: is there, and no workload; choose another name with -o")
+            raise TraceError(f"{path}: exists and is not a workload; choose another name with -o")
     for path in paths:
         os.unlink(path)
 
 
 def _is_workload(path: str) -> bool:
-    """Of any version; an empty file is one whose process was killed."""
+    """Return whether a file is a workload of any version. It is empty if its process was killed."""
     try:
         start = content_of(path, len(MAGIC))
     except OSError:
@@ -133,15 +138,15 @@ def _is_workload(path: str) -> bool:
 
 
 def read_workload(trace: str) -> Workload:
-    """The workload beside a trace.
+    """Read the workload next to a trace.
 
     Raises:
-        TraceError: there is none, or it is damaged.
+        TraceError: the workload is missing or damaged.
     """
     paths = sorted(glob.glob(glob.escape(prefix_of(trace)) + "*"))
     if not paths:
         raise TraceError(
-            f"{trace}: no workload is beside it: record with `queryprof run --record-workload`"
+            f"{trace}: no workload next to it; record one with `queryprof run --record-workload`"
         )
     found: list[Execution] = []
     is_cut, size = False, 0
@@ -166,7 +171,7 @@ def read_workload(trace: str) -> Workload:
 
 
 class _Reader:
-    """Reads one file. What is cut off at its end is left out."""
+    """Reads one file. Ignores an incomplete record at its end."""
 
     def __init__(self, content: bytes, process: int) -> None:
         self._content, self._process = content, process
@@ -181,12 +186,12 @@ class _Reader:
         self.is_damaged = False
 
     def executions(self) -> Iterator[Execution]:
-        """Those that were read, with their rows."""
+        """Yield the executions with their rows."""
         for serial, execution in self._executions:
             yield execution(rows=self._rows.get(serial))
 
     def read(self) -> None:
-        """Reads the file. Raises what a damaged one leads to."""
+        """Read the file. Raises various exceptions if it is damaged."""
         while self.at < len(self._content):
             kind = self._byte()
             if kind == "T":
@@ -232,7 +237,7 @@ class _Reader:
         return Frame(function, file, self._take(NUMBER)[0])
 
     def _execution(self) -> tuple[int, partial[Execution]]:
-        """Its serial number, and all of it but its rows."""
+        """Return the serial number, and the execution without its rows."""
         fixed = self._take(FIXED)
         start, duration, connection, text, thread, operation, failed, state, path, serial = fixed
         parameters = self._parameters()
@@ -256,7 +261,12 @@ class _Reader:
         )
 
     def _parameters(self, is_one: bool = False) -> Parameters:
-        """Of an execution; `is_one`: of one of an executemany, which holds no further ones."""
+        """Return the parameters of an execution.
+
+        Args:
+            is_one: whether these belong to an executemany, so that they cannot contain a further
+                list.
+        """
         kind = self._byte()
         if kind in "0?":
             return None if kind == "0" else Unknown

@@ -1,1 +1,1 @@
-"""The text of statements, taken apart into tokens, and what can be read from these."""
+"""Split statements into tokens, and find their clauses and triggers."""

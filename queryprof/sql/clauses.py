@@ -1,4 +1,4 @@
-"""Which clauses a statement has, and what it compares."""
+"""Find the clauses of a statement, and what it compares."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from itertools import pairwise
 from queryprof.sql.tokens import Token, first_token, kept, tokens_of
 
 VERBS = frozenset({"SELECT", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE"})
-"""What a statement does that begins with WITH."""
+"""Verbs that may follow WITH."""
 
 READS = frozenset({"SELECT", "WITH", "VALUES"})
 WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
 
 BEFORE_ROWS = frozenset({"FROM", "JOIN", "AS", "MATERIALIZED"})
-"""Before the parenthesis of a query whose rows are the statement's; of others, a value is taken."""
+"""Keywords before the parenthesis of a query whose rows become the statement's rows. For other
+queries, only a value is used.
+"""
 
 ADDS_UP = frozenset(
     {
@@ -31,7 +33,7 @@ ADDS_UP = frozenset(
         "JSON_GROUP_OBJECT",
     }
 )
-"""Of a program's own functions SQLite alone knows which do so, too (Served.folds)."""
+"""Aggregate functions. Only SQLite knows a program's own aggregate functions (Served.folds)."""
 
 COMPARES = frozenset(
     {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "IN", "LIKE", "GLOB", "IS", "BETWEEN"}
@@ -82,9 +84,9 @@ AROUND_OPERANDS = frozenset(
         ";",
     }
 )
-DEEPEST = 40
-"""Parentheses around a comparison, beyond which it is not looked at: each may be in the operands of
-all those around it.
+MAX_DEPTH = 40
+"""Maximum number of parentheses around a comparison. Deeper ones are skipped, because each may be
+part of the operands of all outer ones.
 """
 
 NO_FUNCTIONS = frozenset({"CAST", "IN", "AND", "OR", "NOT", "EXISTS", "VALUES"})
@@ -109,13 +111,14 @@ NO_COLUMNS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What a statement has.
+    """The clauses of a statement.
 
     Attributes:
-        chooses: WHERE; groups: GROUP BY; orders: ORDER BY; limits: LIMIT; skips: LIMIT with an
-            offset: of the queries whose rows are the statement's.
-        adds_up: it calls one of ADDS_UP, which read all rows.
-        changed: the table that it writes to, in small letters; else empty.
+        chooses, groups, orders, limits, skips: whether a query whose rows become the statement's
+            has
+            WHERE, GROUP BY, ORDER BY, LIMIT, or an offset.
+        adds_up: whether it calls a function of ADDS_UP, which reads all rows.
+        changed: the table that it writes to, in lower case; "" for none.
     """
 
     chooses: bool
@@ -129,11 +132,12 @@ class Clauses:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two operands, and how they are compared; of SET what is assigned.
+    """Two compared operands; for SET, the column and the assigned value.
 
     Attributes:
-        clause: WHERE, ON, SET, ...: the keyword that it is behind.
-        tokens: of the whole statement; left_range, right_range: where in them the operands are.
+        clause: the keyword before it: WHERE, ON, SET, ...
+        tokens: the tokens of the whole statement.
+        left_range, right_range: ranges of the operands in `tokens`.
     """
 
     clause: str
@@ -153,7 +157,7 @@ class Comparison:
 
 @kept
 def clauses_of(statement: str) -> Clauses:
-    """The clauses of a statement."""
+    """Return the clauses of a statement."""
     tokens = tokens_of(statement)
     found: set[str] = set()
     queries = [True]
@@ -180,12 +184,12 @@ def clauses_of(statement: str) -> Clauses:
         limits="LIMIT" in found,
         skips="OFFSET" in found,
         adds_up="ADDS UP" in found,
-        changed=_changed(_from_verb(tokens)),
+        changed=_changed_table(_from_verb(tokens)),
     )
 
 
 def verb_of(statement: str) -> str:
-    """What a statement does, in capitals; of WITH ... the verb behind it; empty: it has none."""
+    """Return a statement's verb in capitals; for WITH, the verb behind it; "" without one."""
     first = first_token(statement)
     if first is None or first.keyword != "WITH":
         return first.keyword if first else ""
@@ -193,13 +197,13 @@ def verb_of(statement: str) -> str:
 
 
 def is_single(statement: str) -> bool:
-    """Whether a text is one statement, as it is not where one is behind a semicolon."""
+    """Return whether a text is a single statement, without another one after a semicolon."""
     tokens = tokens_of(statement)
     return not any(token.text == ";" and token.depth == 0 for token in tokens[:-1])
 
 
 def _from_verb(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens outside of parentheses, from the verb on."""
+    """Return the tokens outside of parentheses, starting with the verb."""
     outside = [token for token in tokens if token.depth == 0]
     if not _is(outside, 0, "WITH"):
         return outside
@@ -207,8 +211,8 @@ def _from_verb(tokens: Sequence[Token]) -> list[Token]:
     return outside[next(places, len(outside)) :]
 
 
-def _changed(outside: Sequence[Token]) -> str:
-    """The table that is written to, by the tokens from the verb on."""
+def _changed_table(outside: Sequence[Token]) -> str:
+    """Return the table that is written to, given the tokens from the verb on."""
     verb = outside[0].keyword if outside else ""
     if verb not in WRITES:
         return ""
@@ -219,13 +223,13 @@ def _changed(outside: Sequence[Token]) -> str:
 
 
 def comparisons_of(statement: str) -> tuple[Comparison, ...]:
-    """What WHERE and ON compare, in any query of a statement."""
+    """Return the comparisons of WHERE and ON in all queries of a statement."""
     return tuple(one for one in all_comparisons_of(statement) if one.clause in CHOOSING)
 
 
 @kept
 def all_comparisons_of(statement: str) -> tuple[Comparison, ...]:
-    """What any clause of a statement compares or assigns."""
+    """Return the comparisons and assignments in all clauses of a statement."""
     return tuple(_comparisons(tokens_of(statement)))
 
 
@@ -240,7 +244,7 @@ def _comparisons(tokens: tuple[Token, ...]) -> Iterator[Comparison]:
             del clauses[max(1, token.depth + 1) :]
         elif mark in CHOOSING | OTHER_CLAUSES:
             clauses[-1] = "CONFLICT" if _is(tokens, place + 1, "CONFLICT") else mark
-        elif mark in COMPARES and token.depth <= DEEPEST:
+        elif mark in COMPARES and token.depth <= MAX_DEPTH:
             left = place - 1 - _is(tokens, place - 1, "NOT")
             right = place + 1 + _is(tokens, place + 1, "NOT")
             yield Comparison(
@@ -253,12 +257,12 @@ def _comparisons(tokens: tuple[Token, ...]) -> Iterator[Comparison]:
 
 
 def sorted_by(statement: str) -> Iterator[tuple[Token, ...]]:
-    """The terms of ORDER BY and GROUP BY."""
+    """Yield the terms of ORDER BY and GROUP BY."""
     tokens = tokens_of(statement)
     partners = _partners(tokens)
     for start, token in enumerate(tokens):
         is_list = token.keyword in ("ORDER", "GROUP") and _is(tokens, start + 1, "BY")
-        if not is_list or token.depth > DEEPEST:
+        if not is_list or token.depth > MAX_DEPTH:
             continue
         place = start + 2
         while term := tokens[place : _end(tokens, partners, place, 1)]:
@@ -271,13 +275,13 @@ def sorted_by(statement: str) -> Iterator[tuple[Token, ...]]:
 
 
 def first_table(statement: str) -> str:
-    """The first name behind FROM, in small letters; empty: there is none."""
+    """Return the first name after FROM, in lower case, or ""."""
     pairs = pairwise(tokens_of(statement))
     return next((name.named for word, name in pairs if word.keyword == "FROM" and name.named), "")
 
 
 def aliases_of(statement: str) -> dict[str, str]:
-    """By a name: the name before it, which may be that of its table."""
+    """Return the word before each name. It may be the table of an alias."""
     tokens = [token for token in tokens_of(statement) if token.keyword != "AS"]
     return {
         second.named: first.named
@@ -287,7 +291,7 @@ def aliases_of(statement: str) -> dict[str, str]:
 
 
 def has_query(operand: Sequence[Token]) -> bool:
-    """Whether a query is in an operand: its names are of other tables."""
+    """Return whether an operand contains a query, whose names belong to other tables."""
     return "SELECT" in keywords_of(operand)
 
 
@@ -296,8 +300,9 @@ def keywords_of(operand: Sequence[Token]) -> frozenset[str]:
 
 
 def compared_of(statement: str, table: str, *, is_only: bool = False) -> tuple[str, ...]:
-    """The columns that a statement compares under a table's name, or another name that it
-    gives it; of its only table those without a name, too.
+    """Return the columns of a table that a statement compares.
+
+    The table may be given by an alias. With `is_only`, columns without a table name count as well.
     """
     name = table.lower().rpartition(".")[2]
     found = [
@@ -310,15 +315,16 @@ def compared_of(statement: str, table: str, *, is_only: bool = False) -> tuple[s
 
 
 def column_of(operand: Sequence[Token]) -> str:
-    """The column that an operand is, in small letters; empty: it is more, or none."""
+    """Return the operand's column in lower case; "" if the operand is not just a column."""
     names = operand[::2]
     is_plain = len(operand) % 2 == 1 and all(token.text == "." for token in operand[1::2])
     return names[-1].named if is_plain and all(token.named for token in names) else ""
 
 
 def names_in(operand: Sequence[Token]) -> tuple[str, ...]:
-    """The names in an operand that may be columns, without those of tables, functions, types and
-    collations.
+    """Return the names in an operand that may be columns.
+
+    Excludes names of tables, functions, types and collations.
     """
     found: list[str] = []
     in_type = False
@@ -331,7 +337,7 @@ def names_in(operand: Sequence[Token]) -> tuple[str, ...]:
 
 
 def functions_in(operand: Sequence[Token]) -> tuple[str, ...]:
-    """The functions that an operand calls, in small letters."""
+    """Return the functions that an operand calls, in lower case."""
     return tuple(
         token.named
         for token, after in pairwise(operand)
@@ -340,7 +346,7 @@ def functions_in(operand: Sequence[Token]) -> tuple[str, ...]:
 
 
 def text_of(statement: str, operand: Sequence[Token]) -> str:
-    """An operand's text, without the names of tables before columns."""
+    """Return an operand's text, without the names of tables before columns."""
     parts: list[str] = []
     end = operand[0].start if operand else 0
     place = 0
@@ -358,7 +364,7 @@ def text_of(statement: str, operand: Sequence[Token]) -> str:
 
 
 def _partners(tokens: Sequence[Token]) -> dict[int, int]:
-    """By the place of a parenthesis: that of its partner, or where the tokens end."""
+    """Return the matching place of each parenthesis; the last token's if there is no partner."""
     found: dict[int, int] = {}
     opened: list[int] = []
     for place, token in enumerate(tokens):
@@ -371,9 +377,7 @@ def _partners(tokens: Sequence[Token]) -> dict[int, int]:
 
 
 def _end(tokens: Sequence[Token], partners: Mapping[int, int], place: int, step: int) -> int:
-    """The first place that is no part of the operand which begins at a place; steps over what is in
-    parentheses.
-    """
+    """Return the first place after an operand that begins at `place`. Skips parentheses."""
     depth = tokens[place].depth if 0 <= place < len(tokens) else 0
     while 0 <= place < len(tokens):
         token = tokens[place]

@@ -1,4 +1,4 @@
-"""The tokens of a statement, as SQLite's tokenizer finds them
+"""The tokens of a statement, like SQLite's tokenizer
 (https://www.sqlite.org/draft/tokenreq.html).
 """
 
@@ -10,14 +10,14 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 MOST_CHARACTERS = 10_000
-"""Of a statement; what comes after them is not looked at."""
+"""Length limit of a statement. The rest is ignored."""
 
-SHORT = 1000
-"""Characters of a statement, up to which it is short."""
+SHORT_CHARACTERS = 1000
+"""Maximum length of a short statement, in characters."""
 
 Made = TypeVar("Made")
 
-# What is not ended goes on to the end of the text, so that each character is looked at once.
+# Unterminated comments and strings end with the text, so that each character is scanned once.
 _TOKEN = re.compile(
     r"""(?P<comment> --[^\n]* | /\*.*?(?:\*/|\Z) )
       | (?P<text> [xX]?'(?:[^']|'')*(?:'|\Z) )
@@ -34,9 +34,9 @@ class Token(NamedTuple):
     """A token.
 
     Attributes:
-        kind: text, name (in quotes), parameter, word (a keyword or a name), number or sign.
-        start: where it begins in the statement.
-        depth: how many parentheses it is in; of a parenthesis, those around it.
+        kind: text, name (quoted), parameter, word (a keyword or a name), number or sign.
+        start: offset in the statement.
+        depth: number of parentheses around it. A parenthesis does not count itself.
     """
 
     kind: str
@@ -46,12 +46,12 @@ class Token(NamedTuple):
 
     @property
     def keyword(self) -> str:
-        """In capitals what may be a keyword; else empty."""
+        """The word in capitals, if it may be a keyword; else ""."""
         return self.text.upper() if self.kind == "word" else ""
 
     @property
     def named(self) -> str:
-        """The name that it may be, in small letters and without quotes; else empty."""
+        """The name in lower case without quotes, if it may be a name; else ""."""
         if self.kind == "word":
             return self.text.lower()
         if self.kind != "name":
@@ -61,30 +61,31 @@ class Token(NamedTuple):
 
 
 def kept(function: Callable[[str], Made]) -> Callable[[str], Made]:
-    """A function of a statement that keeps what it has made: of many short ones, and of few long
-    ones, so that no file fills the memory with statements of ten thousand tokens.
+    """Cache a function of a statement: many results for short statements, few for long ones.
+
+    This prevents a file with statements of ten thousand tokens from filling the memory.
     """
     of_short, of_long = lru_cache(4096)(function), lru_cache(64)(function)
 
     def made(statement: str) -> Made:
-        return of_short(statement) if len(statement) <= SHORT else of_long(statement)
+        return of_short(statement) if len(statement) <= SHORT_CHARACTERS else of_long(statement)
 
     return made
 
 
 @kept
 def tokens_of(statement: str) -> tuple[Token, ...]:
-    """The tokens of a statement, without comments."""
+    """Return the tokens of a statement, without comments."""
     return tuple(_tokens(statement))
 
 
 def first_token(statement: str) -> Token | None:
-    """The first token of a statement; the others are not looked for."""
+    """Return the first token of a statement, without parsing the rest."""
     return next(_tokens(statement), None)
 
 
 def parameters_in(statement: str) -> list[tuple[int, int]]:
-    """Where the parameters of a statement begin and end, however long it is."""
+    """Return the start and end of each parameter in a statement of any length."""
     return [found.span() for found in _TOKEN.finditer(statement) if found.lastgroup == "parameter"]
 
 

@@ -1,4 +1,4 @@
-"""The triggers that a write fires, by the SQL that created them."""
+"""Find the triggers that a write fires, from the SQL that created them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class Trigger:
     """A trigger.
 
     Attributes:
-        event: INSERT, UPDATE or DELETE; table: in small letters.
-        columns: whose UPDATE alone it is for, in small letters; empty: of any.
+        event: INSERT, UPDATE or DELETE.
+        table: in lower case.
+        columns: columns whose UPDATE fires it, in lower case; empty for all.
     """
 
     name: str
@@ -29,7 +30,7 @@ class Trigger:
 
 
 def triggers_in(created: Iterable[str]) -> tuple[Trigger, ...]:
-    """The triggers that some statements create, and do not drop again."""
+    """Return the triggers that some statements create and do not drop again."""
     found: dict[str, Trigger] = {}
     for sql in created:
         if trigger := trigger_in(sql):
@@ -46,7 +47,7 @@ def _dropped_by(sql: str) -> str:
 
 
 def _name(token: Token) -> str:
-    """A name as it is written, without its quotes; SQLite takes a text for one."""
+    """Return a name as written, without quotes. SQLite accepts a string as a name."""
     text = token.text
     if token.kind not in ("name", "text") or len(text) < 2:
         return text
@@ -54,8 +55,9 @@ def _name(token: Token) -> str:
 
 
 def triggers_of(statement: str, triggers: Iterable[Trigger]) -> Iterator[Trigger]:
-    """Those that a statement fires, which changes a table; of one that inserts or updates (ON
-    CONFLICT DO UPDATE) those of both.
+    """Yield the triggers that a statement fires.
+
+    An upsert (ON CONFLICT DO UPDATE) fires the triggers of both events.
     """
     verb, table = verb_of(statement).replace("REPLACE", "INSERT"), clauses_of(statement).changed
     words = [token.keyword for token in tokens_of(statement)]
@@ -68,7 +70,9 @@ def triggers_of(statement: str, triggers: Iterable[Trigger]) -> Iterator[Trigger
 
 
 def trigger_in(sql: str) -> Trigger | None:
-    """The trigger that a statement creates (https://www.sqlite.org/lang_createtrigger.html)."""
+    """Return the trigger that a statement creates
+    (https://www.sqlite.org/lang_createtrigger.html).
+    """
     tokens = tokens_of(sql)
     words = [token.keyword for token in tokens]
     if words[:1] != ["CREATE"] or "TRIGGER" not in words[1:3]:

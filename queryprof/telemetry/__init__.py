@@ -1,1 +1,1 @@
-"""What a team's own telemetry gets: Prometheus's metrics, OpenTelemetry's protocol."""
+"""Export to a team's own telemetry: Prometheus metrics and OpenTelemetry."""

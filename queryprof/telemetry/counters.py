@@ -1,8 +1,7 @@
-"""Sums of what living processes did, as counters that never go down and series that never leave.
+"""Sums over running processes, as counters that never decrease and series that never end.
 
-A statement gets a series of its own when it makes up a hundredth of the time seen so far. What it
-did before stays in OTHER: a counter that began with its past would jump, and one that left it would
-fall.
+A statement gets its own series when it makes up 1% of the time seen so far. Its earlier work stays
+in OTHER: otherwise its new counter would start with a jump, and OTHER would decrease.
 """
 
 from __future__ import annotations
@@ -15,27 +14,28 @@ from queryprof.analysis.histogram import bucket_bounds
 from queryprof.model.live import ProcessActivity
 from queryprof.report.inert import visible
 
-SHARE = 0.01
-MOST_SERIES = 200
-"""Statements that have series of their own, of all services together."""
+MIN_SHARE = 0.01
+MAX_SERIES = 200
+"""Maximum number of statements with their own series, over all services."""
 
-MOST_HIDDEN = 10_000
-"""Statements without a series whose time is known; with more, the least of them begin at 0
-again."""
+MAX_HIDDEN = 10_000
+"""Maximum number of statements without a series whose time is tracked. Above it, the smallest start
+again from 0.
+"""
 
 OTHER = "(other)"
 LAG_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 
 class Program(NamedTuple):
-    """Whose calls they are: names as they are shown."""
+    """The program that makes the calls: names in their displayed form."""
 
     service: str
     version: str
 
 
 class Key(NamedTuple):
-    """Whose calls a series counts: of a statement, or of OTHER."""
+    """The calls that a series counts: a statement's, or OTHER."""
 
     program: Program
     statement: str
@@ -43,7 +43,7 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class Sums:
-    """What calls add up to; steps of those executions for which SQLite counts them."""
+    """Sums over calls. Steps are of executions for which SQLite counts them."""
 
     calls: int = 0
     ns: int = 0
@@ -53,8 +53,13 @@ class Sums:
 
 @dataclass(slots=True)
 class Lags:
-    """Delays of event loops: how many were at most each of LAG_BOUNDS_S and more than the one
-    before, then those beyond; and their sum, each as the middle of its bucket.
+    """Delays of event loops.
+
+    Attributes:
+        counts: number of delays up to each of LAG_BOUNDS_S and above the previous bound; the last
+            is
+            for longer delays.
+        sum_ns: their sum, with each delay as the middle of its bucket.
     """
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(LAG_BOUNDS_S) + 1))
@@ -65,9 +70,9 @@ class Counters:
     """The series so far.
 
     Attributes:
-        sums: of each series.
-        lags: of each program with an event loop.
-        living: how many processes ran at the last look.
+        sums: the sums of each series.
+        lags: the delays of each program with an event loop.
+        living: number of running processes at the last reading.
     """
 
     def __init__(self) -> None:
@@ -79,7 +84,7 @@ class Counters:
         self._shown: set[str] = set()
 
     def add(self, processes: Iterable[ProcessActivity]) -> None:
-        """Adds what processes did since the last look."""
+        """Add what processes did since the last reading."""
         added: dict[Key, Sums] = {}
         self.living = dict.fromkeys(self.living, 0)
         for process in processes:
@@ -111,7 +116,7 @@ class Counters:
             its.full_scan_steps += max(0, sums.full_scan_steps)
 
     def _show(self, added: dict[Key, Sums]) -> None:
-        """Gives series to the statements that have become large enough."""
+        """Give a series to each statement that has become large enough."""
         for key, sums in added.items():
             self._all_ns += sums.ns
             self._hidden_ns[key] = self._hidden_ns.get(key, 0) + sums.ns
@@ -120,11 +125,11 @@ class Counters:
             by_statement[key.statement] = by_statement.get(key.statement, 0) + ns
         largest_first = sorted(by_statement, key=lambda one: (-by_statement[one], one))
         for statement in largest_first:
-            if len(self._shown) == MOST_SERIES or by_statement[statement] < SHARE * self._all_ns:
+            if len(self._shown) == MAX_SERIES or by_statement[statement] < MIN_SHARE * self._all_ns:
                 break
             self._shown.add(statement)
-        if len(self._hidden_ns) > MOST_HIDDEN:
-            kept = set(largest_first[: MOST_HIDDEN // 2])
+        if len(self._hidden_ns) > MAX_HIDDEN:
+            kept = set(largest_first[: MAX_HIDDEN // 2])
             self._hidden_ns = {k: ns for k, ns in self._hidden_ns.items() if k.statement in kept}
 
 

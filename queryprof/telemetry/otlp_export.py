@@ -1,4 +1,4 @@
-"""Sends profiles to an endpoint of OTLP."""
+"""Send profiles to an OTLP endpoint."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from queryprof.telemetry.otlp_metrics import (
     points_of,
     resources_of,
 )
-from queryprof.telemetry.otlp_sending import MOST_ITEMS, Sender
+from queryprof.telemetry.otlp_sending import MAX_ITEMS, Sender
 from queryprof.telemetry.otlp_traces import OfProcess, spans_of, traces_request
 
 
 class Sent(NamedTuple):
-    """How many values and spans were sent, in how many bytes."""
+    """The numbers of sent values, spans and bytes."""
 
     points: int = 0
     spans: int = 0
@@ -31,24 +31,24 @@ class Sent(NamedTuple):
 
 
 class Delivered(Protocol):
-    """Which messages of a profile were taken."""
+    """Records which messages of a profile the endpoint has accepted."""
 
     def has(self, message: str) -> bool:
-        """Whether a message was."""
+        """Return whether a message was accepted."""
 
     def add(self, message: str) -> None:
-        """Notes that a message was."""
+        """Record that a message was accepted."""
 
 
 class _Nothing:
-    """None is remembered."""
+    """Records nothing."""
 
     def has(self, message: str) -> bool:  # noqa: ARG002
-        """No."""
+        """Return False."""
         return False
 
     def add(self, message: str) -> None:
-        """Forgets it."""
+        """Do nothing."""
 
 
 NOTHING = _Nothing()
@@ -58,8 +58,8 @@ class OtlpExport:
     """Sends profiles, one after the other.
 
     Args:
-        has_text: whether statements' texts are sent.
-        is_cumulative: each value is that of all profiles so far; else that of one.
+        has_text: send the texts of statements.
+        is_cumulative: send values summed over all profiles so far, not over the current one.
     """
 
     def __init__(self, sender: Sender, has_text: bool, is_cumulative: bool) -> None:
@@ -69,14 +69,14 @@ class OtlpExport:
         self._sums: dict[bytes, Point] = {}
 
     def send(self, profile: Profile, delivered: Delivered = NOTHING) -> Sent:
-        """Sends a profile.
+        """Send a profile.
 
         Args:
-            delivered: which messages of it were taken before.
+            delivered: messages of the profile that were accepted before.
 
         Raises:
-            OtlpError: the endpoint is away; what it has taken is in `delivered`.
-            TraceError: the profile has figures that are none.
+            OtlpError: the endpoint is away. `delivered` has the messages that it has accepted.
+            TraceError: the profile has invalid figures.
         """
         try:
             return self._send(profile, delivered)
@@ -94,27 +94,27 @@ class OtlpExport:
             return traces_request(some, resources)
 
         sent_bytes = 0
-        for at in range(0, len(points), MOST_ITEMS):
+        for at in range(0, len(points), MAX_ITEMS):
             if not delivered.has(f"metrics-{at}"):
-                some = points[at : at + MOST_ITEMS]
+                some = points[at : at + MAX_ITEMS]
                 sums = self._with_before(some, resources) if self._is_cumulative else {}
                 sent_bytes += self._sender.send("/v1/metrics", [*sums.values()] or some, of_points)
                 self._sums.update(sums)
                 delivered.add(f"metrics-{at}")
-        for at in range(0, len(spans), MOST_ITEMS):
+        for at in range(0, len(spans), MAX_ITEMS):
             if not delivered.has(f"traces-{at}"):
-                sent_bytes += self._sender.send("/v1/traces", spans[at : at + MOST_ITEMS], of_spans)
+                sent_bytes += self._sender.send("/v1/traces", spans[at : at + MAX_ITEMS], of_spans)
                 delivered.add(f"traces-{at}")
         return Sent(len(points), len(spans), sent_bytes)
 
     def _with_before(
         self, points: Sequence[Point], resources: Mapping[int, Resource]
     ) -> dict[bytes, Point]:
-        """Values with what came before them, by what they are of."""
+        """Return values added to the earlier ones, by metric, process and attributes."""
         found: dict[bytes, Point] = {}
         for point in points:
             key = _key(resources[point.process], point)
-            found[key] = _joined(found.get(key) or self._sums.get(key), point)
+            found[key] = _add_point(found.get(key) or self._sums.get(key), point)
         return found
 
 
@@ -124,8 +124,8 @@ def _key(resource: Resource, point: Point) -> bytes:
     return point.metric.encode() + b"\0" + found
 
 
-def _joined(before: Point | None, point: Point) -> Point:
-    """A value with what came before it."""
+def _add_point(before: Point | None, point: Point) -> Point:
+    """Return a value added to the earlier value."""
     if before is None:
         return point
     start = min(before.start_unix_ns, point.start_unix_ns)

@@ -1,8 +1,9 @@
-"""A profile as OpenTelemetry's metrics: durations as exponential histograms, and sums.
+"""A profile as OpenTelemetry metrics: durations as exponential histograms, and sums.
 
-An exponential histogram of scale 4 has 16 buckets an octave, as ours have; each of ours goes where
-its middle lies, which is at most one bucket, 4.4%, off (https://opentelemetry.io/docs/specs/otel/
-metrics/data-model/#exponentialhistogram). Counts, sums and the largest value are exact.
+An exponential histogram of scale 4 has 16 buckets per octave, like ours. The middle of each of our
+buckets decides its exponential bucket, which is off by at most one bucket, 4.4%
+(https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram). Counts, sums
+and the largest value are exact.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from queryprof.trace.collapsed import OF_ALL
 
 SCALE = 4
 BUCKETS = 1 << SCALE
-MOST_STATEMENTS = 200
-"""Of one process; the others together are OTHER."""
+MAX_STATEMENTS = 200
+"""Maximum number of statements per process. Others are summed in OTHER."""
 
 OTHER = "(other)"
 DURATION, LAG = "db.client.operation.duration", "queryprof.loop.lag"
@@ -52,7 +53,7 @@ UNITS = {
 
 @dataclass(slots=True)
 class Durations:
-    """A histogram: how many in each of the exponential buckets by their index; how many were 0."""
+    """A histogram: numbers by index of the exponential bucket, and the number of zeros."""
 
     counts: dict[int, int] = field(default_factory=dict)
     zeros: int = 0
@@ -60,7 +61,7 @@ class Durations:
     max_ns: int = 0
 
     def add(self, histogram: Mapping[int, int], sum_ns: int, max_ns: int) -> None:
-        """Adds a histogram of ours."""
+        """Add one of our histograms."""
         for bucket, count in histogram.items():
             index = index_of(bucket)
             if index is None:
@@ -71,7 +72,7 @@ class Durations:
         self.max_ns = max(self.max_ns, max_ns)
 
     def join(self, other: Durations) -> None:
-        """Adds another."""
+        """Add another histogram."""
         for index, count in other.counts.items():
             self.counts[index] = self.counts.get(index, 0) + count
         self.zeros += other.zeros
@@ -84,7 +85,8 @@ class Point:
     """A value of a metric.
 
     Attributes:
-        metric: its name; process: the number of whose it is.
+        metric: its name.
+        process: number of the process.
         value: durations, or a count.
     """
 
@@ -97,14 +99,14 @@ class Point:
 
 
 def index_of(bucket: int) -> int | None:
-    """The exponential bucket of a bucket of ours; None: it is that of 0 ns."""
+    """Return the exponential bucket for one of our buckets; None for 0 ns."""
     low, high = bucket_bounds(bucket)
     middle_ns = (low + high) / 2 if low else 0.0
     return ceil(log2(middle_ns / 1e9) * BUCKETS) - 1 if middle_ns else None
 
 
 def points_of(profile: Profile, has_text: bool) -> list[Point]:
-    """The values in a profile."""
+    """Return the values in a profile."""
     names = Names(profile, has_text)
     of_processes: dict[int, list[Aggregate]] = {}
     for one in profile.aggregates:
@@ -145,13 +147,13 @@ def _times(profile: Profile, number: int) -> tuple[int, int]:
 
 
 def _ranked(aggregates: Sequence[Aggregate]) -> list[tuple[str, list[Aggregate]]]:
-    """The aggregates of each statement, by their time; of those beyond the most, together."""
+    """Group aggregates by statement, most time first. Statements above the limit form one group."""
     groups: dict[str, list[Aggregate]] = {}
     for one in aggregates:
         groups.setdefault(one.statement, []).append(one)
     ranked = sorted(groups.items(), key=lambda one: (-sum(a.self_ns for a in one[1]), one[0]))
-    rest = [one for _, some in ranked[MOST_STATEMENTS:] for one in some]
-    return [*ranked[:MOST_STATEMENTS], *([(OTHER, rest)] if rest else [])]
+    rest = [one for _, some in ranked[MAX_STATEMENTS:] for one in some]
+    return [*ranked[:MAX_STATEMENTS], *([(OTHER, rest)] if rest else [])]
 
 
 def _values(aggregates: Sequence[Aggregate]) -> Iterable[tuple[str, Durations | int]]:
@@ -169,7 +171,7 @@ def _values(aggregates: Sequence[Aggregate]) -> Iterable[tuple[str, Durations | 
 def metrics_request(
     points: Sequence[Point], resources: Mapping[int, Resource], is_cumulative: bool
 ) -> ExportMetricsServiceRequest:
-    """Values as a message of the protocol."""
+    """Return values as a message of the protocol."""
     request = ExportMetricsServiceRequest()
     temporality = (
         AGGREGATION_TEMPORALITY_CUMULATIVE if is_cumulative else AGGREGATION_TEMPORALITY_DELTA
@@ -220,7 +222,7 @@ def _describe(to: ExponentialHistogramDataPoint | NumberDataPoint, point: Point)
 
 
 def resources_of(profile: Profile) -> dict[int, Resource]:
-    """The resource of each process, by its number, and of all together."""
+    """Return the resource of each process by number, and of all processes together."""
     numbers = {OF_ALL, *(one.thread.process_id for one in profile.aggregates)}
     numbers |= {loop.thread.process_id for loop in profile.loops}
     numbers |= {one.id for one in profile.processes}

@@ -1,5 +1,7 @@
-"""What OpenTelemetry calls what is in a profile (its semantic conventions for databases and code,
-https://opentelemetry.io/docs/specs/semconv/, stable).
+"""OpenTelemetry names for the content of a profile.
+
+They follow the stable semantic conventions for databases and code,
+https://opentelemetry.io/docs/specs/semconv/.
 """
 
 from __future__ import annotations
@@ -18,15 +20,15 @@ from queryprof.sql.tokens import tokens_of
 from queryprof.trace.collapsed import OF_ALL
 from queryprof.version import __version__
 
-LONGEST_SUMMARY = 255
-"""Characters, as the conventions say."""
+MAX_SUMMARY_CHARACTERS = 255
+"""Length limit in characters, from the conventions."""
 
 BEFORE_TARGETS = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE")
 Value = str | int | None
 
 
 def attributes(values: Mapping[str, Value]) -> list[KeyValue]:
-    """Attributes; what is unknown is left out."""
+    """Return attributes, without unknown values."""
     found = []
     for key, value in values.items():
         if value is None or value == "":
@@ -43,7 +45,7 @@ class Names:
     """The names in one profile.
 
     Args:
-        has_text: whether statements' texts are sent.
+        has_text: send the texts of statements.
     """
 
     def __init__(self, profile: Profile, has_text: bool) -> None:
@@ -55,7 +57,7 @@ class Names:
             self._databases.setdefault(plan.statement, set()).add(os.path.basename(plan.database))
 
     def of_statement(self, statement: str, path: CallPath) -> dict[str, Value]:
-        """The attributes of a statement that was executed from a call path."""
+        """Return the attributes of a statement that was executed from a call path."""
         databases = self._databases.get(statement, set())
         frame = path[0] if path else None
         return {
@@ -71,20 +73,20 @@ class Names:
 
 
 def summary(statement: str) -> str:
-    """The operation and its targets, without the rest: SELECT purchase customer."""
+    """Return the operation and its targets, like "SELECT purchase customer"."""
     if statement.startswith("(") and statement[1:-1].isalpha() and statement.endswith(")"):
-        return statement[1:-1]  # (connect), (commit): no SQL
+        return statement[1:-1]  # (connect), (commit): not SQL
     tokens = tokens_of(statement)
     found = [next((token.keyword for token in tokens if token.keyword), "")]
     for before, token in pairwise(tokens):
         is_target = before.keyword in BEFORE_TARGETS and token.kind in ("word", "name")
         if is_target and token.text not in found:
             found.append(token.text)
-    return " ".join(found)[:LONGEST_SUMMARY]
+    return " ".join(found)[:MAX_SUMMARY_CHARACTERS]
 
 
 def resource_of(processes: Sequence[Process]) -> Resource:
-    """The resource that one process is, or what several have in common."""
+    """Return the resource of a process, or the common part for several."""
     names = [
         {
             "service.name": process.service or program_named_in(process.argv),
@@ -113,11 +115,11 @@ _SDK: dict[str, Value] = {
 
 
 def processes_in(profile: Profile, number: int) -> list[Process]:
-    """The process of a number; all, of what is of several together."""
+    """Return the process with a number; all processes for data that combines several."""
     return [one for one in profile.processes if number in (OF_ALL, one.id)]
 
 
 def process_in(profile: Profile, number: int) -> Process | None:
-    """The process of a number; None: of several together."""
+    """Return the process with a number; None for data that combines several."""
     found = processes_in(profile, number)
     return found[0] if len(found) == 1 else None

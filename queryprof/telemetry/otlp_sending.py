@@ -1,5 +1,6 @@
-"""Sends messages of OTLP over HTTP (https://opentelemetry.io/docs/specs/otlp/#otlphttp): what an
-endpoint postpones is tried again, what is too large goes in halves.
+"""Send OTLP messages over HTTP (https://opentelemetry.io/docs/specs/otlp/#otlphttp).
+
+Messages are retried if the endpoint postpones them, and split if they are too large.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from queryprof.errors import QueryprofError
 from queryprof.version import __version__
 
 ENDPOINT = "http://localhost:4318"
-MOST_ITEMS, MOST_BYTES = 500, 1_000_000
-TRIES, LONGEST_WAIT_S = 5, 60.0
+MAX_ITEMS, MAX_BYTES = 500, 1_000_000
+MAX_TRIES, MAX_WAIT_S = 5, 60.0
 LATER = (429, 502, 503, 504)
 TOO_LARGE = 413
 NEVER = (400, 404, 405, TOO_LARGE, 415, 422)
-"""Statuses of what is no use to send again."""
+"""Status codes of messages that must not be sent again."""
 
 OWN_HEADERS = ("content-length", "content-type", "content-encoding", "transfer-encoding", "host")
-LONGEST_REASON = 200
-LONGEST_ANSWER = 1 << 20
+MAX_REASON_CHARACTERS = 200
+MAX_ANSWER_BYTES = 1 << 20
 PATHS = {
     "/v1/metrics": ExportMetricsServiceResponse,
     "/v1/traces": ExportTraceServiceResponse,
@@ -47,16 +48,16 @@ Item = TypeVar("Item")
 
 
 class OtlpError(QueryprofError):
-    """An endpoint does not take what it is sent."""
+    """An endpoint does not accept a message."""
 
 
 class RejectedError(OtlpError):
-    """An endpoint does not take it, and never will."""
+    """An endpoint rejects a message for good."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where to send, as OpenTelemetry's variables say."""
+    """Where to send, from OpenTelemetry's environment variables."""
 
     endpoint: str = ENDPOINT
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -66,10 +67,10 @@ class Settings:
 
 
 def settings_in(environ: Mapping[str, str], endpoint: str | None = None) -> Settings:
-    """The settings in an environment; an endpoint that is given counts before its own.
+    """Return the settings in an environment; `endpoint` takes precedence.
 
     Raises:
-        OtlpError: one cannot be understood.
+        OtlpError: a setting is invalid.
     """
     prefix = "OTEL_EXPORTER_OTLP_"
     url = endpoint or environ.get(f"{prefix}ENDPOINT") or ENDPOINT
@@ -104,21 +105,21 @@ def settings_in(environ: Mapping[str, str], endpoint: str | None = None) -> Sett
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """An endpoint elsewhere is to be named, not followed."""
+    """Rejects redirects: a different endpoint must be configured."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 class _Http(urllib.request.HTTPHandler):
-    """Opens connections whose sockets are known to who ends them."""
+    """Opens connections and records their sockets, so that they can be closed."""
 
     def __init__(self, sockets: list[socket.socket]) -> None:
         super().__init__()
         self._sockets = sockets
 
     def http_open(self, req: urllib.request.Request) -> HTTPResponse:
-        """Opens one."""
+        """Open a connection."""
         sockets = self._sockets
 
         class Known(HTTPConnection):
@@ -138,7 +139,7 @@ class _Https(urllib.request.HTTPSHandler):
         self._sockets, self._own_context = sockets, context
 
     def https_open(self, req: urllib.request.Request) -> HTTPResponse:
-        """Opens one."""
+        """Open a connection."""
         sockets = self._sockets
 
         class Known(HTTPSConnection):
@@ -155,7 +156,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 def _end(sockets: list[socket.socket], is_over: threading.Event) -> None:
-    """Ends connections: what reads from them is at its end."""
+    """Close connections, so that reading from them ends."""
     is_over.set()
     for one in sockets:
         with suppress(OSError):
@@ -166,8 +167,8 @@ class Sender:
     """Sends to one endpoint.
 
     Args:
-        note: called with what the endpoint says, a line each.
-        wait: waits so many seconds.
+        note: called with one line for each message from the endpoint.
+        wait: sleeps for some seconds.
 
     Raises:
         OtlpError: the certificate cannot be read.
@@ -191,21 +192,21 @@ class Sender:
     def send(
         self, path: str, items: Sequence[Item], request: Callable[[Sequence[Item]], Message]
     ) -> int:
-        """Sends items, in as many messages as are needed; returns of how many bytes.
+        """Send items in as many messages as needed. Returns the number of bytes.
 
         Raises:
-            OtlpError: the endpoint does not take them.
+            OtlpError: the endpoint does not accept them.
         """
         sent = 0
-        for at in range(0, len(items), MOST_ITEMS):
-            sent += self._send(path, items[at : at + MOST_ITEMS], request)
+        for at in range(0, len(items), MAX_ITEMS):
+            sent += self._send(path, items[at : at + MAX_ITEMS], request)
         return sent
 
     def _send(
         self, path: str, items: Sequence[Item], request: Callable[[Sequence[Item]], Message]
     ) -> int:
         content = request(items).SerializeToString()
-        if len(content) <= MOST_BYTES or len(items) == 1:
+        if len(content) <= MAX_BYTES or len(items) == 1:
             packed = gzip.compress(content, 5, mtime=0)
             if self._is_taken(path, packed, len(items)):
                 return len(packed)
@@ -213,7 +214,7 @@ class Sender:
         return self._send(path, items[:middle], request) + self._send(path, items[middle:], request)
 
     def _is_taken(self, path: str, content: bytes, count: int) -> bool:
-        """Whether a message was taken; False: it is too large."""
+        """Send a message. Returns False if it is too large."""
         url = self._settings.endpoint + path
         headers = {
             **self._settings.headers,
@@ -221,7 +222,7 @@ class Sender:
             "Content-Encoding": "gzip",
             "User-Agent": f"queryprof/{__version__}",
         }
-        for number in range(1, TRIES + 1):
+        for number in range(1, MAX_TRIES + 1):
             message = urllib.request.Request(url, content, headers, method="POST")  # noqa: S310
             try:
                 with (
@@ -229,26 +230,26 @@ class Sender:
                     opener.open(message, timeout=self._settings.timeout_s) as answer,
                 ):
                     kind = answer.headers.get("Content-Type", "")
-                    self._read(path, url, kind, answer.read(LONGEST_ANSWER))
+                    self._read(path, url, kind, answer.read(MAX_ANSWER_BYTES))
                 return True
             except urllib.error.HTTPError as error:
                 error.close()
                 if error.code == TOO_LARGE and count > 1:
                     return False
-                if error.code not in LATER or number == TRIES:
+                if error.code not in LATER or number == MAX_TRIES:
                     failure = RejectedError if error.code in NEVER else OtlpError
-                    phrase = str(error.reason)[:LONGEST_REASON]
+                    phrase = str(error.reason)[:MAX_REASON_CHARACTERS]
                     raise failure(f"{url}: answers {error.code} {phrase}") from error
                 self._wait(_wait_s(error.headers.get("Retry-After"), number))
             except (OSError, HTTPException, ValueError) as error:
                 reason = getattr(error, "reason", None) or error
-                text = (str(reason) or type(error).__name__)[:LONGEST_REASON]
+                text = (str(reason) or type(error).__name__)[:MAX_REASON_CHARACTERS]
                 raise OtlpError(f"{url}: {text}") from error
         return True
 
     @contextmanager
     def _watch(self) -> Iterator[urllib.request.OpenerDirector]:
-        """What opens connections, which end after the timeout, however slowly they are answered."""
+        """Yield an opener whose connections end after the timeout, even with a slow server."""
         sockets: list[socket.socket] = []
         is_over = threading.Event()
         timer = threading.Timer(self._settings.timeout_s, _end, (sockets, is_over))
@@ -270,7 +271,7 @@ class Sender:
             raise TimeoutError("timed out")
 
     def _read(self, path: str, url: str, kind: str, content: bytes) -> None:
-        """Notes what the endpoint has not taken. Raises OtlpError: it is a page."""
+        """Report what the endpoint rejected. Raises OtlpError if the answer is a web page."""
         answer = PATHS[path]()
         try:
             answer.ParseFromString(content)
@@ -284,12 +285,12 @@ class Sender:
             partial, "rejected_spans", 0
         )
         if rejected or partial.error_message:
-            why = (partial.error_message or "no reason")[:LONGEST_REASON]
+            why = (partial.error_message or "no reason")[:MAX_REASON_CHARACTERS]
             self._note(f"{url}: has rejected {rejected:,}: {why}")
 
 
 def _wait_s(retry_after: str | None, number: int) -> float:
-    """How long to wait before the next try: as the endpoint says, or twice as long each time."""
+    """Return how long to wait before the next try: as the endpoint requests, else doubling."""
     wait_s = float(2 ** (number - 1))
     if retry_after and retry_after.strip().isdecimal():
         wait_s = float(retry_after)
@@ -298,4 +299,4 @@ def _wait_s(retry_after: str | None, number: int) -> float:
             wait_s = parsedate_to_datetime(retry_after).timestamp() - time.time()
         except (ValueError, OverflowError):
             pass
-    return min(max(wait_s, 0.0), LONGEST_WAIT_S)
+    return min(max(wait_s, 0.0), MAX_WAIT_S)

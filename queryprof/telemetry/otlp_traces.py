@@ -1,7 +1,7 @@
-"""The slowest spans of a profile as OpenTelemetry's traces: a request is a server's span, and what
-it asked of the database are a client's spans below it.
+"""The slowest spans of a profile as OpenTelemetry traces.
 
-Ids are hashes of whose and when they were: sent twice, they are the same.
+A request is a server span. Its database calls are client spans below it. Ids are hashes of process
+and time, so sending a span twice produces the same ids.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from queryprof.model import Profile, SlowSpan, SpanRun
 from queryprof.telemetry.otlp_names import Names, attributes, process_in
 
 FIRST_ERROR = 500
-"""The first status of HTTP that is the server's error."""
+"""HTTP status codes from here on are server errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfProcess:
-    """A span, and the number of whose it is."""
+    """A span, and the number of its process."""
 
     process: int
     span: trace_pb2.Span
 
 
 def spans_of(profile: Profile, has_text: bool) -> list[OfProcess]:
-    """The slowest spans and their runs."""
+    """Return the slowest spans and their runs."""
     names = Names(profile, has_text)
     return [
         OfProcess(slow.thread.process_id, one)
         for slow in profile.slow_spans
-        for one in _of(profile, slow, names)
+        for one in _spans_of_slow(profile, slow, names)
     ]
 
 
-def _of(profile: Profile, slow: SlowSpan, names: Names) -> list[trace_pb2.Span]:
+def _spans_of_slow(profile: Profile, slow: SlowSpan, names: Names) -> list[trace_pb2.Span]:
     process = process_in(profile, slow.thread.process_id)
     whose = (process.host, process.pid, process.start_unix_ns) if process else ("", 0, 0)
     text = f"{whose} {slow.started_unix_ns} {slow.thread.name} {slow.name}"
@@ -103,7 +103,7 @@ def _text(text: str) -> str:
 def traces_request(
     spans: Sequence[OfProcess], resources: Mapping[int, Resource]
 ) -> ExportTraceServiceRequest:
-    """Spans as a message of the protocol."""
+    """Return spans as a message of the protocol."""
     request = ExportTraceServiceRequest()
     scopes = {}
     for one in spans:

@@ -1,4 +1,4 @@
-"""The counters in Prometheus's formats, by its own client."""
+"""The counters in Prometheus's formats, written by its own client."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from queryprof.telemetry.counters import LAG_BOUNDS_S, OTHER, Counters
 if TYPE_CHECKING:
     from queryprof.telemetry.counters import Program, Sums
 
-STATEMENT_CHARACTERS = 120
-"""Of a statement's text; its id is of all of it."""
+MAX_STATEMENT_CHARACTERS = 120
+"""Length limit of a statement's text. Its id covers the whole text."""
 
 LABELS = ("statement_id", "service", "version")
 
@@ -42,14 +42,14 @@ COUNTERS: tuple[tuple[str, str, Callable[[Sums], float]], ...] = (
         lambda one: one.full_scan_steps,
     ),
 )
-"""Their names, what they are, and their values."""
+"""Name, description and value of each counter."""
 
 
 def exposed(counters: Counters, accept: str) -> tuple[str, bytes]:
-    """The content's type and the content.
+    """Return the content type and the content.
 
     Args:
-        accept: what the scraper reads: the header of HTTP.
+        accept: formats that the scraper accepts, as in the HTTP header.
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(counters))
@@ -62,19 +62,19 @@ def exposed(counters: Counters, accept: str) -> tuple[str, bytes]:
 
 
 class _Collector:
-    """The families of metrics."""
+    """Collects the metric families."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
 
     def collect(self) -> Iterator[Metric]:
-        """All of them."""
+        """Yield all metric families."""
         rows = sorted(self._counters.sums.items())
         for name, text, value in COUNTERS:
             yield self._counter(name, text, [(_labels(*key), value(sums)) for key, sums in rows])
         info = InfoMetricFamily("queryprof_statement", "Texts.", labels=("statement_id",))
         for statement in sorted({key.statement for key, _ in rows}):
-            text = visible(statement)[:STATEMENT_CHARACTERS]
+            text = visible(statement)[:MAX_STATEMENT_CHARACTERS]
             info.add_metric([_id(statement)], {"statement": text})
         yield info
         lag = HistogramMetricFamily(

@@ -280,13 +280,13 @@ class QueryprofRunner(DiscoverRunner):
         super().__init__(**options)
         if queryprof_save and queryprof_check:
             raise CommandError(
-                "queryprof: --queryprof-save makes what --queryprof-check compares with: use one of"
-                " them",
+                "queryprof: --queryprof-save writes the baseline that --queryprof-check reads: use"
+                " only one",
                 returncode=2,
             )
         if queryprof_baseline and not (queryprof_save or queryprof_check):
             raise CommandError(
-                "queryprof: --queryprof-baseline goes with --queryprof-save or --queryprof-check",
+                "queryprof: --queryprof-baseline needs --queryprof-save or --queryprof-check",
                 returncode=2,
             )
         self._suite: _Suite | None = None

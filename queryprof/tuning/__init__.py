@@ -1,1 +1,1 @@
-"""Tuning: what to try next, and what the results of trials show. What runs them is elsewhere."""
+"""Tuning: choose the next trial, and evaluate results. Other modules run the trials."""

@@ -1,12 +1,11 @@
-"""2^k r factorial experiments: how much each of k factors, and each interaction, changes a
-response.
+"""2^k r factorial experiments: how much k factors and their interactions change a response.
 
 After R. Jain, The Art of Computer Systems Performance Analysis (1991), chapters 17 and 18. Every
-factor has two levels, -1 and +1; each of the 2^k combinations is run r times. The additive model:
-response = q0 + qA xA + qB xB + qAB xA xB + ... + error, where x is the level of a factor. Where
-effects multiply, as times of a slow and a fast disk do, the model is that of the logarithms.
+factor has two levels, -1 and +1. Each of the 2^k combinations is run r times. The additive model:
+response = q0 + qA xA + qB xB + qAB xA xB + ... + error, where x is the level of a factor. If
+effects multiply, as for times on a slow and a fast disk, the model uses logarithms.
 
-What runs the trials, and what the levels stand for, is not known here.
+This module does not run the trials, and does not know what the levels represent.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from statistics import fmean
 
 from queryprof.tuning.student import t_95
 
-MOST_FACTORS = 6
+MAX_FACTORS = 6
 
 Levels = tuple[int, ...]
 """The level of each factor, -1 or +1, in the order of the factors."""
@@ -28,7 +27,7 @@ Levels = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run of the experiment; replications count from 1."""
+    """One run of the experiment. Replications count from 1."""
 
     levels: Levels
     replication: int
@@ -36,10 +35,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one factor, or an interaction of several, does to the response.
+    """The effect of one factor, or of an interaction of several, on the response.
 
-    `effect` is half of the difference between the high and the low level, in the response's unit;
-    in the multiplicative model it is the root of their ratio. `interval` (95%) is None without
+    `effect` is half of the difference between the high and the low level, in the response's unit.
+    The multiplicative model has the root of their ratio instead. `interval` (95%) is None without
     replications. The sum of squares is in the response's unit squared, or of natural logarithms.
     """
 
@@ -56,11 +55,11 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """The analysis of an experiment: shares are of the total variation (0 to 1), and all are 0 if
-    there is none. `effects` has the factors first, then the pairs, and so on.
+    """The analysis of an experiment. `effects` has the factors first, then the pairs, and so on.
 
-    `mean` is q0: the mean response, or the geometric mean in the multiplicative model. The standard
-    error of an effect (the same for all, and for the mean) is of logarithms there.
+    Shares are of the total variation (0 to 1), and are 0 without variation. `mean` is q0: the mean
+    response, or the geometric mean in the multiplicative model. The standard error is the same for
+    all effects and for the mean. In the multiplicative model it refers to logarithms.
     """
 
     is_multiplicative: bool
@@ -75,7 +74,7 @@ class Effects:
     total_sum_of_squares: float
 
     def __getitem__(self, factors: str | tuple[str, ...]) -> Effect:
-        """The effect of a factor, or of the interaction of several in any order."""
+        """Return the effect of a factor, or of the interaction of several in any order."""
         wanted = {factors} if isinstance(factors, str) else set(factors)
         for effect in self.effects:
             if set(effect.factors) == wanted:
@@ -83,7 +82,7 @@ class Effects:
         raise KeyError(factors)
 
     def is_certain(self, effect: Effect) -> bool:
-        """Whether the interval of an effect excludes that there is none."""
+        """Return whether the effect's interval excludes "no effect"."""
         if effect.interval is None:
             return False
         low, high = effect.interval
@@ -93,7 +92,7 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """From the model's scale back to that of the responses."""
+    """Converts from the model's scale back to the scale of the responses."""
 
     multiplicative: bool
     half_width: float | None
@@ -108,8 +107,9 @@ class _Scale:
 
 
 def design(factors: Sequence[str], replications: int, seed: int) -> tuple[Trial, ...]:
-    """All trials in the order in which to run them, which is random within each replication: what
-    changes while the experiment lasts (a cache, the disk's fill) must not look like a factor.
+    """Return all trials in the order in which to run them, random within each replication.
+
+    Changes during the experiment (a cache, the disk's fill) must not look like a factor.
     """
     _check_factors(factors)
     if replications < 1:
@@ -126,14 +126,16 @@ def design(factors: Sequence[str], replications: int, seed: int) -> tuple[Trial,
 def analyse(
     factors: Sequence[str], results: Mapping[Trial, float], *, multiplicative: bool = False
 ) -> Effects:
-    """The effects by the sign table, from the response to every trial of a design.
+    """Compute the effects by the sign table, from the response to every trial of a design.
 
-    ValueError if a trial is missing or is none of the design, and for a response that is not
-    finite, or not positive in the multiplicative model.
+    Raises:
+        ValueError: a trial is missing or not part of the design, or a response is not finite, or
+            not
+            positive in the multiplicative model.
     """
     _check_factors(factors)
     replications = _check_results(factors, results, multiplicative)
-    # Sums are of differences to one response, so that equal responses give an exact 0.
+    # Sums of differences to one response: equal responses then give exactly 0.
     model = {trial: log(y) if multiplicative else float(y) for trial, y in results.items()}
     origin = next(iter(model.values()))
     cells = {
@@ -173,13 +175,16 @@ def analyse(
 
 
 def _combinations(factors: int) -> tuple[Levels, ...]:
-    """All combinations of levels; the first factor changes fastest, as in the book's tables."""
+    """Return all combinations of levels. The first factor changes fastest, as in the book's
+    tables.
+    """
     return tuple(levels[::-1] for levels in product((-1, 1), repeat=factors))
 
 
 def _sign_table(factors: int, means: Mapping[Levels, float]) -> dict[tuple[int, ...], float]:
-    """The effect of each choice of factors (by number): the mean response, each with the product
-    of the chosen factors' signs.
+    """Return the effect of each choice of factors, which are given by number.
+
+    It is the mean of the responses, each multiplied by the product of the chosen factors' signs.
     """
     return {
         chosen: fmean(prod(levels[i] for i in chosen) * mean for levels, mean in means.items())
@@ -191,22 +196,22 @@ def _sign_table(factors: int, means: Mapping[Levels, float]) -> dict[tuple[int, 
 def _check_factors(factors: Sequence[str]) -> None:
     if isinstance(factors, str):
         raise ValueError(f"factors must be a sequence of names, not the text {factors!r}")  # noqa: TRY004
-    if not 1 <= len(factors) <= MOST_FACTORS:
-        raise ValueError(f"{len(factors)} factors: 1 to {MOST_FACTORS} are possible")
+    if not 1 <= len(factors) <= MAX_FACTORS:
+        raise ValueError(f"{len(factors)} factors: 1 to {MAX_FACTORS} are possible")
     if len(set(factors)) < len(factors) or not all(factors):
-        raise ValueError(f"factors need names that differ: {', '.join(map(repr, factors))}")
+        raise ValueError(f"factors need different names: {', '.join(map(repr, factors))}")
 
 
 def _check_results(
     factors: Sequence[str], results: Mapping[Trial, float], multiplicative: bool
 ) -> int:
-    """The number of replications."""
+    """Return the number of replications."""
     if not results:
         raise ValueError("no results: run the trials of the design first")
     known = _combinations(len(factors))
     for trial in results:
         if trial.levels not in known or trial.replication < 1:
-            raise ValueError(f"{trial} is none of a design of {len(factors)} factors")
+            raise ValueError(f"{trial} does not belong to a design with {len(factors)} factors")
     replications = max(trial.replication for trial in results)
     if len(results) < replications * len(known):
         trials = (Trial(levels, r) for r in range(1, replications + 1) for levels in known)

@@ -1,4 +1,4 @@
-"""Pragmas as the factors of an experiment: their levels, and what each may lose."""
+"""Pragmas as the factors of an experiment: their levels, and the risks of each."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ RISKS = {
     ("synchronous", "normal"): LAST_COMMITS,
     ("synchronous", "1"): LAST_COMMITS,
 }
-"""What a setting may lose: https://www.sqlite.org/pragma.html#pragma_synchronous."""
+"""Possible losses of a setting: https://www.sqlite.org/pragma.html#pragma_synchronous."""
 
 NOTES = {
-    ("journal_mode", "wal"): "not on network file systems; two files more beside the database",
-    ("mmap_size", ""): "an error of the disk is a signal (SIGBUS) and no exception",
+    ("journal_mode", "wal"): "not on network file systems; adds two files next to the database",
+    ("mmap_size", ""): "a disk error is a signal (SIGBUS), not an exception",
     ("temp_store", "memory"): "sorts take memory instead of disk",
     ("cache_size", ""): "memory for each connection",
     ("page_size", ""): "takes effect with VACUUM",
 }
-"""What else to know; "" is any value."""
+"""Further notes on a setting; "" means any value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A pragma with its two levels: the first is -1, the second +1."""
+    """A pragma with its two levels. The first is -1, the second +1."""
 
     name: str
     levels: tuple[str, str]
@@ -46,7 +46,8 @@ class Combination:
     """One setting of all pragmas.
 
     Attributes:
-        database_s: of each replication; risks: what it may lose.
+        database_s: database time of each replication.
+        risks: what it may lose.
     """
 
     pragmas: tuple[tuple[str, str], ...]
@@ -60,7 +61,7 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class PragmaExperiment:
-    """The results; combinations are the fastest first."""
+    """The results. The fastest combination comes first."""
 
     factors: tuple[Factor, ...]
     effects: Effects
@@ -68,17 +69,17 @@ class PragmaExperiment:
 
     @property
     def safe(self) -> Combination | None:
-        """The fastest that loses nothing; None: all may lose something."""
+        """The fastest combination without risks; None if all have risks."""
         return next((one for one in self.combinations if not one.risks), None)
 
     @property
     def is_certain(self) -> bool:
-        """Whether any effect's interval excludes that there is none."""
+        """Whether the interval of any effect excludes "no effect"."""
         return any(self.effects.is_certain(effect) for effect in self.effects.effects)
 
 
 def pragmas_of(factors: Sequence[Factor], trial: Trial) -> tuple[tuple[str, str], ...]:
-    """The pragmas of a trial."""
+    """Return the pragmas of a trial."""
     return tuple(
         (factor.name, factor.levels[level > 0])
         for factor, level in zip(factors, trial.levels, strict=True)
@@ -86,7 +87,7 @@ def pragmas_of(factors: Sequence[Factor], trial: Trial) -> tuple[tuple[str, str]
 
 
 def notes_of(combination: Combination) -> list[str]:
-    """What to know of a combination's pragmas."""
+    """Return notes on a combination's pragmas."""
     return [
         f"{name} = {value}: {note}"
         for name, value in combination.pragmas

@@ -1,7 +1,8 @@
-"""The rank-sum test: whether one sample's values are larger than another's, whatever their
-distributions, if these are equal otherwise (H. B. Mann and D. R. Whitney, "On a test of whether one
-of two random variables is stochastically larger than the other", Annals of Mathematical Statistics
-18, 1947).
+"""The rank-sum test: whether the values of one sample are larger than another sample's.
+
+It makes no assumption about their distributions, except that they are equal otherwise (H. B. Mann
+and D. R. Whitney, "On a test of whether one of two random variables is stochastically larger than
+the other", Annals of Mathematical Statistics 18, 1947).
 """
 
 from __future__ import annotations
@@ -10,20 +11,23 @@ from functools import cache
 from math import comb, sqrt
 from statistics import NormalDist
 
-LARGEST_EXACT = 400
-"""Pairs of values up to which the distribution is counted; beyond, it is the normal one, whose
-tails are heavier than its own."""
+MAX_EXACT_PAIRS = 400
+"""Maximum number of value pairs for exact counting. Above it, a normal distribution is used, whose
+tails are heavier.
+"""
 
 
 def rank_sum_p(rank_sum: float, size: int, others: int) -> float:
-    """The probability that the ranks of `size` values among these and `others` add up to so much or
-    more, if all are from one distribution.
+    """Return the probability of a rank sum of at least `rank_sum`, if there is no difference.
+
+    The sum is over `size` values, ranked together with `others` values from the same distribution.
 
     Args:
-        rank_sum: of the ranks from 1 on; equal values have the mean of theirs.
+        rank_sum: ranks count from 1; equal values have the mean of their ranks.
     """
-    pairs = rank_sum - size * (size + 1) / 2  # in which the value is larger than the other's
-    if size * others <= LARGEST_EXACT:
+    # number of pairs in which the value is larger than the other's
+    pairs = rank_sum - size * (size + 1) / 2
+    if size * others <= MAX_EXACT_PAIRS:
         counts = _counts(size, others)
         return sum(counts[max(0, round(pairs + 1e-9)) :]) / comb(size + others, size)
     mean = size * others / 2
@@ -33,7 +37,11 @@ def rank_sum_p(rank_sum: float, size: int, others: int) -> float:
 
 @cache
 def _counts(size: int, others: int) -> tuple[int, ...]:
-    """In how many orders of the values so many pairs are so (Mann and Whitney's recurrence)."""
+    """Return the number of orders of the values, by the number of pairs in which the value is
+    larger.
+
+    (Mann and Whitney's recurrence)
+    """
     if not size or not others:
         return (1,)
     with_largest = (0,) * others + _counts(size - 1, others)

@@ -1,8 +1,8 @@
 """Quantiles of Student's t distribution, for 95% intervals of means of few observations.
 
-P(|T| > t) with v degrees of freedom is the regularised incomplete beta function I(x; v/2, 1/2)
-at x = v / (v + t²): M. Abramowitz and I. Stegun, Handbook of Mathematical Functions (1964),
-26.5.27 and 26.7.1. The function itself is the continued fraction of the NIST Digital Library of
+P(|T| > t) with v degrees of freedom is the regularised incomplete beta function I(x; v/2, 1/2) at x
+= v / (v + t²): M. Abramowitz and I. Stegun, Handbook of Mathematical Functions (1964), 26.5.27 and
+26.7.1. The function is computed with the continued fraction of the NIST Digital Library of
 Mathematical Functions, 8.17.22.
 """
 
@@ -15,39 +15,44 @@ from statistics import NormalDist, fmean, stdev
 
 CONFIDENCE = 0.95
 LARGEST_OF_ONE = 13.0
-"""Above the quantile of one degree of freedom (12.7062), which is the largest."""
+"""Above the quantile for one degree of freedom (12.7062), which is the largest."""
 
 MANY_DEGREES = 10_000
-"""From here on two terms of a series are exact to 1e-9, and the beta function loses digits."""
+"""From here on, two terms of a series are exact to 1e-9, and the beta function loses digits."""
 
 
 def t_95(degrees: float) -> float:
-    """The t with P(|T| <= t) = 95%, correct to 1e-6; `degrees` of freedom need not be whole and
-    may be infinite. ValueError below 1.
+    """Return the t with P(|T| <= t) = 95%, correct to 1e-6.
+
+    Args:
+        degrees: degrees of freedom; need not be whole and may be infinite.
+
+    Raises:
+        ValueError: `degrees` is below 1.
     """
     return t_quantile(degrees, CONFIDENCE)
 
 
 @cache
 def t_quantile(degrees: float, confidence: float) -> float:
-    """The t with P(|T| <= t) = `confidence`, alike."""
+    """Return the t with P(|T| <= t) = `confidence`; otherwise like t_95."""
     if not degrees >= 1:
         raise ValueError(f"{degrees} degrees of freedom: an interval needs at least 1")
     if degrees >= MANY_DEGREES:
-        return _of_many(degrees, confidence)
+        return _by_series(degrees, confidence)
     low, high = 0.0, LARGEST_OF_ONE
-    while _outside(high, degrees) > 1 - confidence:
+    while _two_sided_tail(high, degrees) > 1 - confidence:
         high *= 2
     while high - low > 1e-10 * max(1.0, high):
         middle = (low + high) / 2
-        if _outside(middle, degrees) > 1 - confidence:
+        if _two_sided_tail(middle, degrees) > 1 - confidence:
             low = middle
         else:
             high = middle
     return (low + high) / 2
 
 
-def _of_many(degrees: float, confidence: float) -> float:
+def _by_series(degrees: float, confidence: float) -> float:
     """Abramowitz and Stegun, 26.7.5: powers of 1 / degrees around the normal quantile."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     first = (z**3 + z) / 4
@@ -55,8 +60,8 @@ def _of_many(degrees: float, confidence: float) -> float:
     return z + first / degrees + second / degrees / degrees
 
 
-def _outside(t: float, degrees: float) -> float:
-    """P(|T| > t)."""
+def _two_sided_tail(t: float, degrees: float) -> float:
+    """Return P(|T| > t)."""
     return incomplete_beta(degrees / (degrees + t * t), degrees / 2, 0.5)
 
 
@@ -64,16 +69,16 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
     """The regularised incomplete beta function I(x; a, b), for 0 <= x <= 1 and a, b > 0."""
     if x in (0, 1):
         return float(x)
-    if x > (a + 1) / (a + b + 2):  # the fraction converges fast below alone
+    if x > (a + 1) / (a + b + 2):  # the fraction converges fast only below this
         return 1 - incomplete_beta(1 - x, b, a)
     front = exp(a * log(x) + b * log1p(-x) + lgamma(a + b) - lgamma(a) - lgamma(b)) / a
     return front / _fraction(x, a, b)
 
 
 def _fraction(x: float, a: float, b: float) -> float:
-    """1 + d1 / (1 + d2 / (1 + ...)) of 8.17.22, from the front by W. J. Lentz's method (1976).
+    """Compute 1 + d1 / (1 + d2 / (1 + ...)) of 8.17.22, by W. J. Lentz's method (1976).
 
-    The terms fall to nothing after some sqrt(max(a, b)) steps.
+    The terms vanish after some sqrt(max(a, b)) steps.
     """
     value = upper = 1.0
     lower = 0.0
@@ -94,7 +99,7 @@ def _fraction(x: float, a: float, b: float) -> float:
 
 
 def mean_95(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean of observations, and half the width of its 95% interval; None: of one alone."""
+    """Return the mean, and half the width of its 95% interval; None for a single observation."""
     if len(values) < 2:
         return fmean(values), None
     return fmean(values), t_95(len(values) - 1) * stdev(values) / sqrt(len(values))

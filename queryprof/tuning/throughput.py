@@ -1,12 +1,12 @@
-"""Throughput at several numbers of workers: means and differences that a dip does not decide.
+"""Throughput by number of workers, with means and differences that are robust against dips.
 
-An interval in which the system itself pauses (a checkpoint, a neighbour on the machine) completes
-far fewer operations than others with as many workers. Such an interval counts, but only as if it
-were at the edge of what intervals vary by. That is one step, from the median, of the estimate of
-P. J. Huber, Robust Estimation of a Location Parameter (1964).
+In some intervals the system itself pauses (a checkpoint, other programs), so that far fewer
+operations complete. Such an interval counts, but only as if it were at the edge of the normal
+variation. This is one step, from the median, of the estimate in P. J. Huber, Robust Estimation of a
+Location Parameter (1964).
 
-Intervals vary in proportion to their operations; how much is learnt from all numbers of workers
-together, so that a few intervals of each are enough.
+Intervals vary in proportion to their operations. The variation is estimated from all numbers of
+workers together, so a few intervals of each are enough.
 """
 
 from __future__ import annotations
@@ -23,16 +23,20 @@ Observations = Mapping[int, Sequence[float]]
 """Operations completed in each interval, by the number of workers."""
 
 EDGE = 2.0
-"""Deviations from the median beyond which an interval counts as if it were there."""
+"""Maximum distance from the median, in deviations. Intervals beyond it are moved to it."""
 
-MEDIAN_DEVIATION = NormalDist().inv_cdf(0.75)
-"""The median of what a normal variable with deviation 1 is away from its mean by: 0.6745."""
+NORMAL_MEDIAN_DEVIATION = NormalDist().inv_cdf(0.75)
+"""Median distance of a normal variable with deviation 1 from its mean: 0.6745."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is known of one number of workers: the mean operations of an interval, half the width
-    of their 95% interval (None while nothing was repeated), and the number of intervals.
+    """The result for one number of workers.
+
+    Attributes:
+        operations: mean operations per interval.
+        half_width: half of the mean's 95% interval; None without repetitions.
+        intervals: number of intervals.
     """
 
     workers: int
@@ -43,10 +47,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """What intervals with the same number of workers differ by.
+    """The variation of intervals with the same number of workers.
 
-    `deviation` is relative to their mean (0.05: 5%); `degrees` of freedom are the repetitions that
-    it was learnt from.
+    Attributes:
+        deviation: relative to the mean (0.05: 5%).
+        degrees: degrees of freedom, the number of repetitions used for the estimate.
     """
 
     deviation: float
@@ -54,8 +59,10 @@ class Variation:
 
 
 def variation(observations: Observations) -> Variation | None:
-    """From the median difference of intervals that followed each other with as many workers, of
-    which a few dips change little; None if no number of workers was observed twice.
+    """Estimate the variation from the median difference of consecutive intervals.
+
+    The median is robust against a few dips. Returns None if no number of workers was observed
+    twice.
     """
     differences = [
         2 * abs(after - before) / (before + after) if before + after else 0.0
@@ -64,11 +71,11 @@ def variation(observations: Observations) -> Variation | None:
     ]
     if not differences:
         return None
-    return Variation(median(differences) / sqrt(2) / MEDIAN_DEVIATION, len(differences))
+    return Variation(median(differences) / sqrt(2) / NORMAL_MEDIAN_DEVIATION, len(differences))
 
 
 def mean(intervals: Sequence[float], deviation: float) -> float:
-    """The mean of operations, none of which counts as further than the edge from the median."""
+    """Return the mean of operations, with outliers moved to the edge."""
     middle = median(intervals)
     edge = EDGE * deviation * middle
     return fmean(min(max(y, middle - edge), middle + edge) for y in intervals)
@@ -83,13 +90,13 @@ def point(workers: int, intervals: Sequence[float], varies: Variation | None) ->
 
 
 def curve(observations: Observations) -> tuple[Point, ...]:
-    """A point for each number of workers, in their order."""
+    """Return a point for each number of workers, in order."""
     varies = variation(observations)
     return tuple(point(workers, observations[workers], varies) for workers in sorted(observations))
 
 
 def is_certainly_lower(lower: Point, higher: Point) -> bool:
-    """Whether the 95% interval of the difference of the means excludes 0."""
+    """Return whether the 95% interval of the difference of the means excludes 0."""
     if lower.half_width is None or higher.half_width is None:
         return False
     half_width = sqrt(lower.half_width**2 + higher.half_width**2)
@@ -97,7 +104,5 @@ def is_certainly_lower(lower: Point, higher: Point) -> bool:
 
 
 def disagree(intervals: Sequence[float], deviation: float) -> bool:
-    """Whether intervals with the same number of workers differ by more than intervals vary by:
-    beyond three deviations of a difference.
-    """
+    """Return whether intervals differ by more than three deviations of a difference."""
     return max(intervals) - min(intervals) > 3 * sqrt(2) * deviation * median(intervals)

@@ -1,7 +1,7 @@
-"""Searches for the number of workers at which a program completes most operations.
+"""Search for the number of workers at which a program completes most operations.
 
-A search is driven by one figure: the operations completed in an interval (of 2 s, for example)
-with the number of workers that it proposes. What starts workers and counts operations is elsewhere.
+A search needs one figure: the operations completed in an interval (of 2 s, for example) with the
+number of workers that it proposes. Other modules start workers and count operations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from queryprof.tuning.throughput import Point, curve, disagree, is_certainly_low
 
 
 class Search(Protocol):
-    """Asks for a number of workers, is given the operations of an interval with it, and again."""
+    """Proposes a number of workers, receives the operations of an interval with it, and repeats."""
 
     @property
     def workers(self) -> int:
@@ -22,46 +22,46 @@ class Search(Protocol):
 
     @property
     def best(self) -> int:
-        """The number that is best so far; the first one proposed while there is none."""
+        """The best number so far; without any result, the first proposed number."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether `workers` is `best` from now on; what is observed then is ignored."""
+        """Whether `workers` stays at `best`. Further observations are then ignored."""
 
     def observe(self, operations: float) -> None:
-        """The operations completed in an interval with `workers`."""
+        """Add the operations completed in an interval with `workers`."""
 
 
 class SteadySearch:
-    """Measures a few numbers of workers, then those around the best, until the best is certain.
+    """Measures a few numbers of workers, then numbers around the best, until the best is certain.
 
-    1. Up to eight numbers from `lowest` to `highest`, further apart from each other as they grow,
-       are measured on the way up and again on the way down (the highest at the end), so that a
-       slow drift of the system changes their order little.
-    2. Where two intervals differ by more than intervals vary by, one was a dip: more decide, until
+    1. Measure up to eight numbers from `lowest` to `highest`, with growing distances, on the way up
+    and
+       again on the way down. The highest comes at the end. A slow drift of the system thus hardly
+       changes their order.
+    2. If two intervals differ by more than the normal variation, one was a dip. Measure more, until
        most are at the upper end, or five have shown that the upper one was the exception.
-    3. The numbers half-way from the best to its measured neighbours follow, until none is left.
-    4. The best and the number that may yet be better are repeated by turns, until the 95% interval
-       of their difference excludes 0 or both have been measured often enough to be called equal;
-       after S. Kalyanakrishnan and others, PAC Subset Selection in Stochastic Multi-armed Bandits
-       (2012).
+    3. Measure the numbers half-way from the best to its measured neighbours, until none is left. 4.
+    Repeat the best and the number that may be better alternately, until the 95% interval of their
+       difference excludes 0, or both have been measured often enough to be called equal. After
+       S. Kalyanakrishnan and others, PAC Subset Selection in Stochastic Multi-armed Bandits (2012).
 
-    It ends after `MOST_INTERVALS` at the latest. Of equals, the fewest workers are the best.
+    It ends after `MOST_INTERVALS` at the latest. Among equals, the fewest workers are best.
     """
 
     MOST_INTERVALS = 40
     GRID = 8
     DOUBTED = 5
     ENOUGH = 6
-    """Intervals of each of two numbers after which they are equal, if they are not different."""
+    """Two numbers are equal if they do not differ after this many intervals each."""
 
     EQUAL = 0.02
-    """Below the best by this share, and not certainly: equal."""
+    """A share below the best that counts as equal, if the difference is not certain."""
 
     def __init__(self, lowest: int, highest: int) -> None:
         check_bounds(lowest, highest)
         grid = _grid(lowest, highest, self.GRID)
-        # The highest comes last: not twice in a row.
+        # The highest comes last, so that it does not run twice in a row.
         self._planned = [*grid[1:], *reversed(grid[:-1]), highest]
         self._observations: dict[int, list[float]] = {}
         self._intervals = 0
@@ -70,7 +70,7 @@ class SteadySearch:
 
     @property
     def curve(self) -> tuple[Point, ...]:
-        """What is known of each number of workers that was measured."""
+        """The points of all measured numbers of workers."""
         return curve(self._observations)
 
     def observe(self, operations: float) -> None:
@@ -89,8 +89,9 @@ class SteadySearch:
         self.workers = self.best if following is None else following
 
     def _next(self, points: tuple[Point, ...], leader: Point) -> int | None:
-        """The number to measure next, not the same again if there is another: a dip may outlast an
-        interval. None if there is nothing left to learn.
+        """Return the number to measure next; None if nothing is left to learn.
+
+        Avoids the current number if possible, because a dip may outlast an interval.
         """
         if self._planned:
             return self._planned.pop(0)
@@ -103,7 +104,7 @@ class SteadySearch:
         return next(iter(others or wanted), None)
 
     def _doubtful(self) -> list[int]:
-        """Numbers that have one interval alone, or most of whose intervals may be dips."""
+        """Return numbers with only one interval, or whose intervals may mostly be dips."""
         varies = variation(self._observations)
         return [
             workers
@@ -118,15 +119,16 @@ class SteadySearch:
         ]
 
     def _between(self, points: tuple[Point, ...], leader: Point) -> list[int]:
-        """Half-way from the leader to its neighbours that were measured, where there is room."""
+        """Return numbers half-way from the leader to its measured neighbours."""
         place = points.index(leader)
         neighbours = points[max(place - 1, 0) : place] + points[place + 1 : place + 2]
         middles = [(leader.workers + neighbour.workers) // 2 for neighbour in neighbours]
         return [middle for middle in middles if middle not in self._observations]
 
     def _rivals(self, points: tuple[Point, ...], leader: Point) -> list[int]:
-        """The leader and its most promising rival, the one that was measured less first; none if no
-        rival could still be distinguished from the leader.
+        """Return the leader and its most promising rival, the less measured one first.
+
+        Returns [] if no rival can be distinguished from the leader any more.
         """
         rivals = [
             point
@@ -142,7 +144,7 @@ class SteadySearch:
         return [point.workers for point in pair]
 
     def _fewest(self, points: tuple[Point, ...], leader: Point) -> int:
-        """The fewest workers that are equal to the leader."""
+        """Return the fewest workers that are equal to the leader."""
         least = leader.operations * (1 - self.EQUAL)
         return next(
             point.workers
@@ -152,18 +154,18 @@ class SteadySearch:
 
 
 def _grid(lowest: int, highest: int, size: int) -> list[int]:
-    """Numbers from `lowest` to `highest`, each the same multiple of the one before if rounded."""
+    """Return numbers from `lowest` to `highest` with a constant ratio, rounded."""
     ratio = (highest / lowest) ** (1 / (size - 1))
     return sorted({round(lowest * ratio**step) for step in range(size)})
 
 
 def check_bounds(lowest: int, highest: int) -> None:
-    """Raises ValueError: there is no number of workers between these."""
+    """Raise ValueError if there is no number of workers between the bounds."""
     if not 1 <= lowest <= highest:
         raise ValueError(f"workers from {lowest} to {highest}: need 1 <= lowest <= highest")
 
 
 def check_operations(operations: float) -> None:
-    """Raises ValueError: no interval can have so many operations."""
+    """Raise ValueError if an interval cannot have this number of operations."""
     if not (isfinite(operations) and operations >= 0):
         raise ValueError(f"{operations} operations in an interval: need a number from 0")

@@ -242,7 +242,7 @@ def test_what_was_not_measured_is_said() -> None:
             refused = await agent.refused(
                 "prove", trace="t.qprof", database="shop.db", budget_s=budget
             )
-            assert "budget_s: is from 1 to 3600 seconds" in refused
+            assert "budget_s: must be 1 to 3600 seconds" in refused
         for odd in ("nul\0x", "", "fifo"):
             await agent.refused("findings", trace=odd)
 

@@ -55,7 +55,7 @@ def test_a_file_that_becomes_a_link(
 
 @pytest.mark.parametrize(("size", "said"), [(8, "not a queryprof trace"), (9, "has more than")])
 def test_a_file_that_is_too_large(monkeypatch: pytest.MonkeyPatch, size: int, said: str) -> None:
-    monkeypatch.setattr(answers, "LARGEST_BYTES", 8)
+    monkeypatch.setattr(answers, "MAX_BYTES", 8)
     Path("x.qprof").write_bytes(b"x" * size)
     with pytest.raises(QueryprofError, match=said):
         Answers(".").findings("x.qprof")

@@ -49,8 +49,8 @@ def test_what_is_not_there_or_not_in_standby(queryprof: Run) -> None:
             assert result.stderr.startswith(f"queryprof: process {program.pid} is not in standby")
             assert len(result.stderr.splitlines()) == 1
         assert program.end() == ""
-    assert refusal(program.pid) == f"no process {program.pid} runs"
-    assert refusal(2**40) == f"no process {2**40} runs"
+    assert refusal(program.pid) == f"no running process {program.pid}"
+    assert refusal(2**40) == f"no running process {2**40}"
     assert not list(Path().glob("*.qprof*"))
 
 
@@ -113,7 +113,7 @@ def test_a_program_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None
 def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attaching, "__version__", "0.0.1")
     with running(**STANDBY) as program:
-        assert "this command is another one: use that" in refusal(program.pid)
+        assert "use that version of this command" in refusal(program.pid)
         assert program("is_on()") == "False"
         assert program.end() == ""
 

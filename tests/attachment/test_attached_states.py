@@ -222,8 +222,8 @@ def test_a_command_that_is_no_more(is_reaped: bool) -> None:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         if is_reaped:
             process.wait()
-        assert not answer._lives(f"{process.pid}::/tmp/")
-    assert answer._lives(f"{os.getpid()}::/tmp/")
+        assert not answer._is_running(f"{process.pid}::/tmp/")
+    assert answer._is_running(f"{os.getpid()}::/tmp/")
 
 
 @pytest.mark.once
@@ -248,7 +248,7 @@ def test_a_guardian_ends_all_that_it_can() -> None:
 def test_a_guardian_leaves_a_program_that_looks_for_no_command() -> None:
     """One that became another program by exec, say: nothing in it is left to end."""
     with running(PYTHON_DISABLE_REMOTE_DEBUG="1") as program:
-        process = attaching.opened(program.pid)
+        process = attaching.open_process(program.pid)
         assert guardian._is_ended(program.pid, process, "1::/tmp/")
         os.close(process)
         assert program.end() == ""

@@ -91,7 +91,7 @@ def test_in_a_recording_requests_of_one_route_are_not_mixed() -> None:
     }
     for one in found.values():
         assert one["repeats"] == []
-        assert "the lines of this one are not known" in one["unknown"]
+        assert "this request's lines are unknown" in one["unknown"]
     for block in tuple(meter._blocks):
         meter.close(block)
     queryprof.uninstall()

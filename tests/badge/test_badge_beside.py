@@ -50,7 +50,7 @@ def test_two_badges_at_the_same_time() -> None:
 def test_work_that_outlives_its_request_is_of_no_later_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(requests, "NAMES", 1)
+    monkeypatch.setattr(requests, "MIN_NAMES", 1)
     monkeypatch.setattr(requests, "requests", requests.Requests())
     begins, done = threading.Event(), threading.Event()
 
@@ -83,7 +83,7 @@ def test_work_that_outlives_its_request_is_of_no_later_one(
 def test_what_a_stream_executes_is_known_beside_so_many_others(
     others: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests, "LONGEST", 3)
+    monkeypatch.setattr(requests, "MAX_ENDED_DURING", 3)
 
     def app(environ: dict[str, Any], start_response: Any) -> Any:
         start_response("200 OK", [])

@@ -67,8 +67,8 @@ def get(path, query=""):
     return content.decode()
 
 from queryprof.badge import pages
-whole = pages._whole  # as if none of the few executions was among the sampled ones
-pages._whole = lambda: dataclasses.replace(whole(), stack_samples=())
+whole = pages._recorded_so_far  # as if none of the few executions was among the sampled ones
+pages._recorded_so_far = lambda: dataclasses.replace(whole(), stack_samples=())
 
 app = queryprof.Badge(get_wsgi_application(), on=True)
 get("/")  # which opens the connection, and asks it for what it can do

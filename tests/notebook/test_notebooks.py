@@ -182,7 +182,7 @@ def test_profile_in_a_cell_shows_the_same(outputs):
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("option", "there is no option --nothing; the options: -o, --against, --trace"),
+        ("option", "unknown option --nothing; the options are -o, --against, --trace"),
         ("value", "-o needs a value: %queryprof? shows the options"),
         (
             "words",

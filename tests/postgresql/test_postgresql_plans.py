@@ -185,7 +185,7 @@ def test_a_function_that_the_planner_calls_changes_and_tells_nothing(dsn: str) -
 
 @pytest.mark.repeats
 def test_what_locks_a_table_is_waited_for_a_while(dsn: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("queryprof.postgresql.server.MOST_MS", 1500)
+    monkeypatch.setattr("queryprof.postgresql.server.MAX_REQUEST_MS", 1500)
     with psycopg.connect(dsn) as connection:
         connection.execute("LOCK TABLE small IN ACCESS EXCLUSIVE MODE")
         facts = facts_of(dsn, "SELECT * FROM small", "SELECT * FROM line")

@@ -161,7 +161,7 @@ def test_limits_hold_after_many_different_statements(run: Run) -> None:
     """A recording keeps so many apart: another one begins before that."""
     write("""
 import queryprof.testing.meter as meter
-meter.MOST_STATEMENTS = 50
+meter.MAX_STATEMENTS = 50
 
 def test_many():
     for number in range(100):

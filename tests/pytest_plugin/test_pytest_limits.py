@@ -232,7 +232,7 @@ def test_a_baseline_is_not_checked_with_itself(run: Run) -> None:
     suite()
     result = run("--queryprof-save", "--queryprof-check")
     assert (result.returncode, Path("queryprof-baseline.json").exists()) == (4, False)
-    assert "use one of them" in result.stderr
+    assert "use only one" in result.stderr
     Path("pytest.ini").write_text("[pytest]\naddopts = --queryprof-check\n")
     assert run("--queryprof-save").returncode == 0
     assert run().returncode == 0

@@ -142,4 +142,4 @@ def test_verification_that_cannot_run_says_so(run: Run) -> None:
     )
     result = run("--queryprof-verify")
     assert result.returncode == 4
-    assert "--queryprof-verify goes with --queryprof-save" in result.stderr
+    assert "--queryprof-verify needs --queryprof-save" in result.stderr

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from queryprof.pytest_plugin.times import KEY, NEEDED, TestTimes
+from queryprof.pytest_plugin.times import KEY, MIN_RUNS, TestTimes
 
 pytestmark = pytest.mark.once
 
@@ -25,9 +25,9 @@ def times(*known_ms: int) -> TestTimes:
 def test_it_must_be_longer_by_half_and_by_10_ms(
     longest_ms: int, now_ms: int, is_slower: bool
 ) -> None:
-    known = times(*[1] * (NEEDED - 1), longest_ms)
+    known = times(*[1] * (MIN_RUNS - 1), longest_ms)
     assert known.slower_than("test", now_ms * MS) == (longest_ms * MS if is_slower else None)
 
 
 def test_a_few_runs_are_not_enough() -> None:
-    assert times(*[1] * (NEEDED - 1)).slower_than("test", 1000 * MS) is None
+    assert times(*[1] * (MIN_RUNS - 1)).slower_than("test", 1000 * MS) is None

@@ -23,7 +23,7 @@ def test_twice_the_speed_is_half_the_time(
 
     clock = SimpleNamespace(sleep=sleep, perf_counter=lambda: now_s)
     monkeypatch.setattr(player, "time", clock)
-    monkeypatch.setattr(player, "LONGEST_PAUSE_S", 60)
+    monkeypatch.setattr(player, "MAX_PAUSE_S", 60)
     played: list[float] = []
     fake = SimpleNamespace(
         play=lambda *_, **__: played.append(now_s), close_one=lambda _: None, close=lambda: None

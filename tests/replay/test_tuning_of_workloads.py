@@ -90,14 +90,14 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
     assert "write NAME=VALUE" in bad(
         "lab", "replay", "x.qprof", "--db", before, "--pragma", "a=b;c"
     )
-    assert "no workload is beside it" in bad("lab", "replay", "y.qprof", "--db", before)
+    assert "no workload next to it" in bad("lab", "replay", "y.qprof", "--db", before)
     noise = tmp_path / "noise.db"
     noise.write_bytes(os.urandom(5000))
     assert "not a SQLite database" in bad("lab", "replay", "x.qprof", "--db", noise)
     with closing(sqlite3.connect(before, isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
         said = bad("lab", "replay", "x.qprof", "--db", before)
-        assert f"{before}: it cannot be read while a program holds its lock" in said
+        assert f"{before}: cannot be read while a program holds its lock" in said
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE other (a)")
     assert "it has no table t" in bad("lab", "replay", "x.qprof", "--db", tmp_path / "other.db")

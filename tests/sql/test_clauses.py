@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryprof.sql.clauses import (
-    DEEPEST,
+    MAX_DEPTH,
     aliases_of,
     all_comparisons_of,
     clauses_of,
@@ -210,12 +210,12 @@ def test_a_long_statement_s_operands_are_of_few_tokens_each(statement: str) -> N
     """Each token is in those of as many comparisons as are looked at around it."""
     tokens, compared = tokens_of(statement), all_comparisons_of(statement)
     operands = [operand for one in compared for operand in (one.left, one.right)]
-    assert sum(map(len, operands)) <= 2 * (DEEPEST + 1) * len(tokens)
-    assert sum(map(len, sorted_by(statement))) <= (DEEPEST + 1) * len(tokens)
+    assert sum(map(len, operands)) <= 2 * (MAX_DEPTH + 1) * len(tokens)
+    assert sum(map(len, sorted_by(statement))) <= (MAX_DEPTH + 1) * len(tokens)
     assert sys.getsizeof(compared) + sum(map(sys.getsizeof, compared)) <= 200 * len(tokens) + 200
 
 
 @pytest.mark.parametrize("depth", [40, 41])
 def test_comparisons_are_looked_at_to_a_depth(depth: int) -> None:
     statement = f"SELECT a FROM t WHERE {'(' * depth}a = 1{')' * depth}"
-    assert len(comparisons_of(statement)) == (depth == DEEPEST)
+    assert len(comparisons_of(statement)) == (depth == MAX_DEPTH)

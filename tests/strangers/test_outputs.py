@@ -107,7 +107,7 @@ def test_only_workloads_are_removed(queryprof: Run, script: Callable[[str], Path
     Path("w-workload-plan.txt").write_text("a person's own")
     refused = queryprof(*run)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "w-workload-plan.txt: is there, and no workload" in refused.stderr
+    assert "w-workload-plan.txt: exists and is not a workload" in refused.stderr
     assert workload.exists()
     Path("w-workload-plan.txt").unlink()
     assert queryprof(*run).returncode == 0
@@ -128,5 +128,5 @@ def test_a_baseline_replaces_a_baseline_alone(queryprof: Run) -> None:
     write_baseline("b.json", Baseline("3", {}))
     write_baseline("b.json", Baseline("3", {}))
     Path("package.json").write_text('{"name": "x"}')
-    with pytest.raises(BaselineError, match="no baseline"):
+    with pytest.raises(BaselineError, match="not a baseline"):
         write_baseline("package.json", Baseline("3", {}))

@@ -362,5 +362,5 @@ def test_a_cumulative_value_begins_where_the_first_one_began() -> None:
     early = otlp_metrics.Point("queryprof.rows", 0, (), 10, 20, 3)
     late = otlp_metrics.Point("queryprof.rows", 0, (), 20, 30, 4)
     for one, other in ((early, late), (late, early)):
-        joined = otlp_export._joined(one, other)
+        joined = otlp_export._add_point(one, other)
         assert (joined.start_unix_ns, joined.end_unix_ns, joined.value) == (10, 30, 7)

@@ -80,7 +80,7 @@ def test_messages_have_at_most_so_many_items_and_bytes(
     one.send("/v1/metrics", list(range(501)), request_of)
     assert [len(point.sum.data_points) for point in receiver.metrics] == [500, 1]
     receiver.requests.clear()
-    monkeypatch.setattr(otlp_sending, "MOST_BYTES", 60)
+    monkeypatch.setattr(otlp_sending, "MAX_BYTES", 60)
     one.send("/v1/metrics", list(range(8)), request_of)
     assert sum(len(point.sum.data_points) for point in receiver.metrics) == 8
     assert len(receiver.requests) > 1

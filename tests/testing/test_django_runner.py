@@ -117,7 +117,7 @@ def test_the_fix_of_a_query_in_a_loop_passes():
 def test_a_baseline_without_its_use_is_an_error():
     done = manage("--queryprof-baseline", "other.json")
     assert done.returncode == 2
-    assert "goes with --queryprof-save or --queryprof-check" in done.stderr
+    assert "needs --queryprof-save or --queryprof-check" in done.stderr
 
 
 @pytest.mark.slow
@@ -204,7 +204,7 @@ def test_a_check_of_skipped_tests_or_of_none_fails(baseline):
         (None, ("--queryprof-check",), "there is no baseline yet; make one with --queryprof-save"),
         ("{", ("--queryprof-check",), "not valid JSON"),
         ("<<<<<<< x", ("--queryprof-check",), "has merge conflict markers"),
-        ("{}", ("--queryprof-check", "--queryprof-save"), "use one of them"),
+        ("{}", ("--queryprof-check", "--queryprof-save"), "use only one"),
     ],
 )
 @pytest.mark.slow

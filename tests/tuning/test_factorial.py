@@ -178,8 +178,8 @@ def intervals(effects: Effects) -> list[tuple[float, float]]:
     [
         ([], "0 factors: 1 to 6"),
         (list("ABCDEFG"), "7 factors: 1 to 6"),
-        (["A", "A"], "names that differ"),
-        (["A", ""], "names that differ"),
+        (["A", "A"], "need different names"),
+        (["A", ""], "need different names"),
         ("AB", "a sequence of names"),
     ],
 )
@@ -207,7 +207,7 @@ def test_incomplete_results_are_refused() -> None:
 
 @pytest.mark.parametrize("trial", [Trial((1,), 1), Trial((1, 0), 1), Trial((1, 1), 0)])
 def test_results_of_another_design_are_refused(trial: Trial) -> None:
-    with pytest.raises(ValueError, match="none of a design of 2 factors"):
+    with pytest.raises(ValueError, match="not belong to a design with 2 factors"):
         analyse(["A", "B"], {**trials(EXAMPLE), trial: 1})
 
 

@@ -9,7 +9,7 @@ from statistics import fmean, variance
 
 import pytest
 
-from queryprof.tuning.rank_sum import LARGEST_EXACT, rank_sum_p
+from queryprof.tuning.rank_sum import MAX_EXACT_PAIRS, rank_sum_p
 
 
 @pytest.mark.parametrize(("size", "others"), [(1, 1), (2, 3), (4, 4), (5, 2), (1, 6)])
@@ -23,7 +23,7 @@ def test_it_is_counted(size: int, others: int) -> None:
 
 def test_both_ways_agree_where_they_meet() -> None:
     size, others = 20, 20
-    assert size * others == LARGEST_EXACT
+    assert size * others == MAX_EXACT_PAIRS
     for rank_sum in range(410, 600, 10):
         exact = rank_sum_p(rank_sum, size, others)
         normal = rank_sum_p(420 + (rank_sum - 410) * 38.34 / 36.97, size, others + 1)
