@@ -88,7 +88,7 @@ def _of_access(access: Access, table: Table, expressions: Sequence[str]) -> Iter
         ends: list[tuple[Term, ...]] = [(), left, *((one,) for one in ranges)]
         ends += [(one, *ranges[:1]) for one in computed] + [(one,) for one in computed]
         ends += [(*left, one) for one in ranges if left] + [(one, *left) for one in computed]
-        keys |= {start + tuple(t for t in end if t not in start): None for end in ends}
+        keys |= {tuple(dict.fromkeys(start + end)): None for end in ends}
     for key in keys:
         if not key:
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity, severity_of
 from queryprof.analysis.units import counted, duration, shortened, size, times
 from queryprof.model.advice import Advice, Change, Outweighed, Proof, Rewrite
 
@@ -40,16 +40,25 @@ DRAWN = "The values come from rows of the database, not from the recording."
 
 
 def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, ...]:
-    """Return the findings, with measurements for those that proved advice resolves."""
+    """Return the findings, most severe first, with the measurements of proved advice."""
     proofs = {proof.statement: proof for proof in advice.proofs}
     rewrites = {rewrite.statement: rewrite for rewrite in advice.rewrites}
-    return tuple(
+    proved = (
         _with_rewrite(
             _with_proof(finding, proofs.get(finding.statement), advice),
             rewrites.get(finding.statement),
         )
         for finding in findings
     )
+    return tuple(sorted(proved, key=lambda one: one.severity.rank))
+
+
+def _proved_severity(finding: Finding, is_drawn: bool) -> Severity:
+    """Return the severity of a finding whose fix was measured, so that nothing is in doubt."""
+    if is_drawn:
+        return finding.severity
+    proved = severity_of(finding.share, 0.0, gain_ns=finding.gain_ns)
+    return min(finding.severity, proved, key=lambda one: one.rank)
 
 
 def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
@@ -68,6 +77,7 @@ def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
         ),
         code=" ".join([*([indexes] if indexes else []), f"{rewrite.sql};"]),
         doubt=DRAWN if rewrite.is_drawn else "",
+        severity=_proved_severity(finding, rewrite.is_drawn),
     )
 
 
@@ -88,6 +98,7 @@ def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Findin
         fix=", ".join([proof_in_words(proof), *costs_in_words(changes)]),
         code=" ".join(change.sql for change in changes),
         doubt=DRAWN if proof.is_drawn else "",
+        severity=_proved_severity(finding, proof.is_drawn),
     )
 
 

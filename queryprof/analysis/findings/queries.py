@@ -283,7 +283,9 @@ def _loaded_before(program: Program, group: Group, parent: Group | None, note: s
     )
     is_of_owner = not (is_of_other or is_preloaded)
     library = program.library(group.statement) or program.mapper
-    return loaded_before(library, note, outer, is_of_owner)
+    others = " and ".join(program.also_loaded(group))
+    also = f" Its line also loads {others}: load all of them in this way." if others else ""
+    return loaded_before(library, note, outer, is_of_owner) + also
 
 
 def _loading(program: Program, group: Group, owner: str) -> str:

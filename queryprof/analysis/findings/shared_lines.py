@@ -11,7 +11,7 @@ from functools import cached_property
 
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.libraries import AUTOFLUSH, is_own
+from queryprof.analysis.findings.libraries import AUTOFLUSH, COLUMN, LAZY, MANY, is_own
 from queryprof.analysis.findings.recorded import Recorded
 from queryprof.model import Frame
 
@@ -94,6 +94,22 @@ class SharedLines(Recorded):
             return False
         first = self._callers.get(place_of(group.site.frame))
         return first is not None and first is not group
+
+    def also_loaded(self, group: Group) -> tuple[str, ...]:
+        """Return the other attributes that an ORM loads in a lazy load's line about as often. The
+        line's time includes these loads.
+        """
+        place, runs = place_of(group.site.frame), group.totals.statement_executions
+        others = {
+            (self.note_of(one) or "").partition(" in ")[0].removeprefix(LAZY)
+            for one in self.near(group.function)
+            if one.statement != group.statement
+            and place_of(one.site.frame) == place
+            and AS_OFTEN * one.totals.statement_executions >= runs
+            and (self.note_of(one) or "").startswith(LAZY)
+        }
+        names = {one.removeprefix(MANY).removeprefix(COLUMN) for one in others}
+        return tuple(sorted(names)) if self._shares_line(group) else ()
 
     def _shares_line(self, group: Group) -> bool:
         """Return whether a library's call also executes other statements, apart from the library's

@@ -94,7 +94,8 @@ def details(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "evidence", evidence
     yield "fix", finding.fix
     for code in codes(finding):
-        yield "code", code
+        for line in code.splitlines():
+            yield "code", line
     if finding.doubt:
         yield "doubt", f"Not sure: {finding.doubt}"
 
