@@ -26,6 +26,10 @@ LEAST_USED = 0.5
 """A function uses the connections if it runs at least this many statements for each."""
 
 
+SETUP = frozenset({"PRAGMA", "CREATE", "ATTACH", "SET"})
+"""Statements that prepare a connection, and that a kept connection runs once."""
+
+
 def connection_per_query(program: Program) -> Iterator[Finding | None]:
     by_function = _through_functions(program)
     for group in program.groups:
@@ -42,20 +46,28 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         first = sum(
             member.self_ns
             for one in used
-            if one.reads and not _works(one)
+            if one.reads and not _works(one) and not _is_setup(one, opened)
             for member in one.members
             if member.operation in STATEMENT_OPERATIONS  # without the time for fetching rows
         )
+        setup = [one for one in used if _is_setup(one, opened)]
+        if any(one.verb == "CREATE" for one in setup):
+            first = 0  # CREATE has read the schema
+        words = " and ".join(sorted({one.verb for one in setup}))
         is_one_each = executed <= opened
         yield program.finding(
             "connection_per_query",
             group,
-            group.totals.self_ns + closed + first * shares.FIRST,
+            group.totals.self_ns
+            + closed
+            + first * shares.FIRST
+            + sum(one.totals.self_ns for one in setup),
             (
                 (
                     f"{counted(opened, 'connection')} opened for"
                     f" {counted(executed, 'statement')}: each one opens the file and reads the"
                     " schema for its first statement"
+                    + (f", and runs {words} again" if words else "")
                 ),
                 *_thread_of_each(program, group),
             ),
@@ -87,6 +99,11 @@ def _keep_one(library: str, is_one_each: bool) -> str:
         else "the thread (threading.local)"
     )
     return f"Open one connection and keep it: for {long} or the program."
+
+
+def _is_setup(group: Group, opened: int) -> bool:
+    """Return whether it runs for nearly every connection to prepare it."""
+    return group.verb in SETUP and group.totals.statement_executions >= LEAST_USED * opened
 
 
 def _works(group: Group) -> bool:
@@ -132,7 +149,11 @@ def _used_by(
     """
     for function in dict.fromkeys((frame.file, frame.function) for frame in connecting.path):
         used = by_function.get(function, [])
-        executed = sum(_executed(one, function) for one in used if one.reads or one.writes)
+        executed = sum(
+            _executed(one, function)
+            for one in used
+            if (one.reads or one.writes) and not _is_setup(one, opened)
+        )
         if executed >= LEAST_USED * opened:
             return used, executed
     return [], sum(
