@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import ONE_CHANGE, ONE_INSERT
 from queryprof.analysis.findings.library_calls import fix_of
@@ -82,6 +82,16 @@ def _handlers(program: Program, group: Group) -> str:
     return f" Its line also runs {' and '.join(names)}: do that once afterwards." if names else ""
 
 
+STILL_EACH = "If the statement must still run for each row, the fix saves only the time around it."
+COMPUTED = {
+    "django": (
+        "If Python computes the new values, `bulk_update()` is the only way, and saves little on"
+        " SQLite."
+    ),
+}
+"""By library: what saves little if SQL cannot compute the new values."""
+
+
 def single_changes(program: Program) -> Iterator[Finding | None]:
     """Find loops that change rows one by one where a single statement would do."""
     for group in _one_by_one(program, CHANGES):
@@ -107,11 +117,8 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
             fix_of(library, program.calls_by(group))
             or ONE_CHANGE.get(library, AT_ONCE).format(verb=group.verb),
             program.loop_of(group),
-            doubt=said_of_threads(group)
-            or (
-                "If the statement must still run for each row, the fix saves only the time"
-                " around it."
-            ),
+            doubt=said_of_threads(group) or COMPUTED.get(library, STILL_EACH),
+            most=Severity.MEDIUM if library in COMPUTED else Severity.HIGH,
         )
 
 

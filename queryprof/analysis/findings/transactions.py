@@ -340,7 +340,8 @@ def _around_the_loop(program: Program, group: Group, commits: Sequence[Group]) -
 
 def _one_transaction(program: Program, group: Group, plain: str) -> str:
     library = program.library(group.statement)
-    rows = ROWS_AT_ONCE.get(library, "") if group.verb == "INSERT" else ""
+    is_single = group.verb == "INSERT" and group.rows <= 2 * group.totals.statement_executions
+    rows = ROWS_AT_ONCE.get(library, "") if is_single else ""
     what = "the executemany()" if group.calls_of.get("executemany") else "the loop"
     return f"{ONE_TRANSACTION.get(library, plain).format(what=what)}{rows} {MEANWHILE}"
 
