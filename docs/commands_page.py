@@ -1,4 +1,4 @@
-"""Writes docs/commands.md, the reference of the command line, from the commands themselves.
+"""Write docs/commands.md, the command line reference, from the commands themselves.
 
 python docs/commands_page.py
 """
@@ -20,7 +20,7 @@ or input, with one line that says what to do; of `queryprof run` the program's o
 
 
 def page() -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     context = click.Context(cli, info_name="queryprof", **cli.context_settings)
     parts = [BEGIN]
     for name in cli.list_commands(context):
@@ -31,7 +31,7 @@ def page() -> str:
 
 
 def _section(command: click.Command, name: str, parent: click.Context) -> str:
-    """A command, and those below it."""
+    """Return the section of a command and its subcommands."""
     context = click.Context(command, info_name=name.rpartition(" ")[2], parent=parent)
     context.max_content_width = context.terminal_width = WIDTH
     shown = command.get_help(context).replace("\b\n", "").rstrip()

@@ -1,6 +1,7 @@
-"""Writes docs/findings.md: each category with a program that has the fault, what `queryprof
-analyze` says of it, and what to do. Run by `make docs`. A section of which only measured times
-are new stays as it is.
+"""Write docs/findings.md, with a faulty program for each category of findings.
+
+Each section has the output of `queryprof analyze` and the fix. `make docs` runs this. A section
+does not change if only measured times differ.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ expression, it is `migrations.RunSQL(...)` or `op.execute(...)`.
 
 
 def output_of(name: str, folder: str) -> str:
-    """What analyze says of the program's finding; "": Python 3.11 does not find it."""
+    """Return the output of analyze for a program's finding; "" if this Python does not find it."""
     program = Path(folder, f"{name}.py")
     program.write_text((PROGRAMS / f"{name}.py").read_text())
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "98"}
@@ -106,7 +107,7 @@ def output_of(name: str, folder: str) -> str:
 
 
 def without_figures(section: str) -> str:
-    """A section's text without what differs from run to run."""
+    """Return a section's text without the parts that differ from run to run."""
     return re.sub(r"[\d.,]+ ?(?:ns|µs|ms|s|%)?", "0", " ".join(section.split()))
 
 
