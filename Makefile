@@ -82,11 +82,12 @@ offloading: $(BIN)/queryprof ## which work is worth moving off an event loop: ei
 compat: $(BIN)/nox ## runs other programs' own test suites under queryprof, and compares
 	$(BIN)/python -m nox --session compat
 
-lint: $(BIN)/nox ## ruff, mypy --strict, clang-format, deno's formatter, the core for each target, actionlint (where go is)
+lint: $(BIN)/nox ## ruff, mypy --strict, clang-format, deno's formatter, spelling, the core for each target, actionlint (where go is)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/clang-format --dry-run --Werror queryprof/core/*/*.[ch] tests/*.c
 	$(BIN)/deno fmt --quiet --check --line-width=100 $(PAGE)
+	git ls-files -z '*.md' '*.py' '*.pyi' '*.[ch]' '*.js' | xargs -0 $(BIN)/codespell
 	if command -v go > /dev/null; then go run $(ACTIONLINT); fi
 	$(BIN)/python -m nox --session types targets
 

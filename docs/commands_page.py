@@ -14,8 +14,15 @@ from queryprof.cli.main import cli
 WIDTH = 100
 BEGIN = """# Commands
 
-Each command prints this with `--help`. The exit status is 0; 1 where a `--fail-on` or a check found what it looks for; 2 for wrong usage
-or input, with one line that says what to do; of `queryprof run` the program's own.
+Each command prints this reference with `--help`.
+
+| exit status | meaning |
+|---|---|
+| 0 | success |
+| 1 | a `--fail-on` condition or a check failed |
+| 2 | wrong usage or input; a one-line message explains what to do |
+
+`queryprof run` returns the exit status of the program.
 """
 
 

@@ -1,1 +1,1 @@
-"""Analysis: pure functions from a Profile to findings and rankings."""
+"""Pure functions that turn a Profile into figures, rankings and findings."""

@@ -1,4 +1,4 @@
-"""What runs now: statements at their call sites by what they did between two looks."""
+"""The current activity: what each statement and call site did between two looks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class BusyStatement:
     """One statement from one line.
 
     Attributes:
-        callers: the most expensive call path behind the line.
-        busy: time in the database by the wall clock: 1 is one thread all the time.
-        executions_per_s: 0 while what began before is fetched.
-        mean_ns: of an execution, with its fetches; None: none began.
-        vm_steps: of an execution; None: unknown.
+        callers: the most expensive call path to the line.
+        busy: time in the database divided by wall time. 1 means one thread all the time.
+        executions_per_s: 0 while only rows of earlier executions are fetched.
+        mean_ns: per execution, with its fetches; None if none began.
+        vm_steps: per execution; None if unknown.
     """
 
     statement: str
@@ -36,8 +36,8 @@ class BusyStatement:
 
 @dataclass(frozen=True, slots=True)
 class BusyLoop:
-    """An event loop: how late 99 of 100 of its timers and beats were at the most (None: there were
-    none), and how often it was blocked.
+    """An event loop: the 99th percentile of the lag of its timers and heartbeats (None without
+    any), and how often it was blocked.
     """
 
     pid: int
@@ -57,7 +57,7 @@ class SeenProcess:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """All processes together; statements in the order of the sort key, locks the longest held
+    """All processes together. Statements have the order of the sort key; locks held longest come
     first.
     """
 
@@ -76,8 +76,8 @@ SORT_KEYS: Mapping[str, Callable[[BusyStatement], float]] = {
 
 
 def activity_of(processes: Iterable[ProcessActivity], sort: str = "time") -> Now:
-    """What the processes did, by the share of a core that each statement kept busy, or another of
-    SORT_KEYS; most first.
+    """Return what the processes did, sorted by the share of a core per statement, or by another key
+    of SORT_KEYS, largest first.
     """
     known = list(processes)
     groups: dict[tuple[str, Frame | None], list[tuple[Activity, int]]] = {}

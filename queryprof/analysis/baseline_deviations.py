@@ -1,4 +1,4 @@
-"""How the statements of a test differ from its baseline: only in figures without noise."""
+"""Compare the statements of a test with its baseline, by figures without noise."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NEW = "a new statement"
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A statement whose figures are not those of the baseline.
+    """A statement whose figures differ from the baseline.
 
     Attributes:
-        before: None: new; after: None: no longer executed.
-        reasons: what is worse, in words; empty when it is better.
-        instead_of: the statement of the baseline that this one replaces, "" when there is
-            none. `before` has its figures if the two differ in names alone.
+        before: None if the statement is new. after: None if it is no longer executed.
+        reasons: what is worse, in words; empty if it is better.
+        instead_of: the baseline's statement that this one replaces; "" if not found. If only
+            their names differ, `before` holds its figures.
     """
 
     statement: str
@@ -34,9 +34,9 @@ class Deviation:
 def deviations(
     before: TestFigures, after: TestFigures, rules: Rules, same_sqlite: bool
 ) -> list[Deviation]:
-    """Where a test differs from its baseline: what is worse first.
+    """Return the differences between a test and its baseline, what is worse first.
 
-    A new statement that differs from a missing one in names alone is compared with it.
+    If a new statement and a missing one differ only in names, they are compared with each other.
     """
     drift = 0.0 if same_sqlite else rules.vm_steps_tolerance
     before = {s: one for s, one in before.items() if not rules.ignore.match(s)}
@@ -54,14 +54,14 @@ def deviations(
                 instead_of = replaced_by(statement, gone)
             found.append(Deviation(statement, old, new, tuple(reasons), instead_of))
     if gone and not _does_more(before, after, drift):
-        # Other statements in place of those that are gone (a join for a query in a loop).
+        # Other statements replaced the missing ones, such as a join for a query in a loop.
         found = [replace(one, reasons=()) if one.reasons == (NEW,) else one for one in found]
     return sorted(found, key=lambda d: (not d.reasons, d.before is not None, d.statement))
 
 
 def _does_more(before: TestFigures, after: TestFigures, drift: float) -> bool:
-    """Whether a test as a whole has more executions or rows, or takes more steps; what is unknown
-    may be more.
+    """Return whether the whole test has more executions or rows, or takes more steps. Unknown
+    figures count as more.
     """
     for name in BASELINE_FIGURES:
         was = [getattr(one, name) for one in before.values()]
@@ -72,8 +72,8 @@ def _does_more(before: TestFigures, after: TestFigures, drift: float) -> bool:
 
 
 def unstable(first: TestFigures, second: TestFigures, rules: Rules) -> list[Deviation]:
-    """Where a test differs between two runs of the same code: what would fail one of them if the
-    other were the baseline.
+    """Return the differences between two runs of a test on the same code. Each would fail one run
+    if the other run were the baseline.
     """
     found = {
         deviation.statement: deviation
@@ -85,7 +85,7 @@ def unstable(first: TestFigures, second: TestFigures, rules: Rules) -> list[Devi
 
 
 def _costs(figures: TestFigures, others: TestFigures) -> dict[str, tuple[int, ...]]:
-    """The costs of the statements that `others` does not have."""
+    """Return the costs of the statements that are missing in `others`."""
     return {
         statement: (one.executions, one.rows, one.full_scan_steps or 0, one.vm_steps or 0)
         for statement, one in figures.items()

@@ -1,6 +1,6 @@
-"""The queries of a test, as a baseline keeps them.
+"""The figures of a test that a baseline keeps.
 
-Only figures without noise are kept: executions, rows, SQLite's steps and its query plans.
+Only figures without noise are kept: executions, rows, SQLite's steps and query plans.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from queryprof.operations import STATEMENT_OPERATIONS
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A call site's part: the frame, what called it, and its executions."""
+    """What one call site contributes: its frame, its caller, and its executions."""
 
     frame: Frame | None
     caller: Frame | None
@@ -46,7 +46,7 @@ class Figures:
 
     @property
     def repeats(self) -> int:
-        """The most executions from one line, whatever called it."""
+        """The highest number of executions from one line, over all callers."""
         sums: dict[Frame | None, int] = {}
         for site in self.sites:
             sums[site.frame] = sums.get(site.frame, 0) + site.executions
@@ -58,18 +58,18 @@ class Figures:
 
     @property
     def scanned_tables(self) -> tuple[str, ...]:
-        """The tables that its plans read from end to end."""
+        """The tables that the statement's plans read completely."""
         return tuple(sorted({table for plan in self.plans for table in signs_of(plan).scans}))
 
 
 OTHER = "(other)"
-"""The statements that a recording had no room for."""
+"""Stands for statements that did not fit in the recording."""
 
 UNKNOWN = "(unknown)"
-"""The statements that began before the recording."""
+"""Stands for statements that began before the recording."""
 
 TestFigures = Mapping[str, Figures]
-"""Statement -> figures, of one test."""
+"""The figures of one test by statement."""
 
 
 def figures_of(
@@ -80,14 +80,14 @@ def figures_of(
     test_thread: str = "",
     script: str = "",
 ) -> dict[str, Figures]:
-    """The figures of the statements that one test executed, with their plans.
+    """Return the figures and plans of the statements that one test executed.
 
     Args:
-        with_sites: whether to include the call sites, which take longest to find.
-        test_thread: the thread that ran the test. Its statements without any frame of the
-            program's own code are left out: a framework ran them, to prepare or clean up.
-        script: the file of a command that runs the tests: its frames are around all of them, and
-            count as a framework's there.
+        with_sites: whether to include the call sites. They take the longest to find.
+        test_thread: the thread that ran the test. Its statements without a frame of the program are
+            skipped: a framework ran them to prepare or clean up.
+        script: the file of the command that runs the tests. Its frames are around all tests, and
+            count as the framework's.
     """
     met = plans_by_statement(plans)
 
@@ -102,7 +102,7 @@ def figures_of(
         if rules.ignore.match(statement):
             continue
         began = [a for a in group if a.operation in STATEMENT_OPERATIONS and a.count]
-        # One that began before has no count, and its steps are of now.
+        # An execution that began before the recording has steps, but no count.
         ran = [a for a in group if a.count or a.vm_steps]
         counted = [a for a in ran if a.operation.startswith("execute")]
         known = bool(counted) and sum(a.counted for a in counted) == sum(a.count for a in counted)
@@ -132,7 +132,7 @@ def _sites(began: list[Aggregate], helpers: frozenset[Function]) -> tuple[Site, 
 
 
 def numbers_of(figures: TestFigures) -> dict[str, dict[str, Any]]:
-    """The figures in the form of a baseline file: unknown ones are left out."""
+    """Return the figures in the form of a baseline file, without unknown ones."""
     return {
         statement: {
             **{name: n for name in BASELINE_FIGURES if (n := getattr(one, name)) is not None},
@@ -143,7 +143,7 @@ def numbers_of(figures: TestFigures) -> dict[str, dict[str, Any]]:
 
 
 def figures_from(numbers: Mapping[str, Mapping[str, Any]]) -> dict[str, Figures]:
-    """The figures of one test in a baseline file."""
+    """Return the figures of one test from a baseline file."""
     return {
         statement: Figures(
             one.get("executions", 0),
@@ -157,12 +157,12 @@ def figures_from(numbers: Mapping[str, Mapping[str, Any]]) -> dict[str, Figures]
 
 
 def count_queries(figures: TestFigures) -> int:
-    """Executions of all statements together."""
+    """Return the number of executions of all statements."""
     return sum(f.executions for f in figures.values())
 
 
 def add_figures(parts: Sequence[TestFigures]) -> dict[str, Figures]:
-    """The figures of consecutive parts of one test."""
+    """Add up the figures of consecutive parts of one test."""
     total: dict[str, Figures] = {}
     for part in parts:
         for statement, new in part.items():
@@ -172,8 +172,8 @@ def add_figures(parts: Sequence[TestFigures]) -> dict[str, Figures]:
 
 
 def fold_names(figures: TestFigures) -> dict[str, Figures]:
-    """The figures under names that are the same in each run; statements that get the same name
-    add up, and those without a name are left out.
+    """Give each statement a name that is the same in every run. Statements with the same name add
+    up; statements without a name are skipped.
     """
     named = (item for item in figures.items() if item[0] not in (OTHER, UNKNOWN))
     return add_figures([{fold_random(s): _folded(one)} for s, one in named])

@@ -1,4 +1,4 @@
-"""The rules that a test is judged by: which statements are checked, and what counts as worse."""
+"""The rules for judging a test: which statements are checked, and what counts as worse."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import re
 from dataclasses import dataclass
 
 IGNORED = r"SAVEPOINT|RELEASE|ROLLBACK TO|BEGIN"
-"""Statements that frameworks add around tests; matched at the start of the statement."""
+"""Statements that frameworks execute around tests, matched at the start of the statement."""
 
 REPEATS = 10
-"""Executions of one statement from one call site in one test beyond which it is repeated: the
-sign of a query in a loop (N+1)."""
+"""More executions than this, of one statement from one call site in one test, are a repeat: the
+sign of an N+1 query.
+"""
 
 SCANNED_ROWS = 1000
-"""Full-scan steps in one execution from which on a scan counts as one of a large table."""
+"""An execution with this many full-scan steps or more scans a large table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,9 @@ class Rules:
     """What counts as worse.
 
     Attributes:
-        fail_on: of counts (executions, rows, new statements), plans and vmsteps.
-        ignore: a pattern of statements that are left out.
-        vm_steps_tolerance: a share; between equal versions of SQLite it is 0.
+        fail_on: any of counts (executions, rows, new statements), plans and vmsteps.
+        ignore: a pattern of statements to skip.
+        vm_steps_tolerance: a share. Between equal versions of SQLite it is 0.
     """
 
     fail_on: frozenset[str] = frozenset({"counts", "plans", "vmsteps"})

@@ -1,8 +1,8 @@
-"""How certain a change between two sets of runs is: the bootstrap interval of the ratio of means.
+"""The uncertainty of a change between two sets of runs: a bootstrap interval of the ratio of means.
 
-After B. Efron and R. Tibshirani, An Introduction to the Bootstrap (1993), chapter 13: the
-percentile interval. Runs, not single executions, are drawn: executions of one run share its
-conditions (a busy machine, a cold cache), so they would make a change look too certain.
+The method is the percentile interval of B. Efron and R. Tibshirani, An Introduction to the
+Bootstrap (1993), chapter 13. It draws runs, not single executions. Executions of one run share its
+conditions, such as a busy machine or a cold cache, and would make a change look too certain.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from statistics import fmean
 RESAMPLES = 1000
 CONFIDENCE = 0.95
 SEED = 1
-"""Fixed, so that the same runs always give the same interval."""
+"""A fixed seed, so that the same runs always give the same interval."""
 
 
 def ratio_interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, float] | None:
-    """The interval (95%) of mean(after) / mean(before); None when `before` has a mean of 0."""
+    """Return the 95% interval of mean(after) / mean(before), or None if the mean of
+    `before` is 0.
+    """
     if fmean(before) == 0:
         return None
     draw = random.Random(SEED)  # noqa: S311 - no secret

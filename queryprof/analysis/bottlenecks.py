@@ -1,4 +1,4 @@
-"""The vital few: the smallest set of (statement, call site) that makes up most of the database
+"""The vital few: the smallest set of (statement, call site) pairs that takes most of the database
 time (the Pareto principle, after J. M. Juran).
 """
 
@@ -23,10 +23,10 @@ class Bottleneck(NamedTuple):
 
     Attributes:
         rank: from 1.
-        share, cumulative_share: of the database time (0 to 1); the latter with all ranks before.
-        callers: the most expensive call paths behind the call site, at most five.
-        plans: the query plans of the statement, from all call sites; empty: unknown.
-        files: what SQLite did with files; None: nothing that was seen.
+        share, cumulative_share: of the database time (0 to 1), alone and with all ranks before.
+        callers: the most expensive call paths to the call site, at most five.
+        plans: the query plans of the statement, from all call sites; empty if unknown.
+        files: SQLite's work on files; None if no work was seen.
     """
 
     rank: int
@@ -41,7 +41,7 @@ class Bottleneck(NamedTuple):
 
     @property
     def mark(self) -> Mark | None:
-        """What is wrong with its work, if that costs a notable time."""
+        """What is wrong with the statement's work, if that takes a notable time."""
         return mark_of(self.statement, self.plans, self.totals, self.share)
 
 
@@ -50,10 +50,10 @@ class Ranking:
     """The bottlenecks, most expensive first.
 
     Attributes:
-        bottlenecks: the first of them, `top` at the most.
-        count: how many there are.
-        vital: how many of them, most expensive first, make up VITAL_SHARE of the time or more;
-            vital_share: what they do make up (0 to 1).
+        bottlenecks: the first `top` bottlenecks.
+        count: the number of all bottlenecks.
+        vital: how many bottlenecks together make up at least VITAL_SHARE of the time.
+        vital_share: the share that these bottlenecks make up (0 to 1).
     """
 
     bottlenecks: tuple[Bottleneck, ...]
@@ -73,10 +73,12 @@ def rank_bottlenecks(
     sort: str = "time",
     top: int | None = None,
 ) -> Ranking:
-    """Ranks (statement, call site) by a sort key, and describes the first `top` (None: all).
+    """Rank (statement, call site) pairs by time, and describe the first `top`, or all if None.
 
     Args:
-        by_site: the aggregates of each; spent_ns: its time, the most first; files: its file work.
+        by_site: the aggregates of each pair.
+        spent_ns: the time of each pair.
+        files: the file work of each pair.
     """
     plans = plans_by_statement(profile.plans)
     database_ns = self_ns_of(profile.aggregates)
@@ -111,7 +113,7 @@ def rank_bottlenecks(
 
 
 def _vital(spent_ns: list[int], database_ns: int) -> int:
-    """How many of the largest make up VITAL_SHARE of the whole."""
+    """Return how many of the largest values make up VITAL_SHARE of the whole."""
     reached = 0
     for rank, ns in enumerate(spent_ns, 1):
         reached += ns
@@ -121,7 +123,7 @@ def _vital(spent_ns: list[int], database_ns: int) -> int:
 
 
 def grouped(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], list[Aggregate]]:
-    """The aggregates by statement and call site, without groups that hold no call."""
+    """Return the aggregates by statement and call site, without groups that have no call."""
     groups: dict[tuple[str, Place], list[Aggregate]] = {}
     empty = []
     for aggregate in profile.aggregates:
@@ -140,7 +142,7 @@ def grouped(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], list[A
 
 
 def _callers(members: list[Aggregate], sites: Sites) -> tuple[tuple[Frame, int], ...]:
-    """The callers of the call site with their time, most expensive first."""
+    """Return the callers of the call site with their times, most expensive first."""
     spent: dict[Frame, int] = {}
     for aggregate in members:
         callers = sites.site(aggregate.path).callers

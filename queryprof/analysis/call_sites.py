@@ -1,12 +1,12 @@
-"""Call sites: the first frame of a call path that is not a database helper.
+"""Find call sites: the first frame of a call path that is not a database helper.
 
-A database helper is a function that runs the SQL that its callers pass: many programs have a
-`db.query(sql)`, or one behind another. The SQL is its caller's, so the caller is shown and
-ranked, and the helper is named beside it.
+A database helper is a function that runs SQL from its callers. Many programs have a
+`db.query(sql)`, or several layers of them. The report ranks and shows the helper's caller, and
+names the helper as a detail.
 
-How to recognize one: one line of it runs different statements (the SQL is a variable there), and
-each of its callers has its own statements. An ordinary function has a line for each statement, or
-runs the same ones for every caller.
+A helper is recognized by two signs. One of its lines runs different statements, because the SQL is
+a variable there. And each of its callers has statements of its own. An ordinary function has a line
+for each statement, or runs the same statements for every caller.
 """
 
 from __future__ import annotations
@@ -19,37 +19,40 @@ from typing import NamedTuple
 from queryprof.model import Aggregate, CallPath, Frame
 
 HELPER_STATEMENTS = 4
-"""A helper runs at least so many different statements ..."""
+"""The fewest different statements that a helper runs."""
 
 HELPER_CALLERS = 2
-"""... for at least so many different calling functions ..."""
+"""The fewest calling functions that a helper has."""
 
 OWN_SHARE = 0.5
-"""... and more than this share of them comes from one calling function alone ..."""
+"""More than this share of a helper's statements comes from a single caller."""
 
 LINE_SHARE = 0.5
-"""... and at least this share of them is run by one line."""
+"""At least this share of a helper's statements runs from one line."""
 
 MODULE = "<module>"
-"""The function of code that is in none; some is executed by other such code of its file."""
+"""The function name of code outside any function. Such code can execute other module code of its
+file.
+"""
 
 Function = tuple[str, str]
 """(file, qualified name)"""
 
 
 Place = tuple[str, str, int] | None
-"""File, function and line of a call site; None: unknown."""
+"""The file, function and line of a call site; None if unknown."""
 
 NO_PLACE = ("", "", 0)
-"""Where an unknown call site stands in an order."""
+"""The sort key of an unknown call site."""
 
 
 class CallSite(NamedTuple):
-    """Where in the program a call came from; `frame` is None when nothing is known.
+    """The place in the program that a call came from.
 
     Attributes:
-        callers: the frames outwards of it, nearest first.
-        helpers: the database helpers that were skipped, innermost first.
+        frame: None if the place is unknown.
+        callers: the frames outwards of `frame`, nearest first.
+        helpers: the skipped database helpers, innermost first.
     """
 
     frame: Frame | None
@@ -59,17 +62,17 @@ class CallSite(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Use:
-    """A function as the call paths show it: what it runs, by line and by calling function.
+    """The statements that a function runs, by line and by caller.
 
     Attributes:
-        callers: the functions that call it, each with what this function runs for it.
+        callers: the calling functions, each with the statements that this function runs for it.
     """
 
     lines: dict[int, set[str]] = field(default_factory=dict)
     callers: dict[Function, _Use] = field(default_factory=dict)
 
     def add(self, frames: list[Frame], statements: set[str]) -> None:
-        """Adds a call path that begins at this function."""
+        """Add a call path that begins at this function."""
         use = self
         for frame, caller in pairwise(frames):
             use.lines.setdefault(frame.line, set()).update(statements)
@@ -82,14 +85,14 @@ class _Use:
         return lines[0] if len(lines) == 1 else set().union(*lines)
 
     def behind(self, function: Function) -> list[tuple[Function, _Use]]:
-        """Its callers, if it runs the SQL that they pass; else itself."""
+        """Return the callers of this function if it runs their SQL, else the function itself."""
         if self.runs_what_it_is_given and self.callers:
             return list(self.callers.items())
         return [(function, self)]
 
     @property
     def runs_what_it_is_given(self) -> bool:
-        """Whether many statements come from one of its lines."""
+        """Return whether one of the function's lines runs many statements."""
         statements = len(self.statements)
         return (
             statements >= HELPER_STATEMENTS
@@ -98,7 +101,7 @@ class _Use:
 
 
 def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
-    """The program's database helpers, also those that call another helper."""
+    """Return the program's database helpers, including helpers of helpers."""
     paths: dict[int, tuple[CallPath, set[str]]] = {}  # by address: see Sites
     for aggregate in aggregates:
         path = aggregate.path
@@ -119,8 +122,8 @@ def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
 def _uses(
     paths: list[tuple[CallPath, set[str]]], helpers: frozenset[Function]
 ) -> dict[Function, _Use]:
-    """The innermost functions that are not known to be helpers, as their callers use them. Those
-    that run too few statements to be one, or are called on one path alone, are left out.
+    """Return the innermost functions that are not known helpers, as their callers use them.
+    Functions with too few statements or only one path are skipped.
     """
     starting: dict[Function, list[tuple[CallPath, set[str]]]] = {}
     for path, statements in paths:
@@ -134,13 +137,15 @@ def _uses(
             continue
         for path, statements in known:
             frames = list(_without(path, helpers))
-            if len(frames) > 1:  # else no frame would be left to show
+            if len(frames) > 1:  # otherwise no frame would be left to show
                 uses.setdefault(function, _Use()).add(frames, statements)
     return uses
 
 
 def _without(path: CallPath, helpers: frozenset[Function]) -> Iterator[Frame]:
-    """The frames of a path that are not helpers; of a recursive function, the innermost frame."""
+    """Return the frames of a path that are not helpers. A recursive function keeps its innermost
+    frame.
+    """
     before: Function | None = None
     for frame in path:
         function = _function(frame)
@@ -150,7 +155,7 @@ def _without(path: CallPath, helpers: frozenset[Function]) -> Iterator[Frame]:
 
 
 def _is_helper(use: _Use) -> bool:
-    """Whether a function runs the SQL that its callers, or those behind them, pass."""
+    """Return whether a function runs the SQL of its direct or indirect callers."""
     if not use.runs_what_it_is_given:
         return False
     callers = list(use.callers.items())
@@ -163,7 +168,7 @@ def _is_helper(use: _Use) -> bool:
 
 
 def _bring_their_own(callers: list[tuple[Function, _Use]]) -> bool:
-    """Whether most statements come from one calling function each."""
+    """Return whether most statements come from a single calling function each."""
     if len({function for function, _ in callers}) < HELPER_CALLERS:
         return False
     users: dict[str, set[Function]] = {}
@@ -175,18 +180,18 @@ def _bring_their_own(callers: list[tuple[Function, _Use]]) -> bool:
 
 
 def call_site(path: CallPath, helpers: frozenset[Function]) -> CallSite:
-    """The call site of a call path: helpers are skipped as long as a frame is left."""
+    """Return the call site of a call path. Helpers are skipped while at least one frame is left."""
     if not path:
         return CallSite(None)
     depth = _depth(path, helpers)
     frame, callers = path[depth], path[depth + 1 :]
-    if frame.function == MODULE:  # code that the same line executes, as IPython's magics do
+    if frame.function == MODULE:  # the same line executes further code, as IPython's magics do
         callers = tuple(one for one in callers if one != frame)
     return CallSite(frame, callers, path[:depth])
 
 
 def _depth(path: CallPath, helpers: frozenset[Function]) -> int:
-    """Where in a call path its call site is."""
+    """Return the index of the call site in a call path."""
     depth = 0
     while depth + 1 < len(path) and _function(path[depth]) in helpers:
         depth += 1
@@ -196,9 +201,9 @@ def _depth(path: CallPath, helpers: frozenset[Function]) -> int:
 class Sites:
     """The call sites of a profile's call paths.
 
-    What a call site is known by is computed once for each path. A profile's equal paths are mostly
-    one object, whose address is looked up faster than its frames are compared; the paths that were
-    looked up are kept.
+    The key of a call site is computed once per path. Equal paths of a profile are mostly the same
+    object, and looking up its address is faster than comparing frames. The object keeps the paths,
+    so that no address is reused.
     """
 
     def __init__(self, helpers: frozenset[Function]) -> None:
@@ -207,14 +212,14 @@ class Sites:
         self._sites: dict[int, tuple[CallPath, CallSite]] = {}
 
     def site(self, path: CallPath) -> CallSite:
-        """The call site of a path."""
+        """Return the call site of a path."""
         known = self._sites.get(id(path))
         if known is None:
             known = self._sites[id(path)] = (path, call_site(path, self._helpers))
         return known[1]
 
     def place(self, path: CallPath) -> Place:
-        """What the call site of a path is known by."""
+        """Return the key of a path's call site."""
         known = self._known.get(id(path))
         if known is None:
             place = place_of(path[_depth(path, self._helpers)]) if path else None
@@ -223,7 +228,7 @@ class Sites:
 
 
 def place_of(frame: Frame | None) -> Place:
-    """What a call site is known by."""
+    """Return the key of a call site."""
     return (frame.file, frame.function, frame.line) if frame else None
 
 

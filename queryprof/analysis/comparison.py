@@ -1,7 +1,7 @@
-"""Comparing runs before a change with runs after it: metric by metric, statement by statement.
+"""Compare runs before a change with runs after it: by metric, and by statement.
 
-Counts of work (executions, rows, VM steps) have no noise and are compared exactly. Times have
-noise, and are compared over several runs a side; with fewer a change of time is "unclear".
+Counts of work (executions, rows, VM steps) have no noise and are compared exactly. Times have noise
+and need several runs per side; with fewer runs, a change of time is "unclear".
 """
 
 from __future__ import annotations
@@ -41,10 +41,12 @@ from queryprof.model import Aggregate, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 
 MATTERS = 0.01
-"""Of the runs' database time: a statement whose time changes by less is no better and no worse."""
+"""A share of the runs' database time. A statement whose time changes by less is neither better nor
+worse.
+"""
 
 SITES = 3
-"""Call sites shown for a statement."""
+"""The number of call sites to show for a statement."""
 
 Side = list[Mapping[str, list[Aggregate]]]
 
@@ -54,7 +56,9 @@ def _run_ns(profile: Profile) -> float | None:
 
 
 def _folded(profile: Profile) -> Profile:
-    """A profile whose statements with random names are those of the next run, as in baselines."""
+    """Replace random names in statements by names that are the same in every run, as
+    baselines do.
+    """
     aggregates = [a._replace(statement=fold_random(a.statement)) for a in profile.aggregates]
     plans = [replace(plan, statement=fold_random(plan.statement)) for plan in profile.plans]
     return replace(profile, aggregates=tuple(aggregates), plans=tuple(plans))
@@ -63,7 +67,7 @@ def _folded(profile: Profile) -> Profile:
 def compare(
     before: Sequence[Profile], after: Sequence[Profile], tolerance: float = TOLERANCE
 ) -> Comparison:
-    """Compares one or several runs a side.
+    """Compare one or several runs per side.
 
     Raises:
         ValueError: a side has no run.
@@ -124,7 +128,7 @@ def _course(profile: Profile) -> Course:
     width_ns = profile.timeline_width_ns
     start_ns, _ = profile.span_unix_ns
     spent = {(i.start_unix_ns - start_ns) // width_ns: i.self_ns for i in profile.timeline}
-    # An interval without calls is not in the timeline, but has a place in the chart.
+    # The timeline skips intervals without calls, but the chart needs them.
     numbers = range(min(0, *spent), max(spent) + 1)
     if len(numbers) > LONGEST_COURSE:
         return ()
@@ -160,7 +164,7 @@ def _compare_statement(
     totals = [[add_up(run) for run in side] for side in (before, after)]
     changes = []
     for metric in STATEMENT:
-        # What a run did not execute took no steps in it, and that is known.
+        # A statement that a run did not execute took exactly 0 steps.
         pair = [
             [metric.of(run) if run.calls or metric.name == "mean_ns" else 0.0 for run in side]
             for side in totals
@@ -182,16 +186,16 @@ def _compare_statement(
 def _sites(
     sides: tuple[list[list[Aggregate]], list[list[Aggregate]]], helpers: frozenset[Function]
 ) -> tuple[SiteChange, ...]:
-    """Where executions changed most. A function's lines move between revisions, and its file's
-    directory too: the executions from all its lines are compared, and its busiest line is shown,
-    that of after if there is one.
+    """Return the call sites whose executions changed most. A function's lines move between
+    revisions, and so does its directory. So the executions of all its lines are compared, and its
+    busiest line is shown, from `after` if possible.
     """
     counts: dict[Function, list[float]] = {}
     shown: dict[Function, CallSite] = {}
     for side, runs in enumerate(sides):
         busiest: dict[Function, int] = {}
         for aggregate in (a for run in runs for a in run):
-            # Without a count: what SQLite counted of executions after they had been written.
+            # Without a count, the aggregate holds only SQLite's counters of earlier executions.
             if aggregate.operation not in STATEMENT_OPERATIONS or not aggregate.count:
                 continue
             site = call_site(aggregate.path, helpers)
@@ -207,7 +211,8 @@ def _sites(
 def regressions(
     comparison: Comparison, gates: Iterable[str]
 ) -> tuple[StatementChange | Change, ...]:
-    """What got worse, of the given gates: whole-run metrics of time, and statements.
+    """Return the changes that got worse and belong to the given gates: metrics of whole runs, and
+    statements.
 
     A new statement counts under `counts`.
     """
@@ -223,5 +228,5 @@ def regressions(
 
 
 def measured_nothing(profiles: Iterable[Profile]) -> bool:
-    """Whether no run executed a statement: there is nothing to compare."""
+    """Return whether no run executed a statement, so that there is nothing to compare."""
     return not any(add_up(profile.aggregates).statement_executions for profile in profiles)

@@ -1,4 +1,4 @@
-"""The changes between runs before and runs after: what a comparison finds and a report shows."""
+"""The changes between runs before and after: the result of a comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from queryprof.analysis.plans import Steps, worse_plans
 
 
 class Verdict(StrEnum):
-    """How a change is judged."""
+    """The judgement of a change."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -19,7 +19,7 @@ class Verdict(StrEnum):
 
 
 TOLERANCE = 0.05
-"""Differences up to this share of the value before count as no change: of times, and of VM steps
+"""The largest relative difference that counts as no change. It holds for times, and for VM steps
 between different versions of SQLite. Between equal versions, VM steps must be equal.
 """
 
@@ -29,11 +29,11 @@ class Change:
     """One metric on both sides.
 
     Attributes:
-        metric: its name, the unit at the end (`database_ns`).
-        gate: the group of `--fail-on` that it belongs to: counts, plans, vmsteps, io or time.
-        before, after: means over the runs; None: unknown.
-        ratio: after / before; None: unknown, or nothing before.
-        interval: of the ratio (95%); timed metrics of several runs alone.
+        metric: its name, which ends with the unit (`database_ns`).
+        gate: its group for `--fail-on`: counts, plans, vmsteps, io or time.
+        before, after: means over the runs; None if unknown.
+        ratio: after / before; None if unknown or if `before` is 0.
+        interval: the 95% interval of the ratio; only for timed metrics of several runs.
     """
 
     metric: str
@@ -47,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class SiteChange:
-    """How often a call site executes a statement in a run, before and after."""
+    """How often a call site executes a statement per run, before and after."""
 
     site: CallSite
     before: float
@@ -56,7 +56,7 @@ class SiteChange:
 
 @dataclass(frozen=True, slots=True)
 class PlanChange:
-    """The different plans that a statement had before and after; empty: unknown."""
+    """The different plans of a statement before and after; empty if unknown."""
 
     before: tuple[Steps, ...]
     after: tuple[Steps, ...]
@@ -74,7 +74,8 @@ class StatementChange:
 
     Attributes:
         kind: new, gone or known.
-        sites: where its executions changed most; of a new or known statement as they are after.
+        sites: the call sites whose executions changed most; for a new or known statement, as in the
+            runs after.
     """
 
     statement: str
@@ -85,7 +86,7 @@ class StatementChange:
 
     @property
     def verdict(self) -> Verdict:
-        """Worse as soon as a metric or the plan is, else better as soon as one is."""
+        """WORSE if a metric or the plan is worse, else BETTER if one is better."""
         verdicts = {self.plans.verdict, *(change.verdict for change in self.changes)}
         for verdict in (Verdict.WORSE, Verdict.BETTER, Verdict.UNCLEAR):
             if verdict in verdicts:
@@ -94,20 +95,22 @@ class StatementChange:
 
 
 LONGEST_COURSE = 4096
-"""In intervals. A timeline has 512; a longer course means that the clock was set during the run."""
+"""The most intervals in a course. A timeline has 512; a longer course means that the clock was set
+during the run.
+"""
 
 Course = tuple[tuple[float, float], ...]
-"""A run's course: (seconds since its start, share of the time in the database then)."""
+"""A run's course: pairs of seconds since its start and the share of time in the database."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Runs before and after.
+    """The comparison of runs before with runs after.
 
     Attributes:
-        whole: metrics of whole runs; they are of executions unless named otherwise.
-        statements: new ones first, then gone ones, then known ones, worst first.
-        courses: of the first run of each side.
+        whole: metrics of whole runs. They count executions unless their name says otherwise.
+        statements: new, then gone, then known statements, worst first.
+        courses: the course of the first run of each side.
     """
 
     before_runs: int

@@ -1,4 +1,4 @@
-"""Why a single span took so long: what else was recorded of its thread at that time."""
+"""Explain why a single span took long, by other records of its thread at that time."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from queryprof.analysis.lock_holders import Holders, hosts_of, overlap_ns
 from queryprof.model import Frame, LockEvent, Profile, SlowSpan
 
 LEAST_SHARE = 0.1
-"""Of the span's time: what took less explains little."""
+"""A share of the span's time. A reason with a smaller share explains little."""
 
 OTHERS = 0.8
-"""Of the time in which a span's thread did nothing that is known, other threads computed so much:
-then it may have waited for them."""
+"""A share of the time in which a span's thread did nothing known. If the other threads computed for
+longer than this, the span may have waited for them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """One reason.
+    """One reason for a delay.
 
     Attributes:
-        kind: "stall": the event loop of its thread stood; "lock": a call of its thread waited;
-            "queue": functions that it handed over waited for a thread; "cpu": its thread computed;
-            "others": its thread did none of this, while other threads of the process computed.
-        ns: of the span's time; of "others" the most.
-        frame: where the loop stood; or where the lock was taken that was waited for. None: unknown.
-        count: stalls, or waits.
+        kind: "stall" if the event loop of its thread was blocked; "lock" if a call of its thread
+            waited for a lock; "queue" if its functions waited for a free thread; "cpu" if its
+            thread computed; "others" if its thread did nothing known while other threads computed.
+        ns: the part of the span's time; for "others" an upper bound.
+        frame: the frame that blocked the loop, or that took the awaited lock; None if unknown.
+        count: the number of stalls or waits.
     """
 
     kind: str
@@ -36,7 +37,7 @@ class Delay:
 
 
 class Delays:
-    """Looks up the longest stalls and waits of a profile."""
+    """Look up the longest stalls and waits of a profile."""
 
     def __init__(self, profile: Profile) -> None:
         self._loops = profile.loops
@@ -45,7 +46,7 @@ class Delays:
         self._usage = profile.thread_usage
 
     def of(self, span: SlowSpan) -> tuple[Delay, ...]:
-        """What explains a notable part of a span, the most first."""
+        """Return what explains a notable part of a span, largest first."""
         found: dict[tuple[str, Frame | None], list[int]] = {}
         for kind, ns, frame in (*self._stalls(span), *self._locks(span)):
             found.setdefault((kind, frame), []).append(ns)
@@ -55,7 +56,9 @@ class Delays:
         return tuple(sorted(notable, key=lambda one: -one.ns))
 
     def _of_threads(self, span: SlowSpan, known_ns: int) -> Iterator[Delay]:
-        """Waiting for a thread, computing, and others that computed meanwhile."""
+        """Return the reasons in threads: waiting for a thread, computing, and other threads that
+        computed.
+        """
         queue_ns = min(span.queue_ns or 0, span.duration_ns)
         if queue_ns:
             yield Delay("queue", queue_ns, None, 1)
@@ -70,7 +73,7 @@ class Delays:
             yield Delay("others", others_ns, None, 1)
 
     def _others_ns(self, span: SlowSpan) -> float:
-        """The CPU time of the process's other threads while a span ran, as far as it is known."""
+        """Return the CPU time of the process's other threads during a span, as far as known."""
         return sum(
             interval.cpu_ns
             * max(

@@ -1,4 +1,4 @@
-"""The exceptions of the driver's calls, by statement and call site."""
+"""The exceptions of driver calls, by statement and call site."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SiteErrors:
 
 
 def errors_by_site(profile: Profile, sites: Sites) -> tuple[SiteErrors, ...]:
-    """The most first."""
+    """Return the exceptions, most frequent first."""
     counts: Counter[tuple[str, str, Place]] = Counter()
     found: dict[tuple[str, str, Place], CallSite] = {}
     for error in profile.errors:

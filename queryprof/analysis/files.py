@@ -1,4 +1,4 @@
-"""Where the time of statements goes: waiting for locks, syncing, reading, writing, computing."""
+"""The parts of a statement's time: waiting for locks, syncing, reading, writing, computing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from queryprof.model import Profile
 
 @dataclass(slots=True)
 class Files:
-    """File work, added up; times are ns."""
+    """Sums of file work; times are in ns."""
 
     calls: int = 0
     lock_waits: int = 0
@@ -25,7 +25,7 @@ class Files:
     write_ns: int = 0
 
     def split(self, self_ns: int) -> tuple[tuple[str, float], ...]:
-        """The parts of a statement's own time as shares (0 to 1) that add up to 1."""
+        """Return the parts of a statement's own time as shares (0 to 1) that add up to 1."""
         parts = {
             "waiting for a lock": self.lock_ns,
             "syncing": self.sync_ns,
@@ -38,7 +38,7 @@ class Files:
 
 
 def files_by_site(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], Files]:
-    """The file work of each statement at each call site; those without any are left out."""
+    """Return the file work of each statement at each call site, without those that have none."""
     found: dict[tuple[str, Place], Files] = {}
     for work in profile.file_work:
         sums = found.setdefault((work.statement, sites.place(work.path)), Files())

@@ -1,4 +1,4 @@
-"""Work that was handed to threads and waited for them."""
+"""Summarize the work that the program handed to threads, and the waits for it."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from queryprof.analysis.summary import Summary, summary_of
 from queryprof.model import Distribution, Frame, Handoff, Profile
 
 QUEUE_SIGN_NS = 1_000_000
-"""A mean wait for a thread that is shorter is no sign of too few threads, ..."""
+"""A shorter mean wait for a thread is no sign of too few threads."""
 
 QUEUE_SIGN_SHARE = 0.01
-"""... nor is one when all waits together are a smaller share of the run."""
+"""If all waits together are a smaller share of the run, they are no sign of too few threads."""
 
 
 ONE_BY_ONE_NS = 100_000
-"""Half of what waits one by one for a free thread, or for a free loop, waits shorter (9 to 15 us on
-a quiet machine, benchmarks/loops.py); what waits longer is handed over side by side, and its waits
-overlap, or the loop and the threads are busy with others.
+"""Half of the waits for an idle thread, or an idle loop, are shorter: 9 to 15 us on a quiet machine
+(benchmarks/loops.py). If waits are longer, they overlap, or the loop and the threads are busy.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """What the awaits of a line took besides the work in threads.
+    """The time that the awaits of a line took in addition to the work in threads.
 
     Attributes:
-        are_short: they surely do not overlap.
+        are_short: True if the waits certainly do not overlap.
     """
 
     ns: float
@@ -38,13 +37,13 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class HandoffSummary:
-    """What one call site handed to threads of one kind.
+    """The work that one call site handed to threads of one kind.
 
     Attributes:
         program_ns: how long the program ran.
-        queues: whether it waits for a thread longer than it runs there, and than it waits for its
-            loop then, which is busy with something else: too few threads, or one connection for too
-            many tasks.
+        queues: True if the work waits for a thread longer than it runs there, and longer than it
+            then waits for its busy loop. There are too few threads, or many tasks share one
+            connection.
     """
 
     kind: str
@@ -69,7 +68,9 @@ class HandoffSummary:
 
 
 def waits_of(handoffs: Iterable[HandoffSummary]) -> dict[Frame, Waits]:
-    """By line; of short ones, which a busy machine makes long now and then, the median."""
+    """Return the waits by line. For short waits this is the median, since a busy machine makes some
+    of them long.
+    """
     found: dict[Frame, Waits] = {}
     for one in handoffs:
         halves = (one.queue.p50_ns or 0, one.handback.p50_ns or 0)
@@ -83,7 +84,7 @@ def waits_of(handoffs: Iterable[HandoffSummary]) -> dict[Frame, Waits]:
 
 
 def find_handoffs(profile: Profile, helpers: frozenset[Function]) -> tuple[HandoffSummary, ...]:
-    """Work handed to threads, by the time from being handed over to the end, most first."""
+    """Return the work handed to threads, by the time from submission to end, longest first."""
     program_ns = max((process.wall_ns for process in profile.processes), default=0)
     groups: dict[tuple[str, CallSite], list[Handoff]] = {}
     for handoff in profile.handoffs:
@@ -108,7 +109,7 @@ def find_handoffs(profile: Profile, helpers: frozenset[Function]) -> tuple[Hando
 
 
 def added(distributions: Iterable[Distribution]) -> Distribution:
-    """The sum of distributions."""
+    """Return the sum of distributions."""
     group = list(distributions)
     return Distribution(
         count=sum(d.count for d in group),

@@ -1,4 +1,4 @@
-"""Holds of locks, each counted once with its end, and who waited for them."""
+"""Count each hold of a lock once, and find who waited for it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from types import MappingProxyType
 from queryprof.model import LockEvent, LockHold, Profile
 
 LONGEST_SLEEP_NS = 100_000_000
-"""SQLite's busy handler looks again after so long at the most (sqliteDefaultBusyCallback() in its
-main.c)."""
+"""The longest time between two attempts of SQLite's busy handler (sqliteDefaultBusyCallback() in
+its main.c).
+"""
 
 LOOKED_BEHIND = 4
-"""The holders of a wait, and the waits of each, the longest, that are looked behind: a trace may
+"""The most holders of a wait, and waits of a holder, that are followed, longest first. A trace may
 have any number of them.
 """
 
 
 def whole_holds(holds: Sequence[LockHold]) -> tuple[LockHold, ...]:
-    """The sums of holds, where each hold is in the sums of its end alone.
+    """Return the sums of holds, each hold counted once, in the row of its end.
 
-    The recorder counts a long hold while it goes on, its end not being known; what comes after that
-    is time without a count, in the sums of its end. Here both are one.
+    While a hold is long, the recorder counts it without knowing its end. The rest of its time is in
+    the row of its end, without a count. This function joins both.
     """
     rests = [hold for hold in holds if not hold.count]
     whole = {_key(hold) + _end(hold): hold for hold in holds if hold.count}
@@ -53,7 +54,7 @@ def _key(hold: LockHold) -> tuple[object, ...]:
 
 
 def sum_of(parts: Sequence[LockHold], end: LockHold) -> LockHold:
-    """The sums of holds, as one that is otherwise like `end`."""
+    """Return the sums of holds as one hold that is otherwise like `end`."""
     changed = [one.changed_rows for one in parts]
     return replace(
         end,
@@ -68,15 +69,15 @@ def sum_of(parts: Sequence[LockHold], end: LockHold) -> LockHold:
 
 
 def own_code(hold: LockHold) -> float | None:
-    """The share of a hold in which the program's own code ran; None: unknown."""
+    """Return the share of a hold in which the program's own code ran, or None if unknown."""
     if not hold.database_of_ns:
         return None
     return max(0.0, 1 - hold.database_ns / hold.database_of_ns)
 
 
 def whole_events(events: Iterable[LockEvent]) -> list[LockEvent]:
-    """Holds and waits, each once: of a long hold the recorder keeps an event while it goes
-    on, too.
+    """Return each hold and wait once. The recorder also keeps an event of a long hold while the
+    hold lasts.
     """
     found: list[LockEvent] = []
     last: dict[object, int] = {}
@@ -86,19 +87,20 @@ def whole_events(events: Iterable[LockEvent]) -> list[LockEvent]:
         if before is None or _overlap_ns(before, event) <= 0:
             last[key] = len(found)
             found.append(event)
-        elif event.duration_ns > before.duration_ns:  # a connection holds a lock once at a time
+        # a connection can hold a lock only once at a time
+        elif event.duration_ns > before.duration_ns:
             found[last[key]] = event
     return found
 
 
 def _connection(event: LockEvent) -> object:
-    """Whose lock it is: the connection's; where that is unknown, the thread's."""
+    """Return the key of the lock's owner: the connection or, if unknown, the thread."""
     thread = event.thread
     return (thread.process_id, event.connection) if event.connection else thread
 
 
 def overlap_ns(start_ns: int, duration_ns: int, other_start_ns: int, other_duration_ns: int) -> int:
-    """How long two spans of time are one; negative: how far they are apart."""
+    """Return how long two time spans overlap. A negative value is the gap between them."""
     end_ns = min(start_ns + duration_ns, other_start_ns + other_duration_ns)
     return end_ns - max(start_ns, other_start_ns)
 
@@ -108,23 +110,23 @@ def _overlap_ns(one: LockEvent, other: LockEvent) -> int:
 
 
 def hosts_of(profile: Profile) -> dict[int, str]:
-    """The hosts of processes, by their numbers."""
+    """Return the host of each process by process number."""
     return {process.id: process.host for process in profile.processes}
 
 
 class _Sorted:
-    """Holds or waits, in the order in which they began."""
+    """Holds or waits, ordered by start."""
 
     def __init__(self, events: list[LockEvent]) -> None:
         self._events = sorted(events, key=lambda one: one.start_unix_ns)
         self._starts = [one.start_unix_ns for one in self._events]
-        longest = 0  # of all until then: readers' locks are held side by side
+        longest = 0  # the longest so far: readers hold locks at the same time
         self._ends = [
             longest := max(longest, one.start_unix_ns + one.duration_ns) for one in self._events
         ]
 
     def during(self, event: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Those that were at the same time as another one, each with that time (ns)."""
+        """Return the events that overlap another one, each with the length of the overlap in ns."""
         first = bisect_left(self._ends, event.start_unix_ns)
         last = bisect_right(self._starts, event.start_unix_ns + event.duration_ns)
         found = [(one, _overlap_ns(event, one)) for one in self._events[first:last]]
@@ -132,15 +134,15 @@ class _Sorted:
 
 
 class Holders:
-    """Finds who held a database's lock that a call waited for.
+    """Find who held a database's lock while a call waited for it.
 
-    A call that holds the write lock itself waits for the readers: its transaction cannot be written
-    before they are done (https://www.sqlite.org/lockingv3.html#writing). All others wait for who
-    writes, or who keeps that one waiting meanwhile.
+    A call that already holds the write lock waits for the readers, because SQLite cannot write its
+    transaction before they finish (https://www.sqlite.org/lockingv3.html#writing). All other calls
+    wait for the writer, or for whoever blocks the writer.
 
     Args:
-        events: of any processes, by the same clock.
-        hosts: of processes, by their numbers: a path is another file on each.
+        events: of any processes, on the same clock.
+        hosts: by process number. The same path is a different file on another host.
     """
 
     def __init__(
@@ -154,8 +156,8 @@ class Holders:
         self._events = {key: _Sorted(some) for key, some in found.items()}
 
     def of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Who kept a call waiting, each with the time (ns); most first: who had the lock, or who
-        kept that one waiting meanwhile.
+        """Return who blocked a call, each with the time in ns, longest first: the holder of the
+        lock, or whoever blocked that holder.
         """
         found: dict[int, tuple[LockEvent, int]] = {}
         for hold, ns in self._causes(wait):
@@ -163,7 +165,9 @@ class Holders:
         return sorted(found.values(), key=lambda item: -item[1])
 
     def _causes(self, wait: LockEvent) -> Iterator[tuple[LockEvent, int]]:
-        """The same, in parts: while a holder waits itself, others keep it from going on."""
+        """Yield the parts of a wait. While the holder itself waits, whoever blocks it is
+        the cause.
+        """
         for place, (hold, ns) in enumerate(self.direct(wait)):
             left_ns = ns
             for inner in self._waits_of(hold, wait) if place < LOOKED_BEHIND else ():
@@ -174,15 +178,15 @@ class Holders:
                 yield hold, left_ns
 
     def _waits_of(self, hold: LockEvent, wait: LockEvent) -> list[LockEvent]:
-        """What a holder waited for while it kept a call waiting; the longest first."""
+        """Return the waits of a holder while it blocked a call, longest first."""
         waits = self._during(hold, _connection(hold), "wait")
         parts = [_common(_common(waited, hold), wait) for waited, _ in waits]
         parts = [part for part in parts if part.duration_ns > 0]
         return sorted(parts, key=lambda part: -part.duration_ns)[:LOOKED_BEHIND]
 
     def direct(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Who had the lock that was refused, each with the time (ns) that the wait was for it; most
-        first. Up to the waiter's next look it is for the last one.
+        """Return who held the refused lock, each with the time in ns, longest first. Until the
+        waiter's next attempt, the time counts for the last holder.
         """
         own = _connection(wait)
         writers = self._during(wait, self._file(wait), "write")
@@ -209,8 +213,8 @@ class Holders:
 
 
 def unseen_ns(wait: LockEvent, holds: Iterable[LockEvent]) -> int:
-    """How long a wait was at times when none of these holds was, and that no sleep of SQLite's
-    explains: at its begin, and whatever is longer than a sleep later.
+    """Return how much of a wait overlaps none of these holds and is not explained by SQLite's
+    sleeps: the time at the wait's start, and later any gap longer than a sleep.
     """
     unseen_ns, at_ns = 0, wait.start_unix_ns
     for hold in sorted(holds, key=lambda one: one.start_unix_ns):
@@ -227,6 +231,6 @@ def _end_ns(event: LockEvent) -> int:
 
 
 def _common(event: LockEvent, other: LockEvent) -> LockEvent:
-    """The part of an event at the time of another one; it lasts 0 ns where there is none."""
+    """Return the part of an event that overlaps another one; 0 ns if there is no overlap."""
     start_ns = max(event.start_unix_ns, other.start_unix_ns)
     return replace(event, start_unix_ns=start_ns, duration_ns=max(0, _overlap_ns(event, other)))

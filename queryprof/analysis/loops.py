@@ -1,4 +1,4 @@
-"""Event loops: their lag, what caused their stalls, and what other callbacks had to wait."""
+"""Event loops: their lag, the causes of their stalls, and the waits of other callbacks."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ WAITING = "waiting"
 COMPUTING = "computing"
 HOLDING = "C code that holds the GIL"
 UNKNOWN = "unknown"
-"""What a stall was spent on, if one thing was more than half of it."""
+"""The category of a stall without a single cause for more than half of its time."""
 
 MAJORITY = 0.5
 
 HELD_NS = 25_000_000
-"""Python code lets another thread run within some switch intervals (sys.getswitchinterval, 5 ms);
-a longer wait, on average, is caused by C code."""
+"""Python code gives other threads a turn within a few switch intervals (sys.getswitchinterval, 5
+ms). If the mean wait is longer, C code holds the GIL.
+"""
 
 QUEUES_SEEN = frozenset({"asyncio"})
-"""Kinds of loops whose callbacks that are ready can be counted."""
+"""The kinds of loops whose ready callbacks can be counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of a stall or step that went to one statement and call site."""
+    """The share of a stall or step that one statement and call site took."""
 
     statement: str
     site: CallSite
@@ -41,14 +42,14 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class StallSummary:
-    """Stalls of one function at one place.
+    """The stalls of one function at one place.
 
     Attributes:
-        site: where they were seen; its frame is None when that is unknown.
+        site: the place of the stalls; its frame is None if unknown.
         category: DATABASE, COLLECTION, WAITING, COMPUTING, HOLDING or UNKNOWN.
-        share: of all time that the loop's stalls took.
-        delay_ns: what callbacks and timers had to wait because of them, added up; `delayed` is
-            how many had to, and mean_delay_ns (None without any) for how long each.
+        share: of the time of all stalls of the loop.
+        delayed: the number of callbacks and timers that had to wait.
+        delay_ns: the sum of their waits. mean_delay_ns: the mean wait; None if nothing waited.
     """
 
     stall: Stall
@@ -64,7 +65,7 @@ class StallSummary:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSummary:
-    """The steps of one coroutine function or callback; `share` of the loop's busy time."""
+    """The steps of one coroutine function or callback; `share` is of the loop's busy time."""
 
     step: Step
     share: float
@@ -74,11 +75,11 @@ class FunctionSummary:
 
 @dataclass(frozen=True, slots=True)
 class LoopSummary:
-    """The findings on a loop.
+    """The figures of one loop.
 
     Attributes:
-        utilization: share (0 to 1) of its run time that it was busy; None when it is unknown.
-        mean_waiting: callbacks that were ready when a step began; None where that is unknown.
+        utilization: the share (0 to 1) of its run time that it was busy; None if unknown.
+        mean_waiting: the mean number of ready callbacks when a step began; None if unknown.
     """
 
     loop: Loop
@@ -91,7 +92,7 @@ class LoopSummary:
 
 
 def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSummary, ...]:
-    """The findings on each loop, the one with most time in stalls first."""
+    """Return the figures of each loop, most time in stalls first."""
 
     def site(path: tuple[Frame, ...]) -> CallSite:
         return call_site(path, helpers)
@@ -152,7 +153,9 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSumm
 
 
 def category_of(stall: Stall) -> str:
-    """What more than half of a stall was spent on; of computing, whether in C code."""
+    """Return the cause of more than half of a stall's time. Computing is divided into Python and C
+    code.
+    """
     if stall.database_ns > MAJORITY * stall.total_ns:
         return DATABASE
     if stall.gc_ns > MAJORITY * stall.total_ns:
@@ -165,7 +168,9 @@ def category_of(stall: Stall) -> str:
 
 
 def cumulative(distribution: Distribution) -> Iterable[tuple[int, float]]:
-    """The empirical distribution function: (ns, share of the durations up to there), rising."""
+    """Yield the empirical distribution function: (ns, share of durations up to that value),
+    rising.
+    """
     seen, total = 0, max(1, sum(distribution.histogram.values()))
     for bucket in sorted(distribution.histogram):
         seen += distribution.histogram[bucket]

@@ -1,8 +1,8 @@
-"""Marks: the one thing about a statement's work that most likely should not be, if it costs.
+"""Marks: the likeliest problem with a statement's work, if it costs a notable time.
 
-A plan alone shows little: a sort of three rows is harmless, and a scan of a table that is needed
-whole is right. A mark needs a cost: what is read, sorted or built against what is returned, and
-the statement's time against the run.
+A plan alone shows little. Sorting three rows is harmless, and scanning a table is right if the
+query needs all of it. A mark needs a cost: the work read, sorted or built compared with the rows
+returned, and the statement's time compared with the run.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from queryprof.sql.clauses import clauses_of
 INDEX, CORRELATED, SCAN, SORT = "index", "correlated", "scan", "sort"
 
 LEAST_SHARE = 0.01
-"""This share of the database time, and ..."""
+"""The smallest share of the database time that deserves a mark."""
 
 LEAST_NS = 1_000_000
-"""... this total time, at the least, are worth a mark."""
+"""The shortest total time that deserves a mark."""
 
 FEW_SCANNED_ROWS = 100
-"""A scan of so many rows for one takes as long as the whole call does with an index (measured: 3.3
-us of which 2.0 are won, from Python, in memory), ...
+"""A scan of this many rows for one takes as long as the whole call does with an index (measured
+from Python in memory: 3.3 us, of which an index saves 2.0).
 """
 
 ALL_SCANNED_ROWS = 100_000
-"""... which is worth a mark where all executions together read so many."""
+"""A scan of few rows deserves a mark if all executions together read this many."""
 
 READ_FOR_ONE = 4
-"""Rows read for each row returned, from which on more is read than is needed."""
+"""If a statement reads more rows than this for each row it returns, it reads more than it needs."""
 
 MANY_ROWS = 1000
-"""Many to sort, or to run a subquery for."""
+"""The number of rows from which a sort, or a subquery per row, is expensive."""
 
 SORT_STEPS = 8
-"""VM steps of a sorter for each row that it takes, at the least; of which a LIMIT returns few."""
+"""The fewest VM steps of a sorter for each of its rows. With LIMIT, few of them are returned."""
 
 ROW_STEPS = 30
-"""VM steps that reading, sorting and returning a row take at the most, when all goes well."""
+"""The most VM steps for reading, sorting and returning a row in a good plan."""
 
 _CORRELATED = re.compile(r"CORRELATED ")
 
@@ -52,12 +52,13 @@ class Mark:
     """What is wrong with a statement's work.
 
     Attributes:
-        kind: INDEX (SQLite builds one each time), CORRELATED (a subquery that runs for each row),
+        kind: INDEX (SQLite builds an index each time), CORRELATED (a subquery runs for each row),
             SCAN or SORT.
-        work: rows read or built, or VM steps (CORRELATED), of one execution; None: unknown.
-        returned: rows of one execution.
+        work: per execution, the rows read or built, or for CORRELATED the VM steps; None if
+            unknown.
+        returned: rows per execution.
         is_repeated: whether the statement ran more than once.
-        skips: whether the rows that are read and not returned may be those that OFFSET leaves out.
+        skips: True if OFFSET may explain the rows that are read but not returned.
     """
 
     kind: str
@@ -68,10 +69,10 @@ class Mark:
 
 
 def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: float) -> Mark | None:
-    """The mark of a statement, or None.
+    """Return the mark of a statement, or None.
 
     Args:
-        plans: the statement's plans; empty when they are unknown.
+        plans: the statement's plans; empty if unknown.
         share: of the database time.
     """
     if share < LEAST_SHARE or totals.self_ns < LEAST_NS or not totals.executions:
@@ -88,7 +89,7 @@ def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: flo
 
 
 def _candidates(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, float | None]]:
-    """The kinds of marks whose cost is high, the most important first, with their work."""
+    """Return the kinds of marks with a high cost and their work, most important first."""
     returned = totals.rows_each or 0.0
     vm_steps, read = totals.vm_steps, totals.full_scan_steps
     built = totals.automatic_index_rows
@@ -120,30 +121,32 @@ def _is_planned(kind: str, plans: tuple[Steps, ...]) -> bool:
 
 
 def _is_seen(kind: str, plans: tuple[Steps, ...]) -> bool:
-    """Whether the counters alone show it, where the plans are unknown."""
+    """Return whether the counters alone show the mark, for unknown plans."""
     return kind in (SCAN, INDEX) and not plans
 
 
 def _only_distinct(plans: tuple[Steps, ...]) -> bool:
-    """DISTINCT keeps one row of each kind, and no order; also count(DISTINCT)."""
+    """Return whether only DISTINCT needs temporary storage, as in count(DISTINCT). It keeps one row
+    per value, without an order.
+    """
     return all(
         what.rstrip(")").endswith("DISTINCT") for plan in plans for what in signs_of(plan).temporary
     )
 
 
 def marked_step(plan: Steps, kind: str) -> int | None:
-    """The step of a plan that a mark is about, by its number; None: there is none."""
+    """Return the number of the plan step that a mark is about, or None."""
     found = [number for number, step in enumerate(plan) if _is_of(step.strip(), plan, kind)]
     if kind == CORRELATED:
         found = [number for number in found if _reads_all(plan, number)]
     if not found:
         return None
-    return found[-1] if kind == SCAN else found[0]  # of nested loops the inner one
+    return found[-1] if kind == SCAN else found[0]  # the inner one of nested loops
 
 
 def _reads_all(plan: Steps, number: int) -> bool:
-    """Whether a subquery reads a table from end to end, or builds an index; with one that is there
-    it takes no longer than a join does.
+    """Return whether a subquery scans a table or builds an index. With an existing index it is as
+    fast as a join.
     """
     depth = _depth(plan[number])
     inside = itertools.takewhile(lambda step: _depth(step) > depth, plan[number + 1 :])

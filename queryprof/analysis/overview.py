@@ -1,4 +1,4 @@
-"""The overview: how long the program ran, how much of it in the database, and what is unknown."""
+"""The overview: how long the program ran, its time in the database, and what is unknown."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from queryprof.operations import NO_CALLS, STATEMENT_OPERATIONS, UNCOUNTED
 
 
 def complete(processes: int) -> str:
-    """The sentence if nothing is known to be missing. It counts the processes because queryprof
-    does not see one with an environment of its own, or without site-packages.
+    """Return the sentence for a complete recording. It counts the processes, because queryprof
+    cannot see processes with an environment of their own or without site-packages.
     """
     recorded = "1 process" if processes == 1 else f"{processes:,} processes"
     return f"Complete: {recorded}, every call recorded."
@@ -22,23 +22,24 @@ def complete(processes: int) -> str:
 UNKNOWN_STATEMENT = "(unknown)"
 
 COARSE_TICK_NS = 10
-"""From here on a tick is no longer short beside the fetch of a row, about 100 ns."""
+"""Clock ticks of this length or more are too long to time the fetch of a row, about 100 ns."""
 
 SHOWN_SPANS = 3
-"""Names in a caution."""
+"""The number of names in a caution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The figures above the ranking. Times are ns.
+    """The figures above the ranking. Times are in ns.
 
     Attributes:
-        rows: None: some were fetched in a form that does not say how many they are.
-        run_ns: from the first start to the last end; process_ns: the processes' run times added.
-        database_share: of process_ns; with threads it can be more than 1.
-        profiler_ns: what queryprof took in the calls: measured in 1 of 61 (an estimate) and of
-            turns and new statements. What it does for spans, event loops and files is not in it.
-        cautions: what limits the figures, in sentences.
+        rows: None if some rows were fetched in a form without a count.
+        run_ns: from the first start to the last end. process_ns: the sum of the processes' run
+            times.
+        database_share: of process_ns; can exceed 1 with threads.
+        profiler_ns: queryprof's own time in calls (an estimate: it measures 1 of 61 calls), in
+            turns and for new statements. Time for spans, event loops and files is not included.
+        cautions: sentences about what limits the figures.
     """
 
     command: tuple[str, ...]
@@ -57,7 +58,7 @@ class Overview:
 
 
 def overview_of(profile: Profile) -> Overview:
-    """The overview of a profile."""
+    """Return the overview of a profile."""
     aggregates, processes = profile.aggregates, profile.processes
     database_ns = self_ns_of(aggregates)
     calls = sum([a.count for a in aggregates])
@@ -84,7 +85,9 @@ def overview_of(profile: Profile) -> Overview:
 
 
 def _named(processes: Sequence[Process], one: str, several: str) -> str:
-    """The ids of the first processes, how many more there are, and the verb for one or several."""
+    """Return the ids of the first processes, the number of further ones, and the right verb
+    form.
+    """
     if len(processes) == 1:
         return f"process {processes[0].pid} {one}"
     more = f" and {len(processes) - 5} more" if len(processes) > 5 else ""
@@ -92,24 +95,21 @@ def _named(processes: Sequence[Process], one: str, several: str) -> str:
 
 
 def _for_want_of_room(profile: Profile) -> list[str]:
-    """What was left out, or put together, by a process with more than queryprof keeps apart."""
+    """Return what a process dropped or merged because it exceeded queryprof's limits."""
     cautions = []
     folded = profile.total("folded_statements") or 0
     if folded:
-        cautions.append(
-            f"{folded:,} executions are under (other): more different statements than"
-            " queryprof keeps apart"
-        )
+        cautions.append(f"{folded:,} executions are under (other): too many different statements")
     folded_calls = profile.total("folded_calls") or 0
     if folded_calls:
-        cautions.append(f"{folded_calls:,} calls are under (other): more call paths than room")
+        cautions.append(f"{folded_calls:,} calls are under (other): too many call paths")
     lost = profile.total("lost_counters") or 0
     if lost:
         cautions.append(f"SQLite's counters of {lost:,} executions are unknown")
     unasked = profile.total("unasked_plans") or 0
     if unasked:
         cautions.append(
-            f"{unasked:,} questions for query plans were left out: 1/64 of the time was spent, or"
+            f"{unasked:,} query plans were not read: that had already taken 1/64 of the time, or"
             " there was no room"
         )
     removed = profile.total("lost_windows") or 0
@@ -120,7 +120,9 @@ def _for_want_of_room(profile: Profile) -> list[str]:
 
 
 def unended(profile: Profile) -> tuple[list[Process], list[Process]]:
-    """The processes that still run, and those that were killed or are in another container."""
+    """Return the processes that still run, and those that were killed or run in another
+    container.
+    """
     left: tuple[list[Process], list[Process]] = [], []
     for one in profile.processes:
         if not one.clean_end:
@@ -134,21 +136,21 @@ def _cautions(profile: Profile) -> list[str]:
     running, killed = unended(profile)
     if running:
         cautions.append(
-            f"{_named(running, 'is', 'are')} still running: this is what was executed so far,"
-            " without calls that go on"
+            f"{_named(running, 'is', 'are')} still running: these figures are up to now, without"
+            " calls in progress"
         )
     if killed:
         cautions.append(
-            f"{_named(killed, 'was', 'were')} ended by a signal, left by os._exit, in another"
-            " container, or still running when the trace was made: "
-            + ("" if profile.left_out else "all that was executed is here but a call in progress; ")
-            + "run times, and what threads used, are the least"
+            f"{_named(killed, 'was', 'were')} ended by a signal or os._exit, or ran in another"
+            " container or still ran when the trace was made: "
+            + ("" if profile.left_out else "all its work is recorded except calls in progress; ")
+            + "run times, and the use of threads, are lower bounds"
         )
-    cautions += [f"left out, and missing in all figures: {one}" for one in profile.left_out]
+    cautions += [f"skipped, and missing in all figures: {one}" for one in profile.left_out]
     if profile.more:
         cautions.append(
-            f"{profile.more.count:,} more processes ended by themselves: they are in all sums, and"
-            " not listed"
+            f"{profile.more.count:,} more processes ended by themselves: all sums include them,"
+            " but no list does"
         )
     cautions += _for_want_of_room(profile)
     cautions += _unknown_calls(profile)
@@ -158,20 +160,20 @@ def _cautions(profile: Profile) -> list[str]:
         for reason in sorted({p.counters_off for p in processes if p.counters_off})
     ]
     cautions += [
-        f"SQLite's work on files, and its locks, are unknown: {reason}"
+        f"SQLite's file work and locks are unknown: {reason}"
         for reason in sorted({p.files_off for p in processes if p.files_off and not p.counters_off})
     ]
     cautions += [
-        f"the work on files of {counted(unseen, 'connection')} is unknown: opened by a VFS of the"
-        " program's own"
+        f"the file work of {counted(unseen, 'connection')} is unknown: the program opened them"
+        " with its own VFS"
         for unseen in [profile.total("unseen_files") or 0]
         if unseen
     ]
     unmeasured = sorted({name for p in processes for name in p.unmeasured or ()})
     if unmeasured:
         cautions.append(
-            f"imported and not measured: {', '.join(unmeasured)} (docs/drivers.md has what"
-            " is, and how any DB-API driver can be)"
+            f"imported but not measured: {', '.join(unmeasured)} (see docs/drivers.md, also for"
+            " other DB-API drivers)"
         )
     if any(p.rows_estimated for p in processes):
         cautions.append("times of operation next are estimates: this machine's clock is slow")
@@ -184,13 +186,13 @@ def _cautions(profile: Profile) -> list[str]:
 def coarse_tick(tick_ns: float) -> str:
     return (
         f"this machine's clock ticks every {tick_ns:.0f} ns: times of many rows are right on"
-        " average, the shortest and longest row are rounded"
+        " average, but the shortest and longest row are rounded"
     )
 
 
 def _unknown_calls(profile: Profile) -> list[str]:
-    """Calls of which the statement or the line is not known."""
-    # A call that failed may have passed none: another type's value, a closed connection.
+    """Return sentences about calls with an unknown statement or line."""
+    # A failed call may have had no statement: it got a wrong type, or the connection was closed.
     statements = sum(
         a.count - a.errors for a in profile.aggregates if a.statement == UNKNOWN_STATEMENT
     )
@@ -199,26 +201,25 @@ def _unknown_calls(profile: Profile) -> list[str]:
     cautions = []
     if statements:
         cautions.append(
-            f"the statement of {statements:,} calls is unknown: it was executed before the"
-            " recording, or so many cursors were open at once that there was no room"
-            " (docs/measuring.md)"
+            f"the statement of {statements:,} calls is unknown: it began before the recording, or"
+            " too many cursors were open (docs/measuring.md)"
         )
     if lines:
-        cautions.append(f"{lines:,} calls came from no line of the program's own that was known")
+        cautions.append(f"{lines:,} calls came from no known line of the program")
     if no_room:
-        cautions.append(f"{no_room:,} calls came from lines under (other): more lines than room")
+        cautions.append(f"{no_room:,} calls came from lines under (other): too many lines")
     return cautions
 
 
 def _endless_spans(profile: Profile) -> list[str]:
-    """Spans of which none has ended: only spans that end are counted."""
+    """Return a sentence about spans that never ended. Only ended spans are counted."""
     ended = {span.name for span in profile.spans}
     names = sorted({a.span for a in profile.aggregates if a.span and a.count} - ended)
     if not names:
         return []
     more = f" and {len(names) - SHOWN_SPANS} more" if len(names) > SHOWN_SPANS else ""
     caution = (
-        f"no span {', '.join(names[:SHOWN_SPANS])}{more} has ended, so their times, and queries in"
-        " loops in them, are unknown (does the server close what a WSGI application returns?)"
+        f"no span {', '.join(names[:SHOWN_SPANS])}{more} has ended, so their times and queries"
+        " in loops are unknown (does the server close the WSGI application's response?)"
     )
     return [caution]

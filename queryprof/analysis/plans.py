@@ -1,8 +1,8 @@
-"""Query plans: their normal form, what in them is a bad sign, and which of two is worse.
+"""Query plans: normalize them, find bad signs in them, and decide which of two is worse.
 
-A plan is what EXPLAIN QUERY PLAN prints (https://www.sqlite.org/eqp.html). Its words change from
-version to version of SQLite, which does not promise to keep them; the normal form is the same
-for the same plan from SQLite 3.24, which made it a tree, to 3.53.
+A plan is the output of EXPLAIN QUERY PLAN (https://www.sqlite.org/eqp.html). SQLite may change its
+words with any version. The normal form of a plan is the same from SQLite 3.24, which introduced the
+tree, to 3.53.
 """
 
 from __future__ import annotations
@@ -15,39 +15,40 @@ from functools import lru_cache
 from queryprof.model import Plan
 
 Steps = tuple[str, ...]
-"""The normal form of a plan: a line a step, indented by what it is part of."""
+"""The normal form of a plan: one line per step, indented below its parent step."""
 
 INDENTATION = 2
 
 _REWRITES = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
-        # Until 3.35 "SCAN TABLE t AS x", from 3.36 on "SCAN x".
+        # SQLite up to 3.35 prints "SCAN TABLE t AS x", newer versions print "SCAN x".
         (r"^(SCAN|SEARCH) (?:TABLE )?(?:\S+ AS )?", r"\1 "),
         (r"^(SCAN|SEARCH) SUBQUERY \S+(?: AS (\S+))?", r"\1 (subquery)"),
         (r"^(SCAN|SEARCH) \d+$", r"\1 (subquery)"),
         (r"\(subquery-\d+\)", "(subquery)"),
-        # Some versions number what others name, or print its address.
+        # Some versions print a number or an address instead of a name.
         (r"^(CO-ROUTINE|MATERIALIZE) (?:0x[0-9a-fA-F]+|\d+|\(subquery\))$", r"\1 (subquery)"),
         (r"^(?:EXECUTE )?((?:CORRELATED )?(?:SCALAR|LIST) SUBQUERY) \d+$", r"\1"),
         (r"^SCAN \d+ CONSTANT ROWS?$", "SCAN CONSTANT ROW"),
         (r" FOR LAST (?:TERM|\d+ TERMS) OF ", " FOR RIGHT PART OF "),
         (r" \(~\d+ rows?\)$", ""),
         (r" (?:LEFT|RIGHT|FULL|STRONG)-JOIN$", ""),
-        # Of EXISTS that newer versions turn into a join.
+        # Newer versions turn EXISTS into a join.
         (r"^((?:SCAN|SEARCH) \S+) EXISTS(?= |$)", r"\1"),
     )
 )
 
 _LEFT_OUT = re.compile(r"BLOOM FILTER ON |REUSE ")
-"""Steps that only newer versions have, or print."""
+"""Steps that only newer versions have or print."""
 
 _SCAN = re.compile(
     r"SCAN (?!CONSTANT ROW|\(subquery\))(?P<scanned>.+?)(?: (?:USING|VIRTUAL TABLE) .*)?$"
     r"|SEARCH (?P<searched>(?:(?! USING | VIRTUAL TABLE )[^(])+)$"
 )
-"""A name may have spaces. What is searched by nothing, for a max() without an index, is read from
-end to end, too."""
+"""A name may contain spaces. A search without a condition, as for max() without an index, reads the
+whole table.
+"""
 
 _INDEXED_SCAN = re.compile(r"SCAN .+ (?:USING|VIRTUAL TABLE) ")
 _AUTOMATIC = re.compile(r"SEARCH (.+) USING AUTOMATIC ")
@@ -57,13 +58,14 @@ _MADE_HERE = re.compile(r"(?:CO-ROUTINE|MATERIALIZE|RECURSIVE STEP) ?(\S*)")
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What in a plan costs more than it may have to.
+    """The parts of a plan that may cost more than necessary.
 
     Attributes:
-        scans: tables that are read from end to end, with the name that the statement gives them.
-        index_scans: of whole tables along an index: in its order, or instead of the table.
-        automatic_indexes: tables that an index is built for, each time the statement runs.
-        temporary: what a temporary b-tree is built for, each time: ORDER BY, GROUP BY, DISTINCT.
+        scans: tables that are read completely, by their names in the statement.
+        index_scans: whole tables that are read along an index, for its order or instead of the
+            table.
+        automatic_indexes: tables for which SQLite builds an index in each execution.
+        temporary: what needs a temporary b-tree in each execution: ORDER BY, GROUP BY, DISTINCT.
     """
 
     scans: tuple[str, ...]
@@ -73,7 +75,7 @@ class Signs:
 
 
 def plans_by_statement(plans: Iterable[Plan]) -> dict[str, tuple[Steps, ...]]:
-    """The different plans of each statement, sorted."""
+    """Return the different plans of each statement, sorted."""
     found: dict[str, set[Steps]] = {}
     for plan in plans:
         found.setdefault(plan.statement, set()).add(normal_form(plan.tree))
@@ -81,7 +83,7 @@ def plans_by_statement(plans: Iterable[Plan]) -> dict[str, tuple[Steps, ...]]:
 
 
 def worse_plans(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> tuple[Steps, ...]:
-    """The plans that are worse than every one before; none when no plan before is known."""
+    """Return the plans that are worse than every plan before; empty if no earlier plan is known."""
     if not before or before == after:
         return ()
     return tuple(plan for plan in after if all(is_worse(known, plan) for known in before))
@@ -89,7 +91,7 @@ def worse_plans(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> tuple[St
 
 @lru_cache(maxsize=4096)
 def normal_form(tree: str) -> Steps:
-    """The steps of a plan, indented by what they are part of, the same for any SQLite version."""
+    """Return the steps of a plan, indented below their parents, the same for any SQLite version."""
     lines = []
     for line in tree.splitlines():
         step = line.lstrip()
@@ -103,7 +105,7 @@ def normal_form(tree: str) -> Steps:
 
 @lru_cache(maxsize=4096)
 def signs_of(plan: Steps) -> Signs:
-    """The bad signs in a plan (its normal form)."""
+    """Return the bad signs in a plan in normal form."""
     steps = [line.strip() for line in plan]
     made_here = {found[1] for step in steps if (found := _MADE_HERE.match(step))}
     scans = [
@@ -121,10 +123,10 @@ def signs_of(plan: Steps) -> Signs:
 
 
 def is_worse(before: Steps, after: Steps) -> bool:
-    """Whether a plan reads from end to end, sorts or builds an index where the other did not.
+    """Return whether a plan adds a full scan, a sort, or building an index.
 
-    A scan along an index is better than one of the table, and worse than a search. Where both
-    cost the same by these signs, one may still be worse than the other: SQLite's steps show it.
+    A scan along an index is better than a table scan and worse than a search. Plans with the same
+    signs can still differ in cost; SQLite's steps show that.
     """
     old, new = signs_of(before), signs_of(after)
     return (

@@ -1,8 +1,8 @@
-"""Random names: what in a statement's identifiers differs from run to run, made the same.
+"""Replace the parts of identifiers that differ from run to run.
 
-Programs and tests name tables after a uuid, a hash, a counter or the time. Literals are "?" in a
-statement already, so what is random in it stands in identifiers. Random names that look like words
-(ten random letters) are not recognized here; queryprof.analysis.renamed pairs them.
+Programs and tests name tables after a uuid, a hash, a counter or the time. Literals are already "?"
+in a statement, so random parts are in identifiers. This module does not recognize random names that
+look like words, such as ten random letters; queryprof.analysis.renamed pairs them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ _RANDOM = re.compile(
     r"|(?<![0-9a-fA-F])(?=[a-fA-F]*[0-9])(?=[0-9]*[a-fA-F])[0-9a-fA-F]{8,}"
     r"|[0-9]{6,}"
 )
-"""A uuid; 8 or more hex digits, of both digits and letters; 6 or more digits (a time, an id)."""
+"""A uuid; 8 or more hex digits that include digits and letters; or 6 or more digits (a time, an
+id).
+"""
 
 
 @lru_cache(maxsize=8192)
 def fold_random(text: str) -> str:
-    """A statement or a step of a plan with "<random>" for each random part of a name."""
+    """Replace each random part of a name in a statement or plan step with "<random>"."""
     return _RANDOM.sub(RANDOM, text)

@@ -1,7 +1,7 @@
-"""Renamed statements: those of two runs that are equal but for their identifiers.
+"""Pair renamed statements: statements of two runs that differ only in identifiers.
 
-A test that names a table at random runs another statement each time, and a table that was renamed
-makes new statements that do the same. Such a pair is compared as one statement.
+A test with a random table name runs a different statement each time. A renamed table also makes new
+statements that do the same work. Such a pair is compared as one statement.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ _TOKEN = re.compile(
     rf""" "(?:[^"]|"")*" | `[^`]*` | \[[^\]]*\] | (?:\w|\$|{RANDOM})+ | \S """, re.VERBOSE
 )
 _KEYWORD = re.compile(r"[A-Z]+|CURRENT_(?:DATE|TIME|TIMESTAMP)|[0-9].*")
-"""Statements have their keywords in capitals, so a bare word in capitals may be one."""
+"""Keywords in statements are in capitals, so an unquoted word in capitals may be a keyword."""
 
 _NAME = re.compile(r'[\w$"`\[]')
 Cost = tuple[int, ...]
 """Executions, rows and further figures of one statement."""
 
 _SAME_WORDS = 0.4
-"""The share of common words from which on one statement replaces another."""
+"""The smallest share of common words for one statement to replace another."""
 
 
 @lru_cache(maxsize=4096)
 def structure_of(statement: str) -> tuple[str | int, ...]:
-    """The tokens of a statement, with a number for each identifier, in the order in which they
-    first come: equal for two statements that differ in names alone.
+    """Return the tokens of a statement, with numbered identifiers. Statements that differ only in
+    names have equal tokens.
     """
     numbers: dict[str, int] = {}
     return tuple(
@@ -43,11 +43,12 @@ def structure_of(statement: str) -> tuple[str | int, ...]:
 
 
 def pair_renamed(gone: Mapping[str, Cost], new: Mapping[str, Cost]) -> dict[str, str]:
-    """New statement -> the missing one that differs from it in names alone; one to one.
+    """Return {new statement: missing statement} for statements that differ only in names, one to
+    one.
 
     Args:
-        gone, new: statement -> what it cost, its executions first. Of several equal ones the
-            most expensive are paired; one that ran once is not paired with one that ran often.
+        gone, new: the cost of each statement, executions first. Among equal statements the most
+            expensive are paired. A statement that ran once is not paired with one that ran often.
     """
     waiting: dict[object, list[str]] = {}
     for statement in _ordered(gone):
@@ -69,7 +70,7 @@ def _ordered(costs: Mapping[str, Cost]) -> list[str]:
 
 
 def replaced_by(statement: str, gone: Iterable[str]) -> str:
-    """The missing statement that a new statement most likely replaces; "" when none is similar."""
+    """Return the missing statement that a new one most likely replaces; "" if none is similar."""
     words = set(_TOKEN.findall(statement))
     best, best_share = "", _SAME_WORDS
     for candidate in sorted(gone):

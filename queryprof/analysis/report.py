@@ -1,4 +1,4 @@
-"""The report on a profile: all its figures and findings, for every renderer."""
+"""The report on a profile: all figures and findings, for every output format."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ from queryprof.model import Aggregate, LockEvent, LockHold, Profile, SlowSpan, T
 from queryprof.operations import OWN_NOTE
 
 TOP_SHOWN = 10
-"""Rows that fit on a first screen."""
+"""The number of rows that fit on a first screen."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The figures and findings of a profile. Each part is computed once, when first used.
+    """The figures and findings of a profile. Each part is computed when first used, and then kept.
 
     Attributes:
-        profile: the source of the report, and of the parts that are shown as they were recorded
-            (plans, exemplars, errors, the timeline).
-        sort: the order of the ranking and the views, of `analysis.totals.SORT_KEYS`.
-        top: the most rows of the ranking, of each view and of each list; None: all.
+        profile: the recorded data. Plans, exemplars, errors and the timeline are shown from it.
+        sort: the order of the ranking and the views; a key of `analysis.totals.SORT_KEYS`.
+        top: the most rows of the ranking, of each view and of each list; None for all.
     """
 
     profile: Profile
@@ -46,7 +45,7 @@ class Report:
 
     @cached_property
     def helpers(self) -> frozenset[Function]:
-        """The program's database helpers, which call sites leave out."""
+        """The program's database helpers, which call sites skip."""
         return find_helpers(self.profile.aggregates)
 
     @cached_property
@@ -64,7 +63,7 @@ class Report:
 
     @cached_property
     def spent_ns(self) -> Mapping[tuple[str, Place], int]:
-        """The time of each statement at each call site, the most first."""
+        """The time of each statement at each call site, longest first."""
         found = [(key, self_ns_of(group)) for key, group in self.by_site.items()]
         return dict(sorted(found, key=itemgetter(1), reverse=True))
 
@@ -87,7 +86,7 @@ class Report:
         )
 
     def view(self, dimension: str) -> View:
-        """The totals by a dimension, of `analysis.views.DIMENSIONS`."""
+        """Return the totals by a dimension of `analysis.views.DIMENSIONS`."""
         if dimension not in self._views:
             self._views[dimension] = view_by(
                 self.profile, self.sites, self._sums, dimension, self.sort, self.top
@@ -109,18 +108,18 @@ class Report:
 
     @cached_property
     def slowest_spans(self) -> tuple[SlowSpan, ...]:
-        """Those that the trace keeps of each name, the slowest first."""
+        """The slowest recorded spans of all names, slowest first."""
         return tuple(sorted(self.profile.slow_spans, key=lambda one: -one.duration_ns))
 
     @cached_property
     def own_statements(self) -> frozenset[str]:
-        """Those that a library executes for itself."""
+        """Statements that a library executes for its own purposes."""
         return frozenset(one.statement for one in self.profile.stack_samples if is_own(one.stack))
 
     @cached_property
     def notes(self) -> Mapping[str, str]:
-        """What is known of statements beside their figures: a library's labels, and which are its
-        own.
+        """Notes on statements: labels from libraries, and whether a library executes them for
+        itself.
         """
         return {**self.profile.notes, **dict.fromkeys(self.own_statements, OWN_NOTE)}
 
@@ -143,11 +142,11 @@ class Report:
 
     @cached_property
     def lock_events(self) -> tuple[LockEvent, ...]:
-        """The longest holds and waits, the longest first."""
+        """The longest holds and waits, longest first."""
         events = whole_events(self.profile.lock_events)
         return tuple(sorted(events, key=lambda event: -event.duration_ns))
 
     @cached_property
     def threads(self) -> Mapping[str, ThreadUsage]:
-        """What the threads used, by their names in the report."""
+        """The threads' use of CPU and files, by thread name in the report."""
         return usage_by_name(self.profile)

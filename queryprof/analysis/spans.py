@@ -1,4 +1,4 @@
-"""Spans with their queries, and the queries that run again and again in one."""
+"""Spans with their queries, and the queries that repeat within a span."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from queryprof.model import Profile, Repeat, Span
 
 @dataclass(frozen=True, slots=True)
 class RepeatSummary:
-    """A statement that a call site executes again and again in one span: a query in a loop."""
+    """A statement that one call site repeats within a span: a query in a loop."""
 
     span: str
     statement: str
@@ -23,7 +23,7 @@ class RepeatSummary:
 
     @property
     def each(self) -> float:
-        """Executions in one of these spans, on average."""
+        """The mean number of executions per span."""
         return self.executions / self.spans
 
 
@@ -32,9 +32,9 @@ class SpanSummary:
     """The spans of one name.
 
     Attributes:
-        database_share: of their wall time; with threads it can be more than 1.
-        cpu_ns: of one, on average over those for which it is known; None: for none.
-        queries: numbers where other summaries hold nanoseconds.
+        database_share: of their wall time; can exceed 1 with threads.
+        cpu_ns: the mean over the spans with a known CPU time; None if not found.
+        queries: a summary of numbers of queries, where other summaries hold ns.
     """
 
     span: Span
@@ -46,7 +46,7 @@ class SpanSummary:
 
 
 def find_spans(profile: Profile, helpers: frozenset[Function]) -> tuple[SpanSummary, ...]:
-    """The profile's spans by their wall time, most first."""
+    """Return the profile's spans by wall time, longest first."""
 
     def repeat(span: Span, found: Repeat) -> RepeatSummary:
         site = call_site(found.path, helpers)
@@ -70,6 +70,6 @@ def find_spans(profile: Profile, helpers: frozenset[Function]) -> tuple[SpanSumm
 
 
 def find_repeats(spans: Iterable[SpanSummary]) -> tuple[RepeatSummary, ...]:
-    """Queries in loops, by how often they ran, most first."""
+    """Return queries in loops, by number of executions, most first."""
     found = [repeat for span in spans for repeat in span.repeats]
     return tuple(sorted(found, key=lambda r: (-r.executions, r.span, r.statement)))

@@ -1,4 +1,4 @@
-"""Summaries: a distribution of durations as mean, percentiles and maximum."""
+"""Summarize a distribution of durations as mean, percentiles and maximum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from queryprof.model import Distribution
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A distribution of durations, in ns; None when there were none."""
+    """A distribution of durations in ns; every value is None if there are no durations."""
 
     count: int
     mean_ns: float | None
@@ -21,7 +21,7 @@ class Summary:
 
 
 def summary_of(distribution: Distribution) -> Summary:
-    """Mean and percentiles; those from the histogram are right to 4%."""
+    """Return the mean and percentiles. Percentiles from the histogram are accurate to 4%."""
     known = distribution.count > 0
 
     def at(share: float) -> int | None:

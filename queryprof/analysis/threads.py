@@ -1,4 +1,4 @@
-"""What threads used."""
+"""The threads' use of CPU time and files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from queryprof.model import Profile, Thread, ThreadUsage
 
 
 def process_names(profile: Profile) -> Callable[[Thread], str]:
-    """Names a thread's process: "process 12"; "": there is one process, or the thread is of all.
-    With its host, where several have the id (of containers), and with a number, where that is the
-    same, too.
+    """Return a function that names a thread's process.
+
+    The name is "process 12", or "" if there is one process or the thread belongs to all. It
+    includes the host if several hosts have this id (containers), and a number if that is the same
+    as well.
     """
     if profile.process_count == 1:
         return lambda _: ""
@@ -28,13 +30,13 @@ def process_names(profile: Profile) -> Callable[[Thread], str]:
 
 
 def named_thread(name: str, process: str) -> str:
-    """A thread's name, with its process where that has a name."""
+    """Return the thread's name, with its process if that has a name."""
     return f"{name} ({process})" if process else name
 
 
 def usage_by_name(profile: Profile) -> Mapping[str, ThreadUsage]:
-    """What the threads used, by their names in the report: with the process where there are
-    several.
+    """Return the usage of the threads by their names in the report. Names include the process if
+    there are several.
     """
     process_of = process_names(profile)
     return {
@@ -44,8 +46,8 @@ def usage_by_name(profile: Profile) -> Mapping[str, ThreadUsage]:
 
 
 def busy(usage: Mapping[str, ThreadUsage], parts: int) -> tuple[float, Mapping[str, list[float]]]:
-    """How busy threads were over the run: the length of a part in ns, and by the names of
-    `usage` the CPU time in ns in each of at most `parts` equal parts.
+    """Return the length of a part of the run in ns, and by name the CPU time in ns in each of at
+    most `parts` equal parts.
     """
     starts = [i.start_unix_ns for used in usage.values() for i in used.timeline]
     if not starts:

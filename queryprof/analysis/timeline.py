@@ -1,4 +1,6 @@
-"""The timeline: how many calls went to the database, and how busy it was, by the wall clock."""
+"""The timeline: the rate of database calls, and the share of time in the database, by wall
+clock.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ class Moment:
     Attributes:
         start_ns: since the start of the run.
         calls_per_s, rows_per_s: of the driver.
-        busy: time in the database by the interval's: 1 is one thread all the time.
+        busy: database time divided by the interval's length. 1 means one thread all the time.
     """
 
     start_ns: int
@@ -26,10 +28,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The run in intervals of one width, without gaps; the last may be shorter than its width.
+    """The run in intervals of one width, without gaps. The last interval may be shorter.
 
     Attributes:
-        width_ns: of an interval; 0 when there is none.
+        width_ns: of an interval; 0 if not found.
     """
 
     width_ns: int
@@ -37,9 +39,9 @@ class Timeline:
 
 
 def timeline_of(profile: Profile, most: int) -> Timeline:
-    """The timeline of a profile in at most so many intervals: those of the trace, or each of
-    several of them. Rates of the first and last interval are over the part of them that the run was
-    in.
+    """Return the timeline of a profile in at most `most` intervals. Each interval covers one or
+    several intervals of the trace. Rates of the first and last interval use only the part within
+    the run.
     """
     width_ns = profile.timeline_width_ns
     if not profile.timeline or not width_ns or not profile.processes:

@@ -1,4 +1,4 @@
-"""Totals: what a group of aggregates adds up to, with the figures that reports show."""
+"""Totals of a group of aggregates, with the figures that reports show."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from queryprof.operations import FETCH_OPERATIONS, STATEMENT_OPERATIONS, UNCOUNT
 Key = TypeVar("Key", bound=Hashable)
 
 NOTABLE_SHARE = 0.95
-"""Share of the time in calls: when less of it is their own, the rest is worth showing."""
+"""If less than this share of the time in calls is their own, the rest is shown as well."""
 
 
 class Totals(NamedTuple):
-    """Sums over aggregates. Times are ns; None is unknown. A tuple, as Aggregate is.
+    """Sums over aggregates. Times are in ns; None means unknown. Like Aggregate, this is a tuple.
 
     Attributes:
-        calls: driver calls; executions: of them, those that ran a statement or did other work of
-            their own (connect, close, ...), and not just fetched.
-        self_ns: time in the calls, without that of profiled calls made inside them.
-        mean_ns, p50_ns to max_ns, and deviation_ns (the standard deviation): of whole executions,
-            with profiled calls made inside them; self_mean_ns: without these.
-        vm_steps, full_scan_steps, automatic_index_rows, page_fetches: for each execution, over
-            those for which SQLite's counters are known.
-        has_uncounted_rows: some rows were fetched in a form that does not say how many they are.
+        calls: driver calls. executions: the calls that ran a statement or other work of their own
+            (connect, close, ...), without calls that only fetched.
+        self_ns: time in the calls, without profiled calls inside them.
+        mean_ns, p50_ns to max_ns, deviation_ns (standard deviation): of whole executions, including
+            profiled calls inside them. self_mean_ns: without profiled calls inside them.
+        vm_steps, full_scan_steps, automatic_index_rows, page_fetches: per execution, over the
+            executions with known SQLite counters.
+        has_uncounted_rows: True if some rows were fetched in a form without a count.
     """
 
     calls: int
@@ -62,7 +62,7 @@ class Totals(NamedTuple):
 
     @property
     def has_calls_inside(self) -> bool:
-        """Whether a notable part of its time is that of calls made inside it."""
+        """Whether calls inside its calls take a notable part of its time."""
         return self.self_ns < NOTABLE_SHARE * self.total_ns
 
     @property
@@ -92,13 +92,13 @@ class Totals(NamedTuple):
 
 
 def _each(known_sum: int | None, counted: int) -> float | None:
-    """A counter for each execution for which it is known."""
+    """Return the mean of a counter over the executions with a known value."""
     return None if known_sum is None else known_sum / counted
 
 
 def add_up(aggregates: Iterable[Aggregate]) -> Totals:
-    """The totals of the aggregates. In one loop: a large report has hundreds of thousands
-    of them.
+    """Return the totals of the aggregates. One loop does it all, because a large report has
+    hundreds of thousands of aggregates.
     """
     calls = executions = of_statements = errors = rows = total_ns = self_ns = longest_ns = 0
     counted = vm_steps = full_scan_steps = sorts = automatic_indexes = fetches = samples = 0
@@ -136,7 +136,7 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
             histograms.append(a.histogram)
     histogram = histograms[0] if len(histograms) == 1 else add_histograms(histograms)
     p50_ns, p95_ns, p99_ns = percentiles(histogram, (0.50, 0.95, 0.99), longest_ns)
-    # In the order of the fields: by their names it takes three times as long.
+    # Positional arguments: keywords would take three times as long.
     return Totals(
         calls,
         executions,
@@ -163,15 +163,15 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
 
 
 class Sums:
-    """Adds groups of one profile's aggregates up, each once: a large report's views and ranking
-    have most of them in common.
+    """Add up groups of one profile's aggregates, each group once. In a large report, the views and
+    the ranking share most groups.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, ...], Totals] = {}
 
     def of(self, group: list[Aggregate]) -> Totals:
-        """The totals of a group; the aggregates must live as long as this."""
+        """Return the totals of a group. The aggregates must live as long as this object."""
         key = tuple(map(id, group))
         totals = self._known.get(key)
         if totals is None:
@@ -180,7 +180,7 @@ class Sums:
 
 
 def _deviation_ns(executions: int, total_ns: int, squares: float) -> float | None:
-    """From the sums and the sums of squares of whole executions."""
+    """Return the standard deviation from the sums and sums of squares of whole executions."""
     if executions < 2:
         return None
     return sqrt(max(0.0, squares - total_ns * total_ns / executions) / (executions - 1))
@@ -189,7 +189,7 @@ def _deviation_ns(executions: int, total_ns: int, squares: float) -> float | Non
 def group_by(
     aggregates: Iterable[Aggregate], key: Callable[[Aggregate], Key]
 ) -> Mapping[Key, list[Aggregate]]:
-    """The aggregates by a key, in the order in which the keys first appear."""
+    """Return the aggregates by key, in the order in which the keys first appear."""
     groups: dict[Key, list[Aggregate]] = {}
     for aggregate in aggregates:
         groups.setdefault(key(aggregate), []).append(aggregate)
@@ -199,18 +199,18 @@ def group_by(
 def called_groups(
     aggregates: Iterable[Aggregate], key: Callable[[Aggregate], Key]
 ) -> list[tuple[Key, list[Aggregate]]]:
-    """As group_by, without groups that hold no call, only counters."""
+    """Like group_by, but without groups that hold no calls, only counters."""
     groups = group_by(aggregates, key)
     return [(name, group) for name, group in groups.items() if any(a.count for a in group)]
 
 
 def self_ns_of(group: Iterable[Aggregate]) -> int:
-    """The time of a group: the key of most rankings, without adding up the rest."""
+    """Return the time of a group. Most rankings sort by this and need no other totals."""
     return sum([a.self_ns for a in group])
 
 
 def executions_of(group: Iterable[Aggregate]) -> int:
-    """Its executions, as in its totals."""
+    """Return the executions of a group, as in its totals."""
     return sum([a.count for a in group if a.operation not in FETCH_OPERATIONS])
 
 
@@ -225,4 +225,4 @@ SORT_KEYS: dict[str, Callable[[list[Aggregate]], float]] = {
     "p99": _p99_ns,
     "vmsteps": lambda group: sum(a.vm_steps for a in group),
 }
-"""What a ranking can be sorted by; largest first."""
+"""The sort keys of a ranking; the largest value comes first."""

@@ -10,11 +10,11 @@ from queryprof.model import Aggregate, Frame
 
 @dataclass(slots=True)
 class Node:
-    """A function or, at the ends, a statement, with the database time below it.
+    """A function or, as a leaf, a statement, with the database time below it.
 
     Attributes:
-        frame: None for a statement, and at the root.
-        self_ns: database time; calls: of the driver.
+        frame: None for a statement and at the root.
+        self_ns: database time. calls: driver calls.
     """
 
     name: str
@@ -32,13 +32,13 @@ class Node:
 
     @property
     def ranked(self) -> list[Node]:
-        """Its children, most time first."""
+        """Return the children, most time first."""
         return sorted(self.children.values(), key=lambda node: (-node.self_ns, node.name))
 
 
 def call_tree(aggregates: Iterable[Aggregate]) -> Node:
-    """The tree of all call paths, outermost functions first. A path has the frames that were
-    recorded of it (three by default), so the tree begins where they do.
+    """Return the tree of all call paths, outermost functions first. A path has only its recorded
+    frames (six by default), so the tree begins at these.
     """
     root = Node("", None)
     for aggregate in aggregates:

@@ -1,4 +1,4 @@
-"""Numbers for reports: durations with three digits and a unit, counts with commas."""
+"""Format numbers for reports: durations with three digits and a unit, counts with commas."""
 
 UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
@@ -7,7 +7,7 @@ UNKNOWN = "?"
 
 
 def duration(ns: float | None) -> str:
-    """A duration in ns as 1.23 s, 45.6 ms, 789 µs or 12 ns."""
+    """Format a duration in ns as 1.23 s, 45.6 ms, 789 µs or 12 ns."""
     if ns is None:
         return UNKNOWN
     for size, unit in UNITS:
@@ -19,60 +19,58 @@ def duration(ns: float | None) -> str:
 
 
 def seconds(ns: float) -> str:
-    """A duration in ns as seconds with microseconds: for columns that are compared."""
+    """Format a duration in ns as seconds with six decimals, for columns that are compared."""
     return f"{ns / 1e9:,.6f}"
 
 
 def count(value: float) -> str:
-    """A count with commas."""
+    """Format a count with commas."""
     return f"{value:,.0f}"
 
 
 def average(value: float | None) -> str:
-    """A figure for each execution: with one decimal if below 100 and not whole; or unknown."""
+    """Format a mean per execution: one decimal if it is below 100 and not whole; or unknown."""
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}"
 
 
 def times(value: float) -> str:
-    """A factor with three digits, or all of those before the point: x1.23, x12.3, x194,000."""
+    """Format a factor with at least three digits: x1.23, x12.3, x194,000."""
     return f"x{value:,.0f}" if value >= 100 else f"x{value:.3g}"
 
 
 def percent(share: float) -> str:
-    """A share (0 to 1) as 12.3%."""
+    """Format a share (0 to 1) as 12.3%."""
     return f"{share * 100:.1f}%"
 
 
 def counted(value: int, noun: str) -> str:
-    """A count with its noun: 1 error, 2 errors."""
+    """Format a count with its noun: 1 error, 2 errors."""
     return f"{value:,} {noun}{'' if value == 1 else 's'}"
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of so many characters at the most: a longer one ends after a word, with "..."."""
+    """Shorten a text to at most `most` characters, after a whole word, with "..."."""
     if len(text) <= most:
         return text
-    cut = text[: most - 3]  # a space at its end is the one before "..."
+    cut = text[: most - 3]  # a space at its end precedes "..."
     return f"{cut[: cut.rfind(' ')] if ' ' in cut else cut[:-1]} ..."
 
 
 def rows(number: float) -> str:
-    """An average number of rows: "1 row", "2.5 rows"."""
+    """Format a mean number of rows: "1 row", "2.5 rows"."""
     text = average(number)
     return f"{text} row" if text == "1" else f"{text} rows"
 
 
 def rows_of_scan(steps: float) -> str:
-    """The rows of a table that is read from end to end: SQLite counts the steps from one to the
-    next.
-    """
+    """Format the rows of a scanned table. SQLite counts the steps from row to row."""
     return rows(steps + 1)
 
 
 def size(value: float | None) -> str:
-    """Bytes as 12 B, 3.4 kB, 5.6 MB or 7.8 GB (powers of 1,000); or unknown."""
+    """Format bytes as 12 B, 3.4 kB, 5.6 MB or 7.8 GB (powers of 1,000); or unknown."""
     if value is None:
         return UNKNOWN
     for unit in ("B", "kB", "MB"):

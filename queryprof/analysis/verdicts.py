@@ -1,5 +1,5 @@
-"""The metrics that runs are compared by, and the verdict on a change of one: exact where there is
-no noise, by the interval of the ratio for times.
+"""The metrics of a comparison, and the verdict on each change. Metrics without noise are compared
+exactly, times by the interval of their ratio.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from queryprof.analysis.totals import Totals
 from queryprof.model import Profile
 
 MIN_TIMED_RUNS = 4
-"""Runs a side for a verdict on times: with 3 a side, one in ten pairs of equal programs would
-differ by luck (2 of the 20 orders of six runs part them cleanly)."""
+"""The fewest runs per side for a verdict on times. With 3 runs per side, one in ten pairs of equal
+programs would differ by luck: 2 of the 20 orders of six runs separate them completely.
+"""
 
 RUNS_THAT_MAY_OVERLAP = 8
-"""With fewer runs a side the bootstrap interval is too narrow (4 values have 35 different samples):
-all runs of one side must be faster than all of the other, which 4 and 4 equal runs are once in 35
-times."""
+"""With fewer runs per side, the bootstrap interval is too narrow (4 values have 35 different
+samples). Then all runs of one side must be faster than all of the other. By luck, 4 and 4 equal
+runs are so once in 35 times.
+"""
 
 NOISY = frozenset({"io", "time"})
-"""Gates of metrics that differ between equal runs, and are compared with statistics."""
+"""Gates of metrics that differ between equal runs. They are compared with statistics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ WHOLE = (
 RUN = Metric("run_ns", "time", lambda _: None)
 STATEMENT = (*_COUNTS, *_TIMES)
 _NOT_ALONE = frozenset({"max_ns", "min_call_ns", "deviation_ns"})
-"""Shown without a verdict of their own: a single execution, or the noise itself, decides them."""
+"""Metrics without a verdict: a single execution, or the noise itself, decides them."""
 
 IO: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
@@ -85,7 +87,7 @@ IO: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
         lambda p: p.total("written_bytes"),
     ),
 )
-"""Of whole processes."""
+"""Metrics of whole processes."""
 
 
 CPU: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
@@ -94,7 +96,7 @@ CPU: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
         lambda p: sum(one.user_ns + one.system_ns for one in p.thread_usage),
     ),
 )
-"""Of all threads, database or not."""
+"""The CPU time of all threads, with or without database calls."""
 
 MEMORY: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
@@ -104,7 +106,7 @@ MEMORY: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
         ),
     ),
 )
-"""Of the largest process."""
+"""The peak memory of the largest process."""
 
 LOOPS: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
@@ -118,7 +120,7 @@ LOOPS: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
         lambda p: sum(s.total_ns for x in p.loops for s in x.stalls) if p.loops else None,
     ),
 )
-"""Of event loops: the mean lag of their heartbeats, and the time of their stalls."""
+"""Metrics of event loops: the mean lag of their heartbeats, and the time of their stalls."""
 
 
 _CHANGED = (Verdict.BETTER, Verdict.WORSE)
@@ -137,7 +139,7 @@ Values = list[float | None]
 
 @dataclass(frozen=True, slots=True)
 class Comparer:
-    """Compares a metric's values of all runs, and gives the change its verdict."""
+    """Compare the values of a metric over all runs, and judge the change."""
 
     tolerance: float
     same_sqlite: bool
@@ -184,6 +186,6 @@ class Comparer:
             return Verdict.WORSE
         if max(after) * (1 + drift) < min(before):
             return Verdict.BETTER
-        # Where runs of one side differ among themselves, an overlap with the other shows nothing.
+        # If runs of one side differ from each other, an overlap with the other side shows nothing.
         steady = max(before) == min(before) and max(after) == min(after)
         return Verdict.SAME if steady or before == after else Verdict.UNCLEAR

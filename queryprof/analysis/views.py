@@ -15,7 +15,7 @@ TOP_CALLERS = 5
 
 
 class Caller(NamedTuple):
-    """A call site's part in a row or ranking."""
+    """The part of a row or ranking that comes from one call site."""
 
     site: CallSite
     totals: Totals
@@ -23,7 +23,7 @@ class Caller(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a view; `callers` are its most expensive call sites, at most five."""
+    """One row of a view. `callers` are its most expensive call sites, at most five."""
 
     name: str
     totals: Totals
@@ -33,7 +33,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The database time by one dimension, largest first: the first rows, and how many there are."""
+    """The database time by one dimension: the largest rows, and the number of all rows."""
 
     dimension: str
     rows: tuple[Row, ...]
@@ -51,8 +51,8 @@ def view_by(
     sort: str = "time",
     top: int | None = None,
 ) -> View:
-    """The profile's totals by a dimension (one of DIMENSIONS) in the order of a sort key: the
-    first `top` rows (None: all).
+    """Return the profile's totals by one of DIMENSIONS, sorted by a key: the first `top` rows, or
+    all if None.
     """
     names = _names(profile, dimension, sites)
     database_ns = self_ns_of(profile.aggregates)
@@ -68,7 +68,7 @@ def view_by(
 
 
 def _top_callers(members: list[Aggregate], sites: Sites, sums: Sums) -> tuple[Caller, ...]:
-    """The call sites that spent most time, at most TOP_CALLERS."""
+    """Return the call sites that took most time, at most TOP_CALLERS."""
     by_place = group_by(members, lambda a: sites.place(a.path))
     groups = sorted(by_place.items(), key=lambda item: (-self_ns_of(item[1]), item[0] or NO_PLACE))
     return tuple(

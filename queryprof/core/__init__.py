@@ -1,4 +1,4 @@
-"""Record: the measuring core in C and the recorder that empties it."""
+"""The measuring core in C, and the recorder that empties it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ SUBINTERPRETER = "queryprof.subinterpreter"
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Return the core when it is first used. In a subinterpreter, return what stands in its place
-    where it cannot be had: the tables of the core in C belong to the process.
+    """Return the core at its first use. In a subinterpreter, return its substitute: the tables of
+    the core in C belong to the process.
     """
     if name != "_core":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
-"""What stands in the place of the measuring core where it cannot be had: another system or
-interpreter than it is written for, or no compiler (docs/platforms.md).
+"""The substitute for the measuring core if that is not available: on another system or interpreter,
+or without a compiler (docs/platforms.md).
 
-Python finds the compiled core first. Here nothing is ever recorded: what the core does while
-nothing is recorded is done here, too; the rest says why not.
+Python finds the compiled core first. With the substitute nothing is ever recorded. Its functions do
+what the core does while it does not record; all others raise the reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _absence() -> str:
-    """Why the core is not there, in a sentence."""
+    """Return why the core is missing, in a sentence."""
     if "IS_SUBINTERPRETER" in globals():
         return "queryprof records in the main interpreter, and this is a subinterpreter"
     if sys.implementation.name != "cpython":
@@ -33,66 +33,66 @@ ABSENCE = _absence()
 
 
 def is_on() -> bool:
-    """Never."""
+    """Return False: it never records."""
     return False
 
 
 def has_recorded() -> bool:
-    """Never."""
+    """Return False: it never recorded."""
     return False
 
 
 def set_muted(muted: bool, /) -> bool:
-    """Nothing is recorded anyway."""
+    """Do nothing: nothing is recorded."""
     del muted
     return False
 
 
 def operations() -> tuple[str, ...]:
-    """None."""
+    """Return an empty tuple."""
     return ()
 
 
 def span_begin(name: str, /) -> int:
-    """There is no span."""
+    """Return 0: there are no spans."""
     del name
     return 0
 
 
 def span_figures(span: int, /) -> tuple[int, int]:
-    """Nothing was executed that is known."""
+    """Return zeros: no execution is known."""
     del span
     return 0, 0
 
 
 def span_watch(span: int, coroutine: Any, /) -> Any:
-    """The coroutine as it is."""
+    """Return the coroutine unchanged."""
     del span
     return coroutine
 
 
 def untraced(function: Callable[[], object], /) -> object:
-    """Calls a function."""
+    """Call a function."""
     return function()
 
 
 def files_off() -> str | None:
-    """Why work on files is unknown."""
+    """Return why file work is unknown."""
     return ABSENCE
 
 
 def frames_are_direct() -> bool:
-    """No frame is looked at."""
+    """Return False: no frame is read."""
     return False
 
 
 def clock_source() -> tuple[str, float]:
-    """No clock is read."""
+    """Return no clock."""
     return "none", 0.0
 
 
 def _nothing(*_: object) -> None:
-    """Does nothing, as the core does while nothing is recorded."""
+    """Do nothing, like the core while it does not record."""
 
 
 def _refuse(*_: object) -> NoReturn:
@@ -108,7 +108,7 @@ enter_loop = leave_loop = loop_beat = loop_timer = await_beat = step_begin = ste
 
 
 def __getattr__(name: str) -> Callable[..., NoReturn]:
-    """What reads or configures a recording: there is none."""
+    """Raise the reason why there is no recording to read or configure."""
     if name.startswith("_"):
         raise AttributeError(name)
     return _refuse

@@ -1,4 +1,4 @@
-"""Where nothing can be recorded, for want of the core: what is said, and that it is said once."""
+"""Report once that nothing can be recorded without the core."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _said = False
 
 
 def absence() -> str:
-    """Why nothing can be recorded here; "": it can."""
+    """Return why nothing can be recorded here; "" if it can."""
     reason: str = vars(_core).get("ABSENCE", "")
     return reason
 
 
 def is_absent() -> bool:
-    """Whether nothing can be recorded here; says so the first time, on stderr."""
+    """Return whether nothing can be recorded here. The first time, print the reason on stderr."""
     global _said
     reason = absence()
     if reason and not _said:

@@ -1,9 +1,9 @@
-"""What a deployment calls its program: service, version and environment, by variables of the
-process's environment, never guessed.
+"""The deployment's names for a program: service, version and environment, from variables of its
+environment. They are never guessed.
 
-OpenTelemetry's variables are read where queryprof's own are missing
-(https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/;
-the keys: https://opentelemetry.io/docs/specs/semconv/resource/).
+If queryprof's own variables are missing, OpenTelemetry's are used
+(https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/; the keys:
+https://opentelemetry.io/docs/specs/semconv/resource/).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ OWN = (
         ("deployment.environment.name", "deployment.environment"),
     ),
 )
-"""Each name with its own variable, and its keys in OTEL_RESOURCE_ATTRIBUTES, the former last."""
+"""The variable of each name, and its keys in OTEL_RESOURCE_ATTRIBUTES, the former key last."""
 
 OTEL_SERVICE, OTEL_ATTRIBUTES = "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"
 
 LONGEST = 256
-"""Characters that are kept of a name."""
+"""The most characters of a name."""
 
 MOST_ATTRIBUTES = 65536
-"""Characters of all attributes that are looked at."""
+"""The most characters of all attributes."""
 
 
 def deployment_names(environ: Mapping[str, str]) -> dict[str, str | None]:
-    """Service, version and environment; None: not set."""
+    """Return service, version and environment; each is None if it is not set."""
     attributes = _attributes(environ.get(OTEL_ATTRIBUTES, "")[:MOST_ATTRIBUTES])
     found = {}
     for name, variable, keys in OWN:
@@ -46,8 +46,8 @@ def deployment_names(environ: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def _attributes(text: str) -> dict[str, str]:
-    """Pairs KEY=VALUE with commas between, values percent-encoded; others are left out
-    (https://www.w3.org/TR/baggage/).
+    """Return the pairs of comma-separated KEY=VALUE items with percent-encoded values. Other items
+    are skipped (https://www.w3.org/TR/baggage/).
     """
     found = {}
     for pair in text.split(","):
@@ -60,6 +60,6 @@ def _attributes(text: str) -> dict[str, str]:
 def _decoded(value: str) -> str:
     if "%" not in value:
         return value
-    from urllib.parse import unquote  # only here: few programs need it
+    from urllib.parse import unquote  # imported only here: few programs need it
 
     return unquote(value, errors="replace")

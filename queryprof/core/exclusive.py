@@ -1,5 +1,5 @@
-"""One thread at a time starts, stops or reads the recording. A signal's handler and a finalizer run
-in the midst of that, in the same thread: what they want is done when it is through.
+"""Let only one thread at a time start, stop or read the recording. A signal handler or a finalizer
+may interrupt that in the same thread; its request is postponed to the end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Exclusive:
-    """A context that one thread at a time is in, and may enter again.
+    """A context for one thread at a time, which may enter it again.
 
     Args:
         later: called at the end of the outermost block if `postpone` was called in it.
@@ -23,7 +23,7 @@ class Exclusive:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets all blocks: those of other threads do not go on in a forked child."""
+        """Forget all blocks: in a forked child, those of other threads do not continue."""
         self._lock = RLock()
         self._depth = 0
         self._is_postponed = False
@@ -34,7 +34,7 @@ class Exclusive:
 
     def __exit__(self, *exc_info: object) -> None:
         if not self._depth or not self.is_mine:
-            return  # it began before a fork, in whose child the lock is another, or never
+            return  # it began before a fork, whose child has another lock or none
         self._depth -= 1
         try:
             if not self._depth and self._is_postponed:
@@ -45,14 +45,14 @@ class Exclusive:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this thread is in a block."""
+        """Return whether this thread is in a block."""
         return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # noqa: SLF001 as threading does
 
     @property
     def is_nested(self) -> bool:
-        """Whether the block around is itself in one of the same thread."""
+        """Return whether the present block is inside another block of the same thread."""
         return self._depth > 1
 
     def postpone(self) -> None:
-        """Has `later` called at the end of the outermost block."""
+        """Call `later` at the end of the outermost block."""
         self._is_postponed = True

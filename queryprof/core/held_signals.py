@@ -1,5 +1,5 @@
-"""Signals wait while queryprof works in the midst of the program: a handler may raise, and what it
-raises is the program's.
+"""Delay signals while queryprof works inside the program. A handler may raise an exception, which
+must reach the program and not queryprof.
 """
 
 from __future__ import annotations
@@ -12,24 +12,23 @@ if TYPE_CHECKING:
     from types import CodeType
 
 FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
-"""The signals of a thread's own faults, which the kernel does not let wait."""
+"""Signals for a thread's own faults. The kernel does not delay them."""
 
 HELD = _signal.valid_signals() - {getattr(_signal, name) for name in FAULTS}
 
 
 class held_signals:
-    """A context in which this thread takes no signal: their handlers run, and may raise, at its
-    end.
+    """A context in which this thread takes no signals. Handlers run, and may raise, at its end.
 
-    A process with several threads takes them in another one, whose handlers still run in the main
-    thread: `is_of_handler` knows their exceptions.
+    In a process with several threads, another thread takes the signals, but handlers still run in
+    the main thread: `is_of_handler` recognizes their exceptions.
     """
 
     def __enter__(self) -> None:
         self._before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
         try:
             _signal.pthread_sigmask(_signal.SIG_BLOCK, HELD)
-        except BaseException:  # of a handler that was due
+        except BaseException:  # raised by a pending handler
             _signal.pthread_sigmask(_signal.SIG_SETMASK, self._before)
             raise
 
@@ -38,7 +37,7 @@ class held_signals:
 
 
 def is_of_handler(error: BaseException) -> bool:
-    """Whether an exception has come through a signal's handler."""
+    """Return whether an exception came through a signal handler."""
     handlers = set(_handlers())
     step = error.__traceback__
     while step is not None:
@@ -49,7 +48,7 @@ def is_of_handler(error: BaseException) -> bool:
 
 
 def _handlers() -> Iterator[CodeType]:
-    """The code of the program's handlers: functions, methods, partial functions, objects with
+    """Yield the code of the program's handlers: functions, methods, partial functions, objects with
     __call__.
     """
     for number in _signal.valid_signals():

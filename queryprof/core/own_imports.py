@@ -1,5 +1,5 @@
-"""What queryprof imports in the program's process: of the standard library that, and not files of
-the program that have the same name.
+"""Import the standard library into the program's process, and not a file of the program that has
+the same name.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 LIBRARY = os.path.dirname(getattr(os, "__file__", "") or "")
-"""The standard library's directory; "": a program that is frozen has none."""
+"""The standard library's directory; "" in a frozen program."""
 
 DIRECTORIES = (LIBRARY, os.path.join(LIBRARY, "lib-dynload")) if LIBRARY else ()
 OURS = __name__.partition(".")[0]
 INSTALLED = ("site-packages", "dist-packages")
-"""Directories of packages: a module there that has a standard name does what the standard
-one does."""
+"""Directories of installed packages. A module there with a standard name behaves like the standard
+one.
+"""
 
 
 class own_imports:
-    """A context in which imports of this thread find the standard library's modules in its
-    directory, whatever is before that in sys.path: to import a program's json.py would run it. Nor
-    do finders of the program see queryprof's own modules.
+    """A context in which this thread imports standard modules from the standard directory, whatever
+    comes first in sys.path: importing a program's json.py would run it. The program's finders do
+    not see queryprof's own modules either.
 
-    The program still gets its own when it imports that name later.
+    Later imports by the program still find the program's modules.
 
     Attributes:
-        program: the directory that will be first in sys.path when the program begins; "": not
-            known.
+        program: the first directory in sys.path when the program begins; "" if unknown.
     """
 
     program = ""
@@ -60,7 +60,7 @@ class own_imports:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Finds modules of the standard library and of queryprof alone
+        """Find only modules of the standard library and of queryprof
         (importlib.abc.MetaPathFinder).
         """
         package = name.partition(".")[0]
@@ -77,14 +77,16 @@ class own_imports:
 
 
 def _is_in_the_program(origin: str) -> bool:
-    """Whether a module's file is neither the standard library's nor an installed package's."""
+    """Return whether a module's file belongs neither to the standard library nor to an installed
+    package.
+    """
     if not os.path.isabs(origin) or origin.startswith(LIBRARY + os.sep):
         return False
     return not any(f"{os.sep}{name}{os.sep}" in origin for name in INSTALLED)
 
 
 def _origin(name: str) -> str:
-    """The file of a module's spec; "": there is none. A program may have put any object there."""
+    """Return the file in a module's spec; "" if missing. The program may have replaced it."""
     try:
         origin = getattr(getattr(sys.modules.get(name), "__spec__", None), "origin", None)
     except Exception:
@@ -93,18 +95,18 @@ def _origin(name: str) -> str:
 
 
 def _taken_out(name: str) -> dict[str, ModuleType]:
-    """A module and those in it, which are out of sys.modules now."""
+    """Remove a module and its submodules from sys.modules, and return them."""
     names = [one for one in sys.modules.copy() if f"{one}.".startswith(f"{name}.")]
     return {one: sys.modules.pop(one) for one in names}
 
 
 def _is_the_programs(name: str, program: str) -> bool:
-    """Whether a module that was found is not the one that the program would find."""
+    """Return whether the program would find a different module than the one found here."""
     its = (_find(name, (program,)) if program else None) or _find(name, None)
     return its is not None and its.origin != _origin(name)
 
 
 def _find(name: str, directories: Sequence[str] | None) -> ModuleSpec | None:
-    """What is in these directories, or in sys.path, with a module's name."""
+    """Return the spec of a module in these directories, or in sys.path."""
     spec: ModuleSpec | None = PathFinder.find_spec(name, directories)
     return spec

@@ -1,19 +1,19 @@
-"""What the process, or one thread of it, has read and written, and what room it has, as Linux
-counts it (proc_pid_io(5), proc_pid_limits(5), proc_pid_statm(5)).
+"""What the process or one thread has read and written, and its memory, as Linux counts it
+(proc_pid_io(5), proc_pid_limits(5), proc_pid_statm(5)).
 """
 
 from __future__ import annotations
 
 PAGE_BYTES = 4096
-"""The least that a page has; where pages are larger, less is known to be in use."""
+"""The smallest page size. With larger pages, less memory is known to be in use."""
 
 PROCESS = "/proc/self/io"
 THREAD = "/proc/thread-self/io"
 
 
 def read_io(path: str) -> tuple[int, int] | None:
-    """Bytes through calls that read, and through calls that write, so far; from and to the page
-    cache too. None where the system does not count them.
+    """Return the bytes read and written by system calls so far, including the page cache; None if
+    the system does not count them.
 
     Args:
         path: PROCESS, or THREAD for the calling thread.
@@ -39,8 +39,8 @@ def peak_memory_bytes() -> int | None:
 
 
 def address_space_left() -> int | None:
-    """Bytes that the process may still map (`ulimit -v`); None: there is no limit, or it is not
-    known.
+    """Return the bytes that the process may still map (`ulimit -v`); None without a limit, or if
+    unknown.
     """
     try:
         with open("/proc/self/limits", "rb", buffering=0) as file:

@@ -1,6 +1,6 @@
-"""The recorder: starts and stops the measuring core.
+"""Start and stop the measuring core.
 
-It depends neither on what the probes are attached to nor on what happens with the records.
+This module does not depend on what the probes are attached to, or on what happens to the records.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from queryprof.core.settings import Settings
 
 PLANS_SHARE = 1 / 64
-"""The largest share of the program's time that reading query plans may take."""
+"""The largest share of the program's time for reading query plans."""
 
 
 LEAST_ADDRESS_SPACE = 128 << 20
-"""Of the address space a recording takes 66 MB at its start (the C library keeps 64 of them for its
-thread), and as much must be left for the program.
+"""A recording takes 66 MB of address space at its start (the C library keeps 64 MB for the
+recording's thread). As much must be left for the program.
 """
 
 
 class muted:
-    """A context in which no query of this thread is recorded."""
+    """A context in which this thread's queries are not recorded."""
 
     def __enter__(self) -> None:
         self._before = _core.set_muted(True)
@@ -41,7 +41,7 @@ STDERR = 2
 
 
 def _stderr_file() -> tuple[int, int, int] | None:
-    """The identity of the file behind descriptor 2; None: it is closed."""
+    """Return the identity of the file behind descriptor 2; None if it is closed."""
     try:
         status = os.fstat(STDERR)
     except OSError:
@@ -53,9 +53,9 @@ _stderr_at_start = _stderr_file()
 
 
 def complain(message: str) -> None:
-    """Writes one line to stderr, in the program's process; never raises.
+    """Write one line to stderr in the program's process; never raises.
 
-    Writes nothing if the program has closed descriptor 2 and opened a file there.
+    It writes nothing if the program has closed descriptor 2 and opened a file there.
     """
     stream = sys.stderr
     try:
@@ -70,11 +70,11 @@ def complain(message: str) -> None:
 
 
 def start_core(settings: Settings) -> None:
-    """Starts the core.
+    """Start the core.
 
     Raises:
-        SessionError: no GIL serializes the calls here, as the core requires, too; or there is too
-            little address space.
+        SessionError: there is no GIL to serialize calls, which the core also requires; or there is
+            too little address space.
     """
     if absent := vars(_core).get("ABSENCE"):
         raise SessionError(absent)

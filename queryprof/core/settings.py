@@ -1,13 +1,13 @@
 """Settings: `[tool.queryprof]` of pyproject.toml or `[queryprof]` of setup.cfg, in the working
 directory.
 
-    roots = ["src", "/opt/app"]   further directories whose code is the program's own
-    call_path_frames = 6          frames of the program's own code in a call path, 1 to 8
-    parameters = false            keep SQL texts and bound parameters of the slowest executions
-    explain_locks = false         note on "database is locked" exceptions who has the lock
+    roots = ["src", "/opt/app"]   further directories with code of the program
+    call_path_frames = 6          the program's frames in a call path, 1 to 8
+    parameters = false            keep SQL texts and parameters of the slowest executions
+    explain_locks = false         add the lock holder to "database is locked" exceptions
     plans = true                  read the plan of each new statement
-    stall_ms = 50                 a step of an event loop that takes longer is a stall
-    heartbeat_ms = 100            how often it is looked at how late an event loop is
+    stall_ms = 50                 shortest step of an event loop that is a stall
+    heartbeat_ms = 100            interval of measuring an event loop's lag
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     Kind = tuple[str, Callable[[str], object], Callable[[object], bool]]
-    """What a value must be, for a message; gives a text's value, or raises ValueError; whether a
-    value is one."""
+    """What a value must be, for a message; a function that parses text or raises ValueError; a
+    function that checks a value.
+    """
 
 PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
 EXPLAIN_LOCKS_VARIABLE = "QUERYPROF_EXPLAIN_LOCKS"
@@ -32,7 +33,7 @@ STALL_VARIABLE = "QUERYPROF_STALL_MS"
 WINDOW_VARIABLE = "QUERYPROF_WINDOW"
 KEEP_VARIABLE = "QUERYPROF_KEEP"
 WORKLOAD_VARIABLE = "QUERYPROF_WORKLOAD"
-"""The largest workload of a process in bytes, a colon, and the start of its file's path."""
+"""The largest workload of a process in bytes, a colon, and the first part of its file's path."""
 
 MINUTE_NS = 60 * 10**9
 WINDOWS_NS = {
@@ -42,10 +43,10 @@ WINDOWS_NS = {
     "6h": 360 * MINUTE_NS,
     "1d": 1440 * MINUTE_NS,
 }
-"""The lengths of windows: divisors of a day, so that a window is of one date."""
+"""The lengths of windows: divisors of a day, so that each window belongs to one date."""
 
 KEPT, MOST_KEPT = 48, 100_000
-"""Windows of a process that are kept: by default, and at the most."""
+"""The number of windows kept per process: the default and the maximum."""
 
 MAXIMUM_CALL_PATH_FRAMES = 8
 MINIMUM_MS = 1.0
@@ -53,7 +54,7 @@ MAXIMUM_MS = 3_600_000.0
 
 
 def _truth(text: str) -> bool:
-    """A boolean in the words of configparser."""
+    """Parse a boolean in the words of configparser."""
     words = {
         "1": True,
         "yes": True,
@@ -87,10 +88,10 @@ TRUTH = ("true or false", _truth, lambda value: isinstance(value, bool))
 MILLISECONDS = (f"{MINIMUM_MS:g} to {MAXIMUM_MS:g}", float, _is_milliseconds)
 
 LARGEST = 10_000_000
-"""A file of so many characters has no settings."""
+"""A file with more characters is not read for settings."""
 
 OF_OTHERS = {"accepted"}
-"""Keys of [tool.queryprof] that are no settings: findings, for `queryprof analyze`."""
+"""Keys of [tool.queryprof] that are not settings: findings, for `queryprof analyze`."""
 
 SETTINGS: dict[str, tuple[Kind, object]] = {
     "roots": (DIRECTORIES, ()),
@@ -101,27 +102,27 @@ SETTINGS: dict[str, tuple[Kind, object]] = {
     "stall_ms": (MILLISECONDS, 50.0),
     "heartbeat_ms": (MILLISECONDS, 100.0),
 }
-"""The settings: the kind and the default of each."""
+"""The kind and the default of each setting."""
 
 
 class Settings:
     """The chosen settings; others have the defaults in SETTINGS.
 
     Attributes:
-        roots: absolute directories whose code is the program's own, besides the working
-            directory and the script's.
-        call_path_frames: how many frames of the program's own code a call path holds.
-        parameters: whether SQL texts and parameters of the slowest executions are kept.
-        explain_locks: whether exceptions about locks get a note (PEP 678) on who has the lock.
-        plans: whether the plan of each new statement is read from SQLite.
-        stall_ms: how long a step of an event loop may take before it is a stall.
-        heartbeat_ms: the interval at which the lag of an event loop is measured.
-        deployment: service, version and environment; None: not set.
-        window_ns: the length of the windows that a trace is written in; 0: it is one file.
-        kept: how many windows of a process are kept, the latest.
-        workload: MEGABYTES:PREFIX for the file of the executions; "": none.
+        roots: absolute directories with code of the program, in addition to the working directory
+            and the script's.
+        call_path_frames: the number of the program's frames in a call path.
+        parameters: whether to keep SQL texts and parameters of the slowest executions.
+        explain_locks: whether exceptions about locks get a note (PEP 678) with the lock holder.
+        plans: whether to read the plan of each new statement from SQLite.
+        stall_ms: the shortest step of an event loop that is a stall.
+        heartbeat_ms: the interval of measuring an event loop's lag.
+        deployment: service, version and environment; each is None if it is not set.
+        window_ns: the length of the trace's windows; 0 if it is one file.
+        kept: the number of latest windows to keep per process.
+        workload: BYTES:PREFIX for the file of the executions; "" for none.
 
-    The environment alone sets the last three, but for `window_ns` (queryprof.install).
+    Only the environment sets the last three, except `window_ns` (queryprof.install).
 
     Raises:
         SettingsError: a value is not of the setting's kind.
@@ -149,7 +150,7 @@ class Settings:
 
 
 def _value(name: str, value: object) -> object:
-    """The value of a setting, if it is of its kind."""
+    """Return the value of a setting if it has the right kind."""
     kind, _ = SETTINGS[name]
     wants, parse, fits = kind
     try:
@@ -165,7 +166,7 @@ def _value(name: str, value: object) -> object:
 def read_settings(
     directory: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> Settings:
-    """The settings that hold in a directory (the working directory), with the environment's.
+    """Return the settings of a directory (by default the working directory) and of the environment.
 
     Raises:
         SettingsError: a file cannot be read, or has an invalid setting.
@@ -201,7 +202,7 @@ def read_settings(
 
 
 def window_ns(length: object, name: str = "window") -> int:
-    """The length of windows in ns. Raises SettingsError."""
+    """Return the length of windows in ns. Raises SettingsError."""
     found = WINDOWS_NS.get(length) if isinstance(length, str) else None
     if found is None:
         raise SettingsError(f"{name} must be one of {', '.join(WINDOWS_NS)}, not {length!r}")
@@ -215,7 +216,9 @@ def _kept(text: str) -> int:
 
 
 def _text(path: str) -> str:
-    """The text of a file; "": there is none. A pipe or a device, which may never end, is none."""
+    """Return the text of a regular file; "" if it is missing or another kind of file, which may
+    never end.
+    """
     try:
         if not os.path.isfile(path):
             return ""
@@ -232,7 +235,7 @@ def _text(path: str) -> str:
 
 def _pyproject(path: str) -> Mapping[str, object] | None:
     text = _text(path)
-    if "tool.queryprof" not in text:  # spares the program the import of a TOML parser
+    if "tool.queryprof" not in text:  # saves the program the import of a TOML parser
         return None
     import tomllib
 

@@ -1,6 +1,6 @@
-"""Spans: named pieces of the program's work, with the queries of each.
+"""Spans: named pieces of the program's work, with their queries.
 
-The running span is a context variable, so that it is right across tasks and across threads that
+The running span is a context variable, so that it is correct across tasks and across threads that
 run in a copy of the context (asyncio.to_thread).
 """
 
@@ -23,8 +23,8 @@ MOST_STATUS = 1_000_000
 
 
 class Nesting:
-    """Whether spans inside of others are spans of their own. It is off where a recording of ours
-    must have all that a request executes under the request's name.
+    """Whether spans inside others are recorded separately. This is off if one of our recordings
+    needs all executions of a request under the request's name.
     """
 
     is_off = False
@@ -38,10 +38,9 @@ _running: ContextVar[int] = ContextVar("queryprof.span")
 class span:
     """A named piece of work: a context manager, and a decorator of functions and coroutines.
 
-    Its wall time, its CPU time and its queries are measured; an execution is listed under the
-    innermost span. The CPU time is that of the thread; of a `with` block in a coroutine it is
-    unknown when the block awaits, of a decorated coroutine it is known. While nothing is recorded,
-    a span does nothing.
+    It measures wall time, CPU time and queries. An execution belongs to the innermost span. CPU
+    time is the thread's. It is known for a decorated coroutine, but unknown for a `with` block that
+    awaits. While nothing is recorded, a span does nothing.
 
         with queryprof.span("checkout"): ...
 
@@ -52,7 +51,7 @@ class span:
     def __init__(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise TypeError(f"a span needs a name, not {name!r}")
-        self.name = str.__str__(name)  # of a subclass the text alone
+        self.name = str.__str__(name)  # only the text of a subclass
         self._begun: list[tuple[int, Token[int] | None]] = []
 
     def __enter__(self) -> Self:
@@ -72,7 +71,7 @@ class span:
             try:
                 _running.reset(token)
             except (ValueError, RuntimeError):
-                pass  # it ends in another context than it began in: that one goes with its task
+                pass  # it ends in another context than it began in: that context ends with its task
 
     def __call__(self, function: Function) -> Function:
         import functools
@@ -96,23 +95,25 @@ class span:
         return call  # type: ignore[return-value]
 
     def watch(self, coroutine: Awaiting) -> Awaiting:
-        """Wraps a coroutine that is all of the span's work: its CPU time is the span's."""
+        """Wrap a coroutine that does all of the span's work, so that its CPU time becomes the
+        span's.
+        """
         return _core.span_watch(self._number(), coroutine)
 
     def set_status(self, status: int) -> None:
-        """Notes how a request ended: its HTTP status. One that no request has is left out."""
+        """Record the HTTP status of a request. An impossible status is ignored."""
         if 0 < status < MOST_STATUS:
             _core.span_status(self._number(), status)
 
     def figures(self) -> tuple[int, int]:
-        """How many queries it has made so far, and the nanoseconds in the driver; zeros while it
-        does not run, or nothing is recorded.
+        """Return its number of queries so far and their time in the driver in ns. Both are 0 while
+        it does not run, or if nothing is recorded.
         """
         return _core.span_figures(self._number())
 
     def _innermost(self) -> tuple[int, Token[int] | None] | None:
-        """What this object began last in this context: several threads or tasks may share it. None:
-        it was not entered.
+        """Return what this object began last in this context, since several threads or tasks may
+        share it. None if it was not entered.
         """
         running = _running.get(0)
         begun = self._begun[-1:]
@@ -128,8 +129,8 @@ class span:
 
 
 class outer_span(span):
-    """A span that is one inside of any other, too: the context may be that of a former one. It is
-    entered once.
+    """A span that is separate even inside another one, since the context may belong to an earlier
+    span. It can be entered once.
     """
 
     def __enter__(self) -> Self:
@@ -145,8 +146,8 @@ class outer_span(span):
 
 
 def begin(name: str) -> int:
-    """Begins a span whose number the caller keeps: the running span's value; 0 while recording is
-    off.
+    """Begin a span, and return the number that ends it: the running span's value; 0 while recording
+    is off.
     """
     if not _core.is_on() or (nesting.is_off and _running.get(0)):
         return 0

@@ -1,9 +1,9 @@
-"""What the threads of this process use, as Linux counts it: CPU time, context switches, bytes and
-system calls that read and write (proc_pid_stat(5), proc_pid_status(5), proc_pid_io(5)).
+"""The use of CPU time, context switches, and read and written bytes by this process's threads, as
+Linux counts it (proc_pid_stat(5), proc_pid_status(5), proc_pid_io(5)).
 
-Read from /proc directly: psutil has only the CPU times of a thread, and no library enters the
-profiled program. On other systems the usage is unknown. Threads that end record theirs themselves
-(thread_usage.h).
+It is read from /proc directly: psutil has only a thread's CPU times, and no library enters the
+profiled program. On other systems the usage is unknown. Threads that end record their usage
+themselves (thread_usage.h).
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ if TYPE_CHECKING:
 TASKS = "/proc/self/task"
 OWN_THREAD = "queryprof"
 OWN_NAME = "(queryprof)"
-"""The name of queryprof's native threads, also in reports: what they use is the profiler's."""
+"""The name of queryprof's native threads, also in reports. Their usage is the profiler's."""
 
 THREADS_READ = 512
-"""With more threads, the others are left out."""
+"""The most threads that are read."""
 
 NOTHING: Usage = (0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class ThreadMeter:
-    """Counts what each living thread has used since the last count; at first, since the making."""
+    """Count what each living thread has used since the last count, or at first since the meter was
+    made.
+    """
 
     def __init__(self) -> None:
         self._known = {thread: usage for thread, _, usage in _read_threads()}
 
     def count(self) -> None:
-        """Adds the usage since the last count to the recorded usage of the threads of each name."""
+        """Add the usage since the last count to the recorded usage of the threads, by name."""
         now = _read_threads()
         for thread, name, usage in now:
             _core.count_thread(thread, name, usage, self._known.get(thread, NOTHING))
@@ -49,7 +51,7 @@ def _tick_ns() -> int:
 
 
 def _read_threads() -> list[tuple[int, str, Usage]]:
-    """(the system's number, name, usage) of the living threads; nothing where there is no /proc."""
+    """Return (kernel id, name, usage) of the living threads; empty without /proc."""
     try:
         numbers = os.listdir(TASKS)[:THREADS_READ]
     except OSError:
@@ -88,7 +90,7 @@ def _read_thread(number: str, name: str | None) -> tuple[str, Usage]:
 
 
 def _names() -> dict[int, str]:
-    """The names of the threads in `threading`, by the system's numbers."""
+    """Return the names of the threads in `threading`, by kernel id."""
     threading = sys.modules.get("threading")
     if threading is None:
         return {os.getpid(): "MainThread"}

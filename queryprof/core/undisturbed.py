@@ -1,6 +1,4 @@
-"""What a program may have set, or goes on with, that would slow or stop longer work of
-queryprof's.
-"""
+"""Protect longer work of queryprof from what a program has set or still does."""
 
 from __future__ import annotations
 
@@ -8,18 +6,17 @@ import gc
 import sys
 
 FRAMES = 1000
-"""How deep calls may go further: what Python allows a program."""
+"""How many more calls can be nested: as many as Python allows a program."""
 
 MOST = 2**31 - 1
-"""The largest limit, a C int, which programs set that want none."""
+"""The largest recursion limit, a C int. Programs set it to have no limit."""
 
 
 class undisturbed:
-    """A context without collections of garbage, and with room for calls, whatever limit the program
-    has set.
+    """A context without garbage collection, and with room for calls whatever the program's limit.
 
-    At the end of a program its daemon threads run on: a collection that closes their connections
-    lets them make more garbage than it frees, and would have no end.
+    At the end of a program its daemon threads continue. A collection that closes their connections
+    lets them make more garbage than it frees, and would never end.
     """
 
     def __enter__(self) -> None:
@@ -32,6 +29,6 @@ class undisturbed:
         try:
             sys.setrecursionlimit(self._limit)
         except RecursionError:
-            pass  # it is deeper in calls already
+            pass  # it is already nested deeper
         if self._collects:
             gc.enable()

@@ -1,7 +1,7 @@
-"""Which code is the program's own: by the directory that its file is in.
+"""Decide which code belongs to the program, by the directory of its file.
 
-The longest matching prefix counts. Code that no prefix matches is a library. Directories named
-site-packages or dist-packages inside a directory of the program hold libraries too.
+The longest matching prefix counts. Code without a matching prefix is a library. Directories named
+site-packages or dist-packages inside a directory of the program also hold libraries.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ import os
 import sys
 
 ROOTS_VARIABLE = "QUERYPROF_ROOTS"
-"""Further directories whose code is the program's own, with the separator of PATH between them."""
+"""Further directories with code of the program, separated as in PATH."""
 
 USER, LIBRARY, STANDARD, SELF, IGNORED = range(5)
 """The classes of code, as the C core numbers them."""
 
 WORKER_STARTS = ("exec(eval(sys.stdin.readline()))", "from multiprocessing")
-"""What the code of `python -c` contains if execnet (pytest-xdist) or multiprocessing wrote it."""
+"""Parts of `python -c` code that execnet (pytest-xdist) or multiprocessing writes."""
 
 IGNORED_CODE = (
     "coverage/",  # its data
     "IPython/core/history.py",
-    "nbformat/sign.py",  # which notebooks are trusted
+    "nbformat/sign.py",  # trusted notebooks
 )
-"""Code in packages whose own use of SQLite is not the program's."""
+"""Packages whose own use of SQLite does not belong to the program."""
 
 
 def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
-    """(beginning of a path, class) pairs for the running interpreter."""
+    """Return (prefix, class) pairs for the running interpreter."""
     directories = [(directory, STANDARD) for directory in _standard_directories()]
     directories += [(one, USER) for one in (working_directory(), *script_directory()) if one]
     directories += [(root, USER) for root in (*roots, *_kernels_cells())]
@@ -39,7 +39,7 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     directories.append((package, SELF))
     directories += [(directory, SELF) for directory in _mapped_directories(package)]
-    # A chosen root counts even where it is installed, so it comes after.
+    # A chosen root counts even inside an installation, so it comes later.
     directories += [(root, USER) for root in roots]
     classes = dict(ignored)
     classes |= {_prefix(directory): kind for directory, kind in directories}
@@ -47,7 +47,7 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
 
 
 def _kernels_cells() -> list[str]:
-    """The directory of a kernel's cells, which is never made: the beginning of their names."""
+    """Return the directory in a kernel's cell names. It never exists."""
     if not any("ipykernel" in one for one in (*sys.modules, *getattr(sys, "orig_argv", ()))):
         return []
     from tempfile import gettempdir
@@ -56,7 +56,7 @@ def _kernels_cells() -> list[str]:
 
 
 def working_directory() -> str:
-    """The working directory; empty: it was removed."""
+    """Return the working directory; "" if it was removed."""
     try:
         return os.getcwd()
     except OSError:
@@ -64,8 +64,8 @@ def working_directory() -> str:
 
 
 def is_typed_in() -> bool:
-    """Whether a main program without a file is the user's: not if a library starts workers
-    by it.
+    """Return whether a main program without a file belongs to the user, and not to a library that
+    starts workers.
     """
     arguments: list[str] = getattr(sys, "orig_argv", [])
     code = arguments[arguments.index("-c") + 1 :][:1] if "-c" in arguments else []
@@ -81,7 +81,7 @@ def _standard_directories() -> set[str]:
 
 
 def script_directory() -> list[str]:
-    """The directory of the script that runs, unless it is where installed code is (a command, or
+    """Return the directory of the running script, unless it is installed code (a command, or
     `python -m pytest`).
     """
     script = sys.argv[0] if getattr(sys, "argv", None) else ""
@@ -95,7 +95,7 @@ def script_directory() -> list[str]:
 
 
 def _mapped_directories(package: str) -> list[str]:
-    """hooks/ and cli/ of a checkout, which are beside the package in an editable install."""
+    """Return hooks/ and cli/ of a checkout: an editable install has them next to the package."""
     beside = os.path.dirname(package)
     mapped = [os.path.join(beside, name) for name in ("hooks", "cli")]
     return [path for path in mapped if os.path.isfile(os.path.join(beside, "setup.cfg"))]

@@ -1,4 +1,4 @@
-"""The wall clock, as recordings use it. The core's clock.c has the same rule."""
+"""The wall clock of recordings. The core's clock.c has the same rule."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ LATEST_UNIX_NS = 1 << 62
 def unix_ns() -> int:
     """Return the Unix time in nanoseconds.
 
-    Before 1970 and after 2116 the clock is wrong: return the time since the machine started, so
-    that durations stay right.
+    Before 1970 and after 2116 the clock is wrong. Then return the time since the machine started,
+    so that durations stay right.
     """
     try:
         found = time_ns()

@@ -1,9 +1,10 @@
-"""How SQLite would read the tables of a statement: how its planner would access each of them.
+"""How SQLite's planner could access each table of a statement.
 
-The statement is prepared against virtual tables with the same columns. The planner calls each one's
-xBestIndex (https://www.sqlite.org/vtab.html#the_xbestindex_method) with the constraints that it
-could use: the comparisons with their collations, the order that is wanted and the columns that are
-read, for each join order, each branch of an OR, each view, common table expression and subquery.
+The statement is prepared against virtual tables with the same columns. The planner calls the
+xBestIndex of each (https://www.sqlite.org/vtab.html#the_xbestindex_method) with the constraints
+that it could use: the comparisons with their collations, the wanted order, and the columns that it
+reads. It does so for each join order, each branch of an OR, each view, common table expression and
+subquery.
 """
 
 from __future__ import annotations
@@ -28,8 +29,7 @@ USED = EQUAL | RANGE
 """SQLITE_INDEX_CONSTRAINT_..."""
 
 ENDS = (("RETURNING",), ("ON", "CONFLICT"))
-"""What virtual tables do not support at the end of a statement; it changes nothing in what
-is read."""
+"""The ends of statements that virtual tables do not support. They do not change what is read."""
 
 MOST_DUMMIES = 20
 MODULE = "queryprof_table"
@@ -41,7 +41,7 @@ class NotPrepared(Exception):  # noqa: N818  reported to the user; not a bug
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column and what it is compared by."""
+    """A column, and how a statement compares it."""
 
     column: str
     operator: int
@@ -54,8 +54,8 @@ class Access:
     """One way in which the planner could read a table.
 
     Attributes:
-        order: columns with whether they are descending; used: columns that are read, None for more
-            than is known.
+        order: the wanted columns, and whether each is descending.
+        used: the columns that are read; None for more than is known.
     """
 
     table: str
@@ -68,9 +68,9 @@ class Accesses:
     """An empty database of virtual tables."""
 
     def __init__(self, schema: DatabaseSchema) -> None:
-        # Without a cache a statement is prepared, and its tables are called, each time.
+        # Without a cache, SQLite prepares a statement and calls its tables each time.
         self._connection = apsw.Connection(":memory:", statementcachesize=0)
-        # The statements, and the views' SQL, may be a stranger's.
+        # The statements, and the views' SQL, may come from a stranger.
         self._authorizer = Authorizer(modules=frozenset({MODULE}))
         self._connection.authorizer = self._authorizer
         self._connection.limit(LIMIT_LENGTH, MAX_VALUE_BYTES)
@@ -93,16 +93,16 @@ class Accesses:
             refuse_several(self._connection, sql)
             self._connection.execute(sql)
         except (apsw.Error, ValueError):
-            pass  # statements that need it have an error with its name
+            pass  # statements that need it raise an error with its name
 
     def of(self, sql: str) -> tuple[Access, ...]:
-        """The planner's accesses to each table.
+        """Return the planner's accesses to each table.
 
-        Each placeholder is a text of its own there, `marker` of its number: a comparison's value
-        names which one it is with.
+        Each placeholder becomes a text of its own: the `marker` of its number. The value of a
+        comparison shows which placeholder it is compared with.
 
         Raises:
-            NotPrepared: a table is missing, or the statement is in error.
+            NotPrepared: a table is missing, or the statement is wrong.
         """
         count = len(placeholders(sql))
         marked = replaced(sql, [f"'{marker(number)}'" for number in range(count)])
@@ -140,9 +140,7 @@ class Accesses:
 
 
 def _simpler(sql: str) -> Iterator[str]:
-    """A statement, and then without one thing after the other that virtual tables do not
-    support.
-    """
+    """Yield the statement, and then versions without parts that virtual tables do not support."""
     yield sql
     sql = _without_indexed_by(sql)
     yield sql
@@ -157,7 +155,7 @@ def _simpler(sql: str) -> Iterator[str]:
 
 
 def _without_indexed_by(sql: str) -> str:
-    """A statement without INDEXED BY and NOT INDEXED."""
+    """Return a statement without INDEXED BY and NOT INDEXED."""
     parts, end = [], 0
     tokens = tokens_of(sql)
     for place, token in enumerate(tokens):
@@ -175,12 +173,12 @@ def _is_not(tokens: Sequence[Token], place: int) -> bool:
 
 
 def marker(number: int) -> str:
-    """The text that stands for a placeholder."""
+    """Return the text that replaces a placeholder."""
     return f"queryprof?{number}"
 
 
 class _Table:
-    """A virtual table that the planner calls, and nothing reads."""
+    """A virtual table for the planner. Nothing reads from it."""
 
     def __init__(self, table: Table, met: list[Access]) -> None:
         self._table, self._met = table, met
@@ -211,19 +209,18 @@ class _Table:
         for number in range(info.nConstraint):
             if info.get_aConstraint_usable(number) and info.get_aConstraint_op(number) in USED:
                 good += 1
-                # An OR is followed through its branches only while each has a use for its
-                # constraint.
+                # SQLite visits the branches of an OR only while each can use its constraint.
                 info.set_aConstraintUsage_argvIndex(number, good)
         info.estimatedCost = info.estimatedRows = max(1, self._table.rows >> (6 * good))
         return True
 
     def Disconnect(self) -> None:  # noqa: N802
-        """Nothing is held."""
+        """There is nothing to release."""
 
     Destroy = Disconnect
 
     def UpdateInsertRow(self, *_: object) -> None:  # noqa: N802
-        """Never called: statements are explained alone."""
+        """Never called: statements are only explained."""
 
     UpdateChangeRow = UpdateDeleteRow = UpdateInsertRow
 

@@ -1,4 +1,4 @@
-"""ANALYZE, as a step of the search."""
+"""ANALYZE as a step of the search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Not an index: ANALYZE, which fills the statistics that the planner chooses by."""
+    """ANALYZE, in place of an index: it fills the statistics for the planner."""
 
     @property
     def table(self) -> str:

@@ -1,4 +1,4 @@
-"""Which of two plans of a statement is the better one."""
+"""Decide which of two plans of a statement is better."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ COMPARED = re.compile(r"[=<>]+")
 
 
 def is_better(before: Steps, after: Steps) -> bool:
-    """Whether a plan searches by more, or sorts less, and reads no more from end to end."""
+    """Return whether a plan searches by more terms or sorts less, without scanning more."""
     if is_worse(before, after):
         return False
     return searches_more(before, after) or sorting_in(after) < sorting_in(before)
 
 
 def searches_more(before: Steps, after: Steps) -> bool:
-    """Whether a plan searches by more, or reads no longer from end to end: the end of an index is
-    its max().
+    """Return whether a plan searches by more terms or scans less. max() reads only the end of an
+    index.
     """
     return compared_in(after) > compared_in(before) or scans_in(after) < scans_in(before)
 
 
 def scans_in(plan: Steps) -> int:
-    """How many tables it reads from end to end, by an index or without."""
+    """Return how many tables a plan scans, with or without an index."""
     return len(signs_of(plan).scans + signs_of(plan).index_scans)
 
 
 def sorting_in(plan: Steps) -> int:
-    """How much it sorts: whole results, and results that are sorted in part."""
+    """Return how much a plan sorts: 2 for a whole result, 1 for a partly sorted one."""
     return sum(1 if what.startswith("RIGHT PART") else 2 for what in signs_of(plan).temporary)
 
 
 def compared_in(plan: Steps) -> int:
-    """By how many comparisons its tables are searched."""
+    """Return by how many comparisons a plan searches its tables."""
     found = [SEARCHED.match(step) for step in plan]
     return sum(len(COMPARED.findall(one[1])) for one in found if one)

@@ -1,4 +1,4 @@
-"""Indexes that may help a statement: from the planner's accesses, and from the expressions in its
+"""Indexes that may help a statement, from the planner's accesses and the expressions in its
 text.
 """
 
@@ -15,28 +15,28 @@ from queryprof.proof.judging import EMPTY, Judge
 from queryprof.proof.schema import DatabaseSchema, Table
 
 MOST_COLUMNS, MOST_OF_TABLE = 5, 0.6
-"""Of an index that has all columns that are read: how many, and what share of the table's."""
+"""The most columns of a covering index, and their largest share of the table's columns."""
 
 PERMUTED = 3
-"""So many equal columns are tried in each order; of more the first ones."""
+"""Up to this many equal columns are tried in each order; of more, only the first ones."""
 
 REFERRING = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
 
 MOST_CANDIDATES = 60
-"""Of one statement."""
+"""Per statement."""
 
 
 def candidates_of(
     sql: str, accesses: Sequence[Access], schema: DatabaseSchema
 ) -> tuple[Candidate, ...]:
-    """The indexes that the planner may choose for a statement, narrow ones first."""
+    """Return the indexes that the planner may choose for a statement, narrow ones first."""
     found: dict[Candidate, None] = {}
     expressions = {
         name: expressions_of(sql, [column.name for column in table.columns])
         for name in {access.table for access in accesses}
         if (table := schema.table(name)) and table.rows
     }
-    for access in dict.fromkeys(accesses):  # of a thousand ORs, a thousand equal ones
+    for access in dict.fromkeys(accesses):  # a thousand ORs make a thousand equal accesses
         table = schema.table(access.table)
         if table and access.table in expressions:
             found |= dict.fromkeys(_of_access(access, table, expressions[access.table]))
@@ -47,8 +47,8 @@ def candidates_of(
 def of_references(
     judge: Judge, sql: str, values: object, schema: DatabaseSchema
 ) -> tuple[Candidate, ...]:
-    """Indexes on the columns of foreign keys whose tables a write reads from end to end: SQLite
-    looks there for rows that refer to those that are changed.
+    """Return indexes on foreign key columns of tables that a write scans. SQLite searches these
+    tables for rows that refer to changed ones.
     """
     scans = signs_of(judge.plan(EMPTY, sql, values)).scans if judge.has_references else ()
     return tuple(
@@ -76,7 +76,7 @@ def _of_access(access: Access, table: Table, expressions: Sequence[str]) -> Iter
         Term(name, "", is_descending) for name, is_descending in access.order if name in columns
     )
     if order and all(one.is_descending for one in order):
-        order = tuple(Term(one.column) for one in order)  # it is read backwards
+        order = tuple(Term(one.column) for one in order)  # SQLite reads it backwards
     order = order if len(order) == len(access.order) else ()
     starts = [tuple(one) for one in permutations(equal[:PERMUTED])] if equal else [()]
     starts += [(*equal[:PERMUTED], *equal[PERMUTED:])] if len(equal) > PERMUTED else []

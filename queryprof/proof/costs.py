@@ -1,4 +1,4 @@
-"""Sums, means and comparisons of what was measured."""
+"""Sums, means and comparisons of measurements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from queryprof.proof.judging import Measured
 
 
 def total(found: Sequence[Measured]) -> Cost:
-    """Of statements that are executed one after the other."""
+    """Return the total cost of statements that are executed one after another."""
     return Cost(
         float(sum(one.ns for one in found)),
         _sum([one.vm_steps for one in found]),
@@ -18,7 +18,7 @@ def total(found: Sequence[Measured]) -> Cost:
 
 
 def mean(costs: Sequence[Cost]) -> Cost:
-    """Of one statement with several sets of parameters."""
+    """Return the mean cost of one statement over several sets of parameters."""
     steps = _sum([one.vm_steps for one in costs])
     pages = _sum([one.page_fetches for one in costs])
     count = len(costs)
@@ -30,7 +30,7 @@ def mean(costs: Sequence[Cost]) -> Cost:
 
 
 def is_less_work(before: Cost, after: Cost) -> bool | None:
-    """Whether VM steps or page fetches are fewer; None: neither is known."""
+    """Return whether VM steps or page fetches decreased; None if both are unknown."""
     counted = [
         now < was
         for was, now in (

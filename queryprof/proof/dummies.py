@@ -1,5 +1,5 @@
-"""Functions and collations of the program's own, which a copy of its database lacks: dummies of
-them, for planning alone.
+"""Dummies for the program's own functions and collations, which a copy of its database lacks. They
+are only for planning.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOST_UNKNOWN = 30
 
 
 def with_dummies(judge: Judge, copy: str, action: Callable[[], Answer]) -> Answer:
-    """What an action on a copy returns, for which what is unknown there is made up.
+    """Return the result of an action on a copy, with dummies for what the copy lacks.
 
     Raises:
         StatementError: SQLite refuses it for another reason.
@@ -32,7 +32,7 @@ def with_dummies(judge: Judge, copy: str, action: Callable[[], Answer]) -> Answe
 
 
 def _add_dummy(judge: Judge, copy: str, message: str) -> bool:
-    """Adds the function or collation that an error of SQLite's names as unknown."""
+    """Add the unknown function or collation that SQLite's error names."""
     function = re.search(r"no such function: (\w+)", message)
     collation = re.search(r"no such collation sequence: (\w+)", message)
     if function or collation:

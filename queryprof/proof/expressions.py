@@ -1,5 +1,5 @@
-"""Expressions in a statement's text that an index may be on. Whether it may, and serves it, the
-planner reports.
+"""Expressions in a statement's text that an index may contain. The planner decides whether it can,
+and whether that helps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from queryprof.sql.tokens import Token
 
 
 def expressions_of(sql: str, columns: Iterable[str]) -> tuple[str, ...]:
-    """What is compared or sorted by, over columns of one table, as an index on it needs it."""
+    """Return the compared and sorted expressions over columns of one table, as an index
+    needs them.
+    """
     names = {name.lower() for name in columns}
     found: dict[str, None] = {}
     for operand in _operands(sql):

@@ -1,4 +1,4 @@
-"""An index that may help: a table and what it is sorted by."""
+"""An index that may help: a table and its sort columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import apsw
 
 
 def quoted(name: str) -> str:
-    """A name as SQL; without quotes where it needs none."""
+    """Return a name as SQL, in quotes only if needed."""
     if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name.upper() not in apsw.keywords:
         return name
     return '"' + name.replace('"', '""') + '"'
@@ -17,10 +17,10 @@ def quoted(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A column, or an expression as SQL, with what an index has of it.
+    """A column, or an expression as SQL, with its properties in an index.
 
     Attributes:
-        collation: "" where it is the column's own.
+        collation: "" for the column's own collation.
     """
 
     column: str
@@ -39,7 +39,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An index on a table; equal ones compare equal, whatever they are called."""
+    """An index on a table. Candidates compare equal independent of their names."""
 
     table: str
     terms: tuple[Term, ...]
@@ -50,18 +50,18 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """Tells what it is on, in at most 60 characters."""
+        """Describes its columns in at most 60 characters."""
         words = [self.table, *(term.column for term in self.terms)]
         return re.sub(r"\W+", "_", "_".join(words)).strip("_").lower()[:56] + "_idx"
 
     def sql(self, name: str) -> str:
-        """The statement that creates it."""
+        """Return the statement that creates it."""
         return f"CREATE INDEX {quoted(name)} ON {quoted(self.table)} ({', '.join(self.columns)})"
 
     def starts(self, other: Candidate) -> bool:
-        """Whether it is the beginning of another one, or the same."""
+        """Return whether another index has its columns first, or is the same."""
         return self.table == other.table and other.terms[: len(self.terms)] == self.terms
 
     def shortened(self) -> Candidate:
-        """Without its last column."""
+        """Return the index without its last column."""
         return replace(self, terms=self.terms[:-1])

@@ -1,4 +1,4 @@
-"""What the recorded inserts lose to an index, and the indexes that they speak against."""
+"""The time that recorded inserts lose to indexes, and the indexes that this outweighs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ class Inserts:
     """The inserts of a recording.
 
     Attributes:
-        outweighed: what inserts lose more to than statements win, in the order in which it was
-            tried.
+        outweighed: indexes that cost inserts more than they save statements, in the order of trial.
     """
 
     def __init__(self, judge: Judge, schema: DatabaseSchema, queries: Iterable[Query]) -> None:
@@ -31,11 +30,11 @@ class Inserts:
                 self._recorded[name] = self._recorded.get(name, 0) + query.executions
 
     def recorded(self, table: str) -> int:
-        """How many rows were inserted into a table while the program was recorded."""
+        """Return how many rows were inserted into a table during the recording."""
         return self._recorded.get(table.lower(), 0)
 
     def slower_ns(self, table: str) -> float | None:
-        """By how much an insert takes longer on the copy; None: it cannot be measured."""
+        """Return how much longer an insert takes on the copy; None if it cannot be measured."""
         found = self._schema.table(table)
         if not found or not found.rows:
             return None
@@ -43,7 +42,7 @@ class Inserts:
         return costs[AFTER] - costs[BEFORE] if costs else None
 
     def loss_ns(self, indexes: Iterable[Candidate]) -> float:
-        """What the recorded inserts would lose to indexes."""
+        """Return the time that the recorded inserts would lose to indexes."""
         return sum(
             recorded * (self.slower_ns(one.table) or 0.0)
             for one in indexes
@@ -58,7 +57,7 @@ class Inserts:
         loss_ns: float,
         slower: Iterable[str],
     ) -> None:
-        """Keeps indexes, with their names, that make statements faster and are not worth it."""
+        """Store indexes, by name, that make statements faster but cost too much."""
         recorded = sum(self.recorded(table) for table in {one.table for one in indexes})
         sql = " ".join(f"{one.sql(name)};" for one, name in indexes.items())
         self.outweighed.append(
@@ -70,7 +69,9 @@ class Inserts:
 
 
 def insert_costs(judge: Judge, table: Table, rounds: int) -> dict[str, float]:
-    """Time (ns) of an insert into a table on both copies; nothing when it cannot be measured."""
+    """Return the time (ns) of an insert into a table on both copies; empty if it cannot be
+    measured.
+    """
     try:
         key, columns = ([quoted(one) for one in names] for names in (table.key, table.inserted))
         return dict(judge.insert_ns((BEFORE, AFTER), quoted(table.name), key, columns, rounds))

@@ -1,4 +1,4 @@
-"""One JOIN instead of a query for each row of another one."""
+"""Rewrite a query per row of another query as one JOIN."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from queryprof.proof.values import placeholders
 from queryprof.proof.workload import Sample
 
 FOUND = 0.9
-"""Of the rows that the program's executions returned, on average."""
+"""The smallest share of rows, on average, that the JOIN must find of the program's rows."""
 
 MOST_KEYS = 10_000
-"""Rows of an outer query in which the inner one's values are looked for."""
+"""The number of outer rows in which the inner query's values are searched."""
 
 
 def join(
@@ -38,14 +38,14 @@ def join(
     most_rows: int,
     rows_each: float,
 ) -> Iterator[Rewriting]:
-    """One statement for a query and the one that is executed for each of its rows.
+    """Yield statements that replace a query and the query that runs for each of its rows.
 
     Args:
-        inners: of the one, with several sets of parameters.
-        columns_of: the names of a query's columns.
-        is_unique: whether a column of a table has each value once at the most.
-        most_rows: of the outer query, for which the inner one is executed.
-        rows_each: that the program's executions of the inner one returned, on average.
+        inners: the inner query with several sets of parameters.
+        columns_of: returns the names of a query's columns.
+        is_unique: returns whether each value occurs at most once in a table's column.
+        most_rows: the number of outer rows for which the inner query is executed.
+        rows_each: the mean number of rows that the inner query returned in the program.
     """
     sql = outer.sql.strip().rstrip(";")
     few = f"SELECT * FROM ({sql}) LIMIT {most_rows}"
@@ -54,7 +54,7 @@ def join(
     if len(set(map(str.lower, names))) != len(names) or not around:
         return
     measured = replace(outer, sql=few if len(around) == most_rows else sql)
-    # The recorded values may be of any of its rows, not of those alone that are measured.
+    # The recorded values may belong to any row, not only to measured ones.
     keys = rows(f"SELECT * FROM ({sql}) LIMIT {MOST_KEYS}", outer.values)
     inner = plain_select(Parameters().numbered(inners[0].sql, inners[0].values))
     inner_order = inner is not None and inner.args.get("order")
@@ -77,8 +77,8 @@ def join(
 def _keys(
     inners: Sequence[Sample], names: Sequence[str], keys: Sequence[Row]
 ) -> Iterator[tuple[int, int]]:
-    """Which parameter is the value of which column: by their names, else by the recorded values. A
-    value that is missing in `keys` means nothing where these are not all rows.
+    """Yield pairs of parameter and column with the same values, by name or else by recorded values.
+    If `keys` holds only some of the rows, a missing value means nothing.
     """
     recorded = [one for one in inners if not one.is_drawn]
     select = plain_select(Parameters().numbered(inners[0].sql, inners[0].values))
@@ -88,7 +88,7 @@ def _keys(
     compared = _compared(where)
     for place in range(len(placeholders(inners[0].sql))):
         others = [at for at in range(len(placeholders(inners[0].sql))) if at != place]
-        # What else differs for each row is in no column of the other query.
+        # A parameter that differs per row must come from a column of the other query.
         is_constant = len(recorded) > 1 and all(
             len({_value(one, at) for one in recorded}) == 1 for at in others
         )
@@ -107,7 +107,7 @@ def _keys(
 
 
 def _compared(where: exp.Expr) -> dict[int, str]:
-    """By the number of a parameter the column that it is compared with."""
+    """Return the column that each parameter is compared with, by parameter number."""
     found: dict[int, str] = {}
     for equal in where.find_all(exp.EQ):
         for one, other in ((equal.this, equal.expression), (equal.expression, equal.this)):
@@ -117,7 +117,7 @@ def _compared(where: exp.Expr) -> dict[int, str]:
 
 
 def _named_as(column: str, table: str, names: Sequence[str]) -> list[int]:
-    """The columns that are named as what a query looks for: as a reference to it, as itself, or as
+    """Return the columns with a name like the compared column: the same name, a reference to it, or
     the key that it refers to.
     """
     words = table.lower().split("_")
@@ -130,7 +130,7 @@ def _named_as(column: str, table: str, names: Sequence[str]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """Two queries as one: the inner one's parameter at `place` is the outer one's column
+    """Two queries as one: the inner query's parameter at `place` is the outer query's column
     `number`.
     """
 
@@ -140,7 +140,7 @@ class _Joined:
     is_unique: Callable[[str, str], bool]
 
     def text(self, outer: Sample, inner: Sample) -> Text | None:
-        """The one statement; None: the inner query cannot be joined."""
+        """Return the joined statement; None if the inner query cannot be joined."""
         parameters = Parameters()
         first = parameters.numbered(outer.sql.strip().rstrip(";"), outer.values)
         tree = parsed(first)
@@ -169,8 +169,8 @@ class _Joined:
         return parameters.finished(f"{head}{counted} FROM outer_rows")
 
     def _finds_all(self, select: exp.Select, before: int, parameters: Parameters) -> bool:
-        """Whether the inner query has no LIMIT, or finds one row at the most: of several a JOIN has
-        all.
+        """Return whether the inner query has no LIMIT, or finds at most one row. A JOIN returns all
+        rows.
         """
         limit, offset = (select.args.get(name) for name in ("limit", "offset"))
         if not limit and not offset:
@@ -184,7 +184,7 @@ class _Joined:
         )
 
     def _is_key(self, equal: exp.EQ, table: str, before: int) -> bool:
-        """Whether it compares a unique column with the value of the outer query."""
+        """Return whether it compares a unique column with the outer query's value."""
         return any(
             isinstance(one, exp.Column)
             and isinstance(other, exp.Placeholder)
@@ -196,9 +196,9 @@ class _Joined:
     def turn(
         self, outer: Sample, inner: Sample, around: Sequence[Row], rows: Rows, rows_each: float
     ) -> Turn | None:
-        """What the program executes for these rows, and the one statement with the rows it must
-        have. None: the inner query finds less by this column than it did in the program: it is
-        another one.
+        """Return what the program executes for these rows, and the joined statement with its
+        expected rows. The result is None if the inner query finds fewer rows than it did in the
+        program, which shows that this column is wrong.
         """
         text = self.text(outer, inner)
         each = tuple(self._each(inner, row[self.number]) for row in around)
@@ -214,7 +214,7 @@ class _Joined:
         return Turn(((outer.sql, outer.values), *each), text, expected)
 
     def _each(self, inner: Sample, value: object) -> Text:
-        """The inner query for one row."""
+        """Return the inner query for one row."""
         if isinstance(inner.values, dict):
             name = placeholders(inner.sql)[self.place][1:]
             return inner.sql, {**inner.values, name: value}
@@ -224,7 +224,7 @@ class _Joined:
 
 
 def _conditions(where: exp.Expr) -> list[exp.Expr]:
-    """Those that all must be true."""
+    """Return the conditions that must all be true."""
     if isinstance(where, exp.Paren):
         return _conditions(where.this)
     if isinstance(where, exp.And):

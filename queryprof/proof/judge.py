@@ -1,17 +1,16 @@
-"""The judge: executes statements on copies of a database, in a process of its own.
+"""The judge: a process that executes statements on copies of a database.
 
-It is a program, started as `PYTHON -I judge.py LIBRARY` by queryprof.proof.judging with the
-interpreter of the program whose statements they are, and uses nothing but the standard library (and
-apsw, when that is the LIBRARY) and a few modules of queryprof that do so, too: that interpreter
-need not have queryprof. Requests and answers are pickles on its standard streams, from and to the
-process that has started it.
+queryprof.proof.judging starts this program as `PYTHON -I judge.py LIBRARY`, with the interpreter of
+the profiled program. That interpreter need not have queryprof, so the judge uses only the standard
+library (and apsw, if that is the LIBRARY) and a few modules of queryprof with the same restriction.
+Requests and answers are pickles on its standard streams, from and to the process that started it.
 
-The statements may be a stranger's. Each is executed alone, under an authorizer that keeps it to the
-copy.
+The statements may come from a stranger. Each is executed alone, under an authorizer that restricts
+it to the copy.
 
-A copy is made by SQLite's online backup, which takes a read lock and is consistent while others
-write. Its file is removed as soon as it is open, so that no end of this process leaves one behind;
-its journal is in memory. The original is opened read-only.
+SQLite's online backup makes the copies. It takes a read lock, and is consistent while others write.
+A copy's file is removed as soon as it is open, so that nothing remains however this process ends.
+Its journal is in memory. The original is opened read-only.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ from itertools import islice
 from types import ModuleType
 from typing import Any
 
-if (
-    __name__ == "__main__"
-):  # queryprof's modules are those beside this file, whatever is installed here
+if __name__ == "__main__":  # import queryprof's modules beside this file, whatever is installed
     package: Any = ModuleType("queryprof")
     package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
     sys.modules["queryprof"] = package
@@ -44,28 +41,28 @@ from queryprof.confined.process import confine, limit_files, limit_time
 from queryprof.proof.libraries import Apsw, Sqlite3
 
 PROGRESS_STEPS = 100_000
-"""VM steps between two looks at the clock: a look costs nothing that could be measured."""
+"""VM steps between two checks of the clock. The cost of a check is too small to measure."""
 
 INSERTED_ROWS = 200
 
 FORMAT_VERSIONS, ROLLBACK_JOURNAL = 18, b"\x01\x01"
-"""Where a database's header has the versions of what may write and read it, and those of a database
-without a write-ahead log.
+"""Positions in a database's header: the versions of readers and writers, and their values for a
+database without a write-ahead log.
 """
 
 SIGNIFICANT_DIGITS = 12
-"""Of a float in a row: sums in another order differ in the last ones."""
+"""Digits of a float that are compared. The last ones depend on the order of a sum."""
 
 FILE_SHARE, FILE_BYTES, TIME_S = 4, 256 << 20, 10.0
-"""A file may have so many times the bytes of the copied database, and so many more; the processor
-may be used for so much longer than the time that is left.
+"""Limits of a file (this many times the copied database, plus these bytes), and of CPU time (this
+much more than the time that is left).
 """
 
 Values = Any  # the parameters of a statement: a tuple or a dict
 
 
 class Executor:
-    """The answers to the requests: each method but those with `_` is one."""
+    """The answers to requests: each public method is one."""
 
     def __init__(self, library: str) -> None:
         self._library: Any = Apsw() if library == "apsw" else Sqlite3()
@@ -75,16 +72,17 @@ class Executor:
         self._end_s = self._limit_s = float("inf")
 
     def version(self) -> str:
-        """Of SQLite."""
+        """Return the version of SQLite."""
         return str(self._library.version)
 
     def deadline(self, left_s: float) -> None:
-        """Statements are interrupted when so many seconds have passed."""
+        """Interrupt statements after this many seconds."""
         self._end_s = time.monotonic() + left_s
         limit_time(left_s + TIME_S)
 
     def take(self, address: str, name: str, directory: str) -> int:
-        """Copies a database (an SQLite URI, or the name of a copy); the copy's bytes.
+        """Copy a database (an SQLite URI, or the name of a copy), and return the copy's size in
+        bytes.
 
         The file has no name any more when the first page is written.
         """
@@ -98,7 +96,7 @@ class Executor:
             target.execute("PRAGMA journal_mode = MEMORY").fetchall()
             self._library.copy(source, target)
             target.close()
-            # A database in the write-ahead log's mode would want a file beside it.
+            # A database in WAL mode would need a file next to it.
             os.pwrite(handle, ROLLBACK_JOURNAL, FORMAT_VERSIONS)
         finally:
             os.close(handle)
@@ -112,13 +110,13 @@ class Executor:
         return size
 
     def attach(self, name: str, address: str, schema: str) -> None:
-        """Gives the statements on a copy another database, an SQLite URI, to read from."""
+        """Let the statements on a copy read another database, an SQLite URI."""
         self._library.set_authorizer(self._copies[name], None)
         self._copies[name].execute(f"ATTACH ? AS {schema}", (address,)).fetchall()
         self._library.set_authorizer(self._copies[name], self.authorizer)
 
     def detach(self, name: str, schema: str) -> None:
-        """Takes it away."""
+        """Undo `attach`."""
         self._library.set_authorizer(self._copies[name], None)
         self._copies[name].execute(f"DETACH {schema}").fetchall()
         self._library.set_authorizer(self._copies[name], self.authorizer)
@@ -127,7 +125,7 @@ class Executor:
         self._copies[other] = self._copies.pop(name)
 
     def blank(self, name: str) -> None:
-        """An empty database in memory."""
+        """Create an empty database in memory."""
         limit_files(FILE_BYTES)
         copy = self._library.open(":memory:")
         copy.execute("PRAGMA temp_store = MEMORY")
@@ -145,7 +143,7 @@ class Executor:
         return copy
 
     def dummies(self, name: str, functions: list[str], collations: list[str]) -> None:
-        """Functions and collations that are unknown here, for planning alone."""
+        """Register dummies for unknown functions and collations. They are only for planning."""
         for function in functions:
             self._library.add_function(self._copies[name], function)
         for collation in collations:
@@ -157,20 +155,18 @@ class Executor:
         self._library.execute(self._copies[name], sql).fetchall()
 
     def enforce_all_references(self) -> None:
-        """Foreign keys are looked after in all copies that are made from now on."""
+        """Enforce foreign keys in all copies made from now on."""
         self._references = True
 
     def enforce_references(self, name: str, is_on: bool) -> None:
-        """Whether foreign keys are looked after, which is up to each connection."""
+        """Set whether a connection enforces foreign keys."""
         self._library.set_authorizer(self._copies[name], None)
         self._copies[name].execute(f"PRAGMA foreign_keys = {int(is_on)}").fetchall()
         self._library.set_authorizer(self._copies[name], self.authorizer)
 
     def create(self, name: str, sql: str) -> None:
-        """Executes a statement that makes something, and no rows for it: none with a SELECT of its
-        own.
-        """
-        if sql.lstrip()[:6].upper() != "CREATE":  # ALTER has some of SQLite's
+        """Execute a statement that creates something without rows: not one with its own SELECT."""
+        if sql.lstrip()[:6].upper() != "CREATE":  # SQLite's ALTER contains SELECTs
             self.do(name, sql)
             return
 
@@ -187,21 +183,21 @@ class Executor:
         return [tuple(row) for row in self._library.execute(self._copies[name], sql, values)]
 
     def plan(self, name: str, sql: str, values: Values = ()) -> list[str]:
-        """The steps of the plan, as SQLite chooses it for these values."""
+        """Return the steps of the plan that SQLite chooses for these values."""
         return [row[3] for row in self.rows(name, "EXPLAIN QUERY PLAN " + sql, values)]
 
     def chosen(
         self, name: str, creates: list[str], samples: list[tuple[str, Values]], rounds: int
     ) -> list[list[int]]:
-        """The numbers of those indexes that the planner would use, in an empty database where all
-        of them are, for each round: those that were chosen are taken away for the next one.
+        """Return, for each round, the numbers of the indexes that the planner uses in an empty
+        database with all of them. Each round removes the indexes that were chosen before.
 
         Args:
-            creates: statements that create them, with {} for the name.
+            creates: statements that create the indexes, with {} for the name.
         """
         left: dict[int, str] = {}
         found: list[list[int]] = []
-        tried = f"queryprof_{secrets.token_hex(4)}_"  # no name that the database has
+        tried = f"queryprof_{secrets.token_hex(4)}_"  # no name in the database
         for number, create in enumerate(creates):
             try:
                 self.do(name, create.replace("{}", f"{tried}{number}"))
@@ -223,8 +219,8 @@ class Executor:
         return found
 
     def columns(self, name: str, sql: str, values: Values = ()) -> list[tuple[str, str]]:
-        """The columns that a statement reads, with their tables, each once: as SQLite's authorizer
-        is called for them.
+        """Return the columns that a statement reads, with their tables, each once. SQLite's
+        authorizer reports them.
         """
         met: dict[tuple[str, str], None] = {}
 
@@ -241,7 +237,7 @@ class Executor:
         return list(met)
 
     def size(self, name: str) -> int:
-        """Bytes in use."""
+        """Return the bytes in use."""
         pragmas = "pragma_page_count, pragma_freelist_count, pragma_page_size"
         sql = f"SELECT (page_count - freelist_count) * page_size FROM {pragmas}"
         return int(self.rows(name, sql)[0][0])
@@ -257,12 +253,12 @@ class Executor:
         limit_ns: float,
         most_rows: int | None,
     ) -> dict[str, tuple[float, int | None, int | None, int, str]]:
-        """Executes a statement on copies, interleaved, and reads at most `most_rows` (None: all).
+        """Execute a statement on copies, alternating, and read at most `most_rows` (all if None).
 
         Returns:
-            By copy: the least time (ns) of the rounds, VM steps, page fetches (None: unknown),
-                rows, and a hash of the rows in any order. Rounds end early once `enough_ns` have
-                passed; one that takes longer than `limit_ns` is interrupted, and that is its time.
+            By copy: the least time (ns) of the rounds, VM steps, page fetches (None if unknown),
+                rows, and a hash of the rows in any order. Rounds end early after `enough_ns`. A
+                round is interrupted after `limit_ns`, which then is its time.
         """
         least, facts = {}, {}
         start = time.perf_counter_ns()
@@ -287,7 +283,7 @@ class Executor:
         return {name: (least[name], *facts[name][1:]) for name in names}
 
     def changes(self, name: str, sql: str, values: Values) -> int:
-        """How many rows a statement changes, which is undone."""
+        """Return how many rows a statement changes, and undo the change."""
         _, rows = self._timed(self._copies[name], sql, values, True, None)
         return int(rows[-1][0])
 
@@ -317,9 +313,9 @@ class Executor:
     def insert_ns(
         self, names: list[str], table: str, key: list[str], columns: list[str], rounds: int
     ) -> dict[str, float]:
-        """The least time of an insert into a table, by copy: its own rows are taken out and put
-        back. Nothing when it is empty. All names are SQL; `key` distinguishes rows, `columns` are
-        inserted.
+        """Return the least time of an insert into a table, by copy. It removes rows of the table
+        and inserts them again. The result is empty if the table is. All names are SQL; `key`
+        identifies rows, `columns` are inserted.
         """
         keys, listed = ", ".join(key), ", ".join(columns)
         rows = self.rows(
@@ -351,13 +347,13 @@ def _undone(copy: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(Exception):  # a write that was interrupted has ended it
+        with suppress(Exception):  # an interrupted write may already have ended it
             copy.execute("ROLLBACK TO queryprof")
             copy.execute("RELEASE queryprof")
 
 
 def _reason(error: Exception, authorizer: Authorizer) -> tuple[str, str]:
-    """The kind of an error, and its message in one line."""
+    """Return the kind of an error, and its message in one line."""
     text = re.sub(r"\s+", " ", str(error)) or type(error).__name__
     if authorizer.refused and ("authoriz" in text or "prohibited" in text):
         text = f"refused: {authorizer.refused}"
@@ -365,7 +361,7 @@ def _reason(error: Exception, authorizer: Authorizer) -> tuple[str, str]:
 
 
 def _hash(rows: list[Any]) -> str:
-    """Equal for equal rows in any order."""
+    """Return a hash that is equal for equal rows in any order."""
     total = 0
     for row in rows:
         text = repr([f"{v:.{SIGNIFICANT_DIGITS}g}" if isinstance(v, float) else v for v in row])
@@ -376,9 +372,10 @@ def _hash(rows: list[Any]) -> str:
 
 
 def main() -> None:  # answers requests until their stream ends
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command's own; it interrupts by SIGUSR1
+    # Ctrl-C is for the command, which interrupts this process with SIGUSR1
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # a library's output must not mix with the answers
     confine()
     gc.disable()
     executor = Executor(sys.argv[1])

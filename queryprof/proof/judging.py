@@ -1,5 +1,5 @@
-"""Starts the judge (queryprof.proof.judge) with the interpreter that has the program's SQLite, and
-sends it requests.
+"""Start the judge (queryprof.proof.judge) with the interpreter that has the program's SQLite, and
+send it requests.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from queryprof.errors import ProofError
 
 JUDGE = Path(__file__).with_name("judge.py")
 BEFORE, AFTER, EMPTY, WHOLE = "before", "after", "empty", "whole"
-"""The copies: as the database is, with what is tried, its schema without rows, and, while those are
-a sample, the whole of it.
+"""The copies: the unchanged database, the database with tried changes, its schema without rows,
+and, if those two are samples, the whole database.
 """
 
 COPIES = frozenset({BEFORE, AFTER, EMPTY, WHOLE})
@@ -32,15 +32,15 @@ COPIES = frozenset({BEFORE, AFTER, EMPTY, WHOLE})
 UNLIMITED_NS = float("inf")
 
 GRACE_S = 2.0
-"""How long the judge may take to see that the time is over."""
+"""The time for the judge to notice that its time is over."""
 
 LONGEST_WAIT_S = 1e6
 INTERRUPTED = frozenset({"InterruptError"})
 
 
 class _Plain(pickle.Unpickler):
-    """Reads numbers, texts, bytes and what holds them: the judge has executed what
-    strangers wrote.
+    """Read only numbers, texts, bytes and containers: the judge has executed a stranger's
+    statements.
     """
 
     def find_class(self, module_name: str, global_name: str) -> Any:
@@ -52,18 +52,18 @@ class StatementError(Exception):
 
 
 class OutOfTime(Exception):  # noqa: N818  it ends a search, and is no error
-    """The time to spend is over."""
+    """The time is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One statement with one set of parameters, on one copy.
+    """The measurement of one statement with one set of parameters on one copy.
 
     Attributes:
-        ns: the least of several executions, with the fetch of the rows that the program read; the
-            limit, if it takes longer.
-        vm_steps, page_fetches: of one execution; None: unknown.
-        digest: equal for equal rows, in any order.
+        ns: the least of several executions, including the fetch of the rows that the program read;
+            or the limit, if it took longer.
+        vm_steps, page_fetches: per execution; None if unknown.
+        digest: equal for equal rows in any order.
     """
 
     ns: float
@@ -76,13 +76,13 @@ class Measured:
 class Judge:
     """Copies of a database, and a process that executes statements on them.
 
-    A statement that runs on when the time is over is interrupted; one that cannot be, as SQLite is
-    within one of its steps, is ended with the process. The next `deadline` begins a new one, with
-    the copy of the database alone.
+    When the time is over, running statements are interrupted. If SQLite does not react within one
+    of its steps, the process is ended. The next `deadline` starts a new one, which has only the
+    copy of the database.
     """
 
     def __init__(self, interpreter: str = sys.executable, library: str = "sqlite3") -> None:
-        """Raises ProofError: the interpreter cannot be started, or lacks the library."""
+        """Raise ProofError if the interpreter cannot be started or lacks the library."""
         self.interpreter, self.library = interpreter, library
         self.has_references = False
         self._folder = ExitStack()
@@ -101,7 +101,7 @@ class Judge:
         try:
             self._process = subprocess.Popen(
                 [self.interpreter, "-I", str(JUDGE), self.library],
-                env={**os.environ, "QUERYPROF": ""},  # it is no part of what is recorded
+                env={**os.environ, "QUERYPROF": ""},  # the recording does not include this process
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -114,7 +114,7 @@ class Judge:
         self._is_ended = False
 
     def close(self) -> None:
-        """Ends the process, and removes its copies."""
+        """End the process, and remove its copies."""
         self._end()
         self._folder.close()
 
@@ -135,9 +135,10 @@ class Judge:
             raise OutOfTime
         is_sent = False
         try:
-            # A request is sent whole, and its answer read: the next answer is never another's.
+            # A request is sent, and its answer read, as a unit: no answer can belong to another
+            # request.
             try:
-                with _without_interrupts():  # whose end is where an interrupt may be raised
+                with _without_interrupts():  # an interrupt is raised only at its end
                     pickle.dump((name, arguments), self._process.stdin, protocol=4)
                     self._process.stdin.flush()
                     is_sent = True
@@ -164,8 +165,8 @@ class Judge:
         raise StatementError(message)
 
     def _wait(self, end_s: float) -> None:
-        """Waits for an answer. Raises OutOfTime: there is none soon after the time; the process is
-        ended then.
+        """Wait for an answer. If there is none soon after the deadline, end the process and raise
+        OutOfTime.
         """
         left_s = end_s + GRACE_S - time.monotonic()
         if not self._answers.poll(max(0, left_s) * 1000 if left_s < LONGEST_WAIT_S else None):
@@ -184,7 +185,7 @@ class Judge:
             self._start()
             if self.has_references:
                 self.enforce_all_references()
-            if self._taken:  # a sample may have been about to take its place
+            if self._taken:  # a sample may have been about to replace it
                 for name in {self._taken[1], BEFORE}:
                     self._ask("take", self._taken[0], name, self._directory)
         self._ask("deadline", left_s)
@@ -206,7 +207,7 @@ class Judge:
         self._ask("detach", name, schema)
 
     def rename(self, name: str, other: str) -> None:
-        """A copy of the other name is gone."""
+        """Replace the copy of the other name."""
         self._ask("rename", name, other)
         if self._taken and self._taken[1] == name:
             self._taken = (self._taken[0], other)
@@ -244,7 +245,7 @@ class Judge:
     def chosen(
         self, name: str, creates: Sequence[str], samples: Sequence[tuple[str, object]], rounds: int
     ) -> list[list[int]]:
-        """See the judge's `chosen`. Raises StatementError: a statement cannot be planned."""
+        """See the judge's `chosen`. Raises StatementError if a statement cannot be planned."""
         return list(self._ask("chosen", name, list(creates), list(samples), rounds))
 
     def size(self, name: str) -> int:
@@ -286,7 +287,7 @@ class Judge:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Ctrl-C is raised at its end."""
+    """Delay Ctrl-C to the end of the block."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -295,14 +296,14 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def judge_for(versions: Sequence[str], interpreter: str = sys.executable) -> Judge:
-    """The judge with the SQLite that the program had, or else with the interpreter's own.
+    """Return a judge with the program's SQLite, or else with the interpreter's own.
 
     Args:
-        versions: of SQLite in the recorded processes.
-        interpreter: a Python; never one that a trace names, which may come from anybody.
+        versions: the SQLite versions of the recorded processes.
+        interpreter: a Python. It is never taken from a trace, which anyone may have written.
 
     Raises:
-        ProofError: it cannot be started, or is no Python.
+        ProofError: it cannot be started, or is not a Python.
     """
     judge = Judge(interpreter)
     if judge.version in versions:

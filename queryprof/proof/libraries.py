@@ -1,7 +1,6 @@
-"""The libraries with a SQLite that the judge executes statements with, and how each counts their
-work.
+"""The SQLite libraries that the judge uses, and how each counts the statements' work.
 
-This module uses nothing but the standard library, and apsw when that is chosen.
+This module uses only the standard library, and apsw if that is chosen.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from queryprof.confined.several import refuse_several
 
 DB_CACHE_HIT, DB_CACHE_MISS = 7, 8
 STATEMENT_VM_STEP, SQLITE_TRACE_PROFILE = 4, 2
-"""Of sqlite3_db_status, sqlite3_stmt_status and sqlite3_trace_v2."""
+"""Constants of sqlite3_db_status, sqlite3_stmt_status and sqlite3_trace_v2."""
 
 Values = Any  # the parameters of a statement: a tuple or a dict
 
@@ -24,7 +23,7 @@ class Counters:
     """VM steps and page fetches of connections of the standard library's sqlite3."""
 
     def __init__(self) -> None:
-        """Raises OSError or AttributeError: the library's functions cannot be reached."""
+        """Raise OSError or AttributeError if the library's functions are not available."""
         self._library = Library()
         library = self._library.functions
         self._status, self._next = library.sqlite3_db_status, library.sqlite3_next_stmt
@@ -35,7 +34,7 @@ class Counters:
         self._counter.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
 
     def pages(self, connection: Any) -> int:
-        """Page fetches since the connection was opened."""
+        """Return the page fetches since the connection was opened."""
         found = 0
         for what in (DB_CACHE_HIT, DB_CACHE_MISS):
             now, high = ctypes.c_int(), ctypes.c_int()
@@ -44,7 +43,7 @@ class Counters:
         return found
 
     def steps(self, connection: Any) -> int:
-        """VM steps of all statements that the connection has, since then."""
+        """Return the VM steps of all statements of the connection since then."""
         handle = self._library.handle(connection)
         found, statement = 0, self._next(handle, None)
         while statement:
@@ -56,7 +55,7 @@ class Counters:
 
 
 class ApswCounters:
-    """The same for APSW."""
+    """The same counters for APSW."""
 
     def __init__(self) -> None:
         self._steps = 0
@@ -88,7 +87,7 @@ class Sqlite3:
             self.counters = Counters()
             self.counters.pages(self.open(":memory:"))
         except (ImportError, OSError, AttributeError, TypeError):
-            self.counters = None  # times are measured, and their proof lacks the counters
+            self.counters = None  # times are measured, but their proof lacks counters
 
     def open(self, name: str) -> Any:
         return self.module.connect(name, uri=True, isolation_level=None, cached_statements=64)
@@ -97,17 +96,17 @@ class Sqlite3:
         source.backup(target, pages=-1)
 
     def execute(self, connection: Any, sql: str, values: Values = ()) -> Any:
-        """A cursor with the rows of one statement."""
+        """Return a cursor with the rows of one statement."""
         return connection.execute(sql, values)
 
     def refuse_several(self, connection: Any, sql: str, values: Values) -> None:
-        """The module refuses more than one statement by itself."""
+        """Do nothing: the module itself refuses several statements."""
 
     def set_authorizer(self, connection: Any, authorizer: Authorizer | None) -> None:
         connection.set_authorizer(authorizer)
 
     def limit_values(self, connection: Any) -> None:
-        if hasattr(connection, "setlimit"):  # from 3.11 on
+        if hasattr(connection, "setlimit"):  # from 3.11
             connection.setlimit(LIMIT_LENGTH, MAX_VALUE_BYTES)
 
     def add_function(self, connection: Any, name: str) -> None:
@@ -115,7 +114,7 @@ class Sqlite3:
 
 
 class Apsw:
-    """APSW, which has a SQLite of its own."""
+    """APSW, which has its own SQLite."""
 
     def __init__(self) -> None:
         import apsw
@@ -134,12 +133,16 @@ class Apsw:
             backup.step()
 
     def execute(self, connection: Any, sql: str, values: Values = ()) -> Any:
-        """A cursor with the rows of one statement. Raises ValueError: there are more."""
+        """Return a cursor with the rows of one statement. Raises ValueError if there are more
+        statements.
+        """
         self.refuse_several(connection, sql, values)
         return connection.execute(sql, values)
 
     def refuse_several(self, connection: Any, sql: str, values: Values) -> None:
-        """APSW executes all statements of a text. Raises ValueError: there are more than one."""
+        """Raise ValueError if a text has more than one statement. APSW would execute all of
+        them.
+        """
         if sql not in self._alone:
             refuse_several(connection, sql, values)
             self._alone.add(sql)

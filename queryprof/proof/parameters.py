@@ -8,7 +8,7 @@ NAME = ":queryprof_"
 
 
 def numbered(number: int) -> str:
-    """The placeholder of a parameter, from 0 on."""
+    """Return the placeholder of a parameter, numbered from 0."""
     return f"{NAME}{number + 1}"
 
 
@@ -17,8 +17,8 @@ def number_of(placeholder: str) -> int:
 
 
 class Parameters:
-    """Each has a number, and is :queryprof_1, :queryprof_2, ... in the text, so that it can be
-    moved and repeated.
+    """Parameters with numbers. The text has :queryprof_1, :queryprof_2, ..., so that parameters can
+    be moved and repeated.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Parameters:
         self._names: list[str] = []
 
     def numbered(self, sql: str, values: Values) -> str:
-        """The text with numbered parameters."""
+        """Return the text with numbered parameters."""
         first = len(self._values)
         names = placeholders(sql)
         if isinstance(values, dict):
@@ -48,7 +48,7 @@ class Parameters:
         return len(self._values)
 
     def add(self, name: str, value: object) -> str:
-        """Another one."""
+        """Add a parameter."""
         self._values.append(value)
         self._names.append(name if any(self._names) else "")
         return numbered(len(self._values) - 1)
@@ -57,7 +57,7 @@ class Parameters:
         return self._values[number_of(placeholder)]
 
     def finished(self, sql: str) -> tuple[str, Values]:
-        """The text as a program would write it, and its values: by name where all had names."""
+        """Return the text as a program would write it, and its values: by name if all had names."""
         numbers = [number_of(name) for name in placeholders(sql)]
         names = [self._names[number] for number in numbers]
         if numbers and all(names) and len(set(numbers)) == len(set(names)):

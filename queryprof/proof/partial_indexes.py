@@ -1,4 +1,4 @@
-"""Indexes on some rows of a table: which a statement uses, and which it misses."""
+"""Partial indexes: which of them a statement uses, and which it misses."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from queryprof.sql.clauses import Comparison, column_of, comparisons_of
 from queryprof.sql.tokens import parameters_in, tokens_of
 
 ENDS = frozenset({"SELECT", "FROM", "JOIN", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING"})
-"""What ends a condition."""
+"""Words that end a condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialIndex:
-    """An index on some rows of a table, and what it compares to choose them."""
+    """A partial index, and the comparisons in its condition."""
 
     name: str
     comparisons: tuple[Comparison, ...]
@@ -38,8 +38,8 @@ def partial_indexes(judge: Judge) -> list[PartialIndex]:
 def missed(
     judge: Judge, trial: Trial, statement: str, before: Steps
 ) -> tuple[str, str, bool] | None:
-    """A partial index that the planner would take, had it all rows, and whose condition the
-    statement may mean; with that condition, and whether it surely means it.
+    """Return a partial index that the planner would use if it had all rows, and whose condition the
+    statement may imply; its condition; and whether the statement certainly implies it.
     """
     for index in partial_indexes(judge):
         meant = {_is_meant(one, statement) for one in index.comparisons}
@@ -58,9 +58,9 @@ def missed(
 
 
 def _is_meant(condition: Comparison, statement: str) -> bool | None:
-    """Whether a statement means a condition of an index that it writes otherwise: a column alone,
-    NOT it, or IS TRUE and the like. False: it may, as it compares in the same way with a value
-    that is not known; None: it does not.
+    """Return whether a statement implies an index's condition that it writes differently: a column
+    alone, NOT, IS TRUE and the like. It is False if the statement compares the column with an
+    unknown value, and None if it does not imply the condition.
     """
     column = column_of(condition.left)
     if not column or column not in set(_conditions(statement)):
@@ -79,7 +79,7 @@ def _is_of_truth(one: Comparison) -> bool:
 
 
 def _conditions(statement: str) -> Iterator[str]:
-    """The names in WHERE and ON."""
+    """Yield the names in WHERE and ON."""
     is_inside = False
     for token in tokens_of(statement):
         if token.keyword in ("WHERE", "ON"):
@@ -95,8 +95,8 @@ def is_used(index: str, plans: Iterable[Steps]) -> bool:
 
 
 def with_values_of(indexes: Iterable[PartialIndex], statement: str) -> str:
-    """A statement with the values of partial indexes where it compares the same column in the same
-    way.
+    """Return a statement with the values of partial indexes, if it compares the same column in the
+    same way.
     """
     known = {
         (column_of(one.left), one.operator): one.right[0].text

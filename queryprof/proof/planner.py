@@ -1,4 +1,4 @@
-"""SQLite's planner, on an empty copy of a program's schema."""
+"""SQLite's planner on an empty copy of a program's schema."""
 
 from __future__ import annotations
 
@@ -31,32 +31,31 @@ BUDGET_S = 2.0
 """For the statements of a trace, which take a few milliseconds each."""
 
 MOST_SCRIPT = 50_000
-"""Characters of a text that is taken apart into statements."""
+"""Characters of a text that is split into statements."""
 
 MOST_SCRIPTS = 1_000_000
-"""Of all texts together."""
+"""Characters of all such texts."""
 
 MOST_SEMICOLONS = 100
-"""Within one statement: a trigger has some."""
+"""The most semicolons in one statement, such as a trigger."""
 
 COLUMNS_OF_PAGE = (
     "SELECT c.name, c.type, c.pk FROM sqlite_schema AS s, pragma_table_list(s.name) AS t,"
     " pragma_table_xinfo(s.name) AS c WHERE s.rootpage = ? AND s.type = 'table' AND t.schema ="
     " 'main' AND NOT t.wr AND c.hidden <> 2 ORDER BY c.cid"
 )
-"""As they are stored, which generated ones (hidden = 2) are not; a table without rowids has another
-order."""
+"""Columns in their stored order. Generated columns (hidden = 2) are not stored, and a table without
+rowids has another order.
+"""
 
 FOLDING = frozenset({"AggStep", "AggStep1"})
-"""Opcodes that add a row to a sum, or another aggregate."""
+"""Opcodes that add a row to a sum or another aggregate."""
 
 CHANGES_SCHEMA = ("CREATE", "ALTER", "DROP")
 
 
 class Planner:
-    """The planner of this Python's SQLite, in a process of its own that begins when it is first
-    used.
-    """
+    """The planner of this Python's SQLite, in a process of its own that starts at first use."""
 
     def __init__(
         self,
@@ -65,12 +64,13 @@ class Planner:
         texts: Iterable[str],
         versions: Collection[str] = (),
     ) -> None:
-        """
+        """Prepare a planner.
+
         Args:
-            schemas: of database files; databases: the file of a statement.
-            texts: the program's statements, in their order. Of a database whose file is not there,
-                those that created its tables are the schema.
-            versions: of SQLite in the program: another one may take other steps.
+            schemas: by database file. databases: the file of each statement.
+            texts: the program's statements in order. If a database file is missing, the statements
+                that created its tables define the schema.
+            versions: the program's SQLite versions. Another version may take other steps.
         """
         self._versions = frozenset(versions)
         self._schemas, self._databases, self._texts = schemas, databases, tuple(texts)
@@ -87,7 +87,7 @@ class Planner:
             self._judge.close()
 
     def served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
-        """The indexes that the planner would take; None: the schema is not known."""
+        """Return the indexes that the planner would use; None if the schema is unknown."""
         if statement not in self._known:
             found = None
             if len(self._known) < MOST_STATEMENTS:
@@ -116,13 +116,13 @@ class Planner:
         names = [str(name) for name, _, _ in columns]
         stored = {name.lower() for name in names}
         if served.is_plain and all(one.strip('"').lower() not in stored for one in served.terms):
-            return served  # a generated column: its steps are those of what it is made of
+            return served  # a generated column has the steps of its expression
         keys = [name for name, kind, key in columns if key and str(kind).upper() == "INTEGER"]
         key = keys[0] if sum(bool(key) for *_, key in columns) == len(keys) == 1 else ""
         return replace(served, row_steps=row_steps(program, scan, names, key))
 
     def knows(self, statement: str) -> bool:
-        """Whether its database has what it names, as far as there is time to look."""
+        """Return whether its database has the names in it, as far as there is time to check."""
         try:
             Trial(self._started(self._databases.get(statement, "")), statement).plan()
         except StatementError:
@@ -132,13 +132,13 @@ class Planner:
         return True
 
     def tables(self, statement: str) -> frozenset[str]:
-        """The tables that a statement reads; none: its schema is not known."""
+        """Return the tables that a statement reads; empty if its schema is unknown."""
         with suppress(StatementError, OutOfTime, ProofError):
             return Trial(self._started(self._databases.get(statement, "")), statement).tables()
         return frozenset()
 
     def triggers(self, statement: str) -> Sequence[Trigger]:
-        """Those that it fires; none: its schema is not known."""
+        """Return the triggers that it fires; empty if its schema is unknown."""
         database = self._databases.get(statement, "")
         if database not in self._triggers:
             schema = self._schemas.get(database)
@@ -148,7 +148,7 @@ class Planner:
         return tuple(triggers_of(statement, self._triggers[database]))
 
     def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:
-        """Whether the planner chooses another plan without the statistics."""
+        """Return whether the planner chooses another plan without the statistics."""
         database = self._databases.get(statement, "")
         with suppress(StatementError, OutOfTime, ProofError):
             found = Trial(self._started(database, with_statistics=False), statement).plan()
@@ -168,14 +168,14 @@ class Planner:
                 return served
             return replace(Trial(judge, with_prefixes).served(before), plan=before, by_prefix=True)
         partial = [index for index in partial_indexes(judge) if is_used(index.name, plans)]
-        if partial:  # the recorded text has no values, of which such an index is for some
+        if partial:  # the recorded text lacks the values that a partial index needs
             trial = Trial(judge, with_values_of(partial, statement))
             before = trial.plan()
             return trial.served(before) if before in plans else None
         return _served_otherwise(judge, statement, plans) or Served(before, is_other=True)
 
     def _started(self, database: str, *, with_statistics: bool = True) -> Judge:
-        """The judge, with the schema of a database."""
+        """Return the judge with the schema of a database."""
         judge = self._judge
         if judge is None:
             judge = self._judge = judge_for(sorted(self._versions))
@@ -193,8 +193,8 @@ class Planner:
 
 
 def _served_otherwise(judge: Judge, statement: str, plans: Sequence[Steps]) -> Served | None:
-    """What would serve a statement where a number behind LIMIT, or a foreign key, leads to the
-    program's plan; None: neither does.
+    """Return how to serve a statement if a number in LIMIT, or a foreign key, leads to the
+    program's plan; None otherwise.
     """
     trial, with_limits = Trial(judge, statement), with_limits_of(statement)
     if with_limits != statement:
@@ -213,8 +213,8 @@ PREFIXES = {"LIKE": "'a%'", "GLOB": "'a*'"}
 
 
 def with_prefixes_of(statement: str) -> str:
-    """A statement with patterns that begin with a letter where it has parameters: SQLite searches
-    an index by these (https://www.sqlite.org/optoverview.html#the_like_optimization).
+    """Return a statement with patterns that begin with a letter instead of parameters. SQLite can
+    search an index by these (https://www.sqlite.org/optoverview.html#the_like_optimization).
     """
     patterns = {
         one.right[0].start: PREFIXES[one.operator]
@@ -229,9 +229,8 @@ LIMITS = {"LIMIT": "20", "OFFSET": "0"}
 
 
 def with_limits_of(statement: str) -> str:
-    """A statement with numbers behind LIMIT and OFFSET where it has parameters: the recorded text
-    has no literals, and SQLite plans for the number
-    (https://www.sqlite.org/queryplanner-ng.html).
+    """Return a statement with numbers instead of parameters in LIMIT and OFFSET. The recorded text
+    has no literals, but SQLite plans for the number (https://www.sqlite.org/queryplanner-ng.html).
     """
     numbers = {
         second.start: LIMITS[first.keyword]
@@ -243,8 +242,8 @@ def with_limits_of(statement: str) -> str:
 
 
 def created_by(texts: Iterable[str]) -> Iterator[str]:
-    """The statements among them, and among the scripts, that change a schema, with values for what
-    is left out of a recorded text.
+    """Yield the statements, also within scripts, that change a schema, with values for the literals
+    that recorded texts lack.
     """
     left = MOST_SCRIPTS
     for text in texts:
@@ -259,7 +258,7 @@ def created_by(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """A script's statements; SQLite finds where they end."""
+    """Yield a script's statements. SQLite decides where they end."""
     start = tries = 0
     for found in re.finditer(";|$", script):
         sql = script[start : found.end()]
@@ -274,5 +273,5 @@ def _statements(script: str) -> Iterator[str]:
 def _is_complete(sql: str) -> bool:
     try:
         return sqlite3.complete_statement(sql)
-    except ValueError:  # a NUL, or half a character: no statement has it
+    except ValueError:  # a NUL, or half a character, is in no statement
         return False

@@ -1,4 +1,4 @@
-"""Advice on indexes that is proved: a copy of the database is taken, changed and measured."""
+"""Proved advice on indexes: copy the database, change the copy, and measure."""
 
 from __future__ import annotations
 
@@ -42,28 +42,27 @@ from queryprof.sql.clauses import WRITES, clauses_of, verb_of
 
 BUDGET_S = 60.0
 SEARCH_SHARE = 0.6
-"""Of the time to spend; the rest is for the proof."""
+"""A share of the time; the rest is for the proof."""
 
 ROUNDS, ENOUGH_NS = 5, 100_000_000
-"""Executions before and after by turns, and when fewer are enough ..."""
+"""Alternating executions before and after, and the time after which fewer are enough."""
 
 SLOW_NS = 20_000_000
-"""A statement that took longer is not executed again to learn what it took, if it is much
-faster."""
+"""A slower statement is not executed again without the changes if it is now much faster."""
 
 LONG_NS = 300_000_000
-"""Of a statement that takes longer one set of parameters is enough."""
+"""One set of parameters is enough for a slower statement."""
 
 CLOSE, CLOSE_ENOUGH_NS = 0.5, 2_000_000_000
-"""... and where the times differ by less than this."""
+"""If the times differ by less than this factor, rounds go on up to this time."""
 
 SAME = 0.9
-"""A statement that takes more than this share of what it took is not faster."""
+"""A statement that takes more than this share of its time before is not faster."""
 
 MISSING = re.compile(r"no such (table|column): (\S+)")
 
 COPIES = 2
-"""Of the database on the disk, at one time."""
+"""Copies of the database on the disk at one time."""
 
 
 def prove(
@@ -74,19 +73,18 @@ def prove(
     findings: Sequence[Finding] = (),
     judge_of: Callable[[Sequence[str], str], Judge] = judge_for,
 ) -> Advice:
-    """Looks for indexes that make the recorded statements faster, and measures them on a copy; and
-    for other texts of the statements that findings are about.
+    """Find indexes, and rewritten statements for findings, that make the recorded statements
+    faster, and measure them on a copy.
 
-    The database is read, never written. Ctrl-C ends the search, and what it has found is proved.
+    The database is only read. Ctrl-C ends the search, and the changes found so far are proved.
 
     Args:
-        budget_s: how long it may take; the best that was found by then is the answer.
+        budget_s: the longest time. The result is the best that was found by then.
         interpreter: a Python whose SQLite measures.
-        judge_of: makes what measures, from the versions of SQLite in the recording and the
-            interpreter.
+        judge_of: makes the judge from the recorded versions of SQLite and the interpreter.
 
     Raises:
-        ProofError: the database cannot be copied, or is not that of the recording.
+        ProofError: the database cannot be copied, or is not the recorded one.
     """
     start_s = time.monotonic()
     path = _database(database)
@@ -136,8 +134,8 @@ def prove(
 
 
 def _has_references(judge: Judge, report: Report) -> bool:
-    """Whether the program's connections look after foreign keys: the plans of its writes show it.
-    The text of a PRAGMA is recorded without its value.
+    """Return whether the program's connections enforce foreign keys, according to the plans of its
+    writes. A recorded PRAGMA lacks its value.
     """
     for statement, known in plans_by_statement(report.profile.plans).items():
         if verb_of(statement) not in WRITES:
@@ -168,7 +166,7 @@ def _database(database: str) -> Path:
 
 
 def _copy(judge: Judge, path: Path) -> None:
-    """Copies the database, without a change to it or to the files beside it."""
+    """Copy the database, without changing it or the files next to it."""
     try:
         judge.take(unchanged_uri(str(path)), BEFORE)
     except StatementError as error:
@@ -196,21 +194,19 @@ def _queries(
 
 
 def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proof, ...]]:
-    """Makes the changes once more on a fresh copy, in order, and measures all statements
-    on both.
-    """
+    """Repeat the changes in order on a fresh copy, and measure all statements on both."""
     made: list[tuple[Step, Change]] = []
     proofs: list[Proof] = []
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
         judge.take(BEFORE, AFTER)
         costs = {query.statement: search.base_ns(query) for query in search.queries}
-        # Statistics are of the indexes that are there: ANALYZE comes last.
+        # Statistics describe existing indexes, so ANALYZE comes last.
         steps = sorted(search.chosen, key=lambda step: isinstance(step, Analysis))
         made.extend((step, _made(judge, search, step, costs)) for step in steps)
-        # Some are of use together alone.
+        # Some changes help only together.
         made = [(step, change) for step, change in made if _is_of_use(search, step, change)]
         losing = [step for step, change in made if change.win_ns < 0]
-        if losing:  # beside the others; what these win without it is measured again
+        if losing:  # next to the others; their savings without it are measured again
             search.chosen = [step for step in search.chosen if step not in losing]
             return _prove(judge, search)
         proofs.extend(_proof(search, query) for query in search.queries)
@@ -221,8 +217,8 @@ def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proo
 
 
 def _agreeing(changes: tuple[Change, ...], proofs: Sequence[Proof]) -> tuple[Change, ...]:
-    """The changes with wins that add up to what all statements win, which were measured again after
-    the last one.
+    """Return the changes with savings that add up to the total over all statements. These were
+    measured again after the last change.
     """
     won_ns = sum(proof.recorded_ns - proof.after_ns for proof in proofs) - sum(
         change.inserts * (change.insert_ns or 0.0) for change in changes
@@ -234,7 +230,7 @@ def _agreeing(changes: tuple[Change, ...], proofs: Sequence[Proof]) -> tuple[Cha
 
 
 def _is_of_use(search: Search, step: Step, change: Change) -> bool:
-    """Whether a change is of use on this copy, too; if not it is taken back."""
+    """Return whether a change also helps on this copy. If not, undo it."""
     if isinstance(step, Analysis):
         is_used = change.win_ns > 0
     else:
@@ -245,7 +241,7 @@ def _is_of_use(search: Search, step: Step, change: Change) -> bool:
 
 
 def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> Change:
-    """Makes a change; `costs`: by statement what it takes (ns), brought up to date."""
+    """Make a change, and update `costs`: the time (ns) of each statement."""
     name = search.name(step)
     bytes_before = judge.size(AFTER)
     slower_before = (
@@ -278,7 +274,7 @@ def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> 
 
 
 def _statistics_again(search: Search) -> str:
-    """The SQL that undoes ANALYZE."""
+    """Return the SQL that undoes ANALYZE."""
     rows = [", ".join(map(_literal, row)) for row in search.statistics]
     again = (
         f" INSERT INTO sqlite_stat1 VALUES {', '.join(f'({row})' for row in rows)};" if rows else ""
@@ -308,7 +304,7 @@ def _proof(search: Search, query: Query) -> Proof:
         )
     )
     if not (uses or query.writes) and search.plan(query, BEFORE) == search.plan(query, AFTER):
-        after = before  # what its two measurements differ by is noise, and no change's doing
+        after = before  # its two measurements differ only by noise
     is_equal = all(pair[BEFORE].digest == pair[AFTER].digest for pair in pairs)
     doubt = "" if is_equal else _other_rows(query, [pair[BEFORE].rows for pair in pairs])
     is_less = is_less_work(before, after)
@@ -332,7 +328,9 @@ def _proof(search: Search, query: Query) -> Proof:
 
 
 def _pair(search: Search, query: Query, number: int) -> dict[str, Measured]:
-    """A sample on both copies: by turns, unless the search knows that it was many times slower."""
+    """Measure a sample on both copies, alternating, unless the search found it to be many times
+    slower.
+    """
     known = search.base[query.statement][number : number + 1]
     if known and known[0].ns > SLOW_NS:
         after = search.measured((AFTER,), query, number, ROUNDS, ENOUGH_NS)[AFTER]
@@ -342,7 +340,7 @@ def _pair(search: Search, query: Query, number: int) -> dict[str, Measured]:
 
 
 def _other_rows(query: Query, rows: Sequence[int]) -> str:
-    """Why the rows differ: all of them may be equal, in another order among equals."""
+    """Return why the rows differ. They may be the same rows in another order among equals."""
     if clauses_of(query.statement).limits:
         return (
             "other rows are returned: LIMIT cuts among rows that its ORDER BY does not distinguish"

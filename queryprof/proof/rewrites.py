@@ -1,4 +1,4 @@
-"""Rewritten statements, measured: both texts on one copy by turns, and their rows compared."""
+"""Rewritten statements: measure both texts alternately on one copy, and compare their rows."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from queryprof.proof.workload import Query
 
 ROUNDS, LONG_NS = 5, 300_000_000
 FASTER = 0.8
-"""So much of the time before a rewritten statement may take: else it is not worth the work."""
+"""The largest share of the time before that a useful rewrite takes."""
 
 MUCH = 3
-"""So many times faster is a statement as it is with an index that is to be created, which takes
-space and time of writes: then it is not rewritten.
+"""If a proposed index makes the original statement this many times faster than the rewrite, the
+statement is not rewritten.
 """
 
 FEWEST_ROWS, MOST_ROWS = 10, 200
-"""Of the query around an N+1: for so many of its rows the others are executed."""
+"""The number of outer rows of an N+1 for which the inner queries are executed."""
 
 OF_COMPARISONS = frozenset({"index_defeated", "full_scan", "automatic_index", "n_plus_one"})
 
 
 def rewrites_of(search: Search, findings: Sequence[Finding]) -> tuple[Rewrite, ...]:
-    """The rewrites that are faster with equal rows, in the order of the findings."""
+    """Return the rewrites that are faster with equal rows, in the order of the findings."""
     found: dict[str, Rewrite] = {}
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
         measured = {query.statement for query in search.queries}
@@ -54,7 +54,7 @@ def rewrites_of(search: Search, findings: Sequence[Finding]) -> tuple[Rewrite, .
 def _rewritings(
     search: Search, finding: Finding, queries: Mapping[str, Query]
 ) -> Iterator[Rewriting]:
-    """The texts to try for a finding."""
+    """Yield the texts to try for a finding."""
     judge = search.judge
 
     def rows(sql: str, values: object) -> list[tuple[object, ...]]:
@@ -62,7 +62,7 @@ def _rewritings(
 
     samples = queries[finding.statement].samples
     parent = queries.get(finding.parent)
-    # A statement may nest deeper than sqlglot can write it.
+    # A statement may nest too deeply for sqlglot.
     with contextlib.suppress(StatementError, SqlglotError, RecursionError):
         if finding.category == "offset_pagination":
             yield from keyset(samples, search.schema, rows)
@@ -89,11 +89,11 @@ SELECT x.coll FROM pragma_index_list(?1) AS i, pragma_index_xinfo(i.name) AS x
 WHERE i."unique" AND NOT i.partial AND x.seqno = 0 AND x.name = ?2 COLLATE NOCASE
   AND (SELECT count(*) FROM pragma_index_info(i.name)) = 1
 """
-"""The collations of a table's unique indexes of one column alone."""
+"""The collations of a table's unique indexes with a single column."""
 
 
 def _is_unique(search: Search, table: str, column: str) -> bool:
-    """Whether no two rows of a table have one value in a column, whatever is written to it."""
+    """Return whether a column has no duplicates, whatever is written to it."""
     known = search.schema.table(table)
     one = known.column(column) if known else None
     if not known or not one:
@@ -105,7 +105,7 @@ def _is_unique(search: Search, table: str, column: str) -> bool:
 
 
 def _columns(judge: Judge, sql: str, values: object) -> list[str]:
-    """The names of a query's columns."""
+    """Return the names of a query's columns."""
     empty = (
         f"CREATE TEMP TABLE queryprof_columns AS SELECT * FROM ({sql.strip().rstrip(';')}) LIMIT 0"
     )
@@ -116,7 +116,7 @@ def _columns(judge: Judge, sql: str, values: object) -> list[str]:
 
 
 def _best(search: Search, query: Query, rewritings: Iterator[Rewriting]) -> Rewrite | None:
-    """The one that takes least time: as the database is, or else with the changes made."""
+    """Return the fastest rewrite on the unchanged database, or else with the changes."""
     tried = list(rewritings)
     for copy in (BEFORE, AFTER):
         found = [one for rewriting in tried if (one := _measured(search, query, copy, rewriting))]
@@ -126,7 +126,7 @@ def _best(search: Search, query: Query, rewritings: Iterator[Rewriting]) -> Rewr
 
 
 def _measured(search: Search, query: Query, copy: str, rewriting: Rewriting) -> Rewrite | None:
-    """A rewrite, if it is faster for the same rows."""
+    """Return a rewrite if it is faster for the same rows."""
     costs: list[tuple[Cost, Cost]] = []
     with contextlib.suppress(StatementError):
         for turn in rewriting.turns:
@@ -135,7 +135,7 @@ def _measured(search: Search, query: Query, copy: str, rewriting: Rewriting) -> 
             costs.append(_least(search.judge, copy, turn))
         before, after = (mean([pair[side] for pair in costs]) for side in (0, 1))
         if copy == BEFORE and MUCH * _with_changes_ns(search.judge, rewriting) <= after.ns:
-            return None  # an index that is proposed wins much more
+            return None  # a proposed index saves much more
         if after.ns < FASTER * before.ns and is_less_work(before, after) is not False:
             return Rewrite(
                 query.statement,
@@ -151,7 +151,7 @@ def _measured(search: Search, query: Query, copy: str, rewriting: Rewriting) -> 
 
 
 def _with_changes_ns(judge: Judge, rewriting: Rewriting) -> float:
-    """What the statements take as they are, with the changes made: the least of several rounds
+    """Return the time of the original statements with the changes: the least of several rounds
     each.
     """
     found = [
@@ -174,7 +174,7 @@ def _once(judge: Judge, copy: str, text: Text) -> Measured:
 
 
 def _least(judge: Judge, copy: str, turn: Turn) -> tuple[Cost, Cost]:
-    """The least of several rounds, by turns."""
+    """Return the least times of several alternating rounds."""
     rounds: list[tuple[Cost, Cost]] = []
     while len(rounds) < ROUNDS and sum(before.ns for before, _ in rounds) < LONG_NS:
         before, after = (

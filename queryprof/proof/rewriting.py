@@ -1,8 +1,8 @@
-"""Other texts for statements whose form is what costs: keyset instead of OFFSET, a
-comparison that an index serves, one JOIN instead of a query for each row.
+"""Write statements differently: keyset pagination instead of OFFSET, a comparison that an index
+supports, one JOIN instead of a query per row.
 
-sqlglot reads and writes them. A text that comes out wrong is no danger: it is advised only when it
-returns the same rows.
+sqlglot parses and writes them. A wrong result is harmless: a text is advised only if it returns the
+same rows.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from queryprof.proof.workload import Sample
 Text = tuple[str, Values]
 Row = tuple[object, ...]
 Rows = Callable[[str, Values], list[Row]]
-"""Executes a statement on the copy as the database is."""
+"""Executes a statement on the copy of the unchanged database."""
 
 DIALECT = "sqlite"
 LONGEST = 20_000
-"""Characters of a statement that is read."""
+"""The longest statement, in characters, that is parsed."""
 
 NOT_PLAIN = ("with_", "distinct", "group", "having", "windows", "joins", "laterals")
-"""Clauses that a plain SELECT has not."""
+"""Clauses that a plain SELECT does not have."""
 
-logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it cannot read is left alone
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # unreadable statements stay unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is measured with one set of parameters.
+    """A measurement with one set of parameters.
 
     Attributes:
-        before: the statements that the program executes; after: the one instead of them.
-        expected: the rows of `after`; None: those of the one statement before.
+        before: the program's statements. after: the single statement instead.
+        expected: the rows of `after`; None if they are the rows of the single statement before.
     """
 
     before: tuple[Text, ...]
@@ -52,10 +52,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """One way to write a statement in other words.
+    """One way to rewrite a statement.
 
     Attributes:
-        sql: the new text, as a program would have it; how: what else to change there.
+        sql: the new text, as a program would write it. how: what else to change.
     """
 
     sql: str
@@ -64,7 +64,7 @@ class Rewriting:
 
 
 def parsed(sql: str) -> exp.Expr | None:
-    """A statement as a tree; None: it cannot be read."""
+    """Return a statement as a tree; None if it cannot be parsed."""
     if len(sql) > LONGEST:
         return None
     try:
@@ -74,7 +74,9 @@ def parsed(sql: str) -> exp.Expr | None:
 
 
 def plain_select(sql: str) -> exp.Select | None:
-    """A SELECT of one table that is neither grouped nor DISTINCT; None for all else."""
+    """Return a SELECT from one table without grouping and DISTINCT; None for all other
+    statements.
+    """
     found = parsed(sql)
     if not isinstance(found, exp.Select) or any(found.args.get(name) for name in NOT_PLAIN):
         return None
@@ -91,7 +93,8 @@ def condition(text: str) -> exp.Expr:
 
 
 def keyset(samples: Sequence[Sample], schema: DatabaseSchema, rows: Rows) -> Iterator[Rewriting]:
-    """For LIMIT and OFFSET: what comes after the last row of the page before.
+    """Yield statements that replace LIMIT and OFFSET by starting after the last row of the page
+    before.
 
     The method is M. Winand's, https://use-the-index-luke.com/no-offset.
     """
@@ -157,7 +160,7 @@ def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, s
 
 
 def whole(node: exp.Expr, parameters: Parameters) -> int | None:
-    """The whole number that a LIMIT or OFFSET is; None: it is none."""
+    """Return the integer in a LIMIT or OFFSET; None if it is not one."""
     if isinstance(node, exp.Placeholder):
         value = parameters.value(text_of(node))
         return value if isinstance(value, int) else None
@@ -171,14 +174,14 @@ CAST_THE_VALUE = "Cast the value for an index, and compare as before."
 THE_COLUMN = "Compare the column itself."
 
 FORMATS = ("%Y", "%Y-%m", "%Y-%m-%d")
-"""Of strftime(), that a text which is a time begins with."""
+"""Formats of strftime() with which a text of a time begins."""
 
 TEXTS = frozenset({exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR, exp.DataType.Type.CHAR})
 NOTHING: dict[type[exp.Expr], str] = {exp.Add: "0", exp.Sub: "0", exp.Mul: "1"}
-"""What leaves a number as it is, by operator."""
+"""The number that each operator leaves unchanged."""
 
 BY_BYTES = ("", "BINARY")
-"""Collations by which texts are equal that are the same bytes."""
+"""Collations for which only identical bytes are equal."""
 
 TYPES = (
     ("INT", "INTEGER"),
@@ -194,7 +197,7 @@ TYPES = (
 def comparisons(
     samples: Sequence[Sample], schema: DatabaseSchema, rows: Rows
 ) -> Iterator[Rewriting]:
-    """For comparisons that keep an index from being used: each in another way."""
+    """Yield statements with comparisons that allow an index, each in another way."""
     columns = _Columns(schema, rows)
     by_change: dict[tuple[int, str], list[Turn]] = {}
     for sample in samples:
@@ -210,13 +213,13 @@ def comparisons(
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The columns of a database, and what is in them."""
+    """The columns of a database, and their contents."""
 
     schema: DatabaseSchema
     rows: Rows
 
     def found(self, name: exp.Column, tree: exp.Expr) -> tuple[Table, Column] | None:
-        """The column of a name in a statement; None where more than one table has it."""
+        """Return the column of a name in a statement; None if several tables have it."""
         tables = {
             source.name.lower()
             for source in tree.find_all(exp.Table)
@@ -231,8 +234,8 @@ class _Columns:
         return found[1] if found else None
 
     def kinds(self, table: Table, column: Column) -> set[str]:
-        """The storage classes of its values, NULL apart: a column may hold others than its type
-        defines (https://www.sqlite.org/datatype3.html).
+        """Return the storage classes of its values, without NULL. A column may hold other classes
+        than its type defines (https://www.sqlite.org/datatype3.html).
         """
         named = quoted(column.name)
         found = self.rows(f"SELECT DISTINCT typeof({named}) FROM {quoted(table.name)}", ())
@@ -240,9 +243,7 @@ class _Columns:
 
 
 def _changes(text: str, tree: exp.Expr, columns: _Columns) -> Iterator[tuple[int, str, exp.Expr]]:
-    """Each change of one comparison: a number for it, what it does, and the whole statement with
-    it.
-    """
+    """Yield each change of one comparison: its number, a description, and the whole statement."""
     plus = sum(one.token_type is TokenType.PLUS for one in sqlglot.tokenize(text, DIALECT))
     if plus > len(list(tree.find_all(exp.Add))):  # the tree has no plus before a column
         yield 0, THE_COLUMN, tree
@@ -276,14 +277,14 @@ def _is_value(node: exp.Expr) -> bool:
 def _unwrapped(
     one: exp.Expr, other: exp.Expr, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
-    """A function or an operator over a column that is compared with a value."""
+    """Yield replacements for a function or operator over a column that is compared with a value."""
     column, value = one.find(exp.Column), text_of(other)
     if column is None or len(list(one.find_all(exp.Column))) > 1:
         return
     name, whole = text_of(column), f"{text_of(one)} = {value}"
     found = columns.found(column, tree)
     kind = _affinity(found[1]) if found and found[1].type else ""
-    # What is no text is found by a function that makes one of it, and is not by the text itself.
+    # The function turns other classes into text, so it finds values that the text itself does not.
     kinds = columns.kinds(*found) if found and kind else set()
     is_text = kind == "TEXT" and kinds <= {"text"}
     is_whole = kind == "INTEGER" and kinds <= {"integer"}
@@ -318,7 +319,9 @@ def _unwrapped(
 
 
 def _is_day(one: exp.Expr, column: exp.Column) -> bool:
-    """Whether it is date(column), or strftime() of it in a format that the text begins with."""
+    """Return whether it is date(column), or strftime() of it in a format with which the text
+    begins.
+    """
     if isinstance(one, exp.Date):
         return one.this is column and not one.expressions and not one.args.get("zone")
     if isinstance(one, exp.TimeToStr) and isinstance(one.this, exp.TsOrDsToTimestamp):
@@ -329,8 +332,8 @@ def _is_day(one: exp.Expr, column: exp.Column) -> bool:
 def _collated(
     name: exp.Column, value: exp.Expr, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
-    """A column and a value, where an index of the column has another collation: what is equal by
-    its bytes is so by any collation.
+    """Yield replacements for a column and a value if the column's index has another collation.
+    Values with equal bytes are equal in any collation.
     """
     column, equal = columns.column(name, tree), f"{text_of(name)} = {text_of(value)}"
     is_by_bytes = column is not None and column.collation in BY_BYTES
@@ -343,7 +346,7 @@ def _collated(
 def _of_one_kind(
     left: exp.Column, right: exp.Column, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
-    """Two columns of different types or collations."""
+    """Yield replacements for two columns with different types or collations."""
     one, two = columns.column(left, tree), columns.column(right, tree)
     if not one or not two:
         return
@@ -352,12 +355,12 @@ def _of_one_kind(
         how = "Cast the column that needs no index, or declare both with one type."
         yield how, f"{text_of(left)} = CAST({text_of(right)} AS {_affinity(one)})"
         yield how, f"{text_of(right)} = CAST({text_of(left)} AS {_affinity(two)})"
-    # They are compared by the left one's collation (datatype3.html, 7.1).
+    # SQLite compares them with the left column's collation (datatype3.html, 7.1).
     if one.collation in BY_BYTES and two.collation not in BY_BYTES:
         how = "Compare with the index's collation, too, or declare both with one."
         yield how, f"({equal} COLLATE {two.collation} AND {equal})"
 
 
 def _affinity(column: Column) -> str:
-    """Of a column's type: https://www.sqlite.org/datatype3.html, 3.1."""
+    """Return the affinity of a column's type: https://www.sqlite.org/datatype3.html, 3.1."""
     return next((kind for part, kind in TYPES if part in column.type.upper()), "NUMERIC")

@@ -1,8 +1,8 @@
-"""How many VM steps a scan takes for a row, by SQLite's own program of the statement (EXPLAIN).
+"""Count a scan's VM steps per row in SQLite's program of the statement (EXPLAIN).
 
-The opcodes are those of https://www.sqlite.org/opcode.html: a loop over a table begins behind its
-Rewind and ends with the Next that goes back there; a comparison that jumps to that Next leaves a
-row out.
+https://www.sqlite.org/opcode.html describes the opcodes. A loop over a table begins after its
+Rewind and ends with the Next that jumps back there. A comparison that jumps to that Next skips a
+row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INNER_LOOPS = frozenset(
 AS_STORED = frozenset(
     {"RealAffinity", "Affinity", "Integer", "String8", "Real", "Variable", "Null", "SCopy", "Copy"}
 )
-"""What leaves a column's value as it is, or puts another one beside it."""
+"""Opcodes that keep a column's value, or put another one next to it."""
 
 ROWID = -1
 
@@ -42,10 +42,11 @@ Instruction = tuple[int, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The loop over the only table that a statement reads from end to end.
+    """The loop over the only table that a statement scans.
 
     Attributes:
-        page: of the table's root; begin, end: addresses of its first instruction and of its Next.
+        page: the table's root page. begin, end: the addresses of its first instruction and its
+            Next.
     """
 
     page: int
@@ -55,7 +56,7 @@ class Scan:
 
 
 def scan_of(program: Sequence[Instruction]) -> Scan | None:
-    """The scan of a program; None: there is none, or another one."""
+    """Return the scan of a program; None unless there is exactly one."""
     pages = {cursor: page for _, code, cursor, page in program if code == "OpenRead"}
     found = [
         Scan(pages[cursor], cursor, at + 1, end)
@@ -71,10 +72,10 @@ def scan_of(program: Sequence[Instruction]) -> Scan | None:
 def row_steps(
     program: Sequence[Instruction], scan: Scan, columns: Sequence[str], key: str
 ) -> RowSteps | None:
-    """The steps of a scan; None: no comparison leaves a row of it out.
+    """Return the steps of a scan; None if no comparison skips one of its rows.
 
     Args:
-        columns: of the table, in their order; key: the one that is the rowid.
+        columns: the table's columns in order. key: the column that is the rowid.
     """
     body = program[scan.begin : scan.end]
     inner = next((at - scan.begin for at, code, _, _ in body if code in INNER_LOOPS), None)
@@ -83,7 +84,7 @@ def row_steps(
         return None
     sorters = {cursor for _, code, cursor, _ in body if code == "SorterInsert"}
     taken = scan.end - scan.begin + 1
-    for at, code, cursor, to in program:  # each row comes out of a sorter, too
+    for at, code, cursor, to in program:  # each row also comes out of a sorter
         if code == "SorterNext" and cursor in sorters:
             taken += at - to + 1
     inner_steps = None if inner is None else inner + 2
@@ -93,7 +94,7 @@ def row_steps(
 def _left_out(
     body: Sequence[Instruction], scan: Scan, columns: Sequence[str], key: str
 ) -> Iterator[LeftOut]:
-    """The comparisons of a loop that leave rows out."""
+    """Yield the comparisons of a loop that skip rows."""
     names = frozenset({""})
     compared: set[str] = set()
     for at, code, p1, p2 in body:
@@ -103,15 +104,15 @@ def _left_out(
         elif code in LOOKUPS:
             compared = set()
         elif code in COMPARISONS and p2 == scan.end:
-            if compared:  # else what was compared before is, once more
+            if compared:  # otherwise it is the previous comparison again
                 names = frozenset(compared)
             yield LeftOut(names, at - scan.begin + 2)
             compared = set()
         elif code not in AS_STORED:
-            compared.add("")  # it is computed with
+            compared.add("")  # a value computed with it
 
 
 def _name(number: int, columns: Sequence[str], key: str) -> str:
-    """The name of a column in small letters; "": it is none of the table's."""
+    """Return the name of a column in lower case; "" if the table does not have it."""
     name = key if number == ROWID else columns[number] if number < len(columns) else ""
     return name.lower()

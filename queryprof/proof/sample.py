@@ -1,4 +1,4 @@
-"""A sample of a large database: indexes are chosen on it, and measured on the whole copy."""
+"""Sample a large database. Indexes are chosen on the sample, and measured on the whole copy."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from queryprof.proof.statistics import set_statistics, statistics_of
 
 LARGE_BYTES, SAMPLE_BYTES = 200_000_000, 40_000_000
 LARGE_ROWS = 10_000
-"""Of a table with fewer rows all are in the sample."""
+"""Tables with fewer rows are copied completely."""
 
 
 def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
-    """Puts a sample in the copy's place, if that is large; it is WHOLE then.
+    """Replace a large copy by a sample. The whole copy becomes WHOLE.
 
     Args:
         address: of the database, a URI.
 
     Returns:
-        Every how many-th row of the large tables is in it; 1: the copy is as it was.
+        n if the sample has every n-th row of the large tables; 1 if the copy is unchanged.
 
     Raises:
         OutOfTime: see Judge.
@@ -32,7 +32,7 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
     statistics = statistics_of(judge)
     judge.rename(BEFORE, WHOLE)
     judge.blank(BEFORE)
-    judge.enforce_references(BEFORE, False)  # rows may refer to some that are not in it
+    judge.enforce_references(BEFORE, False)  # rows may refer to rows that are not in the sample
     judge.attach(BEFORE, address, "original")
     for table in schema.tables:
         if create(judge, table.sql, BEFORE):
@@ -49,9 +49,10 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
 def _fill(judge: Judge, table: Table, every: int) -> None:
     columns = ", ".join(quoted(name) for name in table.inserted)
     name = quoted(table.name)
-    # Not every n-th row as such: what repeats in a table might have the same period.
+    # Not simply every n-th row: repeating values in a table might have the same period.
     place = "rowid * 48271 % 65537" if table.has_rowid else "abs(random())"
     chosen = f" WHERE {place} % {every} = 0" if table.rows > LARGE_ROWS else ""
     copied = f"INSERT INTO main.{name} ({columns}) SELECT {columns} FROM original.{name}{chosen}"
-    with contextlib.suppress(StatementError):  # what reads it is then measured on few rows or none
+    # statements that read it are then measured on few rows or none
+    with contextlib.suppress(StatementError):
         judge.do(BEFORE, copied)

@@ -1,4 +1,4 @@
-"""The schema of the copied database, as far as candidates, values and inserts need it."""
+"""The parts of the copied database's schema that candidates, values and inserts need."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from queryprof.proof.statistics import set_statistics, statistics_of
 OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
 INDEXES = "SELECT name, partial FROM pragma_index_list(?)"
 HIDDEN, GENERATED = 1, (2, 3)
-"""Of pragma_table_xinfo's `hidden`."""
+"""Values of pragma_table_xinfo's `hidden`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; `is_rowid`: INTEGER PRIMARY KEY, another name of the rowid."""
+    """A column. `is_rowid` is True for INTEGER PRIMARY KEY, an alias of the rowid."""
 
     name: str
     type: str
@@ -32,8 +32,8 @@ class Table:
     """An ordinary table.
 
     Attributes:
-        sql: its CREATE TABLE; key: the columns that distinguish rows (rowid where there is one).
-        rows: how many it has; has_rowid: whether it has such a column.
+        sql: its CREATE TABLE. key: the columns that identify rows (rowid if it has one).
+        rows: their number. has_rowid: whether the table has a rowid.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSchema:
-    """All that is created in a database.
+    """All objects of a database.
 
     Attributes:
-        others: the SQL of views, indexes and triggers, and of virtual tables, in their order.
-        indexes: those that exist, unique constraints among them; partial ones are left out.
-        names: of everything there is, in lower case.
+        others: the SQL of views, indexes, triggers and virtual tables, in order.
+        indexes: the existing indexes, with unique constraints, without partial indexes.
+        names: all names in lower case.
     """
 
     tables: tuple[Table, ...]
@@ -71,7 +71,7 @@ class DatabaseSchema:
 
 
 def schema_of(judge: Judge) -> DatabaseSchema:
-    """Reads the schema of the copy, and creates it once more in an empty database.
+    """Read the schema of the copy, and create it again in an empty database.
 
     Raises:
         StatementError: the copy is damaged.
@@ -101,7 +101,7 @@ def schema_of(judge: Judge) -> DatabaseSchema:
 
 
 def create(judge: Judge, sql: str, copy: str = EMPTY) -> bool:
-    """Creates something in a copy; False: SQLite refuses it."""
+    """Create something in a copy. Return False if SQLite refuses it."""
     with suppress(StatementError):
         with_dummies(judge, copy, lambda: judge.do(copy, sql))
         return True
@@ -135,7 +135,7 @@ def _table_of(judge: Judge, name: str, sql: str) -> Table:
 
 
 def _collations(judge: Judge, table: str, columns: list[str]) -> dict[str, str]:
-    """By column: SQLite reports them of an index on all columns alone."""
+    """Return the collations by column. SQLite reports them only for an index on all columns."""
     listed = ", ".join(map(quoted, columns))
     try:
         judge.do(EMPTY, f"CREATE INDEX queryprof_columns ON {quoted(table)} ({listed})")
@@ -149,7 +149,7 @@ def _collations(judge: Judge, table: str, columns: list[str]) -> dict[str, str]:
 
 
 def _terms(judge: Judge, index: str, table: Table) -> tuple[Term, ...]:
-    """The terms of an index; () for one on expressions."""
+    """Return the terms of an index; () if it contains expressions."""
     listed = 'SELECT name, "desc", coll FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno'
     found = []
     for name, is_descending, collation in judge.rows(EMPTY, listed, (index,)):

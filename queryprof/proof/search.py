@@ -1,7 +1,8 @@
-"""The search for indexes: built on the copy, measured, and kept when they win more than they lose.
+"""Search for indexes: build them on the copy, measure, and keep those that save more than they
+cost.
 
-Lazy greedy: what an index wins can only fall when others are there already, so that a candidate
-whose last known win is below the best one's need not be built again (M. Minoux, Accelerated greedy
+The search is lazy greedy. An index can only save less if others already exist. So a candidate whose
+last known savings are below the best one's need not be built again (M. Minoux, Accelerated greedy
 algorithms for maximizing submodular set functions, 1978).
 """
 
@@ -36,22 +37,22 @@ from queryprof.proof.workload import Query, other_work
 
 PLANNER_ROUNDS = 3
 DISCOUNT = 0.85
-"""The planner's second choice is expected to win so much of its first."""
+"""The planner's second choice is expected to save this part of the first."""
 
 CLOSE = 0.95
-"""So much of what the next candidate may win at the most is enough."""
+"""This part of the next candidate's largest savings is enough."""
 
 HOPELESS, FLOOR_NS = 2.0, 1_000_000
-"""A statement that takes so many times what it takes now, and this more, is interrupted."""
+"""A statement is interrupted after this many times its present time plus this margin."""
 
 MOST_INDEXES = 12
 MOST_CANDIDATES = 150
 
 ROUNDS, ENOUGH_NS = 3, 10_000_000
-"""How often a statement is executed to learn what it takes, and when it is known well enough."""
+"""The most executions to measure a statement, and the total time after which fewer are enough."""
 
 LONG_NS = 20_000_000
-"""Of a statement that takes longer one sample is enough while indexes are tried."""
+"""One sample of a slower statement is enough while indexes are tried."""
 
 
 Step = Candidate | Analysis
@@ -60,12 +61,12 @@ Team = tuple[Candidate, ...]
 
 
 class Search:
-    """Looks for the changes that win most of the recorded time.
+    """Search for the changes that save most of the recorded time.
 
     Attributes:
-        chosen: the best found so far, in the order in which they were found.
-        queries: those that can be measured; reasons: why others cannot.
-        statistics: those that the database has; inserts: the recorded ones, and what they lose.
+        chosen: the best changes so far, in the order of their discovery.
+        queries: those that can be measured. reasons: why others cannot.
+        statistics: those in the database. inserts: the recorded inserts, and what they lose.
     """
 
     def __init__(self, judge: Judge, schema: DatabaseSchema, queries: Iterable[Query]) -> None:
@@ -74,7 +75,7 @@ class Search:
         self.reasons: dict[str, str] = {}
         self.chosen: list[Step] = []
         self.base: dict[str, tuple[Measured, ...]] = {}
-        """By statement: its samples as the database is, as far as they were measured."""
+        """The measured samples of each statement with the unchanged database."""
         self.times = Times(self.queries)
         self._names: dict[Step, str] = {}
         self.all_queries = tuple(queries)
@@ -82,7 +83,7 @@ class Search:
         self.inserts = Inserts(judge, schema, self.all_queries)
 
     def measure_all(self, *, is_sample: bool = False) -> None:
-        """Measures each statement as the database, or a sample of it, is. Raises OutOfTime."""
+        """Measure each statement with the unchanged database or a sample. Raises OutOfTime."""
         self.queries.clear()
         for query in self.all_queries:
             try:
@@ -101,13 +102,13 @@ class Search:
         self.times.now = dict(self.times.base)
 
     def base_ns(self, query: Query) -> float:
-        """Time (ns) of one execution as the database is."""
+        """Return the time (ns) of one execution with the unchanged database."""
         return self.times.base[query.statement]
 
     def run(self) -> None:
-        """Fills `chosen`; whatever ends it, it is good. Raises OutOfTime."""
-        # What was won when it was tried last (at first: what it may win), and beside how many
-        # others.
+        """Fill `chosen`. The list is valid however the search ends. Raises OutOfTime."""
+        # The savings at the last trial (at first an upper bound), and the number of other changes
+        # then.
         heap = [
             (-bound, sum(len(one.terms) for one in team), number, team, -1)
             for number, (team, bound) in enumerate(self._bounds().items())
@@ -145,7 +146,7 @@ class Search:
         self._prune()
 
     def _outweigh(self, team: Team, costs: dict[str, float], loss_ns: float) -> None:
-        """Keeps indexes that inserts, or other statements, speak against."""
+        """Store indexes that inserts or other statements outweigh."""
         won = {
             query.statement: self.times.won_ns(
                 query, self.times.now[query.statement], costs[query.statement]
@@ -155,7 +156,7 @@ class Search:
         }
         slower = [query.statement for query in self.times.slower(costs)]
         wins = won
-        if slower:  # what both are compared by
+        if slower:  # comparable times for both
             wins = {
                 query.statement: (
                     query.executions * (self.times.now[query.statement] - costs[query.statement])
@@ -172,7 +173,7 @@ class Search:
         )
 
     def outweighed(self) -> tuple[Outweighed, ...]:
-        """What the recorded inserts speak against, of each statement the one that wins most."""
+        """Return the outweighed indexes; for each statement the one that saves most."""
         best: dict[str, Outweighed] = {}
         for team, found in self.inserts.outweighed:
             if not any(self._is_known(one, self.chosen) for one in team):
@@ -183,7 +184,7 @@ class Search:
         return tuple(dict.fromkeys(best.values()))
 
     def _bounds(self) -> dict[Team, float]:
-        """By indexes that the planner uses for a statement, the most that they can win."""
+        """Return the planner's indexes for a statement, with an upper bound of their savings."""
         found: dict[Team, float] = {}
         for query in self.queries:
             first = query.samples[0]
@@ -208,8 +209,8 @@ class Search:
         return []
 
     def _is_known(self, one: Candidate, steps: Iterable[Step], is_in_team: bool = False) -> bool:
-        """Whether an index is there that begins with it; in a team one of that alone may
-        be needed.
+        """Return whether an existing index begins with it. A team may still need one on exactly its
+        columns.
         """
         return any(one.starts(other) for other in self.schema.indexes) or any(
             isinstance(other, Candidate)
@@ -218,7 +219,7 @@ class Search:
         )
 
     def name(self, one: Step) -> str:
-        """What an index is called: nothing else in the database is."""
+        """Return a name for an index that is unused in the database."""
         if isinstance(one, Analysis):
             return ""
         if one not in self._names:
@@ -231,7 +232,7 @@ class Search:
         return self._names[one]
 
     def _try(self, team: Team) -> dict[str, float]:
-        """Builds indexes, and measures the statements that use one: what each takes now."""
+        """Build indexes, and return the new times of the statements that use one."""
         names = [self.name(one) for one in team]
         try:
             for one, name in zip(team, names, strict=True):
@@ -241,14 +242,14 @@ class Search:
         return self._costs_with(names, {one.table for one in team})
 
     def _build(self, one: Candidate, name: str) -> None:
-        """Makes an index on the copy; with statistics, if those of the others are kept."""
+        """Build an index on the copy, with statistics if those of the others are kept."""
         self.judge.do(AFTER, one.sql(name))
         if ANALYZE in self.chosen:
             self.judge.do(AFTER, f'ANALYZE "{name}"')
 
     def _costs_with(self, indexes: Sequence[str], tables: set[str]) -> dict[str, float]:
-        """What statements take on the copy, of those whose plan has one of the indexes, and of
-        those that write to their tables.
+        """Return the times on the copy of statements whose plan has one of the indexes, and of
+        writes to their tables.
         """
         return {
             query.statement: self.cost(
@@ -260,13 +261,13 @@ class Search:
         }
 
     def plan(self, query: Query, copy: str) -> tuple[str, ...]:
-        """The plans for all samples of a statement."""
+        """Return the plans for all samples of a statement."""
         return tuple(
             step for one in query.samples for step in self.judge.plan(copy, one.sql, one.values)
         )
 
     def take_back(self, step: Step) -> None:
-        """Undoes a change on the copy."""
+        """Undo a change on the copy."""
         if isinstance(step, Analysis):
             self.forget_statistics()
         else:
@@ -276,7 +277,9 @@ class Search:
         self.judge.do(AFTER, f'DROP INDEX IF EXISTS "{self.name(one)}"')
 
     def cost(self, query: Query, copy: str, limit_ns: float = UNLIMITED_NS) -> float:
-        """Time (ns) of one execution, on average over the samples; the limit, if it is more."""
+        """Return the mean time (ns) of one execution over the samples, or the limit if that is
+        less.
+        """
         return fmean(one.ns for one in self._measured_samples(query, copy, limit_ns))
 
     def _measured_samples(self, query: Query, copy: str, limit_ns: float) -> tuple[Measured, ...]:
@@ -296,9 +299,9 @@ class Search:
         enough_ns: int,
         limit_ns: float = UNLIMITED_NS,
     ) -> dict[str, Measured]:
-        """One sample of a statement on copies, by turns."""
+        """Measure one sample of a statement on copies, alternating."""
         one = query.samples[number]
-        # To interrupt a write ends the transaction around it.
+        # Interrupting a write ends the transaction around it.
         most_ns = UNLIMITED_NS if query.writes else limit_ns
         return dict(
             self.judge.measure(
@@ -307,11 +310,10 @@ class Search:
         )
 
     def _try_analyze(self, bound: float) -> None:
-        """ANALYZE is chosen where no index is expected to win clearly more: it costs no write
-        anything.
+        """Choose ANALYZE if no index is expected to save clearly more: it costs writes nothing.
 
-        Statistics may be old. What indexes win instead, `_prune` sees, which tries without each
-        change.
+        Statistics may be outdated. `_prune` tries without each change, and so finds indexes that do
+        better.
         """
         if ANALYZE in self.chosen:
             return
@@ -326,11 +328,11 @@ class Search:
             self.forget_statistics()
 
     def forget_statistics(self) -> None:
-        """Undoes ANALYZE: the statistics are those that the database has."""
+        """Undo ANALYZE: restore the statistics of the database."""
         set_statistics(self.judge, AFTER, self.statistics)
 
     def _costs_of_others(self, plans: dict[str, tuple[str, ...]]) -> dict[str, float]:
-        """What the statements take whose plans are others now."""
+        """Return the times of statements whose plans have changed."""
         return {
             query.statement: self.cost(query, AFTER)
             for query in self.queries
@@ -338,13 +340,13 @@ class Search:
         }
 
     def _prune(self) -> None:
-        """Takes away what the others make needless, and columns that win nothing."""
+        """Remove changes that others make useless, and columns that save nothing."""
         if ANALYZE in self.chosen and len(self.chosen) > 1:
             self._prune_analyze()
         for one in [step for step in self.chosen if isinstance(step, Candidate)]:
             place, kept = self.chosen.index(one), one
             others = [step for step in self.chosen if step != one]
-            # What another begins with is not made beside it, whatever it wins.
+            # An index that is the start of another one is not needed, whatever it saves.
             most_ns = math.inf if self._is_known(one, others) else self.times.least_ns()
             if others and self._goes_without(one, None, most_ns):
                 self.chosen.remove(one)
@@ -365,8 +367,8 @@ class Search:
             self.judge.do(AFTER, "ANALYZE")
 
     def _goes_without(self, one: Candidate, instead: Candidate | None, most_ns: float) -> bool:
-        """Whether less than `most_ns` is lost without an index, or with another; if so it
-        is done.
+        """Return whether the loss without an index, or with another instead, is below `most_ns`. If
+        so, make that change.
         """
         users = [query for query in self.queries if names(self.plan(query, AFTER), self.name(one))]
         self.judge.do(AFTER, "SAVEPOINT queryprof_without")
@@ -383,7 +385,7 @@ class Search:
         return is_good
 
     def _worst_ns(self, query: Query) -> float:
-        """From this time on a statement has lost more than a change must win."""
+        """Return the time from which a statement has lost more than a change must save."""
         base = self.times.base[query.statement]
         return (
             self.times.now[query.statement]
@@ -393,5 +395,5 @@ class Search:
 
 
 def names(plan: Iterable[str], index: str) -> bool:
-    """Whether a plan has an index."""
+    """Return whether a plan uses an index."""
     return bool(index) and any(f" {index} " in f"{step} " for step in plan)

@@ -1,4 +1,4 @@
-"""What ANALYZE has found in a database (https://www.sqlite.org/fileformat2.html#stat1tab)."""
+"""The statistics of ANALYZE (https://www.sqlite.org/fileformat2.html#stat1tab)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from queryprof.proof.judging import BEFORE, Judge, StatementError
 
 
 def statistics_of(judge: Judge, copy: str = BEFORE) -> tuple[tuple[object, ...], ...]:
-    """What ANALYZE has found in the database: nothing, where it has not run."""
+    """Return the statistics in the database; empty if ANALYZE has not run."""
     try:
         return tuple(judge.rows(copy, "SELECT tbl, idx, stat FROM sqlite_stat1"))
     except StatementError:
@@ -17,13 +17,14 @@ def statistics_of(judge: Judge, copy: str = BEFORE) -> tuple[tuple[object, ...],
 
 
 def set_statistics(judge: Judge, copy: str, statistics: Iterable[tuple[object, ...]]) -> None:
-    """Lets the planner choose on a copy as if that had been found there."""
+    """Set the statistics of a copy, for its planner."""
     judge.do(copy, "ANALYZE")
-    for table in ("sqlite_stat1", "sqlite_stat4"):  # the second where SQLite was built so
+    # the second one exists only in some builds of SQLite
+    for table in ("sqlite_stat1", "sqlite_stat4"):
         with suppress(StatementError):
             judge.do(copy, f"DELETE FROM {table}")
     for row in statistics:
         judge.rows(copy, "INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", row)
-    # SQLite keeps in memory how many rows a table had, until the schema is read again.
+    # SQLite keeps the row counts of tables in memory until it reads the schema again.
     judge.do(copy, "PRAGMA writable_schema = RESET")
     judge.do(copy, "ANALYZE sqlite_schema")

@@ -1,6 +1,4 @@
-"""What statements take, as the database is and with the changes that are chosen, and what a change
-wins.
-"""
+"""The times of statements with and without the chosen changes, and the savings of a change."""
 
 from __future__ import annotations
 
@@ -11,11 +9,12 @@ from queryprof.model.advice import SLOWER
 from queryprof.proof.workload import Query
 
 LEAST_SHARE = 0.03
-"""Of the time that is left: what wins less is not worth an index."""
+"""A share of the remaining time. An index that saves less is not worth it."""
 
 LEAST_OF_ALL, LEAST_NS = 0.005, 100_000
-"""Of the whole recorded time, as of a finding, and in it: what wins less is not worth an index
-either."""
+"""A share of the whole recorded time, as for findings, and a time. An index that saves less than
+either is not worth it.
+"""
 
 HARDLY = 0.8
 """A statement that takes more than this share of its time is hardly faster."""
@@ -23,11 +22,11 @@ HARDLY = 0.8
 
 @dataclass(slots=True)
 class Times:
-    """The times of statements (ns of one execution).
+    """The times of statements (ns per execution).
 
     Attributes:
         queries: those that can be measured.
-        base: as the database is; now: with what is chosen.
+        base: with the unchanged database. now: with the chosen changes.
     """
 
     queries: Sequence[Query]
@@ -35,19 +34,19 @@ class Times:
     now: dict[str, float] = field(default_factory=dict)
 
     def left_ns(self) -> float:
-        """What the recorded statements would take with what is chosen."""
+        """Return the time of the recorded statements with the chosen changes."""
         return sum(
             one.ns * self.now[one.statement] / max(self.base[one.statement], 1)
             for one in self.queries
         )
 
     def least_ns(self) -> float:
-        """What a change must win."""
+        """Return the time that a change must save."""
         whole_ns = sum(query.ns for query in self.queries)
         return max(LEAST_SHARE * self.left_ns(), LEAST_OF_ALL * whole_ns, LEAST_NS)
 
     def slower(self, costs: dict[str, float]) -> list[Query]:
-        """The statements that are slower with new costs, which may be cut off there."""
+        """Return the statements that are slower with the new costs, which may be limits."""
         return [
             query
             for query in self.queries
@@ -55,8 +54,8 @@ class Times:
         ]
 
     def measured_win_ns(self, costs: dict[str, float]) -> float:
-        """What is won by new costs of some statements where all take as long as here: the recorded
-        times of those that win may be of a cold cache, or of a busy machine.
+        """Return the savings of new costs if all statements take as long as here. Recorded times
+        may come from a cold cache or a busy machine.
         """
         return sum(
             query.executions * (self.now[query.statement] - costs[query.statement])
@@ -65,10 +64,9 @@ class Times:
         )
 
     def win_ns(self, costs: dict[str, float]) -> float:
-        """The recorded time that is won by new costs of some statements.
+        """Return the recorded time that new costs of some statements save.
 
-        A statement that is hardly faster may be just as fast: it wins nothing. One that writes may
-        lose.
+        A statement that is hardly faster counts as equally fast. A write may lose time.
         """
         won = 0.0
         for query in self.queries:
@@ -78,8 +76,8 @@ class Times:
         return won
 
     def won_ns(self, query: Query, was_ns: float, now_ns: float) -> float:
-        """The recorded time that a statement wins whose executions take less; more is lost as
-        measured: a part of a short time is no measure of a long one.
+        """Return the recorded time that a statement saves if its executions become faster. Losses
+        count as measured, since a ratio of short times is unreliable.
         """
         if now_ns > was_ns:
             return query.executions * (was_ns - now_ns)

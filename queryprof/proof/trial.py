@@ -1,10 +1,10 @@
-"""Which index serves a statement: SQLite's planner chooses, on an empty copy of the schema.
+"""Find the index that helps a statement: SQLite's planner chooses on an empty copy of the schema.
 
-Indexes on the columns that the statement reads are created there, of one column, then of two and
-three; those that the planner takes are kept, as far as it uses their columns. No text is searched
-for columns: SQLite's authorizer reports which a statement reads
-(https://www.sqlite.org/c3ref/set_authorizer.html), and the plan which of an index it uses
-(https://www.sqlite.org/eqp.html).
+The search creates indexes on the columns that the statement reads: of one column, then of two and
+three. It keeps the indexes that the planner uses, without the columns that it does not use. No text
+is searched for columns. SQLite's authorizer reports which columns a statement reads
+(https://www.sqlite.org/c3ref/set_authorizer.html), and the plan shows which columns of an index it
+uses (https://www.sqlite.org/eqp.html).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from queryprof.sql.tokens import tokens_of
 MOST_TERMS = 3
 MOST_STEPS = 500  # of a plan
 MOST_COVERING = 5
-"""Of an index that has all that is read: a wider one is a second copy of the table."""
+"""The most columns of a covering index. A wider one is a second copy of the table."""
 
 MOST_COLUMNS = 16
-"""Of a table that are tried."""
+"""The most columns of a table that are tried."""
 
 OTHER_TYPES = ("TEXT", "INTEGER", "")
 LOOKED_UP = re.compile(r"(?:SCAN|SEARCH) \S+ USING INDEX (\S+)")
@@ -61,13 +61,13 @@ class Trial:
         return with_dummies(judge, EMPTY, lambda: judge.rows(EMPTY, sql, self._values))
 
     def program(self) -> Sequence[tuple[int, str, int, int]]:
-        """The address, opcode, P1 and P2 of its instructions there. Raises StatementError."""
+        """Return the address, opcode, P1 and P2 of its instructions. Raises StatementError."""
         return [(at, code, p1, p2) for at, code, p1, p2, *_ in self._explained("EXPLAIN")]
 
     def plan(self) -> Steps:
-        """Its plan there. Raises StatementError."""
+        """Return its plan. Raises StatementError."""
         rows = self._explained("EXPLAIN QUERY PLAN")
-        if len(rows) > MOST_STEPS:  # of views of views there are as many as one likes
+        if len(rows) > MOST_STEPS:  # nested views can have any number of steps
             raise StatementError(f"its plan has more than {MOST_STEPS} steps")
         depths, lines = {0: -1}, []
         for number, parent, _, detail in rows:
@@ -76,9 +76,7 @@ class Trial:
         return normal_form("\n".join(lines))
 
     def served(self, before: Steps) -> Served:
-        """The indexes that make the plan a better one, or the columns whose types keep it
-        from one.
-        """
+        """Return the indexes that improve the plan, or the columns whose types prevent an index."""
         columns = self._columns(before)
         found, after = self._search(before, columns)
         found = [one for one in found if not any(begins(one, other) for other in found)]
@@ -104,8 +102,8 @@ class Trial:
         return Served(before, differing=types, recollated=collations, widened=wide)
 
     def _widened(self, before: Steps, columns: Mapping[str, tuple[str, ...]]) -> str:
-        """The SQL of the index that a plan's innermost loop reads, with what it looks up in the
-        table; "": of none.
+        """Return SQL for the index of the plan's innermost loop plus the columns that SQLite looks
+        up in the table; "" if not possible.
         """
         used = [found[1] for step in before if (found := LOOKED_UP.search(step))][-1:]
         tables = [
@@ -114,7 +112,7 @@ class Trial:
         keys = self._judge.rows(EMPTY, KEYS, tuple(tables)) if tables else ()
         terms = tuple(TriedTerm(key, bool(falls)) for name, key, falls in keys if name in used)
         if not terms or any(term.column is None for term in terms):
-            return ""  # it is on an expression, or on some rows alone
+            return ""  # it is on an expression, or partial
         with self.undone():
             self._judge.do(EMPTY, f"DROP INDEX {in_quotes(used[0])}")
             wide = self._wider([TriedIndex(tables[0], terms)], columns)
@@ -128,8 +126,9 @@ class Trial:
     def _all_covering(
         self, indexes: Sequence[TriedIndex], plan: Steps, columns: Mapping[str, tuple[str, ...]]
     ) -> list[TriedIndex]:
-        """The indexes with all that the statement reads of their tables; none: one would be too
-        wide, the planner takes another way with them, or reads a table without.
+        """Return the indexes with all columns that the statement reads from their tables. The list
+        is empty if one would be too wide, or if the planner then uses another way or still reads a
+        table.
         """
         wide = self._wider(indexes, columns)
         after, used = self._plan_with(wide)
@@ -140,13 +139,14 @@ class Trial:
     def _wider(
         self, indexes: Sequence[TriedIndex], columns: Mapping[str, tuple[str, ...]]
     ) -> list[TriedIndex]:
-        """The indexes with the other columns that the statement reads of their tables; none: one
-        would be too wide.
+        """Return the indexes plus the other columns that the statement reads from their tables;
+        empty if one would be too wide.
         """
         wide: list[TriedIndex] = []
         for index in indexes:
             names = columns.get(index.table, ())
-            plain = {one.removesuffix(ANYCASE) for one in index.columns}  # it has the value itself
+            # the index holds the value itself
+            plain = {one.removesuffix(ANYCASE) for one in index.columns}
             if any(one.is_expression and not one.column.endswith(ANYCASE) for one in index.terms):
                 return []
             rest = (TriedTerm(name) for name in names if not {name, self._quoted(name)} & plain)
@@ -156,21 +156,21 @@ class Trial:
         return wide
 
     def _free(self, name: str) -> str:
-        """A name that nothing in the schema has."""
+        """Return a name that is unused in the schema."""
         taken = {str(one).lower() for (one,) in self._judge.rows(EMPTY, NAMES)}
         names = (name, *(f"{name}_{number}" for number in range(2, 100)))
         return next((one for one in names if one.lower() not in taken), name)
 
     def tables(self) -> frozenset[str]:
-        """The tables that it reads. Raises StatementError."""
-        self.plan()  # with what is unknown here made up
+        """Return the tables that it reads. Raises StatementError."""
+        self.plan()  # creates dummies for unknown functions
         return frozenset(
             table for table, _ in self._judge.columns(EMPTY, self._statement, self._values)
         )
 
     def _columns(self, before: Steps) -> Mapping[str, tuple[str, ...]]:
-        """The columns that the statement reads, by their table; and those of foreign keys to its
-        table.
+        """Return the columns that the statement reads, by table, and the columns of foreign keys
+        that refer to its table.
         """
         read = [tuple(one) for one in self._judge.columns(EMPTY, self._statement, self._values)]
         found: dict[str, tuple[str, ...]] = {}
@@ -181,7 +181,7 @@ class Trial:
             names = [name for name, *_ in listed if (table, name) in read and name not in rowid]
             if names:
                 found[table] = tuple(names[:MOST_COLUMNS])
-        for table in signs_of(before).scans:  # for a foreign key no column is read
+        for table in signs_of(before).scans:  # a foreign key's check reads no column
             referring = self._judge.rows(EMPTY, REFERRING, (table,))
             if table not in found and referring:
                 found[table] = tuple(name for (name,) in referring)
@@ -190,14 +190,14 @@ class Trial:
     def _search(
         self, before: Steps, columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[list[TriedIndex], Steps]:
-        """Widens the indexes that the planner takes, while it uses what is added.
+        """Extend the indexes that the planner uses, as long as it uses the additions.
 
         Returns:
-            Those that make the plan a better one, and that plan.
+            The indexes that improve the plan, and this plan.
         """
         taken: tuple[TriedIndex, ...] = ()
         with self.undone():
-            for table in columns:  # else one that exists is taken for what it begins
+            for table in columns:  # otherwise an existing index would be used for its first columns
                 for (name,) in self._judge.rows(EMPTY, INDEXES, (table,)):
                     self._judge.do(EMPTY, f"DROP INDEX {in_quotes(name)}")
             for _ in range(MOST_TERMS):
@@ -213,7 +213,7 @@ class Trial:
     def _better(
         self, known: list[TriedIndex], before: Steps, indexes: Sequence[TriedIndex]
     ) -> tuple[list[TriedIndex], Steps]:
-        """Those of some indexes that make a plan a better one, and that; else what is known."""
+        """Return the indexes that improve a plan, and the better plan; else the known ones."""
         new = [index for index in indexes if not self._exists(index)]
         after, used = self._plan_with(new)
         if used and is_better(before, after):
@@ -223,8 +223,8 @@ class Trial:
     def _grouping(
         self, before: Steps, columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[TriedIndex, ...]:
-        """One whose first columns are those of GROUP BY or DISTINCT: one of them alone has no group
-        together.
+        """Return an index that begins with the columns of GROUP BY or DISTINCT. An index on one of
+        them does not keep a group together.
         """
         if len(columns) != 1 or not sorting_in(before):
             return ()
@@ -242,9 +242,8 @@ class Trial:
     def _with_all_compared(
         self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[TriedIndex, ...]:
-        """The indexes with further columns that are compared for equality before those that were
-        found: the planner takes one that is in order before one that finds fewer rows, not knowing
-        how few.
+        """Return the indexes with further equality columns in front. The planner prefers an index
+        in order over one that finds fewer rows, because it does not know how many.
         """
         for place in range(len(taken)):
             for name in columns.get(taken[place].table, ()):
@@ -260,8 +259,8 @@ class Trial:
         return taken
 
     def _on_expressions(self, columns: Mapping[str, tuple[str, ...]]) -> list[TriedIndex]:
-        """Indexes on the expressions that the statement compares, and on its columns without regard
-        to case, as far as SQLite allows them.
+        """Return indexes on the statement's compared expressions, and on its columns without case,
+        as far as SQLite allows them.
         """
         found = []
         for table, names in columns.items():
@@ -277,7 +276,9 @@ class Trial:
         return found
 
     def _is_own(self, expression: str) -> bool:
-        """Whether it has a function of the program's own: no index can be made of it elsewhere."""
+        """Return whether it calls one of the program's own functions. No index can be created on it
+        elsewhere.
+        """
         sql = "SELECT count(*) FROM pragma_function_list WHERE name = lower(?) AND builtin"
         return any(
             not self._judge.rows(EMPTY, sql, (name,))[0][0]
@@ -287,9 +288,9 @@ class Trial:
     def _taken(
         self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[TriedIndex, ...]:
-        """The indexes that the planner takes of those with one more term, each as far as it is
-        used. Terms that are compared for equality come first: after a range no further one is
-        searched by.
+        """Return the indexes that the planner uses among those with one more term, without unused
+        terms. Terms compared for equality come first, since SQLite does not search by terms after a
+        range.
         """
         before, _ = self._plan_with(taken)
         wider = list(dict.fromkeys(wider_ones(taken, columns, sorts=bool(sorting_in(before)))))
@@ -308,7 +309,9 @@ class Trial:
             wider = [index for index in wider if index not in by_range]
 
     def _plan_with(self, indexes: Sequence[TriedIndex]) -> tuple[Steps, Mapping[int, str]]:
-        """The plan with indexes; the numbers of those in it, with what is compared in them."""
+        """Return the plan with these indexes, and the numbers of the used ones with their compared
+        terms.
+        """
         with self.undone():
             for number, index in enumerate(indexes):
                 self._judge.do(EMPTY, index.sql(f"{TRIED}{number}", in_quotes))
@@ -316,16 +319,17 @@ class Trial:
         used: dict[int, str] = {}
         for step in plan:
             found = USED.search(step)
-            if not found or int(found[1]) >= len(indexes):  # another is the database's own
+            if not found or int(found[1]) >= len(indexes):  # another index belongs to the database
                 continue
             number = int(found[1])
-            is_end = "SEARCH" in step and not found[2]  # max(): its end is searched, as a value is
+            # max() searches the end of the index, like a value
+            is_end = "SEARCH" in step and not found[2]
             listed = f"{indexes[number].columns[0]}=" if is_end else found[2] or ""
             used[number] = used.get(number, "") + listed
         return plan, used
 
     def _exists(self, index: TriedIndex) -> bool:
-        """Whether one that exists begins with it."""
+        """Return whether an existing index begins with it."""
         found: dict[str, list[TriedTerm]] = {}
         for name, column, is_descending in self._judge.rows(EMPTY, KEYS, (index.table,)):
             found.setdefault(name, []).append(TriedTerm(column, bool(is_descending)))
@@ -335,8 +339,8 @@ class Trial:
     def _differing(
         self, before: Steps, columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The columns of scanned tables that an index would serve, had they another type; and those
-        that one would serve, had they no collation of their own.
+        """Return the columns of scanned tables for which an index would help with another type, and
+        those for which it would help without their collation.
         """
         types: list[str] = []
         collations: list[str] = []
@@ -360,7 +364,7 @@ class Trial:
         name: str,
         kind: str,
     ) -> bool:
-        """Whether an index on a column would be used, were that of another type."""
+        """Return whether an index on a column would be used if the column had another type."""
         typed = ", ".join(
             f"{in_quotes(column)} {kind if column == name else own}"
             + (" PRIMARY KEY" if key and own.upper() == "INTEGER" else "")
@@ -371,13 +375,13 @@ class Trial:
             self._judge.do(EMPTY, f"CREATE TABLE {in_quotes(table)} ({typed})")
             plan = self.plan()
             if plan != before and not any("AUTOMATIC" in step for step in plan):
-                return False  # it is more that has changed
+                return False  # something else has changed
             after, used = self._plan_with([TriedIndex(table, (TriedTerm(name),))])
             return bool(used) and compared_in(after) > compared_in(before)
         return False
 
     def _quoted(self, name: str) -> str:
-        """A name as SQL, in quotes where SQLite wants them."""
+        """Return a name as SQL, in quotes if SQLite needs them."""
         if SIMPLE.fullmatch(name):
             with suppress(StatementError):
                 self._judge.rows(EMPTY, f"EXPLAIN SELECT 1 AS {name}")

@@ -1,4 +1,4 @@
-"""An index that is tried on the empty copy of a schema, and what of it a plan uses."""
+"""An index that is tried on the empty copy of a schema, and the terms that a plan uses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TriedTerm:
 
 @dataclass(frozen=True, slots=True)
 class TriedIndex:
-    """One that is tried."""
+    """A tried index."""
 
     table: str
     terms: tuple[TriedTerm, ...]
@@ -36,8 +36,8 @@ class TriedIndex:
         return re.sub(r"\W+", "_", "_".join(words).replace(" COLLATE ", "_")).strip("_")[:56]
 
     def compared(self, listed: str) -> int:
-        """How many of its first terms a step of a plan lists as compared; the last may be
-        by range.
+        """Return how many of its first terms a plan step compares. The last comparison may be a
+        range.
         """
         width = 0
         for term in self.terms:
@@ -47,7 +47,7 @@ class TriedIndex:
         return width
 
     def is_searched_by_range(self, listed: str) -> bool:
-        """Whether the last of its terms that is compared is not compared for equality."""
+        """Return whether the last compared term is not compared for equality."""
         width = self.compared(listed)
         return bool(width) and not _is_listed(self.terms[width - 1], listed, "=")
 
@@ -60,7 +60,7 @@ class TriedIndex:
 
 
 def begins(index: TriedIndex, other: TriedIndex) -> bool:
-    """Whether another index has its terms first: that serves what it does."""
+    """Return whether another index has its terms first, and so can replace it."""
     width = len(index.terms)
     same_table = index.table == other.table
     return same_table and len(other.terms) > width and other.terms[:width] == index.terms
@@ -72,9 +72,7 @@ def as_used(
     is_sorted: bool,
     taken: Sequence[TriedIndex],
 ) -> tuple[TriedIndex, ...]:
-    """The indexes in a plan, without the terms that it has no use for: those of `taken`
-    have one.
-    """
+    """Return the indexes in a plan without unused terms. The terms of `taken` count as used."""
     found: dict[TriedIndex, None] = {}
     for number, listed in used.items():
         index = indexes[number]
@@ -88,8 +86,8 @@ def as_used(
 def wider_ones(
     taken: Sequence[TriedIndex], columns: Mapping[str, tuple[str, ...]], sorts: bool
 ) -> Iterator[TriedIndex]:
-    """The indexes, and those with one more term; of tables that have none yet, those of one term.
-    Of equal ones the planner takes the last.
+    """Yield the indexes, and versions with one more term. A table without an index gets those with
+    one term. Among equal ones the planner uses the last.
     """
     yield from taken
     for table, names in columns.items():
@@ -107,8 +105,8 @@ def anycase_after(
     columns: Mapping[str, tuple[str, ...]],
     quote: Callable[[str], str],
 ) -> list[TriedIndex]:
-    """The indexes, or what they begin with, and one more column without regard to case: it is
-    sorted by, or compared, behind what is compared for equality.
+    """Return the indexes, or their first terms, with one more column without case. The statement
+    sorts by or compares this column after those compared for equality.
     """
     return [
         TriedIndex(index.table, (*index.terms[:width], anycase(name, quote)))
@@ -124,6 +122,6 @@ def anycase(name: str, quote: Callable[[str], str]) -> TriedTerm:
 
 
 def _is_listed(term: TriedTerm, listed: str, operators: str) -> bool:
-    """Whether a step of a plan lists a term as compared so."""
+    """Return whether a plan step lists a term with one of these operators."""
     known = "<expr>" if term.is_expression else term.column
     return bool(re.search(rf"(?<!\w){re.escape(known)}{operators}", listed))

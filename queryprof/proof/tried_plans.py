@@ -1,4 +1,4 @@
-"""What a plan with tried indexes is, beside the one before."""
+"""Compare a plan with tried indexes to the plan before."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from queryprof.analysis.plans import Steps
 from queryprof.proof.better_plans import compared_in, sorting_in
 
 TRIED = f"queryprof_{secrets.token_hex(4)}_"
-"""Of the names of indexes that are tried: none that the database may have, whoever made it."""
+"""The prefix of tried indexes' names. It is random, so that no database contains it."""
 
 USED = re.compile(rf"USING (?:COVERING )?INDEX {TRIED}(\d{{1,4}})(?: \((.*)\))?$")
 
@@ -19,7 +19,7 @@ def is_as_good(before: Steps, after: Steps) -> bool:
 
 
 def is_by_range(plan: Steps) -> bool:
-    """Whether an index of ours is searched by comparisons that are none for equality."""
+    """Return whether a tried index is searched by a range."""
     found = [used[2] for step in plan if (used := USED.search(step)) and used[2]]
     return any("=" not in re.sub("[<>]=", "", listed) for listed in found)
 

@@ -1,4 +1,4 @@
-"""Values for the parameters of statements: recorded ones, or drawn from the database."""
+"""Values for the parameters of statements: recorded, or drawn from the database."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Values = tuple[object, ...] | dict[str, object]
 
 
 def placeholders(sql: str) -> list[str]:
-    """The placeholders of a statement, in order: ?, ?3, :name, @name, $name."""
+    """Return the placeholders of a statement in order: ?, ?3, :name, @name, $name."""
     return [sql[start:end] for start, end in parameters_in(sql)]
 
 
 def replaced(sql: str, values: Sequence[str]) -> str:
-    """The statement with each placeholder replaced by the SQL of its turn."""
+    """Return the statement with each placeholder replaced by the next SQL text."""
     parts, place = [], 0
     for (start, end), value in zip(parameters_in(sql), values, strict=True):
         parts += [sql[place:start], value]
@@ -25,8 +25,8 @@ def replaced(sql: str, values: Sequence[str]) -> str:
 
 
 def all_named(statement: str) -> str:
-    """A statement with names for its ? beside others that have one: a recorded text has ? for
-    literals.
+    """Return a statement in which all placeholders have names, if some have. Recorded texts have ?
+    in place of literals.
     """
     names = placeholders(statement)
     if not any(name[0] in ":@$" for name in names):
@@ -38,17 +38,17 @@ def all_named(statement: str) -> str:
 
 
 def nulls_of(statement: str) -> Mapping[str, None] | tuple[None, ...]:
-    """Values for its placeholders, which the planner does not look at."""
+    """Return NULL for each placeholder. The planner does not look at the values."""
     names = placeholders(statement)
     named = {name[1:]: None for name in names if name[0] in ":@$"}
     return named or (None,) * len(names)
 
 
 def recorded_values(sql: str, shown: str | None) -> Values | None:
-    """The values that a recording shows of an execution; None: not all of them are known.
+    """Return the values that a recording shows of an execution; None if some are unknown.
 
     Args:
-        shown: as recorded: the repr of each value, `name=` before it for named ones.
+        shown: as recorded: the repr of each value, with `name=` in front for named ones.
     """
     wanted = placeholders(sql)
     if not wanted:

@@ -1,5 +1,5 @@
-"""The recorded statements, as far as they can be executed again: with values, and the time they
-took.
+"""The recorded statements that can be executed again, with values, and with their recorded
+times.
 """
 
 from __future__ import annotations
@@ -33,23 +33,26 @@ from queryprof.sql.tokens import Token, tokens_of
 
 MOST_STATEMENTS = 300
 SHARE = 0.9995
-"""Of the recorded time: statements below are not looked at."""
+"""A share of the recorded time. Statements beyond it are not considered."""
 
 LIMIT = 20
-"""A value for LIMIT ? that was not recorded."""
+"""The value for LIMIT ? if it was not recorded."""
 
 MOST_DRAWN = 1000
-"""Values of so many parameters are drawn: each is looked for among all tokens of its statement."""
+"""The most parameters for which values are drawn. Each is searched among all tokens of its
+statement.
+"""
 
 OTHER_ROWS, OTHER_STEPS, OTHER_SUMS, ALIKE_ROWS = 3, 2, 1.3, 10
-"""Beyond so many times the rows, and a few, or VM steps a query with drawn values is
-another one."""
+"""If a query with drawn values has more than this many times the rows (plus a few) or VM steps, it
+is not comparable.
+"""
 
 PLACES = (0.17, 0.5, 0.83)
-"""Where in a table values are drawn, from its first row (0) to its last (1)."""
+"""The places in a table where values are drawn, from its first row (0) to its last (1)."""
 
 RANGE = 0.15
-"""How far from one end of a range the other one is drawn."""
+"""The distance between the ends of a drawn range."""
 
 PATTERNS = frozenset({"LIKE", "GLOB"})
 INSERTS = frozenset({"INSERT", "REPLACE"})
@@ -57,12 +60,12 @@ INSERTS = frozenset({"INSERT", "REPLACE"})
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text that can be executed, with values.
+    """A text with values that can be executed.
 
     Attributes:
-        is_drawn: the values are from the database, not recorded.
-        most_rows: one more than the program read of it, as a program need not read all; None:
-            unknown.
+        is_drawn: True if the values come from the database and not from the recording.
+        most_rows: one more than the number of rows that the program read, since it may not have
+            read all; None if unknown.
     """
 
     sql: str
@@ -76,10 +79,10 @@ class Query:
     """One recorded statement.
 
     Attributes:
-        ns: the time it took when it was recorded; executions: how often; rows: that it returned.
-        vm_steps: of one execution; None: unknown.
-        samples: none: it cannot be measured, for `reason`.
-        reads_all: the program took its rows by fetchall() alone: it read to the last.
+        ns: its recorded time. executions: their number. rows: the rows it returned.
+        vm_steps: per execution; None if unknown.
+        samples: empty if it cannot be measured, for `reason`.
+        reads_all: True if the program called only fetchall(), and so read to the last row.
     """
 
     statement: str
@@ -94,12 +97,12 @@ class Query:
     vm_steps: float | None = None
 
     def writes_to(self, tables: set[str]) -> bool:
-        """Whether it is no query, and changes one of these tables or reads it."""
+        """Return whether it is a write that changes or reads one of these tables."""
         return self.writes and any(access.table in tables for access in self.accesses)
 
     @property
     def inserts_into(self) -> str:
-        """The table that an INSERT is into; else empty."""
+        """Return the table of an INSERT; else ""."""
         is_insert = verb_of(self.statement) in INSERTS
         return clauses_of(self.statement).changed if is_insert else ""
 
@@ -107,7 +110,7 @@ class Query:
 def queries_of(
     report: Report, judge: Judge, schema: DatabaseSchema, accesses: Accesses
 ) -> tuple[Query, ...]:
-    """The statements that took most time, the first of them first."""
+    """Return the statements that took most of the time, longest first."""
     spent: dict[str, list[int]] = {}
     fetches: dict[str, set[str]] = {}
     for one in report.profile.aggregates:
@@ -150,11 +153,11 @@ def queries_of(
 
 
 def other_work(query: Query, found: Sequence[Measured]) -> str:
-    """Why what was measured with drawn values is no measure of the recorded executions; "": it may.
+    """Return why measurements with drawn values do not represent the recorded executions; "" if
+    they may.
 
-    They are other executions where they return many times the rows, or take many times the VM
-    steps, or a part of them: of a list of values one is left in the text, and both ends of a range
-    are one row's.
+    They do not if they return many times the rows, or take many times the VM steps or a fraction of
+    them. A list of values has only one in the text, and both ends of a range come from one row.
     """
     if not query.samples[0].is_drawn or query.writes or not query.executions:
         return ""
@@ -164,7 +167,7 @@ def other_work(query: Query, found: Sequence[Measured]) -> str:
     ]
     steps = [one.vm_steps for one in found if one.vm_steps is not None]
     if steps and query.vm_steps:
-        adds_up = clauses_of(query.statement).adds_up  # of any number of rows it returns one
+        adds_up = clauses_of(query.statement).adds_up  # it returns one row for any number of rows
         pairs.append((query.vm_steps, fmean(steps), OTHER_SUMS if adds_up else OTHER_STEPS))
     if all(max(pair) <= times * max(1.0, min(pair)) for *pair, times in pairs):
         return ""
@@ -208,7 +211,7 @@ def _with_samples(
         samples = [Sample(one[0], _plain(one[1]), False, read[one] + 1) for one in chosen]
         if not query.writes or any(_changes(judge, one) for one in samples):
             return of(tuple(samples), used)
-        # What it changed is changed already: other rows of the table are in its place.
+        # The program has already changed its rows, so other rows of the table replace them.
     samples = _drawn_samples(query, exemplars, used, judge, schema)
     return of(tuple(samples), used, "" if samples else _unknown(query, bool(recorded)))
 
@@ -220,10 +223,10 @@ def _drawn_samples(
     judge: Judge,
     schema: DatabaseSchema,
 ) -> list[Sample]:
-    """Samples with values of the database; none where a pattern would have to be made up."""
+    """Return samples with values from the database; empty if a pattern would be invented."""
     if _compares_pattern(query.statement):
         return []
-    # Other values may have more rows than the program's had.
+    # Other values may have more rows than the program's.
     is_cut = exemplars and not query.reads_all
     most_rows = max(one.rows for one in exemplars) + 1 if is_cut else None
     drawn = dict.fromkeys(_drawn(query.statement, used, judge, schema))
@@ -231,7 +234,7 @@ def _drawn_samples(
 
 
 def _unknown(query: Query, was_recorded: bool) -> str:
-    """Why there are no values to measure a statement with."""
+    """Return why there are no values to measure a statement with."""
     if was_recorded:
         return "what it changed is changed already: give a copy of before the run"
     what = "patterns" if _compares_pattern(query.statement) else "values of its parameters"
@@ -239,7 +242,7 @@ def _unknown(query: Query, was_recorded: bool) -> str:
 
 
 def _changes(judge: Judge, sample: Sample) -> bool:
-    """Whether a statement changes rows of the copy; one that cannot be executed may."""
+    """Return whether a statement changes rows of the copy. If it cannot be executed, it may."""
     try:
         return judge.changes(BEFORE, sample.sql, sample.values) > 0
     except StatementError:
@@ -247,7 +250,7 @@ def _changes(judge: Judge, sample: Sample) -> bool:
 
 
 def _compares_pattern(statement: str) -> bool:
-    """Whether a pattern is a parameter: what it costs depends on how it begins."""
+    """Return whether a pattern is a parameter. The cost depends on its beginning."""
     return any(
         one.operator in PATTERNS and any(token.kind == "parameter" for token in one.right)
         for one in all_comparisons_of(statement)
@@ -255,9 +258,9 @@ def _compares_pattern(statement: str) -> bool:
 
 
 def _recorded(exemplars: Sequence[Exemplar]) -> dict[tuple[str, tuple[object, ...]], int]:
-    """How many rows were read of texts with values, the slowest first.
+    """Return the rows that were read, by text and values, slowest first.
 
-    Values are something that can be compared.
+    Values are made hashable.
     """
     found: dict[tuple[str, tuple[object, ...]], int] = {}
     for one in sorted(exemplars, key=lambda exemplar: -exemplar.duration_ns):
@@ -278,7 +281,7 @@ def _plain(values: tuple[object, ...]) -> Values:
 def _drawn(
     statement: str, accesses: Sequence[Access], judge: Judge, schema: DatabaseSchema
 ) -> Iterator[tuple[str, tuple[object, ...]]]:
-    """The statement with values of rows of its tables, of several places."""
+    """Yield the statement with values from rows at several places of its tables."""
     names = placeholders(statement)
     if len(names) > MOST_DRAWN:
         return
@@ -297,7 +300,7 @@ def _drawn(
                 of_table = schema.table(table)
                 values.append(int(place * of_table.rows) if of_table else LIMIT)
                 continue
-            # The second of one column may be the other end of a range.
+            # The second value of a column may be the other end of a range.
             at = place + RANGE if (table, expression) in met else place
             met.add((table, expression))
             row = rows.setdefault((table, at), {})
@@ -311,9 +314,10 @@ def _drawn(
 def _source(
     statement: str, number: int, accesses: Sequence[Access], schema: DatabaseSchema
 ) -> tuple[str, str] | None:
-    """Where a placeholder's values are drawn: table and expression.
+    """Return the table and expression for a placeholder's values.
 
-    Without an expression it is the number of a row, and with no table LIMIT's. None: unknown.
+    Without an expression it is a row number, and without a table LIMIT's number. None means
+    unknown.
     """
     found = [
         (access.table, "rowid" if one.column == "rowid" else quoted(one.column))
@@ -333,7 +337,9 @@ def _source(
 
 
 def _before(statement: str, number: int) -> str:
-    """The keyword before a placeholder; of the second of LIMIT ?, ? the first's."""
+    """Return the keyword before a placeholder; for the second one of LIMIT ?, ? the first one's
+    keyword.
+    """
     tokens = tokens_of(statement)
     place = _parameter(tokens, number)
     if place > 2 and tokens[place - 1].text == "," and tokens[place - 3].keyword == "LIMIT":
@@ -342,13 +348,13 @@ def _before(statement: str, number: int) -> str:
 
 
 def _parameter(tokens: Sequence[Token], number: int) -> int:
-    """Its place among the tokens; 0: it is behind those that are looked at."""
+    """Return its position among the tokens; 0 if it is beyond those considered."""
     places = [place for place, token in enumerate(tokens) if token.kind == "parameter"]
     return places[number] if number < len(places) else 0
 
 
 def _compared(statement: str, number: int, schema: DatabaseSchema) -> tuple[str, str] | None:
-    """What the text compares a placeholder with, where the planner does not report it."""
+    """Return what the text compares a placeholder with, if the planner does not report it."""
     tokens = tokens_of(statement)
     parameter = tokens[_parameter(tokens, number)]
     words = {token.named for token in tokens}
@@ -357,7 +363,7 @@ def _compared(statement: str, number: int, schema: DatabaseSchema) -> tuple[str,
         if parameter not in comparison.right or len(columns) != 1:
             continue
         if any(token.kind != "parameter" and token.text not in "(,)" for token in comparison.right):
-            continue  # it is a part of what is compared
+            continue  # it is a part of the compared expression
         for table in schema.tables:
             if table.name.lower() in words and table.column(columns[0]) and table.rows:
                 expression = text_of(statement, comparison.left)

@@ -118,7 +118,7 @@ def test_the_overview_says_what_is_not_known() -> None:
         "are estimates",
         "ticks every 42 ns",
         "not measured: pymysql",
-        "its locks, are unknown: not its own",
+        "file work and locks are unknown: not its own",
     ):
         assert word in cautions
     assert overview_of(profile_of(aggregate("S"))).cautions == ()

@@ -45,8 +45,8 @@ def test_large_values_belong_in_no_index(pages: float, is_large: bool) -> None:
     plan = Plan(READ, "/app/t.db", "SEARCH t USING INDEX t_b (b=?)")
     (found,) = findings(replace(profile_of(one), plans=(plan,)))
     assert found.category == ("large_values" if is_large else "missing_covering_index")
-    assert ("Name in SELECT the columns that are needed" in found.fix) == is_large
-    assert ("a covering index has all of it" in found.fix) != is_large
+    assert ("List only the columns that you need in SELECT" in found.fix) == is_large
+    assert ("then the index covers the query" in found.fix) != is_large
 
 
 @pytest.mark.parametrize(("line", "is_loop"), [(MAIN.line, True), (MAIN.line - 1, False)])
@@ -295,7 +295,7 @@ def test_rows_that_a_connection_s_first_statement_fetches_are_no_cost_of_it() ->
     ("plan", "fix"),
     [
         ("SCAN t USING INDEX t_c", "SQLite reads it in the order"),
-        ("SCAN t", "No index on its plain"),
+        ("SCAN t", "No helpful index on its plain"),
     ],
 )
 def test_an_index_by_whose_order_is_read_may_be_the_wrong_choice(plan: str, fix: str) -> None:

@@ -64,7 +64,7 @@ def test_statements_that_each_are_a_transaction(
     others = ["heavy_query"] * (number * each_ms >= 200)
     assert [one.category for one in found] == (["commit_per_write"] if is_said else others)
     if is_said:
-        assert found[0].evidence[0] == f"{number} statements of this function, {number} executions"
+        assert found[0].evidence[0] == f"{number} statements in this function, {number} executions"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_commit_of_a_batch_is_as_it_may_be(rows: int, severity: Severity) -> N
 
 
 @pytest.mark.parametrize(
-    ("commits", "evidence"), [(50, "50 commits"), (39, "transaction of its own")]
+    ("commits", "evidence"), [(50, "50 commits"), (39, "each is its own transaction")]
 )
 def test_what_syncs_before_its_commit_has_one(commits: int, evidence: str) -> None:
     """More than the cache holds is written at once: syncs alone are no transaction of its own."""
@@ -211,7 +211,7 @@ def test_items_that_are_kept_by_themselves_have_another_fix(sync_ms: int, is_sai
     )
     (found,) = findings(replace(profile_of(write, commit), file_work=(work,)))
     assert found.category == "commit_per_write"
-    assert ("one COMMIT for all that is written of it" in found.fix) == is_said
+    assert ("one COMMIT for everything written for it" in found.fix) == is_said
 
 
 @pytest.mark.parametrize(

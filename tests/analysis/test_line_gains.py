@@ -216,7 +216,7 @@ def test_what_a_library_executes_for_itself_beside_others_hides_no_loop(
         (
             "django",
             19,
-            '.select_related("PATH__book"), where PATH is what leads from its objects to Line.',
+            '.select_related("PATH__book"), where PATH leads from its objects to Line.',
         ),
     ],
 )
@@ -300,4 +300,4 @@ def test_so_many_rows_are_read_by_no_in(rows_each: int, is_in: bool) -> None:
     child = child._replace(rows=100 * rows_each, self_ns=100 * MS, total_ns=100 * MS)
     one = replace(profile((parent._replace(rows=100), None), (child, None)), stack_samples=())
     (found,) = [each for each in findings(one) if each.category == "n_plus_one"]
-    assert ("or fetch all of it with one WHERE ... IN" in found.fix) == is_in
+    assert ("or fetch all rows with one WHERE ... IN" in found.fix) == is_in

@@ -169,7 +169,7 @@ def test_calls_whose_timeout_was_over_have_failed(exception: str, is_said: bool)
     error = ErrorCount(READ, SITE, "execute", f"sqlite3.OperationalError: {exception}", 2)
     other = replace(error, statement="SELECT 1")
     (found,) = findings(replace(waited(50, 1.0), errors=(error, other)))
-    said = "2 of their calls failed when the timeout was over: database is locked"
+    said = "2 of their calls failed at the end of the timeout: database is locked"
     assert (said in found.evidence) == is_said
 
 
@@ -180,4 +180,4 @@ def test_a_long_transaction_s_awaited_calls_wait_for_the_loop(is_awaited: bool) 
     profile = replace(waited(50, 0.1), handoffs=(handed,) * is_awaited)
     (found,) = findings(profile)
     assert found.category == "long_transaction"
-    assert found.fix.endswith("meanwhile is in this time.") == is_awaited
+    assert found.fix.endswith("includes other work of the loop.") == is_awaited

@@ -158,7 +158,7 @@ def test_reads_in_turn_are_in_one_transaction_or_one_query(steps: int, category:
     )
     (found,) = findings(replace(profile_of(one), file_work=(work,)))
     assert found.category == category
-    is_both = any(line.startswith("or one query in place of all") for line in found.evidence)
+    is_both = any(line.startswith("or use one query instead of all") for line in found.evidence)
     assert is_both == (category == "autocommit_reads")
 
 

@@ -13,6 +13,7 @@ from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Aggregate, Profile, Thread
 from queryprof.model.files import FileWork
+from queryprof.report.findings.text import gain
 
 pytestmark = pytest.mark.once
 
@@ -69,9 +70,11 @@ def test_one_execution_that_takes_most_of_the_time() -> None:
     (found,) = findings(profile_of(one))
     assert found.category == "heavy_query"
     assert found.evidence[-1].startswith("one execution took 371 ms, half of them ")
+    assert gain(found) == "takes 400 ms (40.0% of the run)"  # no fix is known
+    assert not found.doubt
 
 
-@pytest.mark.parametrize(("count", "fix"), [(1, "one transaction"), (5, "make it once")])
+@pytest.mark.parametrize(("count", "fix"), [(1, "one transaction"), (5, "create it once")])
 def test_what_is_made_again_and_again(count: int, fix: str) -> None:
     made = aggregate("CREATE TABLE a AS SELECT * FROM b", SITE, ns=300 * MS, count=count)
     (found,) = findings(profile_of(made))
@@ -123,7 +126,7 @@ def test_writes_of_one_row_that_wait_for_each_other(
     other = half._replace(thread=Thread(1, "T2"))
     profile = profile_of(*([one] if threads == 1 else [half, other]))
     found = findings(replace(profile, systems={UPDATE_ONE: system}))
-    said = [each for each in found if "locked up to its COMMIT" in each.fix]
+    said = [each for each in found if "until its COMMIT" in each.fix]
     assert [each.severity for each in said] == ([Severity.MEDIUM] if is_said else [])
 
 
@@ -143,7 +146,7 @@ def test_pages_that_are_read_again_and_again(
     work = files(QUERY_TEXT, read_bytes=read, read_ns=read_ms * MS)
     one = aggregate(QUERY_TEXT, SITE, ns=300 * MS, count=count)
     found = findings(replace(profile_of(one), file_work=(work,)))
-    assert any("page cache: give it more" in each.fix for each in found) == is_said
+    assert any("page cache. Enlarge it" in each.fix for each in found) == is_said
 
 
 @pytest.mark.parametrize(("system", "severity"), [("postgresql", "medium"), ("sqlite", "low")])

@@ -71,7 +71,7 @@ def test_how_many_rows_are_added_up_may_not_be_known() -> None:
     profile = replace(profile_of(one), plans=(Plan(statement, "app.db", "SCAN t"),))
     (found,) = findings(profile, Knows(SUM), is_loop=False)
     assert (found.category, found.severity) == ("full_scan", "medium")
-    assert found.doubt.startswith("How many rows it adds up is not known")
+    assert found.doubt.startswith("It is unknown how many rows it adds up")
 
 
 OTHERS = [
@@ -214,4 +214,4 @@ def test_a_scan_of_another_plan_is_said(is_other: bool, is_said: bool) -> None:
     """
     served = Served(("SCAN t",), is_other=is_other, folds=not is_other)
     found = scan_of("SELECT sum(a) FROM t WHERE b = ?", served, 1)
-    assert ["has changed since" in one.fix for one in found] == [True] * is_said
+    assert ["have changed" in one.fix for one in found] == [True] * is_said

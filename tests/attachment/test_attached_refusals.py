@@ -30,6 +30,11 @@ SELECT = ("SELECT ?", "execute")
 BY_DEBUGGER = hasattr(sys, "remote_exec")
 
 
+@pytest.fixture(autouse=True)
+def _waits_on_a_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 600.0)
+
+
 def refusal(pid: int) -> str:
     with pytest.raises(AttachError) as error:
         attach(pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)

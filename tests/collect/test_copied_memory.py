@@ -68,5 +68,5 @@ def test_damaged_memory_of_a_killed_process_is_named(queryprof: Run, script: Scr
         file.write(b"\xff")
     said = " ".join(queryprof("report", "x.qprof").stdout.split())
     assert "3 executions of 1 statement" in said
-    assert "left out, and missing in all figures: x.qprof." in said
+    assert "skipped, and missing in all figures: x.qprof." in said
     assert ".live: has no data about its process" in said

@@ -111,8 +111,8 @@ def test_what_cannot_be_read_is_named(queryprof: Run) -> None:
     assert count == 432
     assert "5 traces of 3 processes" in said
     text = queryprof("report", SERVICE, env={"COLUMNS": "400"}).stdout
-    assert "left out, and missing in all figures: traces/a.qprof" in text
-    assert "left out, and missing in all figures: traces/b.qprof" in text
+    assert "skipped, and missing in all figures: traces/a.qprof" in text
+    assert "skipped, and missing in all figures: traces/b.qprof" in text
 
 
 @pytest.mark.usefixtures("service")

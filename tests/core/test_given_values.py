@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 
 import pytest
 
@@ -86,8 +87,9 @@ def test_another_end_is_no_offset(sql: str, values: object) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_order_of_names_in_a_sequence_is_not_known() -> None:
     """sqlite3 binds them by the order in which they first appear, whatever they are called."""
-    found = sampled("SELECT * FROM item LIMIT $2 OFFSET $1", (10, 5000))
-    assert found.offsets == 0
+    if sys.version_info < (3, 14):  # newer versions refuse a sequence for names
+        found = sampled("SELECT * FROM item LIMIT $2 OFFSET $1", (10, 5000))
+        assert found.offsets == 0
     found = sampled("SELECT * FROM item LIMIT ?2 OFFSET ?1", (16, 5))
     assert (found.offsets, found.skipped) == (1, 16)
 

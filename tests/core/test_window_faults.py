@@ -55,7 +55,7 @@ def test_a_window_that_cannot_be_read_is_told(queryprof: Run, place: int, fault:
     assert found == (30 if place == 3 else 20)
     text = " ".join(queryprof("report", "x.qprof").stdout.split())
     is_seen = fault in ("empty", "cut") or (fault in ("gone", "directory") and place in (1, 2))
-    assert ("left out, and missing in all figures" in text) == is_seen
+    assert ("skipped, and missing in all figures" in text) == is_seen
     if is_seen:
         assert "Complete" not in text
     assert len([*read_windows("x.qprof", print)]) == 3

@@ -59,9 +59,7 @@ def looks(name: str) -> dict[str, Callable[[typing.Any], object]]:
     """Ways to look at a function, by name. Each returns something that can be compared."""
 
     def wrapped(f: typing.Any) -> object:
-        @functools.wraps(f)
-        def around(*args: object) -> None: ...
-
+        around = functools.wraps(f)(lambda *_: None)
         return {n: getattr(around, n, None) for n in (*functools.WRAPPER_ASSIGNMENTS, "__dict__")}
 
     def autospecced(f: typing.Any) -> object:

@@ -35,7 +35,7 @@ def test_they_are_named(queryprof: Run) -> None:
     Path("db2.py").write_text("apilevel, paramstyle = '2.0', 'qmark'\ndef connect(): ...\n")
     none, named = cautions(queryprof, "import asyncmy.cursors, db2, json\n")
     assert none.endswith(NO_CALLS)
-    assert "imported and not measured: asyncmy, db2 (" in named
+    assert "imported but not measured: asyncmy, db2 (" in named
     (process,) = read_profile("x.qprof").processes
     assert process.unmeasured == ("asyncmy", "db2")
 
@@ -110,7 +110,7 @@ def test_subinterpreters_are_named(queryprof: Run) -> None:
     program = f"import {name} as interpreters\ninterpreters.create()\n"
     if name.startswith("concurrent.futures"):
         program = "import concurrent.futures\nconcurrent.futures.InterpreterPoolExecutor\n"
-    assert f"imported and not measured: {name}" in cautions(queryprof, program)[1]
+    assert f"imported but not measured: {name}" in cautions(queryprof, program)[1]
 
 
 def test_executors_make_none(queryprof: Run) -> None:
@@ -128,7 +128,7 @@ sqlite3.connect(":memory:").execute("SELECT 1").fetchall()
 
 
 def test_what_is_imported_past_its_finder_is_named(queryprof: Run) -> None:
-    assert "imported and not measured: sqlite3 (" in cautions(queryprof, PAST)[1]
+    assert "imported but not measured: sqlite3 (" in cautions(queryprof, PAST)[1]
 
 
 def test_a_child_that_imports_past_its_finder_says_so(queryprof: Run) -> None:

@@ -214,7 +214,7 @@ def test_jinja_s_templates(tmp_path: Path) -> None:
             "django",
             "lazy load of Book.author in template books.html:4",
             'Load Book.author with the query before: .select_related("author").',
-            " It is read in template books.html:4.",
+            " template books.html:4 reads it.",
         ),
         (
             "django",
@@ -225,14 +225,14 @@ def test_jinja_s_templates(tmp_path: Path) -> None:
         (
             "django",
             "lazy load of column Book.text",
-            "Load Book.text with the query before: name it in .only(), or leave it out of .defer().",
+            "Load Book.text with the query before: list it in .only(), or remove it from .defer().",
             "",
         ),
         (
             "sqlalchemy",
             "lazy load of Order.lines in template o.html:1",
             "Load Order.lines with the query before: .options(selectinload(Order.lines)), or joinedload().",
-            " It is read in template o.html:1.",
+            " template o.html:1 reads it.",
         ),
     ],
 )

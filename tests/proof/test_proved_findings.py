@@ -49,7 +49,7 @@ def test_an_index_that_inserts_speak_against_says_both() -> None:
     one = Outweighed("CREATE INDEX i ON item (price, id);", (SQL,), 2e8, 9e8, 70_000)
     (said,) = with_proofs([finding()], advice(1e6, other, one))
     assert said.code == one.sql
-    assert "would win 200 ms, and 70,000 recorded inserts would lose 900 ms" in said.fix
+    assert "would save 200 ms, and 70,000 recorded inserts would lose 900 ms" in said.fix
 
 
 def test_a_search_that_did_not_end_takes_nothing_away() -> None:

@@ -72,13 +72,15 @@ def test_an_index_is_made_where_it_wins_more_than_it_loses(
     (one,) = advice.outweighed
     assert (one.statements, len(one.slower)) == ((TOTAL,), 1)
     assert one.win_ns < one.loss_ns
-    assert any("other statements that SQLite would run by it" in said for said in cautions(advice))
+    assert any(
+        "other statements that SQLite would run with it" in said for said in cautions(advice)
+    )
     (finding,) = (
         each
         for each in with_proofs(findings_of(report, [str(database)]), advice)
         if each.statement == TOTAL
     )
-    assert finding.fix.startswith("An index would win ")
+    assert finding.fix.startswith("An index would save ")
 
 
 def times(recorded_ns: int = 100 * MS, base_ns: float = 1 * MS, executions: int = 20) -> Times:

@@ -105,7 +105,7 @@ def test_the_failure_says_what_to_do(run: Run) -> None:
         "3 executions from this line",
         "the loop is in line 16 of names",
         "-> Fetch all rows before the loop",
-        "it reads book from end to end",
+        "it reads all of book",
         "CREATE INDEX book_author_id ON book (author_id);",
         "docs/findings.md#full_scan",
     ):

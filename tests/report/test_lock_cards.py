@@ -92,11 +92,11 @@ def test_holds_of_all_threads_are_counted_and_a_wait_once() -> None:
     found = next(
         one for one in findings(profile) if one.category in ("lock_wait", "long_transaction")
     )
-    assert found.evidence[0].startswith("others waited 150 ms for it 1 time (at most 150 ms)")
+    assert found.evidence[0].startswith("blocked 1 other call for 150 ms (longest 150 ms)")
     assert found.evidence[1].startswith(
-        "it held the write lock 15 times, 750 ms in all, at most 50.0 ms"
+        "it held the write lock 15 times, 750 ms in total, longest 50.0 ms"
     )
-    assert found.evidence[1].endswith("its thread changed 15 rows meanwhile")
+    assert found.evidence[1].endswith("its thread changed 15 rows during that time")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_what_a_transaction_takes_long_for_is_why_others_wait(
     )
     events = (replace(event("write", 1, 0, 300), path=began.path), event("wait", 4, 0, 200))
     found = findings(replace(profile, lock_holds=(held,), lock_events=events))
-    waits = [one for one in found if "others waited" in " ".join(one.evidence)]
+    waits = [one for one in found if "blocked" in " ".join(one.evidence)]
     assert [one.category for one in waits] == [category]
 
 
@@ -211,8 +211,12 @@ def test_two_callers_that_were_waited_for_are_two_findings() -> None:
     took = aggregate("BEGIN IMMEDIATE", SITE, ns=900 * MS, count=16)
     profile = replace(profile_of(took), lock_holds=tuple(long), lock_events=tuple(events))
     found = list(lock_findings(Program(Report(profile), lambda *_: None, {})))
-    waited = [one.finding.evidence[0].split(" for it")[0] for one in found]
-    assert waited == ["others waited 50.0 ms", "others waited 60.0 ms", "others waited 13.0 ms"]
+    waited = [one.finding.evidence[0].split(" (longest")[0] for one in found]
+    blocked = {"50.0 ms": 1, "60.0 ms": 1, "13.0 ms": 2}
+    assert waited == [
+        f"blocked {count} other {'call' if count == 1 else 'calls'} for {ns}"
+        for ns, count in blocked.items()
+    ]
     assert [
         sum("held the write lock 4 times" in line for line in one.finding.evidence) for one in found
     ] == [

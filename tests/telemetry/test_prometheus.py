@@ -216,8 +216,9 @@ def test_a_scrape() -> None:
         kind, text = fetched(url, OPEN)
         assert kind.startswith("application/openmetrics-text")
         assert text.endswith("# EOF\n")
-        with pytest.raises(urllib.error.HTTPError, match="404"):
+        with pytest.raises(urllib.error.HTTPError, match="404") as missing:
             fetched(url.replace("/metrics", "/other"))
+        missing.value.close()
         with ThreadPoolExecutor(16) as pool:
             same = set(pool.map(lambda _: fetched(url)[1], range(500)))
         assert len(same) <= 3  # a look every five seconds

@@ -1,1 +1,3 @@
-"""Findings: why a program's database work is slow, what to change, and the most that it can win."""
+"""Rules that explain why a program's database work is slow, how to fix it, and what the fix
+saves.
+"""

@@ -1,11 +1,11 @@
-"""Findings about how much of the time a statement takes, whatever it does."""
+"""Findings about statements that take much of the time, whatever they do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import NO_OBJECTS, NO_RELATION
 from queryprof.analysis.findings.program import Program
@@ -19,22 +19,22 @@ AWAITED = {
     "mysql": "aiomysql",
     "oracle": "oracledb.AsyncConnection",
 }
-"""By database system: a driver whose calls are awaited."""
+"""Async drivers by database system."""
 
 
 def off_the_loop(program: Program, statement: str) -> str:
-    """How an event loop does not wait for a statement."""
+    """Return how to keep an event loop from waiting for a statement."""
     return (
-        f"Call the database off the loop: {_awaited(program, statement)}await"
-        " asyncio.to_thread(function, ...); and make the statement faster."
+        f"Run the query outside the event loop: {_awaited(program, statement)}await"
+        " asyncio.to_thread(function, ...). Also make the query faster."
     )
 
 
 def to_thread(program: Program, statement: str) -> str:
-    """The same beside another fix."""
+    """Return the same advice as an addition to another fix."""
     return (
-        f"or leave it as it is and call it off the loop: {_awaited(program, statement)}"
-        "asyncio.to_thread()"
+        "or run it unchanged outside the event loop:"
+        f" {_awaited(program, statement)}asyncio.to_thread()"
     )
 
 
@@ -44,31 +44,35 @@ def _awaited(program: Program, statement: str) -> str:
 
 
 LONG_ON_LOOP_NS = 1_000_000
-"""Far more than the way to a thread and back takes."""
+"""Far longer than handing a call to a thread and back takes."""
 
 ON_LOOP_SHARE = 0.10
-"""Of the run, in which a statement keeps an event loop from everything else."""
+"""The share of the run in which a statement blocks an event loop."""
 
 MANY = 1000
 CHEAP_NS = 300_000
 CHEAP_STEPS = 1_000
-"""Of SQLite's program, an execution. A call of sqlite3 for a file takes as long as 900 steps (5.4
-us; a step 6 ns), in memory as 200. What takes more is the query's own work, which fetching many
-items at once does not save: measured with sums over 0 to 100 rows of a covering index."""
+"""VM steps per execution. A sqlite3 call on a file takes as long as 900 steps (5.4 us at 6 ns per
+step), in memory as 200 steps. Above this limit, the query's own work dominates, and fetching many
+items at once does not save it. Measured with sums over 0 to 100 rows of a covering index.
+"""
 MANY_SHARE = 0.10
 
 NAMED_SHARE = 0.20
-"""What takes this part of the time is reported, even if no fault of it is known."""
+"""Statements with at least this share of the time are reported even if no fault is known."""
 
 OBJECTS = 50
-"""Rows of an execution, from which on what the library makes of them takes most of a line."""
+"""With at least this many rows per execution, making objects of them takes most of the line's time.
+"""
 
 FEW = 20
-"""Executions, from which on INSERTs of single rows are a loop's."""
+"""With at least this many executions, INSERTs of single rows run in a loop."""
 
 
 def many_cheap(program: Program) -> Iterator[Finding | None]:
-    """By the driver's time: what an object mapper takes for each request is no loop's."""
+    """Find many cheap queries, by the driver's time. Time that an ORM takes per request is not a
+    loop's.
+    """
     for group in program.groups:
         totals = group.totals
         share = program.share_of(group, group.steady_ns)
@@ -85,14 +89,14 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
                     (
                         f"{counted(totals.executions, 'execution')} of"
                         f" {duration(group.steady_ns / totals.executions)} take"
-                        f" {percent(min(1.0, share))} of the {program.whole}: none is slow, all"
-                        " together are"
+                        f" {percent(min(1.0, share))} of the {program.whole}: each is fast, but"
+                        " together they are slow"
                     ),
                 ),
-                "Ask for many items at once (WHERE id IN (...), a JOIN), or keep in memory what is"
-                " read again and again.",
+                "Fetch many items with one query (WHERE id IN (...), a JOIN), or keep in memory"
+                " what you read repeatedly.",
                 program.loop_of(group),
-                doubt="Whether all of them are needed is for the program to know.",
+                doubt="queryprof cannot tell whether the program needs all of them.",
                 most=Severity.MEDIUM,
             )
 
@@ -107,7 +111,9 @@ def _is_on_loop(program: Program, group: Group) -> bool:
 
 
 def heavy_query(program: Program) -> Iterator[Finding | None]:
-    """What takes much of the time, where no other rule knows why: last of all."""
+    """Find statements that take much of the time and that no other rule explains. This rule runs
+    last.
+    """
     for group in program.groups:
         totals = group.totals
         share = program.share_of(group, group.work_ns)
@@ -117,7 +123,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
         if share < (ON_LOOP_SHARE if is_on_loop and group.reads else NAMED_SHARE):
             continue
         if not is_known:
-            continue  # a driver's own: RESET ALL
+            continue  # the driver's own statement, such as RESET ALL
         if is_on_loop and group.reads:
             yield program.finding(
                 "blocked_loop",
@@ -125,14 +131,14 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                 group.steady_ns,
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)} each on"
-                        " the event loop, which does nothing else meanwhile:"
-                        f" {percent(min(1.0, share))} of the {program.whole}"
+                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)} each"
+                        f" block the event loop for {percent(min(1.0, share))} of the"
+                        f" {program.whole}"
                     ),
                 ),
                 off_the_loop(program, group.statement),
                 program.loop_of(group),
-                doubt="Whether other callbacks had to wait for it is not known.",
+                doubt="It is unknown whether other callbacks had to wait.",
                 most=Severity.MEDIUM,
             )
             continue
@@ -140,7 +146,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
 
 
 def heavy_kind(program: Program) -> Iterator[Finding | None]:
-    """Statements of one kind that take much of the time together, though none does alone."""
+    """Find kinds of statements that take much of the time together, though no single one does."""
     for is_of_kind, _, _ in KINDS:
         groups = [group for group in program.all_groups if is_of_kind(group)]
         share = sum(program.share_of(one, one.work_ns) for one in groups)
@@ -170,16 +176,16 @@ def _is_definition(group: Group) -> bool:
 
 
 def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding | None:
-    """A finding about statements of one kind, at the place that takes most."""
+    """Return a finding about statements of one kind, at the place that takes most of the time."""
     runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
     took_ns = sum(one.work_ns for one in groups)
     each = " each" if runs > 1 else ""
     name, fix = next(
         ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
-        ("execution", UNKNOWN_FAULT),
+        ("execution", f"{UNKNOWN_FAULT} Check its plan, and how often it runs."),
     )
     if _is_definition(group) and len(groups) == 1 and runs > 1:
-        fix = "It makes the same again each time: make it once, and keep it."
+        fix = "It creates the same table or index each time: create it once, and keep it."
     if _is_single_insert(group):
         fix = INSERTS_AT_ONCE.get(program.report.profile.systems.get(group.statement, ""), fix)
     spilled = _spilled(group) or _read_again(group)
@@ -191,6 +197,11 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
     is_sent = program.report.profile.systems.get(group.statement, "") in INSERTS_AT_ONCE
     is_loop = is_sent and _is_single_insert(group) and program.loop_of(group)
     is_known = bool(waits or spilled or is_loop)
+    doubt = "It is unknown whether the program needs all of this work."
+    if waits:
+        doubt = NOT_RECORDED
+    elif fix.startswith(UNKNOWN_FAULT):
+        doubt = ""
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None
@@ -210,13 +221,13 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
         ),
         fix,
         program.loop_of(group),
-        doubt=NOT_RECORDED if waits else "Whether the program needs all of this work is not known.",
+        doubt=doubt,
         most=Severity.MEDIUM if is_known else Severity.LOW,
     )
 
 
 def _waits_for_rows(program: Program, group: Group) -> tuple[str, ...]:
-    """That writes of single rows take long side by side, in a server's database."""
+    """Return a sentence if concurrent writes of single rows take long in a server's database."""
     system = program.report.profile.systems.get(group.statement, "")
     runs = group.totals.executions
     each_ns = group.work_ns / max(1, runs)
@@ -225,12 +236,12 @@ def _waits_for_rows(program: Program, group: Group) -> tuple[str, ...]:
         return ()
     if group.threads < 2 and not group.overlaps:
         return ()
-    where = f"{group.threads} threads" if group.threads > 1 else "tasks side by side"
+    where = "concurrent tasks" if group.threads > 1 else "tasks side by side"
     return (f"it changes single rows, from {where}",)
 
 
 def _read_again(group: Group) -> tuple[str, ...]:
-    """That a query reads pages from the file in each execution."""
+    """Return a sentence if a query reads pages from the file in each execution."""
     files, runs = group.files, group.totals.executions
     is_much = files.read_ns >= SPILLED * group.work_ns
     is_again = runs >= FEW_READS and files.read_bytes >= SPILLED_BYTES
@@ -238,14 +249,14 @@ def _read_again(group: Group) -> tuple[str, ...]:
         return ()
     return (
         (
-            f"{size(files.read_bytes / runs)} read from the file by each,"
+            f"each reads {size(files.read_bytes / runs)} from the file, which takes"
             f" {percent(files.read_ns / max(1, group.work_ns))} of its time"
         ),
     )
 
 
 def _spilled(group: Group) -> tuple[str, ...]:
-    """That a write reads and writes pages again and again, before its commit."""
+    """Return a sentence if a write reads and writes pages repeatedly before its commit."""
     files = group.files
     moved_ns = files.read_ns + files.write_ns
     is_much = moved_ns >= max(SPILLED * group.work_ns, 2 * files.sync_ns)
@@ -253,53 +264,56 @@ def _spilled(group: Group) -> tuple[str, ...]:
     if not (group.writes and is_much and is_both):
         return ()
     moved = f"{size(files.read_bytes)} read and {size(files.written_bytes)} written"
-    return (f"{moved} before its commit, {percent(moved_ns / max(1, group.work_ns))} of its time",)
+    return (
+        (
+            f"{moved} before its commit, which took {percent(moved_ns / max(1, group.work_ns))} of"
+            " its time"
+        ),
+    )
 
 
 def _longest(groups: Sequence[Group]) -> Iterator[str]:
-    """That one execution took most of the time."""
+    """Return a sentence if a single execution took most of the time."""
     for totals in (one.totals for one in groups if one.outlier_ns):
         yield (
-            f"one execution took {duration(totals.max_ns)}, half of them {duration(totals.p50_ns)}"
-            " or less (queryprof report --show slowest)"
+            f"one execution took {duration(totals.max_ns)}, half of them at most"
+            f" {duration(totals.p50_ns)} (queryprof report --show slowest)"
         )
 
 
 SPILLED = 0.2
-"""Of a write's time, from which on the pages that do not fit in the cache are its fault."""
+"""The share of a write's time that pages take which do not fit in the cache."""
 
 SPILLED_BYTES = 10_000_000
-"""And so many read as well as written: more than the cache has, which is 2 MB by default."""
+"""The fewest bytes read and also written that exceed the cache, which has 2 MB by default."""
 
 BIGGER_CACHE = (
-    "Its pages do not fit in SQLite's page cache: give it more (PRAGMA cache_size = -200000 is 200"
-    " MB), or write the rows in the order of the key."
+    "SQLite's page cache is too small for its pages. Enlarge it (PRAGMA cache_size = -200000 is"
+    " 200 MB), or write the rows in key order."
 )
 
 BIGGER_CACHE_TO_READ = (
-    "Its pages do not stay in SQLite's page cache: give it more (PRAGMA cache_size = -200000 is 200"
-    " MB), and keep the connection open; another process's writes empty it, too."
+    "Its pages do not stay in SQLite's page cache. Enlarge it (PRAGMA cache_size = -200000 is"
+    " 200 MB), and keep the connection open. Writes of another process also empty the cache."
 )
 
 FEW_READS = 5
 
 SERVERS = frozenset({"postgresql", "mysql", "oracle"})
-"""Database systems in which a row has a lock."""
+"""Database systems with locks on single rows."""
 
 LONG_WRITE_NS = 5_000_000
-"""For a row that is found by its key a server takes 0.1 ms to 1 ms, with its commit some more."""
+"""A server takes 0.1 ms to 1 ms to find a row by its key, and a little more for the commit."""
 
 ROW_LOCKS = (
-    "They may wait for each other: a transaction keeps the rows that it has changed locked up to"
-    " its COMMIT. Do slow work (calls, files, rendering) before the first change, or after COMMIT."
+    "They may wait for each other: a transaction locks the rows that it changed until its"
+    " COMMIT. Do slow work (calls, files, rendering) before the first change, or after COMMIT."
 )
-NOT_RECORDED = "What it waits for in the server is not recorded."
-
-UNKNOWN_FAULT = "queryprof knows no fault of it. Look at its plan, and at how often it runs."
+NOT_RECORDED = "The recording does not show what it waits for in the server."
 
 KINDS = (
     (_is_commit, "commit", "Commit less often: one transaction for several writes."),
-    (_is_connect, "connection", "Keep a connection open and use it again, or use a pool."),
+    (_is_connect, "connection", "Keep a connection open and reuse it, or use a pool."),
     (
         _is_single_insert,
         "single-row INSERT",
@@ -308,21 +322,24 @@ KINDS = (
     (
         _is_vacuum,
         "VACUUM",
-        "Run it rarely, where PRAGMA freelist_count shows many free pages: it writes all anew.",
+        (
+            "Run it rarely, when PRAGMA freelist_count shows many free pages: it rewrites the whole"
+            " file."
+        ),
     ),
     (
         _is_definition,
         "schema change",
-        "Put them into one transaction.",
+        "Put them in one transaction.",
     ),
 )
-"""Kinds of statements: how to recognize one, its name, and what to do about many of them."""
+"""Kinds of statements: a pattern, a name, and what to do about many of them."""
 
 INSERTS_AT_ONCE = {
     "postgresql": "Insert many rows with one call: executemany(), or COPY.",
     "duckdb": (
-        "Insert many rows with one statement: INSERT INTO t SELECT * FROM a_dataframe, or read the"
-        " file with read_csv() or read_parquet()."
+        "Insert many rows with one statement: INSERT INTO t SELECT * FROM a_dataframe, or load"
+        " the file with read_csv() or read_parquet()."
     ),
 }
 """By database system: what is faster than INSERTs of single rows."""
@@ -330,8 +347,8 @@ INSERTS_AT_ONCE = {
 
 SEVERAL_JOINS = 2
 MULTIPLIED = (
-    "Where it joins several collections (joinedload()), each row of one comes with each of the"
-    " other: load them with selectinload()."
+    "If it joins several collections (joinedload()), each row of one is combined with each row"
+    " of the other. Load them with selectinload()."
 )
 
 
@@ -341,7 +358,9 @@ def _outer_joins(group: Group) -> int:
 
 
 def many_objects(program: Program) -> Iterator[Finding | None]:
-    """A library takes longer to make objects of a query's rows than the database to find them."""
+    """Find queries for which a library takes longer to make objects than the database takes to find
+    rows.
+    """
     for group in program.groups:
         library, rows = program.called_library(group.statement), group.totals.rows_each or 0.0
         if not group.reads or library not in NO_OBJECTS or group.line_ns is None:
@@ -363,12 +382,12 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"{counted(runs, 'execution')} with {rows_of(rows)}{each}; the line takes"
-                    f" {duration(group.line_ns)}{each}, the driver"
-                    f" {duration(group.steady_ns / runs)} of it"
+                    f" {duration(group.line_ns)}{each}, of which the driver takes"
+                    f" {duration(group.steady_ns / runs)}"
                 ),
             ),
             fix,
             program.loop_of(group),
-            doubt="Whether the program needs all of the objects is not known.",
+            doubt="It is unknown whether the program needs all of the objects.",
             most=Severity.LOW,
         )

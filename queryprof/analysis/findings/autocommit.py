@@ -1,4 +1,4 @@
-"""Findings about reads that each are a transaction of their own."""
+"""Findings about reads that each run in their own transaction."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from queryprof.analysis.findings.transactions import EACH, FEW
 from queryprof.analysis.units import counted, duration
 
 READ_LOCK_BYTES = 200
-"""What SQLite reads of the file to see whether it has changed, and little more."""
+"""The bytes that SQLite reads to check whether the file changed, plus a small margin."""
 
 LOCK_READ_STEPS = 250
-"""VM steps, up to which the lock is a large part of a read: it takes as long as 500 of them, and
-was 0.79, 0.70, 0.57 and 0.44 of reads of 1, 20, 50 and 100 rows, of five steps each."""
+"""Up to this number of VM steps, taking the lock is a large part of a read. The lock takes as long
+as 500 steps. It was 0.79, 0.70, 0.57 and 0.44 of reads of 1, 20, 50 and 100 rows with five steps
+each.
+"""
 
 
 def autocommit_reads(program: Program) -> Iterator[Finding | None]:
@@ -26,7 +28,7 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
         quick = (group.totals.vm_steps or LOCK_READ_STEPS) < LOCK_READ_STEPS
         is_mapped = program.library(group.statement) in ONE_QUERY and program.loop_of(group)
         if is_mapped or program.path_of(group) != group.path:
-            continue  # an object mapper costs more than the lock; or they are a client's requests
+            continue  # an ORM costs more than the lock, or these are a client's requests
         if group.reads and runs >= 10 * FEW and locks and quick and not files.syncs:
             yield program.finding(
                 "autocommit_reads",
@@ -34,20 +36,19 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
                 group.work_ns * shares.LOCKED,
                 (
                     (
-                        f"{counted(runs, 'read')} of {duration(group.totals.mean_ns)}, each in a"
-                        " transaction of its own: SQLite locks the file, looks whether it has"
-                        " changed, and unlocks it"
+                        f"{counted(runs, 'read')} of {duration(group.totals.mean_ns)}, each in"
+                        " its own transaction: SQLite locks the file, checks whether it changed,"
+                        " and unlocks it"
                     ),
                 ),
                 (
-                    f"It is {library} that reads in transactions of its own: keep what does not"
-                    " change between its calls, or let the database have a write-ahead log (PRAGMA"
-                    " journal_mode = WAL)."
+                    f"{library} reads in transactions of its own. Keep data that does not change"
+                    " between its calls, or use a write-ahead log (PRAGMA journal_mode = WAL)."
                     if is_unknown(library := program.library(group.statement))
                     else (
-                        "Put them into one transaction (BEGIN before the loop, COMMIT after it):"
-                        " the file is locked once. Or use a write-ahead log (PRAGMA journal_mode ="
-                        " WAL)."
+                        "Put them in one transaction (BEGIN before the loop, COMMIT after it),"
+                        " so that SQLite locks the file once. Or use a write-ahead log (PRAGMA"
+                        " journal_mode = WAL)."
                     )
                 ),
                 program.loop_of(group),

@@ -1,4 +1,4 @@
-"""Which of two findings about one statement comes first, where both may be right."""
+"""Choose between two findings about one statement if both may be right."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from queryprof.analysis.findings.finding import Finding, Severity, most_severe
 from queryprof.analysis.units import duration
 
 PLANNED = ("full_scan", "narrow_index", "temp_btree_sort", "automatic_index", "bad_index_choice")
-"""Findings that another plan may do without."""
+"""Findings that a different plan may resolve."""
 
 OF_WORK = (
     "stale_statistics",
@@ -22,19 +22,20 @@ OF_WORK = (
     "bad_index_choice",
     "narrow_index",
 )
-"""Causes of what takes a statement so long that others wait."""
+"""Reasons why a statement takes so long that others wait."""
 
 CLEARLY = 1.25
-"""So many times as much is clearly more: gains change a little from run to run."""
+"""A gain must be this many times larger to be clearly larger. Gains vary slightly from run to run.
+"""
 
 ONE_BY_ONE = ("commit_per_write", "single_inserts", "single_changes", "autocommit_reads")
-"""What may win more of a statement than passing its values as parameters."""
+"""Findings whose fix may save more than passing values as parameters."""
 
 
 def choose(known: Finding, finding: Finding) -> Finding:
-    """The finding that wins most, with the other on its card: of rows that are inserted one by one,
-    and committed one by one; of a query that runs again and again, without an index, or with a text
-    for each.
+    """Return the finding with the larger gain, and put the other one on its card. It chooses
+    between inserting and committing row by row, and between a repeated query, a missing index, and
+    a separate text for each value.
     """
     if known.category == "re_prepare" and (
         (finding.category == "n_plus_one" and not finding.doubt)
@@ -51,7 +52,7 @@ def choose(known: Finding, finding: Finding) -> Finding:
         if finding.gain_ns >= 2 * known.gain_ns:
             return replace(finding, evidence=(*finding.evidence, *known.evidence))
         other = (
-            f"or one query in place of all, which wins up to {duration(finding.gain_ns)}:"
+            f"or use one query instead of all, which saves up to {duration(finding.gain_ns)}:"
             f" {finding.fix}"
         )
         return replace(known, evidence=(*known.evidence, other))
@@ -65,7 +66,7 @@ def choose(known: Finding, finding: Finding) -> Finding:
 
 
 def _is_alternative(known: Finding, finding: Finding) -> bool:
-    """Whether the second finding may be the cause in place of the first."""
+    """Return whether the second finding may be the cause instead of the first."""
     is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
     is_known = finding.category == "heavy_query" and finding.severity is not Severity.LOW
     is_inserted = is_inserted or (known.category == "commit_per_write" and is_known)
@@ -74,15 +75,15 @@ def _is_alternative(known: Finding, finding: Finding) -> bool:
 
 
 def _index_of(known: Finding) -> tuple[str, ...]:
-    wins = f"an index wins up to {duration(known.gain_ns)} of it: {known.code}"
+    wins = f"an index saves up to {duration(known.gain_ns)} of it: {known.code}"
     return (wins,) if known.code else ()
 
 
 def _repeated(known: Finding, finding: Finding) -> Finding:
-    """Of a slow query that runs again with the same values: its result is kept, or it is made
+    """Return the advice for a slow query that repeats with the same values: cache it or make it
     faster.
     """
     if finding.gain_ns >= CLEARLY * known.gain_ns:
         return replace(finding, evidence=(*finding.evidence, *known.evidence, *_index_of(known)))
-    other = f"or run it once and keep the result, which wins up to {duration(finding.gain_ns)}"
+    other = f"or run it once and keep the result, which saves up to {duration(finding.gain_ns)}"
     return replace(known, evidence=(*known.evidence, *finding.evidence, other))

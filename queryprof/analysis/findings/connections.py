@@ -1,4 +1,4 @@
-"""Connections that are opened for one query each."""
+"""Findings about connections that are opened for a single query."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from queryprof.operations import STATEMENT_OPERATIONS
 CONNECT = "(connect)"
 
 MOST_STATEMENTS = 2
-"""Statements of a connection, up to which it is opened for each query."""
+"""The most statements of a connection that is opened per query."""
 
 LEAST_USED = 0.5
-"""Statements for each connection, from which on a function is the one that uses them."""
+"""A function uses the connections if it runs at least this many statements for each."""
 
 
 def connection_per_query(program: Program) -> Iterator[Finding | None]:
@@ -36,15 +36,15 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         if executed > MOST_STATEMENTS * opened:
             continue
         if 2 * program.files_of(one.statement for one in used) > opened:
-            continue  # one for each file, as it must be
+            continue  # each file needs its own connection
         closed = sum(one.totals.self_ns for one in used if "close" in one.calls_of)
-        # What a query takes that works hard is no reading of the schema.
+        # A query that works hard does not spend its time on reading the schema.
         first = sum(
             member.self_ns
             for one in used
             if one.reads and not _works(one)
             for member in one.members
-            if member.operation in STATEMENT_OPERATIONS  # not what it takes to fetch the rows
+            if member.operation in STATEMENT_OPERATIONS  # without the time for fetching rows
         )
         is_one_each = executed <= opened
         yield program.finding(
@@ -53,15 +53,18 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
             group.totals.self_ns + closed + first * shares.FIRST,
             (
                 (
-                    f"{counted(opened, 'connection')} opened for {counted(executed, 'statement')}:"
-                    " each one opens the file, and reads the schema again for its first statement"
+                    f"{counted(opened, 'connection')} opened for"
+                    f" {counted(executed, 'statement')}: each one opens the file and reads the"
+                    " schema for its first statement"
                 ),
                 *_thread_of_each(program, group),
             ),
             _keep_one(program.library(group.statement), is_one_each),
             program.loop_of(group),
             doubt=(
-                "" if is_one_each else "It may be one for each request, which frameworks open so."
+                ""
+                if is_one_each
+                else ("This may be one connection per request, as frameworks open them.")
             ),
             most=Severity.HIGH if is_one_each else Severity.MEDIUM,
         )
@@ -70,13 +73,13 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
 def _keep_one(library: str, is_one_each: bool) -> str:
     if library == "sqlalchemy":
         return (
-            "Call create_engine() once for the program: it keeps connections open in its pool, as"
-            " many as pool_size is; those beyond it (max_overflow) are closed after each use."
+            "Call create_engine() once for the program. It keeps up to pool_size connections"
+            " open; those beyond it (max_overflow) are closed after each use."
         )
     if is_unknown(library):
         return (
-            f"It is {library} that opens one for each of its calls: see in its documentation"
-            " whether it can keep one, or call it less often."
+            f"{library} opens one for each of its calls. Check its documentation for a way to"
+            " keep one, or call it less often."
         )
     long = (
         "the thread (threading.local), the request"
@@ -94,13 +97,12 @@ def _thread_of_each(program: Program, group: Group) -> Iterator[str]:
     library = program.called_library(group.statement)
     if library in HANDING:
         yield (
-            f"{library} starts a thread for each, and ends it: what that takes is not in these"
-            " times"
+            f"{library} starts and ends a thread for each one, which is not included in these times"
         )
 
 
 def served_by(program: Program, connecting: Finding) -> set[tuple[str, Place]]:
-    """The statements and places that a finding's connections are opened for."""
+    """Return the statements and places for which a finding's connections are opened."""
     by_function = _through_functions(program)
     return {
         (one.statement, place_of(one.site.frame))
@@ -111,7 +113,7 @@ def served_by(program: Program, connecting: Finding) -> set[tuple[str, Place]]:
 
 
 def _through_functions(program: Program) -> Mapping[Function, list[Group]]:
-    """The groups by each function that they are called through."""
+    """Return the groups by each function on their call paths."""
     found: dict[Function, list[Group]] = defaultdict(list)
     for group in program.all_groups:
         for function in {
@@ -124,9 +126,9 @@ def _through_functions(program: Program) -> Mapping[Function, list[Group]]:
 def _used_by(
     program: Program, connecting: Group, opened: int, by_function: Mapping[Function, list[Group]]
 ) -> tuple[list[Group], int]:
-    """What is executed on a group's connections, and how often: by the innermost function around
-    their opening that executes statements enough, itself or through others (a helper opens, another
-    closes).
+    """Return the groups that execute on a group's connections, and their number of executions.
+    These belong to the innermost function around the opening that executes enough statements,
+    directly or through others: one helper may open the connection and another close it.
     """
     for function in dict.fromkeys((frame.file, frame.function) for frame in connecting.path):
         used = by_function.get(function, [])
@@ -139,7 +141,7 @@ def _used_by(
 
 
 def _executed(group: Group, function: Function) -> int:
-    """How often a statement is executed through a function."""
+    """Return how often a statement is executed through a function."""
     through = [
         member
         for member in group.members

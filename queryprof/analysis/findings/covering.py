@@ -1,4 +1,4 @@
-"""Findings about covering indexes: with all that is read of a row, so that its table is not."""
+"""Findings about covering indexes, which hold all columns that a query needs."""
 
 from __future__ import annotations
 
@@ -27,40 +27,38 @@ from queryprof.analysis.units import rows as rows_of
 INDEX_USED = re.compile(r"(SCAN|SEARCH) \S+ USING INDEX (\S+)")
 
 KEPT = re.compile(r"^(MATERIALIZE|CO-ROUTINE|RECURSIVE STEP|SETUP)\b")
-"""Steps that keep rows of a part of the query (https://www.sqlite.org/eqp.html)."""
+"""Plan steps that store the rows of a part of the query (https://www.sqlite.org/eqp.html)."""
 
 COVERED_FETCHES = 2
-"""Pages for each row, from which on rows are looked up one by one, ..."""
+"""With at least this many page fetches per row, rows are looked up one by one."""
 
 SEARCHED_FETCHES = 1
-"""... where they are added up, and an index of few columns has all that is read; rows that lie in
-its order take one for each page of them, ..."""
+"""The same limit if the rows are added up and an index of few columns holds all they need. Rows in
+the order of the index need one fetch per page, not per row.
+"""
 
 SCANNED_FETCHES = 0.5
-"""... and where the index is read from end to end, and its rows are counted: 0.99 of those that lie
-in another order, 0.01 of those that lie in its own.
+"""The same limit for counting the rows of a whole index: 0.99 fetches per row if the table has
+another order, 0.01 if it has the same order.
 """
 
 LOOKED_UP_ROWS = 20
 
 OUTER = 0.1
-"""Of the rows that are looked up: so many are read from end to end at the most, in a loop
-around."""
+"""Of the looked-up rows, the largest share that an outer loop may scan."""
 
 REPORTS = 10
-"""So often at the most a report runs, which groups all rows as it must."""
+"""A query with at most this many executions is a report, which has to group all rows."""
 
 BETTER = 1.5
-"""A wider index is proposed where it wins so many times as much as a narrower one."""
+"""A wider index is proposed only if it saves this many times as much as a narrower one."""
 
 GROUPED = frozenset({"GROUP BY", "DISTINCT", "count(DISTINCT)"})
-"""What rows are sorted for that a plan's temporary b-tree names."""
+"""Reasons for sorting rows, as a plan's temporary b-tree names them."""
 
 
 def covering_scan(program: Program) -> Iterator[Finding | None]:
-    """A table is read from end to end for sums, groups or different values, which are in few of its
-    columns.
-    """
+    """Find full scans for sums, groups or distinct values that need few columns of the table."""
     for group in program.groups:
         totals = group.totals
         read = totals.full_scan_steps or 0.0
@@ -92,7 +90,7 @@ def covering_scan(program: Program) -> Iterator[Finding | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Won:
-    """What a covering index wins: a part of a statement's calls."""
+    """What a covering index saves: a part of a statement's calls."""
 
     share: float
     made_of: str
@@ -101,7 +99,7 @@ class _Won:
 
 
 def _grouped(group: Group, served: Served, read: float) -> _Won | None:
-    """Where the rows are sorted for their groups, which the index has in order."""
+    """Return the savings if rows are sorted into groups that the index already has in order."""
     sorted_for = [
         what for plan in group.plans for what in signs_of(plan).temporary if what in GROUPED
     ]
@@ -109,19 +107,19 @@ def _grouped(group: Group, served: Served, read: float) -> _Won | None:
     if is_report or not sorted_for or not served.sorts_less or served.searches:
         return None
     narrow = (
-        f" One on {', '.join(dict.fromkeys(served.terms))} alone would be slower than the sort:"
-        " each row would be looked up in the table."
+        f" An index on {', '.join(dict.fromkeys(served.terms))} alone would be slower than the"
+        " sort, because SQLite would look up each row in the table."
     )
     return _Won(
         shares.grouped(read),
         f", and sort them for {sorted_for[0]}",
-        "Create an index with all columns that it reads, in this order: rows come grouped, and the"
-        f" table is not read.{narrow * bool(served.covering)}",
+        "Create an index with all columns that it reads, in this order: the rows are then"
+        f" grouped, and SQLite does not read the table.{narrow * bool(served.covering)}",
     )
 
 
 def _chosen(group: Group, served: Served, read: float) -> _Won | None:
-    """Where what is compared leaves too many rows to look them up."""
+    """Return the savings if the comparison leaves too many rows to look up."""
     makes_few = served.folds or group.is_distinct
     if not (group.clauses.chooses and makes_few and served.covering):
         return None
@@ -133,8 +131,9 @@ def _chosen(group: Group, served: Served, read: float) -> _Won | None:
     return _Won(
         wide[0],
         f", made of about {average(left.least)}",
-        "Create an index with all columns that it reads, in this order: the table is not read. One"
-        f" on {compared} alone wins less: each row that it leaves would be looked up in the table.",
+        "Create an index with all columns that it reads, in this order: SQLite then does not"
+        f" read the table. An index on {compared} alone saves less, because SQLite looks up each"
+        " remaining row in the table.",
         left.doubt if wide[1] < wide[0] / 2 else MOST_ROWS if left.least > read / 2 else "",
     )
 
@@ -153,7 +152,7 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         if work < LOOKED_UP_ROWS or pages < SCANNED_FETCHES * work:
             continue
         if not is_scan and read > OUTER * work:
-            continue  # it is the scan that takes them
+            continue  # the scan needs these steps
         served = program.served(group)
         code = served.widened if served else ""
         makes_few = bool(code and rows <= work / 2)
@@ -169,22 +168,22 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (added if is_sure else shares.COVERED),
             (
                 (
-                    f"{average(pages)} page fetches for {about}{rows_of(work)} in an execution: for"
-                    f" each row of {used[2]} the table is searched"
+                    f"{average(pages)} page fetches for {about}{rows_of(work)} per execution:"
+                    f" SQLite searches the table for each row of {used[2]}"
                 ),
                 used[0],
             ),
             (
-                f"Add the other columns that it reads to {used[2]}: a covering index has all of it."
-                + f" It takes the place of {used[2]}, which can go." * bool(code)
+                f"Add the other columns that it reads to {used[2]}: then the index covers the"
+                " query." + f" It replaces {used[2]}, which you can drop." * bool(code)
             ),
             code=code,
             doubt=(
                 ""
                 if is_sure
                 else (
-                    "Some of these pages are of what it sorts or keeps meanwhile; the gain is an"
-                    " estimate (half of the time)."
+                    "Some of these pages hold sorted or temporary rows; the gain is an estimate"
+                    " (half of the time)."
                     if makes_few
                     else "A wider index makes writes slower; the gain is an estimate (half of the"
                     " time)."
@@ -194,7 +193,7 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
 
 
 def _is_kept_meanwhile(plan: Steps) -> bool:
-    """Whether rows are kept in a table of their own, which has pages, too: sorted, or of a part of
-    the query.
+    """Return whether the plan stores rows in a temporary table: sorted rows, or a part of the
+    query. Its pages count as well.
     """
     return bool(signs_of(plan).temporary) or any(KEPT.search(step) for step in plan)

@@ -1,5 +1,5 @@
-"""Findings of a test, whose tables have a few rows: what they are about shows in counts and plans,
-and takes no time there.
+"""Findings of a test, whose tables have few rows. Counts and plans show the problem; times
+do not.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from queryprof.model import CallPath
 from queryprof.operations import STATEMENT_OPERATIONS
 
 LEAST_LOOP, LEAST_LAZY = 3, 2
-"""Executions of a query in a loop of the program, and for an attribute of an object mapper."""
+"""The fewest executions of a query in a loop of the program, and of a lazy load of an ORM."""
 
 SET_UP = frozenset(
     {"setUp", "asyncSetUp", "setUpTestData", "setUpClass", "tearDown", "setup_method"}
 )
-"""Functions of a test's file that prepare it."""
+"""Functions in a test file that prepare its tests."""
 
 RENDERING = ("/django/template/", "/jinja2/", "/rest_framework/")
-"""In the files of libraries that read attributes for a template or a serializer."""
+"""Parts of file names of libraries that read attributes for a template or serializer."""
 
 MOST = 2
-"""A scan that returns more than one of so many rows that it reads needs no index."""
+"""A scan that returns more than one of this many rows read needs no index."""
 
 IsTest = Callable[[str], bool]
 Rule = Callable[["TestProgram", IsTest], Iterator[Finding]]
@@ -38,8 +38,8 @@ Rule = Callable[["TestProgram", IsTest], Iterator[Finding]]
 
 @dataclass(frozen=True)
 class TestProgram(Program):
-    """A program in one test of many: what a library has noted of a statement may be another test's,
-    so that the stacks of its executions here must show it.
+    """A program in one test of many. A library's note on a statement may come from another test, so
+    the stacks of this test's executions must confirm it.
     """
 
     __test__ = False
@@ -55,10 +55,11 @@ class TestProgram(Program):
 
 
 def n_plus_one(program: Program, is_test: IsTest) -> Iterator[Finding]:
-    """Queries that a loop of the program executes, or an object mapper for objects one by one.
+    """Find queries that run in a loop of the program, or for objects of an ORM one by one.
 
     Args:
-        is_test: whether a file is one of tests: their loops, and what they prepare, are not judged.
+        is_test: returns whether a file belongs to the tests. Their own loops and preparations are
+            not judged.
     """
     for group in program.all_groups:
         frame = group.site.frame
@@ -85,8 +86,8 @@ def n_plus_one(program: Program, is_test: IsTest) -> Iterator[Finding]:
 
 
 def _is_for_many(program: Program, group: Group) -> bool:
-    """Whether it reads many rows at once: by a list of keys, page by page, what a preload is for;
-    or the next of a queue.
+    """Return whether the query reads many rows at once (by a list of keys, or by page), or takes
+    the next entry of a queue.
     """
     pages = group.clauses.limits and (group.totals.rows_each or 0) > 1
     return (
@@ -95,7 +96,7 @@ def _is_for_many(program: Program, group: Group) -> bool:
 
 
 def _executions_in_a_call(program: Program, group: Group, is_test: IsTest) -> int:
-    """The most executions by one call of a test, whose line is in no loop of its own."""
+    """Return the most executions by one call of a test, whose line is not in a loop of the test."""
     runs: dict[CallPath, int] = {}
     for one in group.members:
         if one.operation in STATEMENT_OPERATIONS and not _is_prepared(program, one.path, is_test):
@@ -104,7 +105,7 @@ def _executions_in_a_call(program: Program, group: Group, is_test: IsTest) -> in
 
 
 def _is_prepared(program: Program, path: CallPath, is_test: IsTest) -> bool:
-    """Whether a test executes it to prepare, or in a loop of its own."""
+    """Return whether a test executes the query to prepare, or in a loop of its own."""
     for depth, frame in enumerate(path):
         if not is_test(frame.file):
             continue
@@ -123,7 +124,7 @@ def _prepares(path: CallPath, is_test: IsTest) -> bool:
 
 
 def full_scan(program: TestProgram, is_test: IsTest) -> Iterator[Finding]:
-    """Queries that read a table from end to end for a part of it, where an index would serve."""
+    """Find queries that scan a table for a few of its rows although an index would help."""
     for group in program.all_groups:
         scans = dict.fromkeys(table for plan in group.plans for table in signs_of(plan).scans)
         if not scans or group.site.frame is None or is_test(group.site.frame.file):
@@ -136,8 +137,8 @@ def full_scan(program: TestProgram, is_test: IsTest) -> Iterator[Finding]:
             continue
         if not (served.code and served.searches):
             continue
-        evidence = [f"it reads {', '.join(scans)} from end to end"]
-        fix = f"Create an index on what it compares: {', '.join(served.terms)}."
+        evidence = [f"it reads all of {', '.join(scans)}"]
+        fix = f"Create an index on the compared columns: {', '.join(served.terms)}."
         yield replace(_finding(program, "full_scan", group, evidence, fix), code=served.code)
 
 
@@ -149,7 +150,7 @@ def _finding(
     fix: str,
     loop: CallSite | None = None,
 ) -> Finding:
-    """One without a gain: nothing was timed."""
+    """Return a finding without a gain, because nothing was timed."""
     return Finding(
         category,
         Severity.HIGH,
@@ -165,4 +166,4 @@ def _finding(
 
 
 RULES: dict[str, Rule] = {"n_plus_one": n_plus_one, "full_scan": full_scan}
-"""By category."""
+"""The rules by category."""

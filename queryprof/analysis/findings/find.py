@@ -1,6 +1,4 @@
-"""All findings of a profile: one for each cause, the most severe first, and of these those that can
-win most.
-"""
+"""Find all problems of a profile: one finding per cause, sorted by severity and then by gain."""
 
 from __future__ import annotations
 
@@ -52,7 +50,12 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                 continue
             cause = stall.causes[0]
             delayed = (
-                (f"{counted(stall.delayed, 'callback')} waited {duration(stall.delay_ns)} in all",)
+                (
+                    (
+                        f"{counted(stall.delayed, 'callback')} waited a total of"
+                        f" {duration(stall.delay_ns)}"
+                    ),
+                )
                 if stall.delayed
                 else ()
             )
@@ -76,7 +79,7 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
 
 
 def _stalls(kind: str, stall: StallSummary) -> str:
-    """How often and how long a loop was blocked without a break."""
+    """Return how often and how long a loop was blocked."""
     if stall.stall.count == 1:
         return f"it blocked the {kind} loop once for {duration(stall.stall.max_ns)}"
     return (
@@ -96,7 +99,7 @@ OF_LOOPS = (
 """Symptoms of a function that opens a connection for each query."""
 
 BESIDE = ("redundant_index", "lock_upgrade")
-"""Findings that are no cause of what others are about at the same statement and call site."""
+"""Findings that do not explain others at the same statement and call site."""
 
 RULES: tuple[Rule, ...] = (
     locks.lock_upgrade,
@@ -137,39 +140,40 @@ RULES: tuple[Rule, ...] = (
     amounts.heavy_query,
     amounts.heavy_kind,
 )
-"""In the order of precedence: of one statement and call site the first finding is the cause, and
-those after it are its symptoms."""
+"""The rules in order of precedence. At one statement and call site, the first finding is the cause,
+and later ones are its symptoms.
+"""
 
 
 OF_COMMITS = ("commit_per_write", "large_values", "single_inserts")
-"""Findings whose gain has the time of commits."""
+"""Findings whose gain includes the time of commits."""
 
 
 def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> Finding:
-    """One finding of a statement that others wait for: a loop's callbacks, other transactions. It
-    is about its cause, where a change of that is known.
+    """Join a statement's cause with what it causes for others: a blocked loop or waiting
+    transactions. The finding is about the cause if changing that would help.
     """
     waits = consequence.finding
     is_idle = not waits.gain_ns and waits.severity is Severity.LOW  # no call waited
     if cause is None or (cause.category == "heavy_query" and not is_idle):
         return waits
-    if cause.category == waits.category:  # stalls are a part of what it takes on the loop
+    if cause.category == waits.category:  # stalls are part of the statement's time on the loop
         return replace(
             cause,
             severity=most_severe(cause.severity, waits.severity),
             evidence=(*waits.evidence, *cause.evidence),
             doubt="",
         )
-    if waits.doubt or is_idle:  # no call has waited: there is nothing to win by it
+    if waits.doubt or is_idle:  # no call waited, so the fix saves nothing there
         return replace(cause, evidence=(*cause.evidence, *waits.evidence))
     if waits.category == "blocked_loop":
         waits = replace(waits, evidence=(*waits.evidence, consequence.otherwise))
     if waits.category == "blocked_loop":
-        # A scan's cause is an index that can be named, and surely wins.
+        # The cause of a scan is known if an index can be named and certainly helps.
         is_known = cause.category != "full_scan" or bool(cause.code and not cause.doubt)
     else:
         is_known = cause.category in OF_WORK and consequence.is_of_work
-    if not is_known:  # two changes: what wins most
+    if not is_known:  # two possible changes: take the larger gain
         first, then = (waits, cause) if 2 * waits.gain_ns >= cause.gain_ns else (cause, waits)
         return replace(first, evidence=(*first.evidence, *then.evidence))
     return replace(
@@ -184,9 +188,9 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
 def _cause_of(
     consequence: locks.Consequence, found: Mapping[tuple[str, object], Finding]
 ) -> tuple[str, object] | None:
-    """The key of the finding about what a transaction takes long for, where that is not the
-    statement that took its lock: one of the same function, that wins most of the time in which it
-    was held.
+    """Return the key of the finding that explains a long transaction, if that is not the statement
+    that took the lock. It is in the same function and saves most of the time in which the lock was
+    held.
     """
     waits = consequence.finding
     place = place_of(waits.site.frame)
@@ -208,19 +212,21 @@ def _function_of(frame: Frame | None) -> object:
 
 
 def _after_analyze(program: Program, finding: Finding) -> Finding:
-    """A finding of a plan that was made by figures that are long past."""
+    """Return a finding about a plan that SQLite chose from outdated statistics."""
     grown = program.stale_statistics(finding.statement) if finding.category in PLANNED else ()
     if not grown:
         return finding
     return replace(
         finding,
         evidence=(*finding.evidence, *grown),
-        fix=f"Run ANALYZE first, which may be enough. {finding.fix}",
+        fix=f"Run ANALYZE first; it may be enough. {finding.fix}",
     )
 
 
 def _without_covered(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings without those of commits that another finding's gain has."""
+    """Return the findings without those about commits whose time another finding's gain
+    includes.
+    """
     found = list(findings)
     others = [one for one in found if one.category in OF_COMMITS]
     return [
@@ -245,13 +251,13 @@ def find(
     makes_tasks: TaskFinder = NO_TASKS,
     server: ServerFacts = NO_SERVER,
 ) -> tuple[Finding, ...]:
-    """The findings of a profile, the most severe first, and of these those that can win most.
+    """Return the findings of a profile, sorted by severity and then by gain.
 
     Args:
-        loop_at, makes_tasks: look it up in the program's source; see queryprof.program.sources.
-        schemas: of the program's databases, by file, as far as they can be read.
-        planner: finds which SQL serves a statement; without it none is shown.
-        server: what a PostgreSQL server says of the statements.
+        loop_at, makes_tasks: look these up in the program's source; see queryprof.program.sources.
+        schemas: the schemas of the program's databases by file, as far as they are readable.
+        planner: finds the SQL that makes a statement faster. Without it, findings have no SQL.
+        server: what a PostgreSQL server reports about the statements.
     """
     program = Program(report, loop_at, schemas, planner, makes_tasks, server)
     found: dict[tuple[str, object], Finding] = {}
@@ -259,7 +265,8 @@ def find(
     for rule in RULES:
         for finding in rule(program):
             frame = finding.site.frame if finding else None
-            if finding is None or frame == OTHER_LINE:  # any of many lines: none can be changed
+            # many lines share this entry, so that none can be changed
+            if finding is None or frame == OTHER_LINE:
                 continue
             place = finding.statement, place_of(frame)
             if finding.category in OF_LOOPS and place in connected:
@@ -279,7 +286,7 @@ def find(
     order = sorted(
         (replace(one, library=program.called_library(one.statement)) for one in findings),
         key=lambda one: (
-            one.category != "lock_upgrade",  # calls fail: that comes before what is slow
+            one.category != "lock_upgrade",  # calls fail, which matters more than slowness
             one.severity.rank,
             -one.gain_ns,
             one.identity,

@@ -1,4 +1,6 @@
-"""A finding: one cause of slowness, where to change the program, and the most that it can win."""
+"""A finding: one cause of slowness, where to change the program, and the most that a fix
+can save.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from queryprof.analysis.findings.migrations import migration_of
 
 
 class Severity(StrEnum):
-    """By the share of the program's time that a fix can win at the most."""
+    """The severity, by the largest share of the program's time that a fix can save."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -20,7 +22,7 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 is the most severe."""
+        """0 for the most severe."""
         return list(Severity).index(self)
 
 
@@ -33,24 +35,24 @@ def least_severe(*found: Severity) -> Severity:
 
 
 HIGH_SHARE = 0.10
-"""From this share of the run on, or ..."""
+"""A finding is high from this share of the run ..."""
 
 HIGH_SPAN_NS = 100_000_000
-"""... this time for each request (span), a finding is high."""
+"""... or from this time per request (span)."""
 
 MEDIUM_SHARE = 0.02
 
 HIGH_DOUBTFUL, MEDIUM_DOUBTFUL = 0.50, 0.20
-"""The same where something is in doubt."""
+"""The limits for high and medium if something is in doubt."""
 
 FEW_NS = 100_000_000
-"""Less than this of a whole run is low, whatever its share: the run is short."""
+"""If a fix saves less than this of a whole run, the finding is low: the run is short."""
 
 LEAST_SHARE, LEAST_NS = 0.005, 1_000_000
-"""A finding that can win less of both is none, ..."""
+"""A problem below both limits is not a finding ..."""
 
 NO_SHARE = 0.001
-"""... nor is one of this share of a run, however long that is."""
+"""... nor is one below this share of a run, however long that is."""
 
 
 class Category(NamedTuple):
@@ -157,19 +159,23 @@ CATEGORIES = {
         "One statement takes much of the time, and no other rule explains it.",
     ),
 }
-"""find.RULES has their order of precedence."""
+"""find.RULES has the order of precedence."""
 
 
 OF_LINES = frozenset(
     {"n_plus_one", "duplicate_query", "commit_per_write", "single_inserts", "single_changes"}
 )
-"""Categories whose fix saves passes of the program's line, and so what a library takes in it."""
+"""Categories whose fix makes the program's line run less often, and so saves the library's time."""
 
 OF_TESTS = frozenset({"n_plus_one", "full_scan"})
-"""Categories that are found in a test, whose tables have a few rows (few_rows.py)."""
+"""Categories that can be found in a test with few rows (few_rows.py)."""
 
 OF_SERVERS = frozenset({"bad_estimate"})
-"""Categories that are found with the plans of a database's server alone."""
+"""Categories that need the plans of a database server."""
+
+
+UNKNOWN_FAULT = "queryprof knows no problem with it."
+"""The start of the fix of a finding without a known cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,18 +183,19 @@ class Finding:
     """One cause of slowness.
 
     Attributes:
-        category: of CATEGORIES.
-        share: of the program's time that a fix can win at the most (0 to 1); gain_ns: the time.
-        statement: as recorded; "" where it is about none.
+        category: a key of CATEGORIES.
+        share: the largest share of the program's time that a fix can save (0 to 1). gain_ns: the
+            time.
+        statement: as recorded; "" if the finding is not about a statement.
         site: where to change the program.
-        loop: the loop around the call; None: not known.
-        evidence: what was measured, in sentences.
-        fix: what to do; code: SQL or Python where it can be written, else "".
-        doubt: what is not sure; "" when nothing is in doubt.
-        parent: the statement for whose rows this one is executed; "" where it is not known.
+        loop: the loop around the call; None if unknown.
+        evidence: measurements, in sentences.
+        fix: what to do. code: SQL or Python for it, or "".
+        doubt: what is uncertain; "" if nothing is.
+        parent: the statement for whose rows this one is executed; "" if unknown.
         whole: what the share is of (findings/whole.py).
-        is_least: the library's time was not measured, so that the fix may win more.
-        library: the package that made the statement; "": the program did, or it is not known.
+        is_least: True if the fix may save more, because the library's time was not measured.
+        library: the package that made the statement; "" if the program did, or if unknown.
     """
 
     category: str
@@ -208,13 +215,20 @@ class Finding:
     library: str = ""
 
     @property
+    def is_unexplained(self) -> bool:
+        """Whether no fix is known, so that `gain_ns` is only the time that the statement takes."""
+        return self.fix.startswith(UNKNOWN_FAULT)
+
+    @property
     def migration(self) -> str:
-        """An index as the library's migration; "": there is none."""
+        """The index as a migration of the library; "" if not found."""
         return migration_of(self.library, self.code)
 
     @property
     def identity(self) -> str:
-        """Stable while the statement, file and function stay: no line numbers in it."""
+        """A stable key: it has no line numbers, so it changes only with the statement, file or
+        function.
+        """
         frame = self.site.frame
         place = f"{frame.file.rpartition('/')[2]}:{frame.function}" if frame else ""
         digest = hashlib.sha256(f"{self.statement}\0{place}".encode()).hexdigest()[:8]
@@ -224,7 +238,9 @@ class Finding:
 def severity_of(
     share: float, span_ns: float, is_sure: bool = True, gain_ns: float = FEW_NS
 ) -> Severity:
-    """The severity of what can win a share of the run, so much time a span, and so much in all."""
+    """Return the severity of a gain: its share of the run, its time per span, and its total
+    time.
+    """
     if gain_ns < FEW_NS and not span_ns:
         return Severity.LOW
     if not is_sure:

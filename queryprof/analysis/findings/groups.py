@@ -1,4 +1,4 @@
-"""What is known of one statement at one call site: the facts that findings are made from."""
+"""The facts about one statement at one call site. Findings are made from them."""
 
 from __future__ import annotations
 
@@ -35,20 +35,21 @@ MAIN_THREAD = "MainThread"
 
 OUTLIER_OF = 20
 OUTLIER_NS = 10_000_000
-"""One of so many executions that takes so much longer than half of them do, and most of
-the time."""
+"""An outlier takes at least this much longer than half of the executions."""
 
 TRIMMED = 0.25
-"""Of a statement's time, from which on one execution's excess is left out of gains: of 250 with a
-call of 4 ms in 10 the advice was low in four recordings, and medium in two.
+"""The share of a statement's time from which the longest execution's excess is not counted as a
+gain. With one call of 4 ms among 250 calls (10 ms in total), the advice was low in four recordings
+and medium in two.
 """
 
 LOOP_EXECUTIONS = 1.5
-"""Executions in one pass of a line, from which on a library executes them in a loop of its own."""
+"""From this number of executions per pass of a line, a library executes them in a loop of its own.
+"""
 
 PLANNED = frozenset({"SELECT", "WITH", "UPDATE", "DELETE"})
 NOTABLE_SHARE = 0.10
-"""Of the database's time."""
+"""A share of the database time."""
 
 
 @dataclass
@@ -56,15 +57,17 @@ class Group:
     """One statement at one call site.
 
     Attributes:
-        paths: its call paths with the executions of each.
-        plans: of the statement; empty: unknown. planned_here: they were made on an empty copy of
-            the schema, as the driver does not show the program's; planned_by: another version of
-            SQLite than the program's.
-        given: what the values show that its executions were given.
-        texts: different texts of the statement, at the least, from all call sites.
+        paths: its call paths, with the executions of each.
+        plans: the statement's plans; empty if unknown.
+        planned_here: True if the plans come from an empty copy of the schema, because the driver
+            does not show the program's plans.
+        planned_by: the SQLite version of the planner if it is not the program's.
+        given: facts about the values given to its executions.
+        texts: the fewest different texts of the statement, over all call sites.
         line_times: of its call paths.
-        handed_ns: what its executions took to be handed to a thread and back, all together: of its
-            function's, in proportion. overlaps: that is not known, as they are awaited together.
+        handed_ns: the total time to hand its executions to a thread and back: its part of its
+            function's time.
+        overlaps: True if handed_ns is unknown because executions are awaited together.
     """
 
     statement: str
@@ -96,8 +99,8 @@ class Group:
 
     @cached_property
     def longest_ns(self) -> int:
-        """What one execution took longer than the others do; 0: there are few, or it is
-        not known.
+        """How much longer one execution took than the others; 0 if there are few executions or if
+        it is unknown.
         """
         totals = self.totals
         if totals.executions < OUTLIER_OF or totals.has_calls_inside:
@@ -108,51 +111,51 @@ class Group:
 
     @property
     def outlier_ns(self) -> int:
-        """That, if it is most of the time and long; else 0."""
+        """The longest execution's extra time if it is long and most of the time; else 0."""
         is_most = self.longest_ns > self.self_ns / 2 and self.longest_ns >= OUTLIER_NS
         return self.longest_ns if is_most else 0
 
     @cached_property
     def work_ns(self) -> int:
-        """The time of its executions without what they waited for locks."""
+        """The time of the executions without their waits for locks."""
         return max(0, self.self_ns - self.files.lock_ns)
 
     @cached_property
     def steady_ns(self) -> int:
-        """Nor with what one took longer, where that is a quarter of it: the next run may have no
-        such execution.
+        """The same without the longest execution's extra time, if that is a quarter or more: the
+        next run may not have such an execution.
         """
         is_much = self.longest_ns > TRIMMED * self.self_ns
         return max(0, self.work_ns - (self.longest_ns if is_much else 0))
 
     @cached_property
     def line_ns(self) -> float | None:
-        """What the program's line takes for one execution; None: it was not timed, or a library
-        executes the statement in a loop of its own there.
+        """The time of the program's line per execution; None if it was not timed, or if a library
+        executes the statement in a loop of its own.
         """
         passes = sum(one.passes for one in self.line_times)
         executions = sum(one.executions for one in self.line_times)
         if passes <= 0 or not passes <= executions < LOOP_EXECUTIONS * passes:
             return None
         if any(_calls_itself(one.path) for one in self.line_times):
-            return None  # a pass has those that it calls in it
+            return None  # a pass includes those that it calls
         return sum(one.ns for one in self.line_times) / executions
 
     @property
     def shares_line(self) -> bool:
-        """Whether the line executes other statements, too."""
+        """Whether the line also executes other statements."""
         return any(one.others > 0 for one in self.line_times)
 
     @property
     def others_each(self) -> float:
-        """How many others a pass of the line executes."""
+        """How many other statements a pass of the line executes."""
         passes = sum(one.passes for one in self.line_times)
         return sum(one.others for one in self.line_times) / passes if passes > 0 else 0.0
 
     @cached_property
     def cost_ns(self) -> float:
-        """What the program would not pay without its executions: the time of its line, and what
-        they take in another thread; at least what the driver was measured to take.
+        """What the program saves without these executions: the time of its line, and their time in
+        another thread. It is never less than the driver's measured time.
         """
         measured_ns = self.steady_ns + self.handed_ns
         if self.line_ns is None:
@@ -163,8 +166,8 @@ class Group:
 
     @property
     def alone_ns(self) -> int:
-        """What its executions took if each took the median: of threads that run side by side few
-        wait for each other, and these long.
+        """The time of the executions if each took the median. Among parallel threads, few
+        executions wait for each other, but these wait long.
         """
         return (self.totals.p50_ns or 0) * self.totals.executions
 
@@ -174,17 +177,19 @@ class Group:
 
     @property
     def processes(self) -> int:
-        """How many processes execute it; of a collapsed trace at the most."""
+        """The number of processes that execute the statement; in a collapsed trace an upper
+        bound.
+        """
         found = {member.thread.process_id for member in self.members}
         others = self.collapsed.executing if self.collapsed and OF_ALL in found else 0
         return len(found - {OF_ALL}) + others
 
     @cached_property
     def threads(self) -> int:
-        """How many threads of one process execute it, at the most."""
+        """The largest number of threads in one process that execute the statement."""
         threads = {member.thread for member in self.members}
         found = Counter(thread.process_id for thread in threads)
-        if self.collapsed and OF_ALL in found:  # names of threads, of several processes
+        if self.collapsed and OF_ALL in found:  # thread names from several processes
             found[OF_ALL] = min(found[OF_ALL], self.collapsed.most_threads)
         return max(found.values(), default=0)
 
@@ -198,8 +203,8 @@ class Group:
 
     @cached_property
     def more_rows_ns(self) -> float:
-        """What its rows took to fetch beyond one of each execution: they are fetched by whatever
-        statement returns them. Without the outlier.
+        """The time to fetch its rows beyond the first of each execution, without the longest
+        execution's extra time. Any statement that returns these rows needs it.
         """
         executions = self.totals.executions
         if self.rows <= executions:
@@ -216,12 +221,14 @@ class Group:
 
     @cached_property
     def verb(self) -> str:
-        """What the statement does, in capitals."""
+        """The first word of the statement, in capitals."""
         return verb_of(self.statement)
 
     @property
     def compared(self) -> list[str]:
-        """What it compares of scanned tables, by its text: where their schema is not known."""
+        """The compared columns of scanned tables according to the statement's text, for unknown
+        schemas.
+        """
         scans = dict.fromkeys(name for plan in self.plans for name in signs_of(plan).scans)
         is_only = all(sum(map(_is_of_table, plan)) == 1 for plan in self.plans)
         return [
@@ -232,7 +239,7 @@ class Group:
 
     @property
     def reads(self) -> bool:
-        """Whether it is a query; several statements in one text are none."""
+        """Whether it is a query. A text with several statements is not."""
         return self.verb in READS and is_single(self.statement)
 
     @property
@@ -249,7 +256,7 @@ class Group:
 
     @cached_property
     def has_list(self) -> bool:
-        """Whether it looks for any of a list of values: such lists of any length have one text
+        """Whether it compares with a list of values. Lists of any length have the same text
         here.
         """
         return any(
@@ -259,8 +266,8 @@ class Group:
 
     @property
     def skips(self) -> bool:
-        """Whether it leaves out more rows by OFFSET than it returns, as far as that is known:
-        object mappers write OFFSET 0.
+        """Whether OFFSET skips more rows than the statement returns, as far as known. ORMs also
+        write OFFSET 0.
         """
         offset = self.given.offset_of(self.totals.executions)
         is_small = offset is not None and offset <= max(1.0, self.totals.rows_each or 0.0)
@@ -268,8 +275,8 @@ class Group:
 
     @cached_property
     def share_of_open(self) -> float | None:
-        """The share of its executions whose patterns begin with a wildcard; None: it compares none,
-        or it is not known.
+        """The share of its executions whose patterns begin with a wildcard; None if it has no
+        patterns or if it is unknown.
         """
         has_pattern = any(o.operator in ("LIKE", "GLOB") for o in comparisons_of(self.statement))
         return self.given.share_of_open(self.totals.executions) if has_pattern else None
@@ -281,12 +288,12 @@ class Group:
 
     @property
     def is_distinct(self) -> bool:
-        """Whether rows that are equal are left out."""
+        """Whether it removes duplicate rows."""
         return any("DISTINCT" in what for plan in self.plans for what in signs_of(plan).temporary)
 
     def compares_more(self, columns: AbstractSet[str]) -> bool:
-        """Whether it compares something else with a value than some columns, in small letters, by
-        its text.
+        """Whether its text compares a value with something other than these columns (in lower
+        case).
         """
         for one in comparisons_of(self.statement):
             names = [column_of(side).lower() for side in (one.left, one.right)]
@@ -296,12 +303,12 @@ class Group:
 
     @cached_property
     def executions_outside(self) -> int:
-        """Executions outside of any span."""
+        """Executions outside any span."""
         return add_up(member for member in self.members if not member.span).executions
 
     @cached_property
     def path(self) -> CallPath:
-        """The call path that it took most time from."""
+        """The call path that took most of its time."""
         return max(self.members, key=lambda member: member.self_ns).path
 
     @property
@@ -311,7 +318,7 @@ class Group:
 
 
 def _calls_itself(path: CallPath) -> bool:
-    """Whether the function of its first frame is further out, too."""
+    """Return whether the function of the first frame also occurs further out."""
     functions = [(frame.file, frame.function) for frame in path]
     return functions[:1] != [] and functions[0] in functions[1:] and functions[0][1] != MODULE
 
@@ -321,7 +328,7 @@ def _is_of_table(step: str) -> bool:
 
 
 def groups_of(report: Report) -> tuple[Group, ...]:
-    """The groups of a report that take most time, the first of them first."""
+    """Return the groups of a report that take most of the time, largest first."""
     profile, sites, files = report.profile, report.sites, report.files
     database_ns = self_ns_of(profile.aggregates) or 1
     by_site, most = report.by_site, list(report.spent_ns.items())[:MOST_GROUPS]
@@ -351,10 +358,10 @@ def groups_of(report: Report) -> tuple[Group, ...]:
 
 
 def unknown_causes(report: Report, planned_by_server: Container[str] = ()) -> Iterator[str]:
-    """The sentence where the plans, or SQLite's counters, of much are unknown.
+    """Yield a sentence if plans or SQLite's counters are unknown for much of the time.
 
     Args:
-        planned_by_server: statements whose plans another database's server has shown.
+        planned_by_server: statements with a plan from another database's server.
     """
     planned = [
         group
@@ -362,7 +369,7 @@ def unknown_causes(report: Report, planned_by_server: Container[str] = ()) -> It
         if group.verb in PLANNED and group.statement not in planned_by_server
     ]
     for what, unknown, missing in (
-        ("the plans", [one for one in planned if not one.plans], "an index that they lack"),
+        ("the plans", [one for one in planned if not one.plans], "a missing index"),
         (
             "SQLite's counters",
             [one for one in planned if one.plans and not one.totals.counted],
@@ -373,13 +380,13 @@ def unknown_causes(report: Report, planned_by_server: Container[str] = ()) -> It
         if share >= NOTABLE_SHARE:
             number = len({one.statement for one in unknown})
             yield (
-                f"{what} of {counted(number, 'statement')}, with {percent(share)} of the database's"
-                f" time, are not known: {missing} may not be among the findings"
+                f"{what} of {counted(number, 'statement')} with {percent(share)} of the database"
+                f" time are unknown: {missing} may be missing in the findings"
             )
 
 
 def by_function(groups: Iterable[Group]) -> Mapping[Function, list[Group]]:
-    """The groups by the function that their call site is in."""
+    """Return the groups by the function of their call site."""
     found: dict[Function, list[Group]] = defaultdict(list)
     for group in groups:
         if group.function:

@@ -1,4 +1,4 @@
-"""What it takes to hand statements to threads, shared out among them."""
+"""Divide the time for handing statements to threads among the statements."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from queryprof.model import Frame
 def hand_over(
     groups: Iterable[Group], waits: Mapping[Frame, Waits], is_alone: Callable[[Group], bool]
 ) -> None:
-    """Shares out what lines took to hand over: to the line's statements by their executions; of a
-    line that executes none, as it fetches, to those of its function by their fetches.
+    """Divide the time for handing over among a line's statements, by executions. If a line only
+    fetches, divide it among the statements of its function, by fetches.
 
     Args:
-        is_alone: whether a group's executions are awaited one after the other.
+        is_alone: returns whether a group's executions are awaited one after the other.
     """
     by_line: dict[Frame, list[Group]] = defaultdict(list)
     for group in groups if waits else ():

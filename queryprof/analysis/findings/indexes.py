@@ -1,4 +1,4 @@
-"""Findings that need the database's schema: indexes that exist and do not help."""
+"""Findings about existing indexes that do not help. They need the database's schema."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from queryprof.sql.tokens import Token, tokens_of
 STEPS_PER_ROW = 2 * ROW_STEPS
 LEAST_STEPS = 1000
 SEARCHING = frozenset({"=", "==", "<", ">", "<=", ">=", "IN", "BETWEEN"})
-"""Comparisons that an index serves."""
+"""Comparisons for which SQLite can use an index."""
 
 DEFEATING = frozenset(
     {
@@ -51,14 +51,14 @@ DEFEATING = frozenset(
         "COALESCE",
     }
 )
-"""Functions whose result is compared where the column could be."""
+"""Functions whose result is compared where the column itself could be."""
 
 SCAN_STEPS = 10
-"""VM steps for a row of a scan: more of them are not the scan's."""
+"""VM steps per scanned row. More steps than this do not come from the scan."""
 
 
 def works_hard(vm_steps: float | None, rows: float) -> bool:
-    """Whether an execution takes many more VM steps than its rows need."""
+    """Return whether an execution takes many more VM steps than its rows need."""
     return (vm_steps or 0.0) >= max(LEAST_STEPS, STEPS_PER_ROW * (rows + 1))
 
 
@@ -77,7 +77,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
         if served and (served.is_other or (served.by_prefix and group.share_of_open == 1.0)):
             continue  # see full_scan
         if program.stale_statistics(group.statement):
-            continue  # an index may be left out for a table that was small
+            continue  # SQLite may skip an index because the table was small
         reason = _planned(served) if served else _read(program, group, scanned, guesses=True)
         if reason is None and served and (served.by_prefix or not served.code):
             reason = _read(program, group, scanned, guesses=False)
@@ -107,17 +107,17 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
 
 
 PREFIX = (
-    "It serves patterns that begin with a letter, and that few rows match: those that begin with %"
-    " or * search all."
+    "It helps patterns that begin with a letter and match few rows. Patterns that begin with %"
+    " or * search all rows."
 )
 
 
-OF_PATTERNS = "How much it wins depends on the patterns."
+OF_PATTERNS = "The gain depends on the patterns."
 
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """Why an index on a column is not used."""
+    """Why SQLite does not use an index on a column."""
 
     evidence: str
     fix: str
@@ -125,41 +125,43 @@ class _Reason:
 
 
 def _planned(served: Served) -> _Reason | None:
-    """As SQLite's planner shows it."""
+    """Return the reason according to SQLite's planner."""
     terms = ", ".join(served.terms)
     if served.partial and (served.partial[2] or not served.code):
         name, condition, _ = served.partial
         return _Reason(
-            f"the index {name} has the rows WHERE {condition} alone, which the statement does not"
-            " say in the same way",
-            f"Write the condition as the index has it, with its value in the text: {condition}.",
-            "Whether it looks for these rows alone is not known.",
+            f"the index {name} has only the rows WHERE {condition}, and the statement does not"
+            " contain the same condition",
+            f"Write the condition as in the index, with its value in the text: {condition}.",
+            "It is unknown whether it needs only these rows.",
         )
     if served.code and served.searches and not (served.is_plain or served.by_prefix):
         return _Reason(
-            f"{terms} is compared, which an index on the column alone does not serve",
-            "Compare the column itself, as it is stored; or create the index on what is compared.",
+            f"it compares {terms}; an index on the column alone does not help that",
+            "Compare the stored column itself, or create the index on the compared expression.",
         )
     if served.recollated and not served.code:
         columns = " and ".join(served.recollated)
         return _Reason(
-            f"{columns} is compared by another collation than its own: no index on it is used",
-            f"Compare by the collation of {columns}, which is that of the operand on the left, or"
-            " of COLLATE after the comparison; or have an index with the collation that is"
-            " compared.",
+            f"it compares {columns} with another collation than the column's own, so SQLite uses"
+            " no index on it",
+            f"Compare with the collation of {columns}: the left operand's, or COLLATE after the"
+            " comparison. Or create an index with the collation of the comparison.",
         )
     if served.differing and not served.code:
         columns = " and ".join(served.differing)
         return _Reason(
-            f"{columns} is compared with what has another type: no index on it can be used",
-            "Declare both columns with one type; or CAST the other side to the type of"
-            f" {columns}, and have an index on that.",
+            f"it compares {columns} with another type, so SQLite can use no index on it",
+            "Declare both columns with the same type. Or CAST the other side to the type of"
+            f" {columns}, and create an index on the column.",
         )
     return None
 
 
 def _read(program: Program, group: Group, scanned: set[str], guesses: bool) -> _Reason | None:
-    """As far as the text shows it. `guesses`: also what the planner would have shown."""
+    """Return the reason according to the statement's text. `guesses` also allows reasons that the
+    planner would have confirmed.
+    """
     comparisons = comparisons_of(group.statement)
     for index in _indexes(program, scanned, group):
         for comparison in comparisons:
@@ -168,7 +170,8 @@ def _read(program: Program, group: Group, scanned: set[str], guesses: bool) -> _
                 listed = ", ".join(index.columns)
                 has = f"{index.table} has the index {index.name} ({listed}); {found.evidence}"
                 return replace(found, evidence=has)
-    for comparison in () if program.schemas else comparisons:  # else there is no index to defeat
+    # without an index there is nothing to defeat
+    for comparison in () if program.schemas else comparisons:
         found = _guessed(group.statement, comparison)
         if found:
             return found
@@ -188,7 +191,7 @@ def _indexes(program: Program, scanned: set[str], group: Group) -> list[Index]:
 
 
 def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) -> _Reason | None:
-    """Why a comparison cannot use an index on a column, and what to do."""
+    """Return why a comparison cannot use an index on a column, and what to do."""
     for operand, other in (
         (comparison.left, comparison.right),
         (comparison.right, comparison.left),
@@ -197,7 +200,7 @@ def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) 
             continue
         if "COLLATE" in keywords_of((*operand, *other)):
             return _Reason(
-                f"{column} is compared with another collation than the index has",
+                f"it compares {column} with another collation than the index has",
                 f"Create the index with the collation of the comparison: ({column} COLLATE ...).",
             )
         if column_of(operand) != column.lower() and comparison.operator in ("LIKE", "GLOB"):
@@ -205,55 +208,54 @@ def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) 
         if column_of(operand) != column.lower():
             is_call = len(operand) > 1 and operand[1].text == "(" and operand[-1].text == ")"
             return _Reason(
-                f"{text_of(statement, operand)} is compared, not {column}",
+                f"it compares {text_of(statement, operand)}, not {column}",
                 (
-                    "Compare the column itself, or create an index on the expression that is"
-                    " compared."
+                    "Compare the column itself, or create an index on the compared expression."
                     if is_call
-                    else "Move the arithmetic to the other side, so that the column stands alone."
+                    else "Move the arithmetic to the other side, so that the column is alone."
                 ),
             )
         if comparison.operator in ("LIKE", "GLOB"):
             return _Reason(
                 f"{column} LIKE needs an index that ignores case, and a pattern that does not begin"
                 " with %",
-                f"Create an index on ({column} COLLATE NOCASE), for patterns that begin with"
-                " letters; for words inside of texts use FTS5.",
+                f"Create an index on ({column} COLLATE NOCASE) for patterns that begin with"
+                " letters. To find words inside texts, use FTS5.",
             )
         if guesses and comparison.operator in SEARCHING:
             return _Reason(
-                f"the types or collations of {column} and of what it is compared with differ, or OR"
-                " joins it with a column without an index",
-                "Declare both columns with one type (and collation), or CAST the other side.",
+                f"{column} and the other operand differ in type or collation, or OR joins the"
+                " column with one that has no index",
+                "Give both columns the same type (and collation), or CAST the other side.",
             )
     return None
 
 
 def _computed_pattern(statement: str, operand: Sequence[Token], column: str) -> _Reason:
-    """LIKE searches an index on a column alone
+    """Return the reason for a computed pattern. LIKE uses only an index on the column itself
     (https://www.sqlite.org/optoverview.html#the_like_optimization).
     """
     return _Reason(
-        f"{text_of(statement, operand)} is compared with a pattern: no index serves that, not even"
-        " one on the expression",
-        f"Compare {column} itself: LIKE ignores the case of ASCII letters. An index on"
-        f" ({column} COLLATE NOCASE) then serves patterns that begin with a letter; for words"
-        " inside of texts use FTS5.",
+        f"it compares {text_of(statement, operand)} with a pattern: no index helps, not even one"
+        " on the expression",
+        f"Compare {column} itself: LIKE ignores the case of ASCII letters. An index on ({column}"
+        " COLLATE NOCASE) then helps with patterns that begin with a letter. To find words"
+        " inside texts, use FTS5.",
         OF_PATTERNS,
     )
 
 
 def _guessed(statement: str, comparison: Comparison) -> _Reason | None:
-    """The same without a schema, where the text alone is a sign."""
+    """Return the reason without a schema, from the text alone."""
     operand, names = comparison.left, names_in(comparison.left)
     if len(names) != 1 or operand[0].keyword not in DEFEATING or comparison.operator == "IS":
         return None
     if comparison.operator in ("LIKE", "GLOB"):
         return _computed_pattern(statement, operand, names[0])
     return _Reason(
-        f"{text_of(statement, operand)} is compared: an index on {names[0]} cannot be used",
+        f"it compares {text_of(statement, operand)}, so SQLite cannot use an index on {names[0]}",
         f"Compare {names[0]} itself, or create an index on the expression.",
-        "Whether an index on the column exists is not known: use --db.",
+        "It is unknown whether there is an index on the column: use --db.",
     )
 
 
@@ -284,16 +286,16 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                         (
                             f"{counted(totals.executions, 'execution')} take {average(steps)} VM"
                             f" steps to return {rows_of(rows)} by {', '.join(sorted(used))};"
-                            f" {other.name} ({', '.join(other.columns)}) fits, too, and SQLite has"
-                            " no statistics to choose by"
+                            f" {other.name} ({', '.join(other.columns)}) also fits, but SQLite"
+                            " has no statistics to choose it"
                         ),
                     ),
                     (
-                        "Take INDEXED BY out of the statement, and run ANALYZE: SQLite must use the"
-                        " index that is named there, whatever fits."
+                        "Remove INDEXED BY from the statement, and run ANALYZE. INDEXED BY"
+                        " forces SQLite to use the named index."
                         if is_ordered
                         else (
-                            "Create an index on all that it compares; or run ANALYZE (or PRAGMA"
+                            "Create an index on all compared columns. Or run ANALYZE (or PRAGMA"
                             " optimize) once the tables are filled, which may be enough."
                             if code
                             else "Run ANALYZE (or PRAGMA optimize) once the tables are filled."
@@ -301,7 +303,7 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                     ),
                     program.loop_of(group),
                     code=code or "ANALYZE;" * (not is_ordered),
-                    doubt="" if code else "What ANALYZE finds is not known: --prove measures.",
+                    doubt="" if code else "The result of ANALYZE is unknown: --prove measures it.",
                     most=Severity.HIGH if code or tables > 1 else Severity.MEDIUM,
                 )
                 break
@@ -319,7 +321,8 @@ def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
     for index in schema.indexes:
         is_other = index.name not in used and not any(map(index.begins, taken))
         if index.is_partial:
-            continue  # whether the statement's rows are all in it is for the planner to find
+            # only the planner can tell whether the index holds all of the statement's rows
+            continue
         if index.table in tables and is_other and index.columns[0].lower() in compared:
             return index
     return None
@@ -328,13 +331,15 @@ def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
 def _work(totals: Totals) -> str:
     rows = totals.rows_each or 0.0
     return (
-        f"{counted(totals.executions, 'execution')}, each of {average(totals.vm_steps)} VM steps to"
-        f" return {rows_of(rows)}"
+        f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps)} VM steps each"
+        f" to return {rows_of(rows)}"
     )
 
 
 def stale_statistics(program: Program) -> Iterator[Finding | None]:
-    """The planner chooses by the rows that ANALYZE found, where tables have many times more now."""
+    """Find statements whose plan is based on row counts of ANALYZE, although the tables have grown
+    since.
+    """
     for group in program.groups:
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
@@ -351,12 +356,13 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
                 _work(totals),
                 *grown,
             ),
-            "Run ANALYZE now, and PRAGMA optimize when connections close: SQLite chooses plans by"
-            " what ANALYZE found.",
+            "Run ANALYZE now, and PRAGMA optimize when you close connections: SQLite chooses"
+            " plans by the statistics of ANALYZE.",
             program.loop_of(group),
             code="ANALYZE;",
             doubt=(
-                "Without these statistics another plan is chosen; what it wins, --prove measures."
+                "Without these statistics SQLite chooses another plan; --prove measures what it"
+                " saves."
             ),
         )
 
@@ -366,11 +372,11 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
         if (totals.full_scan_steps or 0) * SCAN_STEPS > steps:
-            continue  # it is the scan that takes them
+            continue  # the scan needs these steps
         if not works_hard(steps, rows):
             continue
         served = program.served(group)
-        throws_all_away = rows < 1 and group.reads  # what adds up returns a row
+        throws_all_away = rows < 1 and group.reads  # an aggregate always returns a row
         code = served.code if served and not totals.full_scan_steps else ""
         if not served or served.is_other or not (code or throws_all_away):
             continue
@@ -384,7 +390,7 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
                 *searches[:1],
             ),
             (
-                f"Create an index on all that it compares{' and sorts by' * served.sorts_less}:"
+                f"Create an index on all compared{' and sorted' * served.sorts_less} columns:"
                 f" {', '.join(served.terms)}."
                 if code
                 else NO_INDEX

@@ -1,4 +1,4 @@
-"""Findings about large values that are read or written, and may not be needed."""
+"""Findings about large values that are read or written and may not be needed."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ from queryprof.analysis.units import rows as rows_of
 from queryprof.sql.tokens import tokens_of
 
 LARGE_ROW_FETCHES = 6
-"""Page fetches for each row, from which on its values have pages of their own: a table has no more
-levels (https://www.sqlite.org/fileformat2.html#ovflpgs).
+"""With at least this many page fetches per row, the row's values have pages of their own: a table
+has fewer levels (https://www.sqlite.org/fileformat2.html#ovflpgs).
 """
 
 FEW_ROWS, LEAST_ROWS = 2, 100
-"""Rows of an execution, and of all: fewer are what was asked for."""
+"""The fewest rows per execution and in total. Below these limits, the program asked for the values.
+"""
 
 STEPS_OF_ROW = 12
-"""VM steps of a row that is read and left out, at the least."""
+"""The fewest VM steps for a row that is read and skipped."""
 
 LARGE_WRITE_BYTES = 256 * 1024
-"""For each row that is changed: with all its indexes and journals a small one writes some pages."""
+"""Bytes per changed row. A small row with all its indexes and journals writes a few pages."""
 
 LEAST_WRITES = 5
 
 LEAVE_OUT = {
-    "django": 'Leave them out: .defer("column"), or .only("column", ...).',
-    "sqlalchemy": "Leave them out: .options(defer(Model.column)), or .options(load_only(...)).",
-    "peewee": "Leave them out: Model.select(Model.column, ...).",
+    "django": 'Skip them: .defer("column"), or .only("column", ...).',
+    "sqlalchemy": "Skip them: .options(defer(Model.column)), or .options(load_only(...)).",
+    "peewee": "Skip them: Model.select(Model.column, ...).",
 }
-"""How a query reads no large values, by library."""
+"""How a query skips large values, by library."""
 
 
 def large_values_read(program: Program) -> Iterator[Finding | None]:
-    """Queries of many rows whose values have pages of their own."""
+    """Find queries of many rows whose values have pages of their own."""
     for group in program.groups:
         totals = group.totals
         rows, pages = totals.rows_each or 0.0, totals.page_fetches or 0.0
@@ -55,9 +56,9 @@ def large_values_read(program: Program) -> Iterator[Finding | None]:
             group.cost_ns * (1 - read / pages),
             (
                 f"{counted(totals.executions, 'execution')} with {rows_of(rows)} each",
-                f"{average(pages)} page fetches each: {average(pages / read)} for each row",
+                f"{average(pages)} page fetches each: {average(pages / read)} per row",
             ),
-            LEAVE_OUT.get(library, "Name in SELECT the columns that are needed, without those."),
+            LEAVE_OUT.get(library, "List only the columns that you need in SELECT."),
             program.loop_of(group),
             doubt="The program may need the large values.",
             most=Severity.MEDIUM,
@@ -65,15 +66,15 @@ def large_values_read(program: Program) -> Iterator[Finding | None]:
 
 
 def _reads_more_than_rows(group: Group) -> bool:
-    """Whether pages are read in steps that are of no row: of a table that is counted, or of one
-    that is virtual.
+    """Return whether pages are read in steps that belong to no row: for a count, or in a virtual
+    table.
     """
     is_virtual = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
     return is_virtual or any(one.named == "count" for one in tokens_of(group.statement))
 
 
 def large_values_written(program: Program) -> Iterator[Finding | None]:
-    """UPDATEs of single rows that write very much."""
+    """Find UPDATEs of single rows that write very much."""
     by_function = changing_by_function(program)
     for group in program.groups:
         rows = group.totals.executions - group.totals.errors
@@ -91,22 +92,22 @@ def large_values_written(program: Program) -> Iterator[Finding | None]:
             group.work_ns + sum(one.work_ns for one in commits),
             (
                 (
-                    f"{counted(rows, 'row')} changed, one by one; with their commits"
-                    f" {size(written / rows)} are written for each"
+                    f"{counted(rows, 'row')} changed one by one; with their commits, each writes"
+                    f" {size(written / rows)}"
                 ),
             ),
-            "An UPDATE writes the whole value anew. Keep the parts that change in rows of their"
+            "An UPDATE writes the whole value again. Keep the changing parts in rows of their"
             " own, and INSERT or UPDATE one of these.",
             program.loop_of(group),
-            doubt="Whether all of the value changes each time is not known.",
+            doubt="It is unknown whether the whole value changes each time.",
         )
 
 
 def _others_write_more(
     program: Program, group: Group, by_function: Mapping[Function, list[Group]]
 ) -> bool:
-    """Whether other statements of its transactions change more rows, so that what commits write is
-    theirs.
+    """Return whether other statements of the same transactions change more rows. Then the bytes
+    that commits write belong to these.
     """
     others = [
         one

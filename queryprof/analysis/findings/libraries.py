@@ -1,4 +1,4 @@
-"""The library through which a program executes SQL, and how a fix is written with it."""
+"""The library that a program executes SQL with, and how to write a fix with it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from queryprof.model import Frame
 
 INSTALLED = ("/site-packages/", "/dist-packages/")
-"""What is before the package in the file of a library's frame."""
+"""Path parts that precede the package in the file name of a library's frame."""
 
 HANDING = frozenset({"aiosqlite"})
-"""Drivers that hand what they execute to a thread."""
+"""Drivers that hand their work to a thread."""
 
 DRIVERS = HANDING | {
     "apsw",
@@ -29,18 +29,18 @@ DRIVERS = HANDING | {
     "sqlean",
     "sqlite3",
 }
-"""Packages that execute what is passed to them, by a library around them or by the program."""
+"""Packages that execute SQL from the program or from a library around them."""
 
 PASSING = frozenset({"pandas", "polars", "sql", "databases"})
-"""Packages that pass the program's own statements on (`sql` is jupysql's)."""
+"""Packages that pass on the program's own statements (`sql` is jupysql's)."""
 
 WRAPPERS = frozenset({"dataset"})
-"""Packages that have words of their own for what another one executes."""
+"""Packages with their own functions around another package."""
 
 
 def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> str:
-    """The package of the frames nearest to the driver, or one of the wrappers around it; "" or the
-    driver's where the program calls the driver itself.
+    """Return the package of the frames nearest to the driver, or a wrapper around it. The result is
+    "" or the driver's package if the program calls the driver directly.
     """
     nearest = ""
     for frame in stack:
@@ -56,15 +56,13 @@ def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> s
 
 
 def is_unknown(library: str) -> bool:
-    """Whether it is a package of whose words nothing is known: its statements are not the program's
-    to change.
-    """
+    """Return whether a package is unknown here. The program cannot change its statements."""
     return bool(library) and library not in {*DRIVERS, *PASSING, *ONE_TRANSACTION}
 
 
 def is_handed(stack: Iterable[Frame]) -> bool:
-    """Whether a driver has handed it to its thread: the stack may lack what a library does around
-    it.
+    """Return whether a driver handed the call to its thread. The stack may then lack the library's
+    frames around it.
     """
     return package_of(stack, HANDING) in HANDING
 
@@ -76,21 +74,22 @@ LOADERS = (
     "ReverseOneToOneDescriptor.",
     "DeferredAttribute.",
 )
-"""Classes of object mappers whose methods load what an attribute refers to."""
+"""Classes of ORMs whose methods load the target of an attribute."""
 
 LOADS_MANY = "QuerySet._fetch_all"
-"""Of Django's, whose statement is that of any other query for the same objects."""
+"""Django's function that loads related objects with an ordinary query for such objects."""
 
 
 def loads_lazily(stack: Iterable[Frame], note: str) -> bool:
-    """Whether an object mapper loads there what a note names."""
+    """Return whether an ORM loads the attribute in a note at this place."""
     loaders = (*LOADERS, LOADS_MANY) if note.startswith(LAZY + MANY) else LOADERS
     return any(frame.function.startswith(loaders) for frame in stack)
 
 
 OWN = ("DatabaseOperations._quote_params_for_last_executed_query",)
-"""Functions of libraries that execute statements for themselves: Django's list of queries under
-DEBUG."""
+"""Functions of libraries that execute statements for themselves. This one is for Django's query
+list under DEBUG.
+"""
 
 DISPATCHERS = (
     "werkzeug/",
@@ -104,7 +103,9 @@ DISPATCHERS = (
 
 
 def outside_of_request(stack: Iterable[Frame]) -> frozenset[Frame]:
-    """The program's own frames around a request that a web framework handles: a client, a test."""
+    """Return the program's frames around a request that a web framework handles, such as a
+    test's.
+    """
     found, is_outside = set(), False
     for frame in stack:
         is_outside = is_outside or _dispatches(frame)
@@ -114,7 +115,7 @@ def outside_of_request(stack: Iterable[Frame]) -> frozenset[Frame]:
 
 
 def is_request(stack: Iterable[Frame]) -> bool:
-    """Whether a web framework has called the program's function for a request there."""
+    """Return whether a web framework called the program's function for a request."""
     return any(map(_dispatches, stack))
 
 
@@ -124,7 +125,7 @@ def _dispatches(frame: Frame) -> bool:
 
 
 def is_own(stack: Iterable[Frame]) -> bool:
-    """Whether a library executes a statement for itself there, and not for the program."""
+    """Return whether a library executes the statement for itself and not for the program."""
     return any(frame.function.startswith(OWN) for frame in stack)
 
 
@@ -136,7 +137,7 @@ ONE_TRANSACTION = {
     "peewee": "Put `with db.atomic():` around {what}.",
     "pony": "Put one `with db_session:` around {what}.",
     "sqlite_utils": (
-        "Put `with db.atomic():` around it. Each call commits by itself otherwise, also within a"
+        "Put `with db.atomic():` around it. Otherwise each call commits by itself, even inside"
         " `with` of the connection, and insert_all() and upsert_all() commit each batch"
         " (batch_size)."
     ),
@@ -146,60 +147,62 @@ ONE_TRANSACTION = {
 """How many writes become one transaction."""
 
 EXPIRES = {
-    "sqlalchemy": " Each commit expires all objects of the session, which are read again when they"
-    " are next used; Session(expire_on_commit=False) keeps them."
+    "sqlalchemy": (
+        " Each commit expires all objects of the session, so the next use reads them again."
+        " Session(expire_on_commit=False) keeps them."
+    )
 }
-"""What a commit does besides, which its line pays for."""
+"""What else a commit does at the cost of its line."""
 
 ROWS_AT_ONCE = {
-    "django": " Or create all of it with one Model.objects.bulk_create(objects).",
-    "sqlalchemy": " Rows that are alike: session.execute(insert(Model), rows).",
-    "peewee": " Or insert all of it with Model.insert_many(rows).",
-    "dataset": " Or insert all of it with one insert_many(rows).",
+    "django": " Or create all of them with one Model.objects.bulk_create(objects).",
+    "sqlalchemy": " For similar rows: session.execute(insert(Model), rows).",
+    "peewee": " Or insert all of them with Model.insert_many(rows).",
+    "dataset": " Or insert all of them with one insert_many(rows).",
 }
-"""And INSERTs one statement."""
+"""How many INSERTs become one statement."""
 
 MANY, COLUMN = "all ", "column "
 SEVERAL = "several labels"
-"""The note of a statement that has had more than one (statement_labels.c)."""
+"""The note of a statement with several labels (statement_labels.c)."""
 
 IN_TEMPLATE = " in template "
-"""What is in a note where a template reads what it is about."""
+"""Marks a note about what a template reads."""
 
 PRELOADS = frozenset(
     {"prefetch_related_objects", "SelectInLoader", "_SelectInLoader", "SubqueryLoader"}
 )
-"""Functions and classes of object mappers that load what a query before was to load as well."""
+"""Functions and classes of ORMs that load data together with an earlier query."""
 
 AUTOFLUSH = "Session._autoflush"
 """SQLAlchemy's function that writes new and changed objects before a query."""
 
 NO_AUTOFLUSH = (
-    " Each query first writes the session's new objects (autoflush): query before you add objects,"
-    " or under `with session.no_autoflush:`."
+    " Each query first writes the session's new objects (autoflush). Query before you add"
+    " objects, or use `with session.no_autoflush:`."
 )
 
 NAMING = frozenset({"django", "sqlalchemy"})
-"""Object mappers that give such notes."""
+"""ORMs that provide such notes."""
 
 LAZY = "lazy load of "
-"""How a note begins that the object mapper has given, before the class and the attribute."""
+"""The start of an ORM's note, before the class and the attribute."""
 
 
 def without_reader(note: str) -> str:
-    """A note without the template or serializer that reads what it is about."""
+    """Return a note without the template or serializer that reads the attribute."""
     return note.partition(" in ")[0]
 
 
 def owner_of(note: str) -> str:
-    """The class whose attribute a note of a lazy load is about."""
+    """Return the class that owns the attribute in a note of a lazy load."""
     named = note.removeprefix(LAZY).partition(" in ")[0].removeprefix(MANY).removeprefix(COLUMN)
     return named.rpartition(".")[0]
 
 
 def is_table_of(table: str, owner: str) -> bool:
-    """Whether a table's name ends with a class's, as object mappers make it, perhaps in
-    the plural.
+    """Return whether a table's name ends with a class's name, perhaps in the plural, as ORMs name
+    tables.
     """
     name, of_class = table.replace("_", ""), owner.lower().replace("_", "")
     plurals = (of_class, f"{of_class}s", f"{of_class}es", f"{of_class.removesuffix('y')}ies")
@@ -207,16 +210,16 @@ def is_table_of(table: str, owner: str) -> bool:
 
 
 def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = True) -> str:
-    """How what is loaded for each object of a class is loaded with all of them.
+    """Return how to load related data of all objects at once.
 
     Args:
-        outer: the note of the statement that loads these objects, in a loop as well; "": there is
-            none.
-        note: "lazy load of Order.lines", or another that a library has given; "all" before the
-            class where the attribute is many objects, "column" where it is a value, and then where
-            a template or serializer reads it.
-        is_of_owner: the query before is for objects of the note's class; else something leads to
-            them.
+        outer: the note of the statement that loads the objects and also runs in a loop; "" if there
+            is none.
+        note: "lazy load of Order.lines", or another note of a library. It has "all" before the
+            class if the attribute holds many objects, "column" if it is a value, and at the end the
+            template or serializer that reads it.
+        is_of_owner: True if the query before loads objects of the note's class, False if other
+            objects refer to them.
     """
     loaded, _, place = note.removeprefix(LAZY).partition(" in ")
     relation = loaded.removeprefix(MANY).removeprefix(COLUMN)
@@ -236,129 +239,128 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
         if loaded.startswith(MANY):
             how = f'.prefetch_related("{path}{attribute}")'
         if loaded.startswith(COLUMN):
-            how = "name it in .only(), or leave it out of .defer()"
+            how = "list it in .only(), or remove it from .defer()"
     if "PATH" in how:
-        how += f", where PATH is what leads from its objects to {relation.rpartition('.')[0]}"
-    where = f" It is read in {place}." if place else ""
+        how += f", where PATH leads from its objects to {relation.rpartition('.')[0]}"
+    where = f" {place} reads it." if place else ""
     return f"Load {relation} with the query before: {how}.{where}"
 
 
 ONE_INSERT = {
     "django": (
-        "Create all of it with one Model.objects.bulk_create(objects); it sends no signals, and"
-        " calls no save(). Where rows may be there already, with ignore_conflicts=True."
+        "Create all of them with one Model.objects.bulk_create(objects). It sends no signals and"
+        " does not call save(). If rows may already exist, add ignore_conflicts=True."
     ),
     "sqlalchemy": (
-        "Insert all of it with one session.execute(insert(Model), rows), a dict for each row;"
-        " or commit once after the loop: the session then inserts many at once."
+        "Insert all of them with one session.execute(insert(Model), rows), with a dict per row."
+        " Or commit once after the loop: the session then inserts many at once."
     ),
     "peewee": (
-        "Insert all of it with one Model.insert_many(rows).execute(), or"
-        " Model.bulk_create(objects); where rows may be there already, with .on_conflict_ignore()."
+        "Insert all of them with one Model.insert_many(rows).execute(), or"
+        " Model.bulk_create(objects). If rows may already exist, add .on_conflict_ignore()."
     ),
-    "sqlite_utils": "Insert all of it with one db[table].insert_all(rows).",
-    "dataset": "Insert all of it with one table.insert_many(rows).",
+    "sqlite_utils": "Insert all of them with one db[table].insert_all(rows).",
+    "dataset": "Insert all of them with one table.insert_many(rows).",
 }
 """How rows that are inserted one by one are inserted at once."""
 
 ONE_CHANGE = {
     "django": (
-        'Change all of it with one .update(field=F("field") + ...) or .delete() of a query, which'
-        " sends no signals and calls no save(). bulk_update() takes as long on SQLite as save() of"
-        " each."
+        'Change all of them with one .update(field=F("field") + ...) or .delete() of a query.'
+        " These send no signals and do not call save(). On SQLite, bulk_update() takes as long"
+        " as save() of each."
     ),
     "sqlalchemy": (
-        "Change all of it with one session.execute(update(Model).where(...).values(...)) or"
-        " delete(...); where Python computes the values, with session.execute(update(Model), rows),"
-        " a dict for each row with its primary key."
+        "Change all of them with one session.execute(update(Model).where(...).values(...)) or"
+        " delete(...). If Python computes the values, use session.execute(update(Model), rows),"
+        " with a dict per row that has its primary key."
     ),
     "peewee": (
-        "Change all of it with one Model.update(...).where(...).execute() or Model.delete(); where"
-        " Python computes the values, with Model.bulk_update(objects, fields=[...])."
+        "Change all of them with one Model.update(...).where(...).execute() or Model.delete()."
+        " If Python computes the values, use Model.bulk_update(objects, fields=[...])."
     ),
 }
 """How rows that are changed one by one are changed at once."""
 
 FIRST_OF_ALL = {
     "django": (
-        "Fetch the first of all of them with the query before:"
-        " .annotate(first=Subquery(query[:1])), or Window(RowNumber(), partition_by=...) and a"
-        " filter on it."
+        "Fetch the first of each with the query before: .annotate(first=Subquery(query[:1])), or"
+        " Window(RowNumber(), partition_by=...) and a filter on it."
     ),
 }
-"""How the first of the related rows of each object is found for many at once."""
+"""How to find the first related row of many objects at once."""
 
 ONE_QUERY = {
     "django": (
-        "Load it with the query before: .select_related() for what each object has one of,"
-        " .prefetch_related() for what it has many of, or a generic foreign key; or one"
+        "Load it with the query before: .select_related() for a single related object,"
+        " .prefetch_related() for many or for a generic foreign key. Or use one"
         " filter(field__in=[...])."
     ),
     "sqlalchemy": (
-        "Load it with the query before: .options(selectinload(Model.relation)); or one"
+        "Load it with the query before: .options(selectinload(Model.relation)). Or use one"
         " select(Model).where(Model.id.in_([...]))."
     ),
     "peewee": (
-        "Join it to the query before: Model.select(Model, Other).join(Other); or"
+        "Join it to the query before: Model.select(Model, Other).join(Other). Or use"
         " prefetch(query, Other)."
     ),
     "pony": (
-        "Load it with the query before: query.prefetch(Entity.relation); or one"
-        " select(e for e in Entity if e.key in keys)."
+        "Load it with the query before: query.prefetch(Entity.relation). Or use one select(e for"
+        " e in Entity if e.key in keys)."
     ),
 }
-"""How queries for each object become one."""
+"""How a query per object becomes one query."""
 
 NO_OBJECTS = {
     "django": (
-        'Read the columns that you need: .values_list("column"), or .only("column") for objects.'
-        " Let the database count (.count()), say whether there are any (.exists()), and find"
+        'Read only the columns that you need: .values_list("column"), or .only("column") for'
+        " objects. Let the database count (.count()), check for existence (.exists()), and find"
         " distinct values (.distinct()) and sums (.aggregate())."
     ),
     "sqlalchemy": (
-        "Read the columns that you need: select(Model.column), or .options(load_only(...)) for"
-        " objects. Let the database count (func.count()), and find distinct values and sums."
+        "Read only the columns that you need: select(Model.column), or .options(load_only(...))"
+        " for objects. Let the database count (func.count()), and find distinct values and sums."
     ),
     "peewee": (
-        "Read the columns that you need: Model.select(Model.column).tuples(). Let the database"
-        " count (.count()), and find distinct values (.distinct()) and sums (fn.SUM())."
+        "Read only the columns that you need: Model.select(Model.column).tuples(). Let the"
+        " database count (.count()), and find distinct values (.distinct()) and sums (fn.SUM())."
     ),
     "pony": (
-        "Read the attributes that you need: select(e.attribute for e in Entity). Let the database"
-        " count and add up (count(), sum())."
+        "Read only the attributes that you need: select(e.attribute for e in Entity). Let the"
+        " database count and add up (count(), sum())."
     ),
 }
 """How a query makes fewer objects, or none."""
 
 NO_RELATION = {
-    "django": "Leave the relation out of prefetch_related() where its objects are not needed.",
+    "django": "Remove the relation from prefetch_related() if its objects are not needed.",
     "sqlalchemy": (
-        "The query before loads this relation with each object. Leave it out where it is not"
-        ' needed: .options(lazyload(Model.relation)), or lazy="select" in the model.'
+        "The query before loads this relation with each object. If you do not need it:"
+        ' .options(lazyload(Model.relation)), or lazy="select" in the model.'
     ),
 }
-"""The same for what is loaded with each object of another query."""
+"""The same for objects that are loaded with each object of another query."""
 
 MANY_AT_ONCE = {
     "django": (
-        "with one filter(field__in=[...]); where the loop goes over rows of a query, with that:"
-        " .select_related() for what each object has one of, .prefetch_related() for what it has"
-        " many of."
+        "with one filter(field__in=[...]). If the loop goes over a query's rows, load it with"
+        " that query: .select_related() for a single related object, .prefetch_related() for"
+        " many."
     ),
     "sqlalchemy": (
-        "with one select(Model).where(Model.id.in_([...])); where the loop goes over rows of a"
-        " query, with that: .options(selectinload(Model.relation))."
+        "with one select(Model).where(Model.id.in_([...])). If the loop goes over a query's"
+        " rows, load it with that query: .options(selectinload(Model.relation))."
     ),
     "peewee": (
-        "with one Model.select().where(Model.id.in_([...])); where the loop goes over rows of a"
-        " query, with that: .join(Other), or prefetch(query, Other)."
+        "with one Model.select().where(Model.id.in_([...])). If the loop goes over a query's"
+        " rows, load it with that query: .join(Other), or prefetch(query, Other)."
     ),
     "pony": (
-        "with one select(e for e in Entity if e.id in ids); where the loop goes over rows of a"
-        " query, with that: query.prefetch(Entity.relation)."
+        "with one select(e for e in Entity if e.id in ids). If the loop goes over a query's"
+        " rows, load it with that query: query.prefetch(Entity.relation)."
     ),
 }
-"""The same, where no query is known whose rows they are for."""
+"""The same if it is unknown for which query's rows they are."""
 
 BEGIN_IMMEDIATE = {
     "django": (
@@ -366,15 +368,15 @@ BEGIN_IMMEDIATE = {
         " (Django 5.1 and newer)."
     ),
     "sqlalchemy": (
-        'Let an event begin transactions that write with BEGIN IMMEDIATE: see "Serializable'
+        'Let an event begin writing transactions with BEGIN IMMEDIATE: see "Serializable'
         " isolation / Savepoints / Transactional DDL\" in SQLAlchemy's notes on SQLite."
     ),
     "peewee": (
-        'Begin it with `with db.atomic("IMMEDIATE"):`, which waits for its turn before it reads.'
+        'Begin it with `with db.atomic("IMMEDIATE"):`, which waits for its turn before reading.'
     ),
 }
 NO_LIBRARY = (
-    "Begin it with BEGIN IMMEDIATE: it then waits for its turn before it reads. A SELECT whose rows"
-    " are not all fetched keeps a transaction open, too: fetchall() before writing."
+    "Begin it with BEGIN IMMEDIATE, which waits for its turn before reading. A SELECT with"
+    " unfetched rows also keeps a transaction open: call fetchall() before you write."
 )
 """How a transaction that writes later begins, so that it waits for its turn."""

@@ -1,4 +1,4 @@
-"""How a fix is written for a call of an object mapper that is made for each object."""
+"""How to fix a call of an ORM that runs once per object."""
 
 from __future__ import annotations
 
@@ -6,46 +6,47 @@ from collections.abc import Iterable
 
 FILTERED = {
     "django": (
-        "The relation is prefetched, and asked for again, as .filter(), .order_by() and .first() do"
-        ' not use what was. Prefetch what is wanted: .prefetch_related(Prefetch("relation",'
-        ' queryset=Model.objects.filter(...), to_attr="wanted")), and read object.wanted; or filter'
-        " object.relation.all() in Python."
+        "The relation is prefetched, but .filter(), .order_by() and .first() query it again."
+        ' Prefetch the wanted part: .prefetch_related(Prefetch("relation",'
+        ' queryset=Model.objects.filter(...), to_attr="wanted")), and read object.wanted. Or'
+        " filter object.relation.all() in Python."
     ),
     "sqlalchemy": (
-        "The relation is loaded with the objects, and asked for again. Filter what was loaded in"
-        " Python, or load what is wanted: .options(selectinload(Model.relation.and_(...)))."
+        "The relation is loaded with the objects, and then queried again. Filter the loaded"
+        " objects in Python, or load the wanted part:"
+        " .options(selectinload(Model.relation.and_(...)))."
     ),
 }
-"""By library: how what is loaded before is loaded as it is wanted."""
+"""By library: how to load the wanted part of related data in advance."""
 
 FIXES = {
     ("django", "exists"): (
-        "Fetch the keys of all that exist before the loop, and look them up: keys ="
-        ' set(Model.objects.filter(field__in=[...]).values_list("field", flat=True)). Or annotate'
-        " the query before: "
-        '.annotate(has_any=Exists(Model.objects.filter(field=OuterRef("pk")))).'
+        "Fetch the keys of all existing objects before the loop: keys ="
+        ' set(Model.objects.filter(field__in=[...]).values_list("field", flat=True)). Or'
+        " annotate the query before:"
+        ' .annotate(has_any=Exists(Model.objects.filter(field=OuterRef("pk")))).'
     ),
     ("django", "get_or_create"): (
-        "Fetch what is there before the loop with one .filter(field__in=[...]), and create the"
-        " others with one bulk_create(objects, ignore_conflicts=True)."
+        "Fetch the existing objects before the loop with one .filter(field__in=[...]), and"
+        " create the others with one bulk_create(objects, ignore_conflicts=True)."
     ),
     ("django", "update_or_create"): (
         "Write all of them with one bulk_create(objects, update_conflicts=True,"
         " update_fields=[...], unique_fields=[...])."
     ),
 }
-"""By library and the name of its function."""
+"""By library and function name."""
 
 
 def fix_of(library: str, calls: Iterable[str]) -> str:
-    """How the call is made once for all objects; "": none of a library's functions is known."""
+    """Return how to make the call once for all objects; "" if no function of a library is known."""
     return next(filter(None, (FIXES.get((library, one), "") for one in calls)), "")
 
 
 GROUPED = {
     "django": (
-        "Compute it with the query before: .annotate(value={Name}({of})), with filter=Q(...) where"
-        " it is filtered; or in Python, of all that .prefetch_related() has loaded."
+        "Compute it with the query before: .annotate(value={Name}({of})), with filter=Q(...) if"
+        " it is filtered. Or compute it in Python from what .prefetch_related() loaded."
     ),
     "sqlalchemy": (
         "Compute it for all of them with one select(Model.key, func.{name}({column}))"
@@ -60,11 +61,11 @@ GROUPED = {
         " look it up in a dict."
     ),
 }
-"""How what is computed of the related rows of each object is computed for many at once."""
+"""How to compute values of related rows for many objects at once."""
 
 
 def grouped(library: str, function: str) -> str:
-    """The same for a function of SQL that adds up, in small letters; "": it is not known."""
+    """Return the same for an SQL aggregate function, in lower case; "" if it is unknown."""
     is_count = function == "count"
     return GROUPED.get(library, "").format(
         name=function,

@@ -14,7 +14,7 @@ WAITED_NS = 10_000_000
 
 @dataclass(slots=True)
 class Waits:
-    """The waits that one holder caused; own: those of the thread that held the lock."""
+    """The waits that one holder caused. `own` are those of the thread that held the lock."""
 
     holder: LockEvent
     count: int = 0
@@ -24,13 +24,11 @@ class Waits:
     waiters: set[str] = field(default_factory=set)
     places: set[tuple[str, CallPath]] = field(default_factory=set)
     callers: set[CallPath] = field(default_factory=set)
-    """Of the place that held it: other callers of it may have kept no call waiting."""
+    """Callers of the place that held the lock. Other callers of it may have blocked no call."""
     has_readers: bool = False
 
     def add(self, wait: LockEvent, site: Frame | None, ns: int) -> None:
-        """Adds a wait at a call site, of which so much was for this holder, in one hold or in
-        several.
-        """
+        """Add a wait at a call site: the part of its time that is due to this holder."""
         self.count += 1
         self.own += wait.thread == self.holder.thread
         self.ns += ns
@@ -41,7 +39,7 @@ class Waits:
         self.has_readers = self.has_readers or is_reader or self.holder.kind == "read"
 
     def join(self, other: Waits) -> None:
-        """Adds the waits for a holder at the same place, of other callers."""
+        """Add the waits that other callers of the same place caused."""
         self.count += other.count
         self.own += other.own
         self.ns += other.ns
@@ -53,8 +51,8 @@ class Waits:
 
 
 def by_caller(waits: Mapping[CallPath, Waits]) -> Iterator[Waits]:
-    """The waits for holders at one place: those of a caller by themselves where they are long, and
-    those of all others together.
+    """Yield the waits for holders at one place: separately for a caller with long waits, together
+    for all others.
     """
     rest: Waits | None = None
     for found in waits.values():
@@ -69,7 +67,7 @@ def by_caller(waits: Mapping[CallPath, Waits]) -> Iterator[Waits]:
 
 
 def frame_at(path: CallPath, sites: Sites) -> Frame | None:
-    """Where a call path was, seen through helpers."""
+    """Return the frame of a call path, without helpers."""
     return sites.site(path).frame
 
 

@@ -18,56 +18,56 @@ from queryprof.model import CallPath, LockEvent, LockHold
 
 OWN_CODE = 0.5
 OTHER_WORK_NS = 200_000
-"""Of the program's own code in a transaction, on average: with less it is what is around
-its calls."""
+"""The mean time of the program's own code in a transaction. Below this, it is only the code around
+the calls.
+"""
 
 LOG_BYTES = 1000 * 4096
-"""SQLite writes a log of so many pages (of so many bytes) back by itself, and begins it again; both
-are its defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
+"""SQLite checkpoints and restarts a write-ahead log of this size by itself. Both factors are its
+defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
 """
 LEAVE_FREE = (
-    "Write less in each transaction, or let one thread of one process do all writing. A loop that"
-    " takes the lock again at once keeps others out: 100 ms without it after every few COMMITs let"
-    " them in (who waits is in no queue, and looks again after so long at the most)."
+    "Write less in each transaction, or let one thread of one process do all writing. A loop"
+    " that takes the lock again at once blocks others, which try again only every 100 ms: a"
+    " pause of 100 ms after every few COMMITs lets them in."
 )
-"""SQLite's busy handler sleeps 1 to 100 ms from look to look (sqliteDefaultBusyCallback() in its
-main.c). A writer that takes the lock again at once makes others wait longer: one of 330 ms waited
-1.5 s for 40 short transactions in a row, and at most 23 ms where each fourth of them was followed
-by such a pause.
+"""SQLite's busy handler sleeps 1 to 100 ms between attempts (sqliteDefaultBusyCallback() in its
+main.c). If a writer takes the lock again at once, others wait longer. A wait of 330 ms became 1.5 s
+behind 40 short transactions in a row, and at most 23 ms if such a pause followed every fourth.
 """
 
-WITH_LOG = " A write-ahead log (PRAGMA journal_mode = WAL) lets readers go on."
+WITH_LOG = " With a write-ahead log (PRAGMA journal_mode = WAL), readers do not wait."
 UNSEEN = (
-    "Who held it was not seen: a process that was not recorded, or that was killed; a lock from"
-    " before the recording; or many holds of less than a millisecond (--show locks has their sums)."
+    "The holder was not seen. It was a process that was not recorded or was killed, a lock from"
+    " before the recording, or many holds of less than a millisecond (--show locks has their"
+    " sums)."
 )
 CLOSED = "(close)"
 NO_END = (UNKNOWN_STATEMENT, CLOSED)
-"""Where a write transaction ended otherwise than by COMMIT or ROLLBACK."""
+"""Write transactions that ended without COMMIT or ROLLBACK."""
 
 ENDS = ("COMMIT", "ROLLBACK", "END", "(COMMIT", "(ROLLBACK")
-"""How statements and calls begin that end a transaction."""
+"""The first words of statements and calls that end a transaction."""
 
 REFUSED = (
     "database is locked (SQLITE_BUSY of a read transaction)",
     "database is locked (SQLITE_BUSY_SNAPSHOT)",
     "database is locked (SQLITE_BUSY_SNAPSHOT of a read transaction)",
 )
-"""How errors end of transactions that could not become a write."""
+"""The last words of errors from transactions that could not start to write."""
 
 TIMED_OUT = "database is locked (SQLITE_BUSY)"
-"""How errors end of calls whose timeout was over before the lock was free."""
+"""The last words of errors from calls whose timeout ended before the lock was free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What others suffer of a statement.
+    """What a statement causes for others.
 
     Attributes:
-        is_of_work: whether the statement's own work makes it, and not what the program does
-            meanwhile.
-        held_ns: how long the lock was held that others waited for.
-        otherwise: how a loop does not wait for it, beside another fix.
+        is_of_work: True if the statement's own work causes it, and not the program's other work.
+        held_ns: how long the awaited lock was held.
+        otherwise: how to keep a loop from waiting, in addition to another fix.
     """
 
     finding: Finding
@@ -77,13 +77,13 @@ class Consequence:
 
 
 def lock_findings(program: Program) -> Iterator[Consequence]:
-    """lock_wait, long_transaction and pinned_wal: one for each holder."""
+    """Yield lock_wait, long_transaction and pinned_wal findings, one per holder."""
     profile, sites = program.profile, program.report.sites
     waits = [event for event in profile.lock_events if event.kind == "wait"]
     holders = Holders(profile.lock_events, hosts_of(profile))
     total_ns = sum(work.lock_ns for work in profile.file_work)
     caused: dict[tuple[str, object, object], dict[CallPath, Waits]] = {}
-    of_holder: dict[int, Waits] = {}  # one holder is that of many waits
+    of_holder: dict[int, Waits] = {}  # many waits can have the same holder
     known_ns = 0
     for wait in waits:
         of_wait: dict[int, tuple[Waits, int]] = {}
@@ -113,7 +113,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
         long = is_work and own is not None and own >= OWN_CODE
         reads = found.holder.kind == "read"
         works = reads and _worked_ns(program, found.holder) >= OWN_CODE * hold.total_ns
-        # Waits side by side take the run's time once; of spans each takes its own.
+        # Parallel waits take the run's time once, but each span takes its own.
         gain_ns = found.ns if program.spans else min(found.ns, hold.total_ns)
         with_log = WITH_LOG if found.has_readers and not hold.log_bytes else ""
         is_endless = not reads and found.holder.end_statement in NO_END
@@ -125,8 +125,9 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             gain_ns,
             (
                 (
-                    f"others waited {duration(found.ns)} for it {counted(found.count, 'time')} (at"
-                    f" most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters)[:3])}"
+                    f"blocked {counted(found.count, 'other call')} for {duration(found.ns)}"
+                    f" (longest {duration(found.longest_ns)}):"
+                    f" {', '.join(sorted(found.waiters)[:3])}"
                 ),
                 *_failed(program, found),
                 *_of_itself(found),
@@ -134,26 +135,25 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                 *_lost(hold, is_endless),
             ),
             (
-                "Make it faster: it reads for so long, and keeps writers from committing"
-                f" meanwhile.{with_log}"
+                f"Make it faster: its long read blocks writers from committing.{with_log}"
                 if works
                 else (
-                    "COMMIT (or ROLLBACK) before other work: a transaction that has read keeps"
+                    "COMMIT (or ROLLBACK) before other work: a transaction that has read blocks"
                     f" writers from committing.{with_log}"
                     if reads and found.holder.end_statement.upper().startswith(ENDS)
                     else (
                         "Fetch all rows at once (fetchall()), or close the cursor, before other"
-                        f" work: a reader keeps writers from committing.{with_log}"
+                        f" work: a reader blocks writers from committing.{with_log}"
                         if reads
                         else (
-                            "COMMIT it, or ROLLBACK where an exception or a cancellation leaves it"
-                            " (`with connection:` does both), or close the blob that it wrote to:"
-                            " no COMMIT or ROLLBACK that was seen has ended it."
+                            "COMMIT it, or ROLLBACK after an exception or a cancellation (`with"
+                            " connection:` does both), or close the blob that it wrote to: no"
+                            " COMMIT or ROLLBACK was seen."
                             if is_endless
                             else (
-                                "Do the other work (computing, requests to other services) before"
-                                " the lock is taken (by BEGIN IMMEDIATE, or the first write) or"
-                                " after COMMIT: it is held for all of"
+                                "Do the other work (computing, requests to other services)"
+                                " before it takes the lock (at BEGIN IMMEDIATE, or the first"
+                                " write) or after COMMIT: it holds the lock during all of"
                                 f" it.{_awaited(program, found)}"
                                 if long
                                 else f"{LEAVE_FREE}{with_log}"
@@ -175,10 +175,11 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             (
                 (
                     f"{counted(most.files.lock_waits, 'call')} waited"
-                    f" {duration(most.files.lock_ns)} (at most {duration(most.files.max_lock_ns)})"
+                    f" {duration(most.files.lock_ns)} (longest"
+                    f" {duration(most.files.max_lock_ns)})"
                 ),
             ),
-            "See who writes to this database, and make those transactions short.",
+            "Find out who writes to this database, and shorten those transactions.",
             doubt=UNSEEN,
         )
         if finding:
@@ -187,38 +188,40 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
 
 
 def _of_itself(waits: Waits) -> Iterator[str]:
-    """That a thread waited for what it could only have ended itself."""
+    """Yield a sentence if a thread waited for something that only this thread could end."""
     if waits.own == waits.count:
-        yield "the thread that waited held the lock itself, on another connection"
+        yield "the waiting thread held the lock itself, on another connection"
 
 
 def _lost(hold: LockHold, is_endless: bool) -> Iterator[str]:
-    """That closing a connection rolls back what is not committed."""
+    """Yield a sentence if closing the connection rolled back uncommitted changes."""
     if is_endless and hold.end_statement == CLOSED and hold.changed_rows:
-        yield "its connection was closed without a COMMIT: these changes are lost"
+        yield "its connection was closed without a COMMIT, so these changes are lost"
 
 
 def _awaited(program: Program, waits: Waits) -> str:
-    """What else is no work of the holder's own, where its calls are awaited."""
+    """Return what else interrupts the holder if its calls are awaited."""
     handed = {one.site.frame for one in program.report.handoffs}
     if not handed.intersection(waits.holder.path):
         return ""
-    return " Its calls are awaited: what else the loop is busy with meanwhile is in this time."
+    return " Its calls are awaited, so this time includes other work of the loop."
 
 
 def _failed(program: Program, waits: Waits) -> Iterator[str]:
-    """That calls gave up which waited for a holder, or for others of the same statements."""
+    """Yield a sentence about calls that gave up waiting for this holder or for the same
+    statements.
+    """
     failed = sum(
         error.count
         for error in program.profile.errors
         if (error.statement, error.path[:1]) in waits.places and error.exception.endswith(TIMED_OUT)
     )
     if failed:
-        yield f"{count(failed)} of their calls failed when the timeout was over: database is locked"
+        yield f"{count(failed)} of their calls failed at the end of the timeout: database is locked"
 
 
 def _worked_ns(program: Program, holder: LockEvent | LockHold) -> int:
-    """The time in the database of the statement that took a lock, at its place."""
+    """Return the database time of the statement that took a lock, at its place."""
     return sum(
         aggregate.self_ns
         for aggregate in program.profile.aggregates
@@ -227,10 +230,10 @@ def _worked_ns(program: Program, holder: LockEvent | LockHold) -> int:
 
 
 def _pinning(program: Program) -> Iterator[Consequence]:
-    """Read transactions that keep the write-ahead log from being begun again."""
+    """Yield the read transactions that keep SQLite from restarting the write-ahead log."""
     writes = [hold for hold in program.report.lock_holds if hold.kind == "write"]
     written = {hold.database for hold in writes}
-    # A transaction that writes reads, too.
+    # A transaction that writes also reads.
     writers = {(hold.statement, hold.path, hold.thread) for hold in writes}
     for hold in program.report.lock_holds:
         is_writer = (hold.statement, hold.path, hold.thread) in writers
@@ -240,7 +243,9 @@ def _pinning(program: Program) -> Iterator[Consequence]:
 
 
 def _pinned(program: Program, hold: LockHold) -> Consequence:
-    """Of a read transaction of a second and more: shorter ones are not recorded."""
+    """Return the finding about a read transaction of at least a second. Shorter ones are not
+    recorded.
+    """
     by_cursor = hold.end_statement == hold.statement
     finding = Finding(
         "pinned_wal",
@@ -253,9 +258,9 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
         (
             (
                 f"{counted(hold.count, 'read transaction')} stayed open up to"
-                f" {duration(hold.max_ns)}, and then the write-ahead log had"
-                f" {size(hold.log_bytes)}: SQLite cannot begin it again while a transaction reads"
-                " an older state, so it grows with each write"
+                f" {duration(hold.max_ns)}, and the write-ahead log then had"
+                f" {size(hold.log_bytes)}: SQLite cannot reset it while a transaction reads an"
+                " older state, so each write enlarges it"
             ),
         ),
         (
@@ -263,12 +268,12 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
             " its transaction open."
             if by_cursor
             else (
-                "COMMIT (or ROLLBACK) as soon as it has read: a transaction that has read sees the"
-                " same state up to its end, however short its SELECT was. So does an unfinished"
-                " SELECT: fetchall(), or close it."
+                "COMMIT (or ROLLBACK) as soon as it has read: a transaction sees the same state"
+                " from its first read to its end, however short its SELECT was. An unfinished"
+                " SELECT does the same: call fetchall(), or close it."
             )
         ),
-        doubt="It costs space, and time of those that read the log: how much is not measured.",
+        doubt="It costs space, and time to read the log: how much is not measured.",
         whole=program.whole,
     )
     own = own_code(hold)
@@ -277,8 +282,10 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
 
 
 def lock_upgrade(program: Program) -> Iterator[Finding | None]:
-    """SQLite calls no busy handler where a transaction that reads would write, while another
-    writes: both would wait for ever
+    """Find transactions that fail when they start to write.
+
+    If a transaction has read and another one writes, SQLite refuses the write without calling the
+    busy handler, because both would wait forever
     (https://www.sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions).
     """
     refused: dict[tuple[str, object], tuple[int, CallPath]] = {}
@@ -299,8 +306,8 @@ def lock_upgrade(program: Program) -> Iterator[Finding | None]:
             None,
             (
                 (
-                    f"{counted(count, 'time')} it was refused at once, whatever the timeout: its"
-                    " transaction had begun to read before it wrote, while another one wrote"
+                    f"it was refused {counted(count, 'time')} at once, whatever the timeout: its"
+                    " transaction had read before it wrote, while another one wrote"
                 ),
             ),
             BEGIN_IMMEDIATE.get(library, NO_LIBRARY),
@@ -309,8 +316,8 @@ def lock_upgrade(program: Program) -> Iterator[Finding | None]:
 
 
 def _sums_of(waits: Waits, holds: Iterable[LockHold], sites: Sites) -> LockHold:
-    """The sums of the holds like one that was waited for, of all threads and spans, and of the
-    callers that were waited for.
+    """Return the sums of the holds like an awaited one, over all threads and spans and the callers
+    that others waited for.
     """
     event = waits.holder
 
@@ -348,10 +355,10 @@ def _held(hold: LockHold, sites: Sites) -> str:
     own = own_code(hold)
     meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
     if hold.changed_rows:
-        meanwhile += f"; its thread changed {counted(hold.changed_rows, 'row')} meanwhile"
+        meanwhile += f"; its thread changed {counted(hold.changed_rows, 'row')} during that time"
     ended = frame_at(hold.end_path, sites)
     until = f", until {shortened(hold.end_statement, 40)} in line {ended.line}" if ended else ""
     return (
-        f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in"
-        f" all, at most {duration(hold.max_ns)}{until}{meanwhile}"
+        f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)}"
+        f" in total, longest {duration(hold.max_ns)}{until}{meanwhile}"
     )

@@ -1,4 +1,4 @@
-"""Findings that have one cause, or are about one line, become one."""
+"""Merge findings that have one cause or are about one line."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from queryprof.analysis.findings.finding import Finding, Severity, most_severe, 
 from queryprof.analysis.units import counted, duration
 
 ALIKE = 0.34
-"""The part of a statement's words that are names, which several of one line may differ in."""
+"""The share of a statement's words that are names. Statements of one line may differ in these."""
 
 
 def of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
-    """What one index serves is one finding, and so is a statement in several lines of a function;
-    at the place where it wins most.
+    """Merge findings that one index fixes, and findings about one statement in several lines of a
+    function. The place with the largest gain stays.
     """
     found: dict[str, list[Finding]] = {}
     for one in sorted(
         findings, key=lambda one: -len(one.code)
-    ):  # several indexes before one of them
+    ):  # several indexes precede one of them
         cause = one.identity
         if one.code.startswith("CREATE"):
             cause = next((code for code in found if is_part(one.code, code)), one.code)
@@ -30,7 +30,9 @@ def of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _of_one_line(findings: Iterable[Finding]) -> list[Finding]:
-    """What a line of one loop runs for several names (tables, columns) is one finding."""
+    """Merge findings about statements that a line of one loop runs for several names (tables,
+    columns).
+    """
     found: dict[object, list[Finding]] = {}
     for one in sorted(findings, key=lambda one: -one.gain_ns):
         loop = one.loop.frame if one.loop else one.statement
@@ -44,7 +46,7 @@ def _of_one_line(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def is_alike(statement: str, other: str) -> bool:
-    """Whether texts of equally many words differ in a few of them."""
+    """Return whether two texts with equally many words differ in a few of them."""
     words = list(zip(statement.split(), other.split(), strict=True))
     return sum(one != two for one, two in words) <= ALIKE * len(words)
 
@@ -67,18 +69,20 @@ def _with_others(first: Finding, *others: Finding) -> Finding:
 
 
 def _share(first: Finding, gain_ns: float) -> float:
-    """The share that several findings can win together, of what the first one's is of."""
+    """Return the share that several findings can save together, in the units of the first."""
     return min(1.0, first.share * gain_ns / first.gain_ns) if first.gain_ns else first.share
 
 
 def _severity(group: list[Finding]) -> Severity:
-    """Of what they win together, where none is in doubt."""
+    """Return the severity of their total gain, for findings without doubt."""
     is_sure = not any(one.doubt for one in group)
     return severity_of(sum(one.share for one in group), 0.0) if is_sure else Severity.LOW
 
 
 def is_part(code: str, of: str) -> bool:
-    """Whether SQL creates a part of what other SQL does, or the beginning of its index."""
+    """Return whether SQL creates a part of what other SQL creates, or the first columns of its
+    index.
+    """
     on, other = (one.partition(" ON ")[2].removesuffix(");") for one in (code, of))
     return code in of or other.startswith(f"{on}, ")
 
@@ -96,7 +100,7 @@ def _merged(group: list[Finding]) -> Finding:
     serves = (
         f"the same here, up to {more}"
         if all(one.identity == first.identity for one in others)
-        else f"it serves {counted(len(others), 'other statement')}, too, up to {more}"
+        else f"it also helps {counted(len(others), 'other statement')}, up to {more}"
     )
     return replace(
         first,

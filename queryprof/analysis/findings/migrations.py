@@ -1,6 +1,4 @@
-"""An index as a migration of the library that made the statement: Django's, or Alembic's for
-SQLAlchemy.
-"""
+"""Write an index as a migration of Django, or of Alembic for SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -22,11 +20,11 @@ class _Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """CREATE INDEX in its parts.
+    """The parts of a CREATE INDEX.
 
     Attributes:
-        name: "" where the database chooses it.
-        columns: None: there is more than columns in it.
+        name: "" if the database chooses it.
+        columns: None if the index contains more than columns.
     """
 
     sql: str
@@ -37,7 +35,9 @@ class _Index:
 
 
 def migration_of(library: str, code: str) -> str:
-    """Lines of Python for the indexes that SQL creates; "": nothing is known for the library."""
+    """Return lines of Python that create the indexes in the SQL; "" if the library is
+    unknown here.
+    """
     write = WRITERS.get(library)
     if write is None or not code.startswith("CREATE INDEX "):
         return ""
@@ -73,7 +73,7 @@ def _index(sql: str, tokens: Sequence[Token]) -> _Index | None:
 
 
 def _columns(tokens: Sequence[Token]) -> tuple[_Column, ...] | None:
-    """The columns between the parentheses; None: an expression or a collation is there."""
+    """Return the columns between the parentheses; None if there is an expression or a collation."""
     found: list[_Column] = []
     for token in tokens:
         if token.keyword == "DESC" and found:
@@ -87,7 +87,7 @@ def _columns(tokens: Sequence[Token]) -> tuple[_Column, ...] | None:
 
 
 def _name(token: Token) -> str:
-    """A name as it is written, without its quotes."""
+    """Return a name without its quotes."""
     return token.text[1:-1].replace('""', '"') if token.kind == "name" else token.text
 
 
@@ -124,7 +124,7 @@ def _alembic(index: _Index) -> Iterator[str]:
 
 
 def _text(sql: str) -> str:
-    """SQL for SQLAlchemy's text(), for which a colon begins a parameter."""
+    """Return SQL for SQLAlchemy's text(), which treats a colon as the start of a parameter."""
     return json.dumps(sql.replace(":", r"\:"))
 
 

@@ -1,5 +1,5 @@
-"""Findings about rows that an execution makes and the program does not take: those before a page,
-those after the first.
+"""Findings about rows that a query makes and the program does not use: rows before a page, and rows
+after the first.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from queryprof.analysis.units import average, counted
 from queryprof.analysis.units import rows as rows_of
 
 PASSED_STEPS = 100
-"""VM steps of a row that OFFSET leaves out, at the most: with more, others are read besides."""
+"""The most VM steps for a row that OFFSET skips. With more steps, the query also reads other rows.
+"""
 
 FAR, FAR_TIMES = 1000, 10
-"""Rows that OFFSET leaves out where no steps are known, and how many times those returned."""
+"""The fewest rows skipped by a large OFFSET if steps are unknown, and their multiple of the rows
+returned.
+"""
 
 SKIPPED_STEPS = 2000
-"""VM steps of one execution, from which on an OFFSET is large."""
+"""From this number of VM steps per execution, an OFFSET is large."""
 
 
 def offset_pagination(program: Program) -> Iterator[Finding | None]:
@@ -38,16 +41,16 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
         offset = group.given.offset_of(totals.executions)
         skips = group.skips and totals.executions > ONCE
         if skips and stops_early(group) and sorts_less(program, group):
-            continue  # all rows are sorted for each page: see temp_btree_sort
+            continue  # each page sorts all rows: see temp_btree_sort
         passed = rows + (offset or 0.0)
         if skips and offset is not None and (steps or 0.0) > PASSED_STEPS * passed:
-            continue  # it reads many more rows than it leaves out
+            continue  # it reads many more rows than it skips
         if skips and is_chosen_by_scan(group, program.served(group)):
             continue  # with or without an OFFSET: see full_scan
         is_far = offset is not None and steps is None and offset >= max(FAR, FAR_TIMES * rows)
         takes_long = (steps or 0.0) >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1))
         if skips and (is_far or takes_long):
-            # Without steps: a page takes at the least what the fastest took.
+            # Without steps: a page takes at least as long as the fastest one.
             first_ns = totals.executions * totals.min_call_ns
             needed_ns = first_ns if is_far else group.steady_ns * shares.needed(totals)
             work = "" if steps is None else f" and take {average(steps)} VM steps"
@@ -60,16 +63,12 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
                         f"{counted(totals.executions, 'execution')} return {rows_of(rows)}"
                         f" each{work}: every page reads all pages before it"
                     ),
-                    *(
-                        ()
-                        if offset is None
-                        else (f"OFFSET was about {average(offset)} on average",)
-                    ),
+                    *(() if offset is None else (f"OFFSET was {average(offset)} on average",)),
                 ),
-                "Remember the last row of a page and go on after it: WHERE key > ? ORDER BY key"
-                " LIMIT ? (keyset pagination), with an index on the key.",
+                "Remember the last row of a page and continue after it: WHERE key > ? ORDER BY"
+                " key LIMIT ? (keyset pagination), with an index on the key.",
                 program.loop_of(group),
-                doubt="How large OFFSET was is not known." if offset is None else "",
+                doubt="The values of OFFSET are unknown." if offset is None else "",
                 most=Severity.LOW if offset is None else Severity.HIGH,
             )
 
@@ -97,7 +96,7 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
                         " each; the program fetches one row and stops"
                     ),
                 ),
-                "Say so in the query: LIMIT 1, with an index on what it is ordered by (or min() or"
-                " max()); SQLite then makes one row.",
+                "Add LIMIT 1 to the query, with an index on its ORDER BY (or use min() or"
+                " max()). SQLite then makes one row.",
                 program.loop_of(group),
             )

@@ -1,4 +1,4 @@
-"""Findings about searches by patterns that no index serves."""
+"""Findings about pattern searches that no index helps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from queryprof.analysis.units import average, counted, rows_of_scan
 
 
 def open_pattern(program: Program) -> Iterator[Finding | None]:
-    """A scan for patterns that begin with a wildcard, where nothing else is compared that an index
-    serves.
+    """Find scans for patterns that begin with a wildcard, if the statement compares nothing else
+    for which an index would help.
     """
     for group in marked(program, SCAN):
         totals, served = group.totals, program.served(group)
@@ -33,9 +33,9 @@ def open_pattern(program: Program) -> Iterator[Finding | None]:
                 step_of(group, SCAN),
                 "its patterns begin with a wildcard",
             ),
-            "No index is searched by a pattern that begins with a wildcard. A full-text table"
+            "An index cannot find a pattern that begins with a wildcard. A full-text table"
             " (FTS5) finds words, and with tokenize='trigram' parts of words.",
             program.loop_of(group),
-            doubt="What a full-text table wins is not measured.",
+            doubt="The gain of a full-text table is not measured.",
             most=Severity.LOW,
         )

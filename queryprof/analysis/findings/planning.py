@@ -1,4 +1,4 @@
-"""What findings want to know of SQLite's planner."""
+"""What findings need to know from SQLite's planner."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from queryprof.analysis.plans import Steps
 from queryprof.sql.triggers import Trigger
 
 NO_INDEX = (
-    "No index on its plain columns that would serve it was found: compare columns as they are"
-    " stored; or create an index on the expression that is compared (--prove tries those with"
-    " values in them)."
+    "No helpful index on its plain columns was found. Compare columns as they are stored, or"
+    " create an index on the compared expression (--prove tries those with values in them)."
 )
-"""The sentence for a statement of a known schema that no index serves."""
+"""The sentence for a statement that no index helps, with a known schema."""
 
 IN_ORDER = (
-    "SQLite reads it in the order of an index that is there, and takes none on what it compares"
-    " instead: --prove measures those that may win."
+    "SQLite reads it in the order of an existing index, and uses no index on the compared"
+    " columns instead: --prove measures the indexes that may help."
 )
-"""And where the planner has the choice between both, by no figures of the database."""
+"""The sentence for a choice that the planner makes without statistics of the database."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A comparison that leaves rows out.
+    """A comparison that skips rows.
 
     Attributes:
-        columns: that it is about; "" is an expression, or another table's.
-        steps: VM steps of a row that it leaves out.
+        columns: the compared columns; "" stands for an expression or another table's column.
+        steps: VM steps for each skipped row.
     """
 
     columns: frozenset[str]
@@ -39,12 +38,13 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class RowSteps:
-    """VM steps of a statement that reads one table from end to end.
+    """VM steps of a statement that scans one table.
 
     Attributes:
-        left_out: its comparisons, in their order.
-        inner: VM steps of a row for which a loop inside begins; None: there is none.
-        taken: of a row that no comparison leaves out; once: of an execution, beside its rows.
+        left_out: its comparisons, in order.
+        inner: VM steps of a row that starts an inner loop; None if not found.
+        taken: VM steps of a row that no comparison skips. once: VM steps per execution apart from
+            rows.
     """
 
     left_out: tuple[LeftOut, ...]
@@ -55,11 +55,11 @@ class RowSteps:
     def rows_left(
         self, columns: AbstractSet[str], steps: float, read: float, returned: float | None
     ) -> tuple[float, float]:
-        """How many of the rows read an index on some columns leaves, by the VM steps of an
-        execution: at the least and at the most.
+        """Return the fewest and the most of the read rows that an index on these columns leaves,
+        from the VM steps of an execution.
 
         Args:
-            returned: rows that no comparison has left out; None: it is not known.
+            returned: rows that no comparison skipped; None if unknown.
         """
         costs = [one.steps for one in self.left_out]
         served = next(
@@ -82,60 +82,56 @@ class RowSteps:
 
     @property
     def more(self) -> float:
-        """What a row that is taken takes longer, in times of one that is left out."""
+        """The extra time of a used row, in units of the time of a skipped row."""
         first = self.left_out[0].steps
         return (self.taken - first) / first
 
 
 def partial_note(served: Served | None) -> tuple[str, ...]:
-    """The sentence about a partial index whose condition the statement may mean."""
+    """Return a sentence about a partial index whose condition the statement may imply."""
     if not served or not served.partial or served.partial[2]:
         return ()
     name, condition, _ = served.partial
     return (
         (
-            f"the index {name} has the rows WHERE {condition} alone: where it looks for these,"
-            " write the condition as it is there, with its value in the text"
+            f"the index {name} has only the rows WHERE {condition}: if it needs only these,"
+            " write the condition as in the index, with its value in the text"
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What would serve a statement.
+    """How the planner can serve a statement better.
 
     Attributes:
-        plan: as it is planned on an empty copy of the schema.
-        is_other: whether the program had another plan, for a schema or statistics that have
-            changed; nothing else is known then.
-        code: the SQL of indexes that were created, and with which the plan is a better one; "":
-            there are none.
-        terms: what these are on, as SQL.
-        is_plain: whether that is columns alone, as they are: no expression, no other collation.
-        covers: whether those have all that the statement reads of its only table, which is not read
-            then.
-        covering: the SQL of one that has, too, where they have not; "": it is not known, or too
-            wide.
-        widened: the SQL of the index that the innermost loop of its plan reads, with what is looked
-            up in the table; "": of none.
-        still_scans: whether the plan then still reads a table from end to end inside of another
-            loop.
-        searches: whether it then is searched by more, or read from end to end no more; sorts_less:
-            whether it sorts less.
-        finds_end: whether its end is all that is read of an index, for a max() or min().
-        by_range: whether an index is searched by a range alone, which may be wide.
-        by_prefix: whether that is for patterns of LIKE or GLOB alone that begin with a letter.
-        by_reference: whether the scan is that of a foreign key, for a row that is changed or
-            deleted.
-        folds: whether it makes one row of several that it reads.
-        row_steps: of its scan, as the program's SQLite has it; None: it has none, or not one alone.
-        partial: an index on some rows alone that the planner would take, had it all rows, and its
-            WHERE: the statement does not have that as it is written there; whether it means that
-            condition, or may only mean it.
-        other_version: of SQLite, whose planner says so, where the program's own is another one that
-            is not here; "": it is the program's.
-        differing: columns that an index would serve, had they another type; recollated: had they no
-            collation of their own.
+        plan: the plan on an empty copy of the schema.
+        is_other: True if the program had another plan because schema or statistics changed. Then
+            the other attributes are unknown.
+        code: SQL of tried indexes that improve the plan; "" if there are none.
+        terms: the columns or expressions of these indexes, as SQL.
+        is_plain: True if these are columns without expressions or collations.
+        covers: True if the indexes hold all that the statement needs from its only table.
+        covering: SQL of an index that also does so, if `code` does not; "" if unknown or too wide.
+        widened: SQL of the index that the plan's innermost loop reads, with the columns now looked
+            up in the table; "" if not found.
+        still_scans: True if the plan still scans a table inside another loop.
+        searches: True if it then searches by more terms or scans less. sorts_less: if it sorts
+            less.
+        finds_end: True if it reads only the end of an index, for max() or min().
+        by_range: True if it searches an index only by a range, which may be wide.
+        by_prefix: True if that range comes only from LIKE or GLOB patterns that begin with a
+            letter.
+        by_reference: True if the scan checks a foreign key for a changed or deleted row.
+        folds: True if it combines several rows into one.
+        row_steps: the steps of its scan in the program's SQLite; None unless there is exactly one
+            scan.
+        partial: a partial index that the planner would use if it had all rows, and its WHERE. The
+            statement does not contain the condition as written; it may or may not imply it.
+        other_version: the SQLite version of this planner if the program's own is not available;
+            else "".
+        differing: columns for which an index would help if they had another type.
+        recollated: columns for which an index would help without their collation.
     """
 
     plan: Steps
@@ -162,31 +158,29 @@ class Served:
 
     @property
     def without_index(self) -> str:
-        """The sentence where no index was found."""
+        """The sentence for a statement without a helpful index."""
         is_in_order = any(step.startswith("SCAN") and " USING " in step for step in self.plan)
         return IN_ORDER if is_in_order else NO_INDEX
 
 
 class Planner(Protocol):
-    """Knows the schema of the program's databases."""
+    """A planner that knows the schema of the program's databases."""
 
     def served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
-        """What would serve a statement that has these plans (none: unknown); None: it is
-        not known.
-        """
+        """Return how to serve a statement with these plans (empty if unknown); None if unknown."""
 
     def tables(self, statement: str) -> frozenset[str]:
-        """The tables that a statement reads, as far as they are known."""
+        """Return the tables that a statement reads, as far as known."""
 
     def triggers(self, statement: str) -> Sequence[Trigger]:
-        """Those that a statement fires, as far as its schema is known."""
+        """Return the triggers that a statement fires, as far as its schema is known."""
 
     def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:
-        """Whether another plan is chosen without the statistics."""
+        """Return whether the planner chooses another plan without the statistics."""
 
 
 class NoPlanner:
-    """Knows nothing."""
+    """A planner without a schema."""
 
     def served(self, statement: str, plans: Sequence[Steps]) -> None:  # noqa: ARG002
         return None

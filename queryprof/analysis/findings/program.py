@@ -1,4 +1,4 @@
-"""The program as rules see it: what was recorded, and the findings that they make of it."""
+"""The program as rules see it: the recorded data, and how to make findings from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from queryprof.analysis.findings.whole import RUN, SPANS
 
 @dataclass(frozen=True)
 class Program(SharedLines):
-    """What findings are made from, and how they are made."""
+    """The recorded data, and the methods that make findings from it."""
 
     def finding(
         self,
@@ -37,10 +37,10 @@ class Program(SharedLines):
         doubt: str = "",
         most: Severity = Severity.HIGH,
     ) -> Finding | None:
-        """A finding about a group; None: it can win too little.
+        """Return a finding about a group, or None if it can save too little.
 
         Args:
-            most: the severity that it has at the most.
+            most: the highest severity.
         """
         found = self.about(
             category,
@@ -61,13 +61,13 @@ class Program(SharedLines):
         return replace(found, is_least=True) if found and is_least else found
 
     def whole_of(self, group: Group) -> tuple[int, str]:
-        """The time that a group's shares are of, and what it is called."""
+        """Return the time that a group's shares refer to, and its name."""
         spans_ns = self._spans_ns
-        # Of requests side by side each waits its own time, however long the run is.
+        # Parallel requests each wait their own time, however long the run is.
         if spans_ns and group.handed_ns > group.steady_ns:
             return spans_ns, SPANS
         if spans_ns and all(not member.span for member in group.members):
-            # What no request waits for is a part of the run.
+            # If no request waits for it, it is a part of the run.
             return max((one.wall_ns for one in self.profile.processes), default=0), RUN
         return self.run_ns, self.whole
 
@@ -89,10 +89,10 @@ class Program(SharedLines):
         most: Severity = Severity.HIGH,
         whole: tuple[int, str] | None = None,
     ) -> Finding | None:
-        """The same about any statement and call site.
+        """Return a finding about any statement and call site.
 
         Args:
-            whole: what its share is of, and how that is called; None: of what all others are.
+            whole: the time that its share refers to, and its name; None for the default.
         """
         is_of_all = whole is None or whole[0] == self.run_ns
         most_ns = whole[0] if whole and not is_of_all else self.profile.process_ns

@@ -1,4 +1,4 @@
-"""Findings whose fix was measured on a copy of the database: it stands in place of the advice."""
+"""Put fixes that were measured on a copy of the database in place of advice."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ OF_INDEXES = frozenset(
         "heavy_query",
     }
 )
-"""Categories whose cause an index or ANALYZE may take away."""
+"""Categories that an index or ANALYZE may resolve."""
 
 OF_TEXTS = frozenset(
     {"index_defeated", "full_scan", "automatic_index", "offset_pagination", "n_plus_one"}
 )
-"""Those whose cause another text may take away."""
+"""Categories that a rewritten statement may resolve."""
 
 NO_INDEX = (
-    "Measured on a copy: no index and no ANALYZE wins enough here. Make fewer of these queries, or"
-    " keep their result."
+    "Measured on a copy: no index and no ANALYZE saves enough here. Make fewer of these queries,"
+    " or keep their result."
 )
 
-DRAWN = "The values are of rows of the database, not those of the recording."
+DRAWN = "The values come from rows of the database, not from the recording."
 
 
 def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, ...]:
-    """The findings; of those about statements that advice makes faster, with what was measured."""
+    """Return the findings, with measurements for those that proved advice resolves."""
     proofs = {proof.statement: proof for proof in advice.proofs}
     rewrites = {rewrite.statement: rewrite for rewrite in advice.rewrites}
     return tuple(
@@ -53,7 +53,9 @@ def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, .
 
 
 def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
-    """The rewrite is the fix, with the indexes that it was measured with."""
+    """Return the finding with the rewrite as its fix, and with the indexes that it was measured
+    with.
+    """
     if rewrite is None or finding.category not in OF_TEXTS:
         return finding
     indexes = finding.code if rewrite.with_changes and finding.code.startswith("CREATE") else ""
@@ -72,7 +74,7 @@ def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
 def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Finding:
     if proof is None or finding.category not in OF_INDEXES:
         return finding
-    if not proof.is_proved and proof.doubt:  # faster, perhaps
+    if not proof.is_proved and proof.doubt:  # perhaps faster
         return replace(finding, fix=f"{finding.fix} Measured on a copy: {proof_in_words(proof)}.")
     if not proof.is_proved:
         return _without_index(finding, advice)
@@ -90,7 +92,7 @@ def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Findin
 
 
 def _without_index(finding: Finding, advice: Advice) -> Finding:
-    """Of a statement that no change makes faster: the index that was its advice is no more."""
+    """Remove the index from the advice for a statement that no change makes faster."""
     if not finding.code.startswith("CREATE") or not advice.is_complete:
         return finding
     for one in advice.outweighed:
@@ -102,36 +104,36 @@ def _without_index(finding: Finding, advice: Advice) -> Finding:
 
 
 def outweighed_in_words(one: Outweighed) -> str:
-    """What speaks for indexes, and against them."""
+    """Return the reasons for and against indexes."""
     if one.slower:
         return (
-            f"would win {duration(one.win_ns)}, and lose {duration(one.loss_ns)} of other"
-            f" statements that SQLite would run by it, as {shortened(one.slower[0], 80)}"
+            f"would save {duration(one.win_ns)}, and lose {duration(one.loss_ns)} of other"
+            f" statements that SQLite would run with it, such as {shortened(one.slower[0], 80)}"
         )
     return (
-        f"would win {duration(one.win_ns)}, and {counted(one.inserts, 'recorded insert')} would"
-        f" lose {duration(one.loss_ns)} to it: worth it where the table is read more than it was"
+        f"would save {duration(one.win_ns)}, and {counted(one.inserts, 'recorded insert')} would"
+        f" lose {duration(one.loss_ns)} to it: worth it if the table is read more often than"
         " here"
     )
 
 
 def proof_in_words(proof: Proof) -> str:
-    """A statement before and after."""
+    """Return a sentence with a statement's times before and after."""
     times = f"{duration(proof.before.ns)} -> {duration(proof.after.ns)}"
     if proof.is_proved:
         return f"proved: {times} ({factor(proof)})"
     if proof.is_slower:
-        return f"slower: {times}, by {', '.join(proof.uses)}"
+        return f"slower: {times}, with {', '.join(proof.uses)}"
     return f"not proved: {times}: {proof.doubt}" if proof.doubt else f"as before: {times}"
 
 
 def factor(proof: Proof) -> str:
-    """How many times faster a statement is."""
+    """Return how many times faster a statement is."""
     return times(proof.before.ns / max(proof.after.ns, 1))
 
 
 def rewrite_in_words(rewrite: Rewrite) -> str:
-    """Both texts' times, and where they were measured."""
+    """Return a sentence with the times of both texts, and where they were measured."""
     before, after = rewrite.before.ns, rewrite.after.ns
     where = "with the changes made" if rewrite.with_changes else "on the database as it is"
     return (
@@ -142,7 +144,7 @@ def rewrite_in_words(rewrite: Rewrite) -> str:
 
 
 def costs_in_words(changes: Iterable[Change]) -> list[str]:
-    """What changes cost together."""
+    """Return sentences about the total cost of changes."""
     listed = list(changes)
     costs = [f"+{size(sum(change.bytes for change in listed))}"]
     slower_ns = [change.insert_ns for change in listed if change.insert_ns is not None]

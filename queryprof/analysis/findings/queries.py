@@ -1,4 +1,4 @@
-"""Findings about statements in loops: for each row of another query, for each item."""
+"""Findings about statements in loops: for each row of another query, or for each item."""
 
 from __future__ import annotations
 
@@ -34,55 +34,56 @@ from queryprof.sql.clauses import comparisons_of, first_table
 from queryprof.sql.tokens import tokens_of
 
 FEW = 20
-"""A statement that runs less often is in no costly loop."""
+"""A loop with fewer executions is cheap."""
 
 MATCH = 0.1
-"""How far the executions of a query may be from the rows of another one that it runs for."""
+"""The largest relative difference between a query's executions and the rows of its parent query."""
 
 ROWS, LOADED = 5, 2
-"""Rows of an execution, from which on they are those that another query runs for; where an object
-mapper has reported so."""
-
-POINT_ROWS = 1000
-"""A query for one item returns no more rows."""
-
-SLOW_NS = 5_000_000
-"""An execution that takes longer is work of its own, where SQLite's counters are not known."""
-
-MANY_ROWS = 20
-"""With more of them an IN is slower than a query for each: x0.89 of the time with 10, x0.98 with
-20, x1.08 with 40 (sqlite3_fan_out). So in a loop that only the source shows it is none for one
-item.
+"""With at least this many rows per execution, another query may run for them. The second limit
+holds if an ORM has reported it.
 """
 
-SIDE_BY_SIDE = "The loop makes tasks, which run side by side, as requests do."
+POINT_ROWS = 1000
+"""A query for one item returns at most this many rows."""
+
+SLOW_NS = 5_000_000
+"""A longer execution is expensive in itself, if SQLite's counters are unknown."""
+
+MANY_ROWS = 20
+"""With more rows than this, IN is slower than a query per item: x0.89 of the time with 10 rows,
+x0.98 with 20, x1.08 with 40 (sqlite3_fan_out). So a query in a loop that only the source shows is
+not for one item.
+"""
+
+SIDE_BY_SIDE = "The loop creates tasks, which run concurrently, as requests do."
 
 FIRST_OF_EACH = (
-    "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER BY"
-    " ...) in a subquery, and WHERE on that number."
+    "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER"
+    " BY ...) in a subquery, and a WHERE on that number."
 )
 BY_ROWID = "(rowid=?)"
-"""In a plan: a row is found by its primary key."""
+"""The part of a plan that finds a row by its primary key."""
 
 ADDING = frozenset({"avg", "count", "max", "min", "sum"})
 
 GROUP_BY = (
-    "Compute it for all items with one query (GROUP BY what is compared), and look the values up in"
-    " a dict."
+    "Compute it for all items with one query (GROUP BY the compared columns), and look up the"
+    " values in a dict."
 )
 RECURSIVE = (
-    "Read all of it with one query (WITH RECURSIVE), or each level with one: WHERE ... IN (...) of"
-    " the keys that the level before has found."
+    "Read all of it with one query (WITH RECURSIVE), or each level with one query: WHERE ... IN"
+    " (...) with the keys of the level before."
 )
 
 
 def n_plus_one(program: Program) -> Iterator[Finding | None]:
-    """Queries for the rows of another query, or again and again in one span."""
+    """Find queries that run for the rows of another query, or repeatedly in one span."""
     yield from _in_loops(program, surely=True)
 
 
 def query_in_loop(program: Program) -> Iterator[Finding | None]:
-    """The same, where the source alone shows a loop."""
+    """Find queries in loops that only the source shows."""
     yield from _in_loops(program, surely=False)
 
 
@@ -101,7 +102,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         loop = program.loop_of(group)
         parent = parent_of(program, group)
         if loop and parent and _is_around_both(loop, group, parent):
-            loop = None  # a template's loop, or a library's, is between
+            loop = None  # a template's or library's loop is between them
         outside = group.executions_outside >= FEW
         is_sure = bool(in_spans or (outside and parent))
         chooses = bool(loop) and group.clauses.chooses
@@ -111,13 +112,13 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         steps = group.totals.vm_steps
         is_slow = works_hard(steps, rows) if steps else group.steady_ns > SLOW_NS * runs
         is_work = is_slow and group.steady_ns > group.cost_ns / 2
-        takes_first = group.clauses.limits and rows > 1  # of each item, which no JOIN does
+        takes_first = group.clauses.limits and rows > 1  # of each item, which a JOIN cannot do
         is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
         is_for_many = rows > MANY_ROWS or (group.has_list and rows > 1)
         known_fix = fix_of(program.library(group.statement), program.calls_by(group))
         depends = not known_fix and reads_what_it_writes(program, group)
         if not is_sure and (is_for_many or is_work or takes_first or is_matched or depends):
-            continue  # it is for many items already, or each execution is too much work
+            continue  # it already handles many items, or each execution does much work
         each_ns = group.steady_ns / max(runs, 1)
         line = line_time(program, group)
         evidence = [f"{counted(runs, 'execution')} of {duration(each_ns)} each{line}"]
@@ -129,11 +130,11 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         if parent:
             evidence.append(
                 f"{'as' if parent.rows == runs else 'about as'} often as"
-                f" {shortened(parent.statement, 80)} returns rows ({average(parent.totals.rows)} in"
-                f" {counted(parent.totals.executions, 'execution')})"
+                f" {shortened(parent.statement, 80)} returns rows ({average(parent.totals.rows)}"
+                f" in {counted(parent.totals.executions, 'execution')})"
             )
         if IN_TEMPLATE in (program.note_of(group) or ""):
-            loop = None  # it is the template's
+            loop = None  # the loop is the template's
         is_recursion = _is_recursion(loop, group)
         makes_tasks = not in_spans and _makes_tasks(program, loop, group)
         if loop and loop.frame:
@@ -151,14 +152,16 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             loop,
             doubt=said_of_threads(group)
             or SIDE_BY_SIDE * makes_tasks
-            or ("" if in_spans or parent else "The loop's items may not come from a query."),
+            or ("" if in_spans or parent else "The items of the loop may not come from a query."),
             most=Severity.LOW if makes_tasks else Severity.HIGH,
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
 
 
 def _makes_tasks(program: Program, loop: CallSite | None, group: Group) -> bool:
-    """Whether a loop's function executes a statement in tasks that it makes in the loop."""
+    """Return whether a loop's function executes a statement in tasks that it creates in the
+    loop.
+    """
     within = loop.frame if loop else None
     return within is not None and any(
         program.makes_tasks(frame)
@@ -168,7 +171,7 @@ def _makes_tasks(program: Program, loop: CallSite | None, group: Group) -> bool:
 
 
 def _is_recursion(loop: CallSite | None, group: Group) -> bool:
-    """Whether the line of a loop is one where a function calls itself."""
+    """Return whether the loop's line is a recursive call."""
     if loop is None or loop.frame is None:
         return False
     functions = [(frame.file, frame.function) for frame in group.path]
@@ -177,8 +180,8 @@ def _is_recursion(loop: CallSite | None, group: Group) -> bool:
 
 
 def reads_what_it_writes(program: Program, group: Group) -> bool:
-    """Whether it takes the next of some rows, as of a queue: about each time the same function
-    writes to their table.
+    """Return whether it takes the next of some rows, as from a queue: the same function writes to
+    their table about as often.
     """
     table = first_table(group.statement)
     return group.clauses.limits and any(
@@ -190,15 +193,15 @@ def reads_what_it_writes(program: Program, group: Group) -> bool:
 
 
 def _compares_patterns_alone(group: Group) -> bool:
-    """Whether no IN and no JOIN finds what it finds for each pattern: these would search the table
-    for each.
+    """Return whether it compares only patterns. IN or JOIN cannot replace these; they would search
+    the table for each pattern.
     """
     operators = {one.operator for one in comparisons_of(group.statement) if one.clause != "SET"}
     return bool(operators) and operators <= {"LIKE", "GLOB"}
 
 
 def _is_around_both(loop: CallSite, group: Group, parent: Group) -> bool:
-    """Whether one line in a loop calls what executes a query and what executes its parent."""
+    """Return whether one line in a loop calls both the query and its parent."""
     within = loop.frame
     return within is not None and any(
         (frame.file, frame.function) == (within.file, within.function) and frame.line != within.line
@@ -208,7 +211,7 @@ def _is_around_both(loop: CallSite, group: Group, parent: Group) -> bool:
 
 
 def line_time(program: Program, group: Group) -> str:
-    """What the program's line takes for one execution of a statement, as the end of a sentence."""
+    """Return the time of the program's line per execution, as the end of a sentence."""
     runs = max(1, group.totals.statement_executions)
     said = ""
     if group.handed_ns:
@@ -221,7 +224,7 @@ def line_time(program: Program, group: Group) -> str:
 
 
 def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], RepeatSummary]:
-    """Queries in loops of spans, by statement and place: those of all call paths together."""
+    """Return queries in loops of spans by statement and place, summed over all call paths."""
     spans = {found.span.name: found.span.count for found in program.report.spans}
     repeated: dict[tuple[str, Frame | None], RepeatSummary] = {}
     for found in program.report.repeats:
@@ -237,7 +240,9 @@ def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], Rep
 
 
 def parent_of(program: Program, group: Group) -> Group | None:
-    """The query whose rows the group's statement runs for, in its function or one around it."""
+    """Return the query for whose rows the group's statement runs, in its function or one
+    around it.
+    """
     runs = group.totals.executions
     note = program.note_of(group) or ""
     owner = owner_of(note) if note.startswith(LAZY) else ""
@@ -254,7 +259,7 @@ def _is_of(owner: str, group: Group) -> bool:
 
 
 def _with_as_many_rows(program: Program, group: Group) -> Iterator[Group]:
-    """The queries in the functions around a group that return about as many rows as it has
+    """Yield the queries in functions around a group that return about as many rows as the group has
     executions.
     """
     runs = group.totals.executions
@@ -267,7 +272,7 @@ def _with_as_many_rows(program: Program, group: Group) -> Iterator[Group]:
 
 
 def _loaded_before(program: Program, group: Group, parent: Group | None, note: str) -> str:
-    """How what a lazy load gets is loaded with the query whose objects lead to it."""
+    """Return how to load the data of a lazy load with the query whose objects lead to it."""
     owner = owner_of(note)
     outer = _loading(program, group, owner)
     near = [one for frame in group.path for one in program.near((frame.file, frame.function))]
@@ -282,8 +287,8 @@ def _loaded_before(program: Program, group: Group, parent: Group | None, note: s
 
 
 def _loading(program: Program, group: Group, owner: str) -> str:
-    """The note of a lazy load, in a loop as well, of the objects for each of which the group runs;
-    "": of none.
+    """Return the note of the lazy load, also in a loop, that loads the objects for which the group
+    runs; "" if not found.
     """
     for one in _with_as_many_rows(program, group):
         note = program.note_of(one) or ""
@@ -296,11 +301,11 @@ def _loading(program: Program, group: Group, owner: str) -> str:
 
 
 def one_query(program: Program, group: Group, parent: Group | None) -> str:
-    """How one query does what the group's statement does again and again."""
+    """Return how one query can replace the repeated executions of the group's statement."""
     library = program.library(group.statement)
     if note := program.note_of(group):
         return _loaded_before(program, group, parent, note)
-    # It asks again for what is loaded with the objects, as that is filtered, counted or ordered.
+    # It loads again what is loaded with the objects, because it filters, counts or orders them.
     is_preloaded = first_table(group.statement) in program.preloaded_tables
     filtered = FILTERED.get(library, "") * (is_preloaded and not program.is_preload(group))
     if fix := filtered or fix_of(library, program.calls_by(group)):
@@ -316,30 +321,30 @@ def one_query(program: Program, group: Group, parent: Group | None) -> str:
 
 def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
     if library in MANY_AT_ONCE:
-        return f"Load all of it before the loop: {MANY_AT_ONCE[library]}"
+        return f"Load all of them before the loop: {MANY_AT_ONCE[library]}"
     if library and library not in (*DRIVERS, *PASSING):
         return (
-            f"It is {library} that executes it: see in its documentation whether one call gets"
-            " many, or keep what does not change between the calls."
+            f"{library} executes it. Check its documentation for one call that fetches many, or"
+            " keep what does not change between the calls."
         )
     if parent and rows_each > MANY_ROWS:
         return (
-            "Join the two queries; to read so many rows of each with one WHERE ... IN (...) may"
-            " take longer than it does now."
+            "Join the two queries. One WHERE ... IN (...) that reads this many rows of each may"
+            " take longer than now."
         )
     if parent:
-        return "Join the two queries, or fetch all of it with one WHERE ... IN (...)."
+        return "Join the two queries, or fetch all rows with one WHERE ... IN (...)."
     return "Fetch all rows before the loop with one WHERE ... IN (...), or with a JOIN."
 
 
 def _adding(group: Group) -> str:
-    """The first function of a statement that adds up, in small letters."""
+    """Return the first aggregate function of a statement, in lower case."""
     named = (token.named for token in tokens_of(group.statement))
     return next((one for one in named if one in ADDING), "count")
 
 
 def _takes_first(group: Group) -> bool:
-    """Whether it takes the first rows of each item, which no JOIN does."""
+    """Return whether it takes the first rows of each item, which a JOIN cannot do."""
     if (group.totals.rows_each or 0) > 1:
         return group.clauses.limits
     is_unique = any(BY_ROWID in step for plan in group.plans for step in plan)

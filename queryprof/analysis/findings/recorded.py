@@ -1,4 +1,4 @@
-"""What was recorded of a program, as findings look it up: groups, time, loops, libraries."""
+"""The recorded data of a program as findings look it up: groups, time, loops, libraries."""
 
 from __future__ import annotations
 
@@ -40,29 +40,32 @@ from queryprof.sql.clauses import first_table
 MOST_GROUPS = 1000
 MOST_NEAR = 200
 HEAVY_SHARE = 0.30
-"""A few transactions that take so much of the time are reported."""
+"""A few transactions are reported if they take at least this share of the time."""
 
 STALE_ROWS, STALE_TIMES = 1000, 10
-"""A table has at least so many rows, and so many times those that ANALYZE found."""
+"""Statistics are stale if a table has at least this many rows, and this many times the rows that
+ANALYZE found.
+"""
 
 TaskFinder = Callable[[Frame], bool | None]
-"""Whether a frame's line makes tasks, which run side by side; None: it is not known."""
+"""Returns whether a frame's line creates tasks, which run concurrently; None if unknown."""
 
 NO_TASKS: TaskFinder = lambda _: None  # noqa: E731  as no source is there
 
 LoopFinder = Callable[[Frame, str], Frame | None]
-"""The line of the loop that a frame's line is in, as a frame of the same function; None: of none,
-or the source is not there; ENDLESS: it is a worker's or a server's, which ends with the program."""
+"""Returns the line of the loop around a frame's line, as a frame of the same function. It is None
+if there is no loop or no source, and ENDLESS for the loop of a worker or server.
+"""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What findings are made from.
+    """The recorded data that findings are made from.
 
     Attributes:
-        loop_at, makes_tasks: look it up in the program's source.
-        schemas: by a database's file, as far as it could be read; planner: SQLite's.
-        server: what a PostgreSQL server says of the statements.
+        loop_at, makes_tasks: look these up in the program's source.
+        schemas: by database file, as far as readable. planner: SQLite's.
+        server: what a PostgreSQL server reports about the statements.
     """
 
     report: Report
@@ -73,7 +76,7 @@ class Recorded:
     server: ServerFacts = NO_SERVER
 
     def served(self, group: Group) -> Served | None:
-        """What would serve a group's statement; None: it is not known."""
+        """Return how to serve a group's statement better; None if unknown."""
         return self.planner.served(group.statement, group.plans)
 
     @property
@@ -87,14 +90,12 @@ class Recorded:
         return groups
 
     def _is_alone(self, group: Group) -> bool:
-        """Whether the program's source shows that no tasks of a request, or of the run, execute it
-        side by side.
-        """
+        """Return whether the program's source shows that no concurrent tasks execute the group."""
         return all(self.makes_tasks(frame) is False for frame in self.path_of(group))
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """Those that take most time: the rest can win too little."""
+        """The groups that take most of the time. The others can save too little."""
         least_ns = min(LEAST_SHARE * self.run_ns, LEAST_NS)
         return tuple(
             self._planned(group)
@@ -104,7 +105,7 @@ class Recorded:
         )
 
     def _planned(self, group: Group) -> Group:
-        """A group with the plan that its statement has here, where the program's is not known."""
+        """Return a group with its statement's plan from here if the program's plan is unknown."""
         if not group.plans and (group.reads or group.writes):
             served = self.planner.served(group.statement, ())
             if served and served.plan:
@@ -118,12 +119,12 @@ class Recorded:
         return by_function(self.all_groups)
 
     def near(self, function: Function | None) -> Sequence[Group]:
-        """The groups in a function that take most time."""
+        """Return the groups in a function that take most of the time."""
         return self.by_function.get(function, [])[:MOST_NEAR] if function else ()
 
     @cached_property
     def _parents(self) -> Mapping[Function, list[tuple[int, int, Group]]]:
-        """By function its queries, by the rows that they returned."""
+        """The queries of each function with the rows that they returned."""
         return {
             function: sorted(
                 (group.rows, place, group)
@@ -134,7 +135,9 @@ class Recorded:
         }
 
     def queries_with_rows(self, function: Function, least: float, most: float) -> Iterator[Group]:
-        """The queries of a function that returned so many rows in all."""
+        """Return the queries of a function that returned between `least` and `most` rows in
+        total.
+        """
         parents = self._parents.get(function, [])
         for rows, _, group in parents[bisect_left(parents, (math.ceil(least),)) :]:
             if rows > most:
@@ -143,7 +146,7 @@ class Recorded:
 
     @cached_property
     def _grown(self) -> Mapping[str, tuple[int, int]]:
-        """Tables with many times the rows that ANALYZE found: those, and what they have now."""
+        """Tables with many times the rows that ANALYZE found: those rows, and the present rows."""
         return {
             table: (found, schema.rows[table])
             for schema in self.schemas.values()
@@ -152,9 +155,7 @@ class Recorded:
         }
 
     def stale_statistics(self, statement: str) -> tuple[str, ...]:
-        """By which of its tables a statement is planned with figures that are long past, in
-        sentences.
-        """
+        """Return sentences about tables whose outdated statistics a statement is planned with."""
         tables = self.planner.tables(statement) & self._grown.keys() if self._grown else ()
         return tuple(
             f"when ANALYZE last ran, {table} had {counted(self._grown[table][0], 'row')}; now it"
@@ -164,7 +165,7 @@ class Recorded:
 
     @cached_property
     def _stacks(self) -> Mapping[str, list[CallPath]]:
-        """By statement the whole stacks that it was executed with."""
+        """The whole stacks of each statement's executions."""
         found: dict[str, list[CallPath]] = {}
         for sample in (self.profile.stack_samples, self.profile.exemplars):
             for one in sample:
@@ -172,12 +173,14 @@ class Recorded:
         return found
 
     def library(self, statement: str) -> str:
-        """The package that the program executes a statement through; "" for none, or not known."""
+        """Return the package through which the program executes a statement; "" if none or
+        unknown.
+        """
         return next((package_of(stack) for stack in self._stacks.get(statement, ())), "")
 
     @cached_property
     def mapper(self) -> str:
-        """The only object mapper that names what it loads in this recording; "": none was seen, or
+        """The only ORM that names what it loads in this recording; "" if not found or
         several.
         """
         found = {package_of(stack) for stacks in self._stacks.values() for stack in stacks}
@@ -185,26 +188,24 @@ class Recorded:
         return named.pop() if len(named) == 1 else ""
 
     def called_library(self, statement: str) -> str:
-        """The package whose calls are timed: the one nearest to the driver."""
+        """Return the package whose calls are timed: the one nearest to the driver."""
         stacks = self._stacks.get(statement, ())
         return next((package_of(stack, frozenset()) for stack in stacks), "")
 
     def is_preload(self, group: Group) -> bool:
-        """Whether an object mapper executes it behind another query, for what that was to load as
-        well.
-        """
+        """Return whether an ORM executes it after another query, to load related objects."""
         stacks = self._stacks.get(group.statement, ())
         return any(PRELOADS.intersection(frame.function.split(".")) for s in stacks for frame in s)
 
     @cached_property
     def preloaded_tables(self) -> frozenset[str]:
-        """The tables whose rows an object mapper loads with those of another query."""
+        """The tables whose rows an ORM loads together with those of another query."""
         return frozenset(
             first_table(one.statement) for one in self.all_groups if self.is_preload(one)
         )
 
     def note_of(self, group: Group) -> str | None:
-        """What a library has noted of a group's statement: others may have the same text."""
+        """Return a library's note on a group's statement. Other groups may have the same text."""
         note = self.profile.notes.get(group.statement)
         if note == SEVERAL:
             return None
@@ -212,18 +213,20 @@ class Recorded:
         here = [stack for stack in stacks if group.site.frame in stack]
         is_one = self._places[group.statement] == 1
         if note and not is_one:
-            note = without_reader(note)  # what reads it elsewhere
+            note = without_reader(note)  # another place reads it
         if not here or (is_one and all(map(is_handed, here))):
             return note
         return note if any(loads_lazily(stack, note or "") for stack in here) else None
 
     @cached_property
     def _places(self) -> Counter[str]:
-        """In how many places each statement is executed."""
+        """The number of places that execute each statement."""
         return Counter(group.statement for group in self.all_groups)
 
     def own_transactions(self, group: Group) -> int:
-        """How often a group's calls took a file's write lock and released it before they ended."""
+        """Return how often a group's calls took a file's write lock and released it before they
+        ended.
+        """
         return self._own_transactions.get((group.statement, place_of(group.site.frame)), 0)
 
     @cached_property
@@ -236,8 +239,8 @@ class Recorded:
         return found
 
     def files_of(self, statements: Iterable[str]) -> int:
-        """Of how many databases' files statements are, at the least: those whose locks and plans
-        name them.
+        """Return the fewest database files of the statements: those that their locks and plans
+        name.
         """
         found: set[str] = set()
         return len(found.union(*(self._files.get(one, ()) for one in statements)))
@@ -263,7 +266,7 @@ class Recorded:
 
     @cached_property
     def spans(self) -> int:
-        """Spans that have ended."""
+        """The number of spans that ended."""
         return sum(found.span.count for found in self.report.spans)
 
     @cached_property
@@ -276,26 +279,26 @@ class Recorded:
 
     @property
     def run_ns(self) -> int:
-        """The time that shares are of, in ns."""
+        """The time in ns that shares refer to."""
         return self._whole[0]
 
     @property
-    def whole(self) -> str:  # what that is called
+    def whole(self) -> str:  # the name of that time
         return self._whole[1]
 
     @cached_property
     def loops(self) -> dict[tuple[str, str, int, str], Frame | None]:
-        """The loops that were looked up."""
+        """The loops found so far."""
         return {}
 
     def path_of(self, group: Group) -> CallPath:
-        """A group's call path up to the request that it is executed in, if it is in one."""
+        """Return a group's call path up to the request around it, if there is one."""
         outside = self._outside.get(group.statement, frozenset())
         return tuple(itertools.takewhile(lambda frame: frame not in outside, group.path))
 
     @cached_property
     def _outside(self) -> Mapping[str, frozenset[Frame]]:
-        """By statement the frames around requests."""
+        """The frames around requests by statement."""
         found: dict[str, frozenset[Frame]] = {}
         for statement, stacks in self._stacks.items():
             frames = frozenset().union(*map(outside_of_request, stacks))
@@ -304,14 +307,14 @@ class Recorded:
         return found
 
     def loop_of(self, group: Group) -> CallSite | None:
-        """The innermost loop on a group's call path, or the line where a function calls itself;
-        None: none is known.
+        """Return the innermost loop on a group's call path, or the line of a recursive call; None
+        if unknown.
         """
         path = self.path_of(group)
         for depth in range(len(path)):
             loop = self.loop_around(group, depth)
             if loop == ENDLESS:
-                return None  # what is around a worker or a server is another matter
+                return None  # the loop of a worker or server does not count
             if loop:
                 return CallSite(loop, group.path[depth + 1 :])
         running = set()
@@ -322,7 +325,7 @@ class Recorded:
         return None
 
     def loop_around(self, group: Group, depth: int) -> Frame | None:
-        """The loop that a frame of a group's path is in (LoopFinder)."""
+        """Return the loop around a frame of a group's path (LoopFinder)."""
         frame = group.path[depth]
         called = (
             group.path[depth - 1].function.rpartition(".")[2] if depth else self.called_by(group)
@@ -333,13 +336,15 @@ class Recorded:
         return self.loops[key]
 
     def called_by(self, group: Group) -> str:
-        """The library's function that the program calls at a group's place; "": a driver's, or not
-        known.
+        """Return the library function that the program calls at a group's place; "" if it is a
+        driver's or unknown.
         """
         return next(iter(self.calls_by(group)), "")
 
     def calls_by(self, group: Group) -> Sequence[str]:
-        """The library's functions from that to the driver, those near the program first."""
+        """Return the library's functions from that one to the driver, nearest to the
+        program first.
+        """
         frame = group.path[0] if group.path else None
         for stack in self._stacks.get(group.statement, ()):
             place = stack.index(frame) if frame in stack else 0

@@ -1,4 +1,4 @@
-"""Findings about indexes that no query needs beside another one."""
+"""Findings about indexes that no query needs because another index covers them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _in_django(program: Program, group: Group) -> str:
     if program.library(group.statement) != "django":
         return ""
     return (
-        " In Django: db_index=False of the field (a ForeignKey has an index by itself), and a"
+        " In Django: db_index=False on the field (a ForeignKey has an index by default), and a"
         " migration."
     )
 
@@ -48,14 +48,14 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
                 sum(group.steady_ns for group in writers) / (of_table + 1),
                 (
                     (
-                        f"{index.name} ({', '.join(index.columns)}) is the beginning of"
-                        f" {wider.name} ({', '.join(wider.columns)}); each write to {index.table}"
-                        " keeps both"
+                        f"{index.name} ({', '.join(index.columns)}) has the first columns of"
+                        f" {wider.name} ({', '.join(wider.columns)}); each write to"
+                        f" {index.table} updates both"
                     ),
                 ),
                 f"Drop {index.name}: {wider.name} serves the same"
                 f" queries.{_in_django(program, most)}",
                 code=f"DROP INDEX {index.name};",
-                doubt="The gain is an estimate: an equal part of the writes for each index.",
+                doubt="The gain is an estimate: an equal part of the write time per index.",
                 most=Severity.LOW,
             )

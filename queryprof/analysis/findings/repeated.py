@@ -1,5 +1,5 @@
-"""Findings about statements that run again as they are: with the same parameters, or as texts that
-differ in values.
+"""Findings about statements that repeat with the same parameters, or as texts that differ in
+values.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ from queryprof.sql.tokens import parameters_in
 REPEATED_SHARE = 0.5
 LEAST_SAMPLES = 4
 SURE_SAMPLES = 12
-"""Of so many, half are equal in one of twenty recordings where a quarter is (binomial
-distribution)."""
+"""With this many samples, half are equal in one of twenty recordings if a quarter of the executions
+is (binomial distribution).
+"""
 
 TEXT_SHARE = 0.5
 MANY_TEXTS = 50
 CACHED_TEXTS = 128
-"""Prepared statements that a connection of sqlite3 keeps (`cached_statements` of
-sqlite3.connect)."""
+"""The number of prepared statements that a sqlite3 connection keeps (`cached_statements` of
+sqlite3.connect).
+"""
 
 
 AS_PARAMETERS = (
-    "Pass the values as parameters: the text is then prepared once. This also closes the door to"
-    " SQL injection."
+    "Pass the values as parameters, so that the text is prepared once. This also prevents SQL"
+    " injection."
 )
 AS_MANY = (
     "Pass the values as parameters, a ? for each value of a list (', '.join('?' * len(values))):"
-    " one text for each length is left. This also closes the door to SQL injection."
+    " one text per length remains. This also prevents SQL injection."
 )
 
 
-OTHERS_WRITE = "Another process writes, perhaps in between: a kept result would be the old one."
+OTHERS_WRITE = "Another process writes, perhaps in between: a kept result would be outdated."
 
 
 def duplicate_query(program: Program) -> Iterator[Finding | None]:
@@ -51,10 +53,10 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
         is_sure = group.given.samples >= SURE_SAMPLES
         runs = group.totals.executions
         how_many = (
-            f"{percent(ratio)} of {average(group.given.samples)} that were sampled had the"
-            " parameters of one shortly before, and its process wrote nothing in between"
+            f"{percent(ratio)} of {average(group.given.samples)} sampled executions repeated"
+            " recent parameters, and the process wrote nothing in between"
         )
-        # One is enough where there are no parameters and nothing is written.
+        # One sample is enough without parameters and writes.
         if group.given.repeats and not (program.writes or parameters_in(group.statement)):
             ratio, how_many, is_sure = (
                 (runs - group.processes) / max(1, runs),
@@ -69,8 +71,9 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
                 group,
                 group.cost_ns * ratio,
                 (f"{counted(runs, 'execution')}; {how_many}",),
-                "Run it once and keep the result: before the loop, for the request, or in a cache"
-                " that a write empties (functools.lru_cache; of a coroutine a dict of results).",
+                "Run it once and keep the result: before the loop, for the request, or in a"
+                " cache that a write empties (functools.lru_cache; for a coroutine, a dict of"
+                " results).",
                 program.loop_of(group),
                 doubt=OTHERS_WRITE if others else "" if is_sure else "Few executions were sampled.",
                 most=Severity.LOW if others else Severity.HIGH if is_sure else Severity.MEDIUM,
@@ -78,8 +81,8 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
 
 
 def _is_lazy_load(program: Program, group: Group) -> bool:
-    """Whether it loads an attribute for each row of another query: that loads all of them, the
-    equal ones, too.
+    """Return whether it loads an attribute for each row of another query. A preload loads all of
+    them, including equal ones.
     """
     note = program.note_of(group) or ""
     return note.startswith(LAZY) and parent_of(program, group) is not None
@@ -90,7 +93,7 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
         runs = group.totals.statement_executions
         if not (group.reads or group.writes):
             continue  # a savepoint's name cannot be a parameter
-        # In turns none of more than a connection keeps is found there.
+        # If more texts take turns than a connection keeps, none is found there.
         prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
         if group.texts >= MANY_TEXTS and prepared >= TEXT_SHARE and runs >= MANY_TEXTS:
             yield program.finding(
@@ -100,16 +103,16 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"{counted(runs, 'execution')} of about {average(group.texts)} different"
-                        f" texts that differ in their values{'' if group.has_list else ' alone'}:"
+                        f" texts that differ {'' if group.has_list else 'only '}in their values:"
                         " SQLite parses and plans each of them"
                     ),
                 ),
                 AS_MANY if group.has_list else AS_PARAMETERS,
                 program.loop_of(group),
                 code="" if group.has_list else _with_parameters(group.statement),
-                doubt="The gain is an estimate: what preparing takes of short statements"
+                doubt="The gain is an estimate: the time to prepare short statements"
                 + (
-                    ", and that the texts come in turns, more than a connection keeps (128)."
+                    ", assuming that more texts take turns than a connection keeps (128)."
                     if CACHED_TEXTS < group.texts < runs
                     else "."
                 ),

@@ -1,4 +1,4 @@
-"""How many of the rows that a scan reads an index would leave to be read."""
+"""Estimate how many of the rows that a scan reads an index would leave."""
 
 from __future__ import annotations
 
@@ -11,44 +11,45 @@ from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import tokens_of
 
 MANY_RETURNED = 2
-"""Rows, from which on they are not what count() and sum() make of all that a range leaves."""
+"""With fewer returned rows, count() or sum() may have made them from all rows of a range."""
 ADDED_UP = (
-    "How many rows it adds up is not known: of more than a tenth of the table, an index wins"
-    " little. --prove measures."
+    "It is unknown how many rows it adds up. With more than a tenth of the table, an index saves"
+    " little: --prove measures."
 )
 OTHERS = (
-    "Other conditions leave rows out, too: how many this index leaves is not known, and of more"
-    " than a tenth of the table it wins little. --prove measures."
+    "Other conditions also skip rows, so it is unknown how many this index leaves. With more"
+    " than a tenth of the table, it saves little: --prove measures."
 )
 
 
 JOINING = frozenset({"GROUP_CONCAT", "STRING_AGG", "JSON_GROUP_ARRAY", "JSON_GROUP_OBJECT"})
-"""Functions whose value has its parts in the order in which rows are read."""
+"""Functions whose result depends on the order of the rows."""
 
 
 def order_note(group: Group) -> str:
-    """The doubt of an index where a result depends on the order in which rows are read."""
+    """Return the doubt about an index if a result depends on the order of the rows."""
     called = JOINING.intersection(map(str.upper, functions_in(tokens_of(group.statement))))
     return "".join(
-        f" {one.lower()}() joins values in the order of rows, which an index changes."
+        f" {one.lower()}() joins values in row order, which an index changes."
         for one in sorted(called)
     )
 
 
 NEARLY_ALL = 0.8
 MOST_ROWS = (
-    "It reads most rows: an index wins where these are much wider than what is read of them (of 70%"
-    " of 60,000 rows it won 0.22 to 0.83 as they grew by 500 bytes). --prove measures."
+    "It reads most rows. An index helps only if they are much wider than the columns it reads"
+    " (for 70% of 60,000 rows it saved 0.22 to 0.83 of the time as they grew by 500 bytes):"
+    " --prove measures."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The rows that an index leaves to be read.
+    """The rows that an index leaves.
 
     Attributes:
-        more: what one takes longer, in times of one that is left out.
-        doubt: why their number is not known, where it is not.
+        more: the extra time of such a row, in units of the time of a skipped row.
+        doubt: why their number is unknown; "" if it is known.
     """
 
     least: float
@@ -58,8 +59,8 @@ class Left:
 
 
 def folds(group: Group, served: Served | None) -> bool:
-    """Whether a statement makes one row of several: by SQLite's program of it, or else by
-    its text.
+    """Return whether a statement combines several rows into one, according to its SQLite program or
+    else to its text.
     """
     if served is None or served.is_other:
         return group.clauses.adds_up or group.clauses.groups
@@ -67,11 +68,12 @@ def folds(group: Group, served: Served | None) -> bool:
 
 
 def rows_left(group: Group, served: Served | None) -> Left:
-    """How many of the rows that are read the index leaves that would serve a statement."""
+    """Return how many of the read rows the helpful index leaves."""
     totals, clauses = group.totals, group.clauses
     read, returned = totals.full_scan_steps or 0.0, totals.rows_each or 0.0
     adds_up = folds(group, served)
-    if served and served.by_reference:  # few rows refer to one, else there would be no key
+    # few rows refer to the same one, or the reference would be pointless
+    if served and served.by_reference:
         return Left(returned, returned, shares.FETCHED_ROWS, "")
     if served is None or not served.terms:
         return Left(
@@ -100,8 +102,8 @@ def rows_left(group: Group, served: Served | None) -> Left:
 
 
 def wins_of(served: Served | None, left: Left, read: float) -> tuple[float, float]:
-    """The parts of a scan's calls that its index wins, by the fewest and the most rows that it
-    leaves.
+    """Return the parts of a scan's calls that its index saves, for the fewest and the most rows
+    that it leaves.
     """
     lookup = shares.COVERED_ROWS if served and served.covers else shares.LOOKUP_ROWS
     least, most = (

@@ -1,8 +1,8 @@
-"""Findings of what a PostgreSQL server says: tables read from end to end, rows that it expects and
-that do not come.
+"""Findings from a PostgreSQL server: full table scans, and wrong estimates of rows.
 
-A plan is that for any values of the parameters (EXPLAIN GENERIC_PLAN,
-https://www.postgresql.org/docs/current/sql-explain.html); a server may choose another one for some.
+A plan is valid for any parameters (EXPLAIN GENERIC_PLAN,
+https://www.postgresql.org/docs/current/sql-explain.html). The server may choose another plan for
+some values.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ from queryprof.model.postgresql import Reference, TableScan
 from queryprof.sql.clauses import all_comparisons_of, column_of
 
 MANY_ROWS, TIMES_RETURNED = 1000, 4
-"""A scan reads so many rows, and so many times those that it leaves: as of SQLite's plans
-(analysis/marks)."""
+"""The fewest rows that a scan reads, and their multiple of the rows it keeps: the same limits as
+for SQLite's plans (analysis/marks).
+"""
 
 FAR_TIMES = 10
-"""An estimate is so many times too high or too low."""
+"""An estimate is wrong if it is this many times too high or too low."""
 
 WHOLE_FETCHES = frozenset({"execute", "fetchall", "next"})
-"""Operations by which a program takes all rows, as far as is known."""
+"""Operations that fetch all rows, as far as known."""
 
 LEAST_ROW_NS = 10
-"""A row that a scan reads takes so long at the least: 50 ns of a table of one column that is in
-memory (1,000,000 rows, PostgreSQL 15 and 18), and a fifth of it on a faster machine. What took less
-had another plan for its values.
+"""The shortest time for a scanned row. It took 50 ns for a table of one column in memory (1,000,000
+rows, PostgreSQL 15 and 18), and a fifth of that on a faster machine. A faster execution had another
+plan for its values.
 """
 
 MOST_CHARACTERS = 200
-"""Of a filter."""
+"""The characters of a filter to show."""
 
-GENERIC = "The plan is the one for any values: the server may choose another one for some."
-NOT_PROVED = f"{GENERIC} Whether it takes the index, EXPLAIN says when it is there."
+GENERIC = "The plan is for any values: the server may choose another plan for some."
+NOT_PROVED = f"{GENERIC} EXPLAIN shows whether it uses the index once it exists."
 
 
 def server_scan(program: Program) -> Iterator[Finding | None]:
-    """A table that is read from end to end for a few of its rows."""
+    """Find tables that are scanned for a few rows."""
     for group in program.groups:
         plan = program.server.plans.get(group.statement)
         scans = [one for one in plan.scans if _leaves_few(program, group, one)] if plan else []
@@ -60,18 +61,19 @@ def server_scan(program: Program) -> Iterator[Finding | None]:
             _served_ns(program, group) * scan.share * (1 - scan.rows / read),
             (
                 (
-                    f"PostgreSQL reads {scan.table} from end to end{along} ({rows_of(read)}) and"
-                    f" expects {rows_of(scan.rows)} to be left by"
-                    f" {shortened(scan.filter, MOST_CHARACTERS)}"
+                    f"PostgreSQL reads all of {scan.table}{along} ({rows_of(read)}) and expects"
+                    f" {rows_of(scan.rows)} after {shortened(scan.filter, MOST_CHARACTERS)}"
                 ),
                 f"{executions}{returned}",
                 f"{percent(scan.share)} of the plan's cost",
                 *server_time(program, group),
             ),
-            "Create an index on what the filter compares."
+            "Create an index on the filtered columns."
             if columns
-            else "Look whether an index serves what the filter compares: one on an expression of"
-            " it, or one that also has the columns that are joined.",
+            else (
+                "Check whether an index fits the filter: one on its expression, or one that also"
+                " has the joined columns."
+            ),
             code=_create(table.quoted, columns, table.is_partitioned) if columns else "",
             doubt=NOT_PROVED,
             most=Severity.HIGH if columns else Severity.MEDIUM,
@@ -79,8 +81,8 @@ def server_scan(program: Program) -> Iterator[Finding | None]:
 
 
 def server_reference(program: Program) -> Iterator[Finding | None]:
-    """A row is deleted, or its key changed, and each foreign key that refers to its table reads its
-    own table from end to end, for each row: EXPLAIN does not show that.
+    """Find deleted rows, and changed keys, for which a foreign key scans the referring table each
+    time. EXPLAIN does not show these scans.
     """
     for group in program.groups:
         plan = program.server.plans.get(group.statement)
@@ -98,24 +100,24 @@ def server_reference(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - LEAST_ROW_NS / (group.steady_ns / rows)),
             (
                 (
-                    f"{counted(rows, 'row')} changed, of {duration(group.steady_ns / rows)} each,"
-                    " which its plan does not explain"
+                    f"{counted(rows, 'row')} changed, {duration(group.steady_ns / rows)} each,"
+                    " which the plan does not explain"
                 ),
                 *(
-                    f"a foreign key of {one.table} ({', '.join(one.columns)}) refers to the table,"
-                    f" without an index: it reads {rows_of(one.rows or 0)} for each"
+                    f"a foreign key of {one.table} ({', '.join(one.columns)}) refers to the"
+                    f" table and has no index: it reads {rows_of(one.rows or 0)} for each"
                     for one in keys
                 ),
                 *server_time(program, group),
             ),
-            "Create an index on the columns that refer.",
+            "Create an index on the referring columns.",
             code=" ".join(_create(one.table, one.columns, one.is_partitioned) for one in keys),
         )
 
 
 def _may_be_slow(group: Group, reference: Reference) -> bool:
-    """Whether a foreign key of a large table looks for the rows that refer to one that goes, or
-    whose key is changed.
+    """Return whether a foreign key of a large table searches the rows that refer to a deleted or
+    changed row.
     """
     changed = {
         column_of(one.left) for one in all_comparisons_of(group.statement) if one.clause == "SET"
@@ -125,8 +127,8 @@ def _may_be_slow(group: Group, reference: Reference) -> bool:
 
 
 def _create(table: str, columns: tuple[str, ...], is_partitioned: bool) -> str:
-    """An index is made beside other work, but for a partitioned table
-    (https://www.postgresql.org/docs/current/sql-createindex.html).
+    """Return SQL that creates the index without blocking writes. Partitioned tables do not allow
+    that (https://www.postgresql.org/docs/current/sql-createindex.html).
     """
     how = "" if is_partitioned else "CONCURRENTLY "
     return f"CREATE INDEX {how}ON {table} ({', '.join(columns)});"
@@ -137,8 +139,9 @@ def _is_changed(group: Group, table: str) -> bool:
 
 
 def bad_estimate(program: Program) -> Iterator[Finding | None]:
-    """A plan of several tables that was chosen for many more, or many fewer, rows than come. Only
-    of a text that is known whole: for values that are not, the server expects others.
+    """Find plans of several tables that were chosen for many more, or many fewer, rows than there
+    are. It uses only statements with a completely known text: for unknown values the server expects
+    other rows.
     """
     for group in program.groups:
         plan = program.server.plans.get(group.statement)
@@ -157,40 +160,42 @@ def bad_estimate(program: Program) -> Iterator[Finding | None]:
             _served_ns(program, group),
             (
                 (
-                    f"PostgreSQL expects {rows_of(plan.rows)}, and {average(returned)} come, as the"
-                    f" mean of {counted(group.totals.statement_executions, 'execution')}"
+                    f"PostgreSQL expects {rows_of(plan.rows)}, but {average(returned)} come on"
+                    f" average over {counted(group.totals.statement_executions, 'execution')}"
                 ),
                 *(_age(one.name, one.changed, one.analyzed) for one in plan.tables),
                 *server_time(program, group),
             ),
-            f"Run ANALYZE {names}; where the statistics are new: CREATE STATISTICS on columns that"
+            f"Run ANALYZE {names}. If the statistics are new: CREATE STATISTICS on columns that"
             " depend on each other, or on an expression.",
-            doubt="What a better estimate wins is not known.",
+            doubt="The gain of a better estimate is unknown.",
             most=Severity.MEDIUM,
         )
 
 
 def _leaves_few(program: Program, group: Group, scan: TableScan) -> bool:
-    """Whether a scan reads many rows for few, and an execution took long enough to have made it."""
+    """Return whether a scan reads many rows for few, and an execution took long enough for this
+    scan.
+    """
     read = scan.table_rows or 0.0
     if not scan.filter or read < MANY_ROWS or read < TIMES_RETURNED * scan.rows:
         return False
     executions = group.totals.statement_executions
     least_ns = LEAST_ROW_NS * read * scan.loops
     is_likely = bool(executions) and _served_ns(program, group) >= least_ns * executions
-    # It returns what it reads, whatever the planner expects.
+    # It returns all rows that it reads, whatever the planner expects.
     returns_all = group.reads and (group.totals.rows_each or 0) * TIMES_RETURNED > read
     return is_likely and not returns_all
 
 
 def _takes_all(group: Group) -> bool:
-    """Whether the rows of its executions were fetched to their end."""
+    """Return whether the program fetched all rows of the executions."""
     return group.calls_of.keys() <= WHOLE_FETCHES and bool(group.rows)
 
 
 def _served_ns(program: Program, group: Group) -> float:
-    """What its executions take of the server, at the most: the round trip, or the mean that the
-    server counted.
+    """Return the most time that the executions take on the server: the round trip, or the mean that
+    the server reports.
     """
     time = program.server.times.get(group.statement)
     if time is None:
@@ -199,7 +204,7 @@ def _served_ns(program: Program, group: Group) -> float:
 
 
 def server_time(program: Program, group: Group) -> tuple[str, ...]:
-    """The server's time beside the round trip; empty: it is not known."""
+    """Return the server's time and the round trip; empty if unknown."""
     time = program.server.times.get(group.statement)
     if time is None or not group.totals.statement_executions:
         return ()
@@ -207,7 +212,7 @@ def server_time(program: Program, group: Group) -> tuple[str, ...]:
     since = f" since {program.server.since}" if program.server.since else ""
     return (
         (
-            f"the server takes {duration(time.mean_ns)} each, as the mean of"
+            f"the server takes {duration(time.mean_ns)} on average over"
             f" {counted(time.calls, 'call')} of all programs{since}; the program waited"
             f" {duration(each_ns)}"
         ),
@@ -217,5 +222,5 @@ def server_time(program: Program, group: Group) -> tuple[str, ...]:
 def _age(table: str, changed: int | None, analyzed: str) -> str:
     if not analyzed:
         return f"{table} was never analyzed"
-    since = f", and {rows_of(changed)} changed since" if changed else ""
+    since = f", and {rows_of(changed)} have changed since" if changed else ""
     return f"{table} was analyzed on {analyzed}{since}"

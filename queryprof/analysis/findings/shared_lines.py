@@ -1,5 +1,5 @@
-"""Lines of the program in which a library executes several statements: for which of them it is
-called.
+"""Lines in which a library executes several statements: find the one that the program calls
+it for.
 """
 
 from __future__ import annotations
@@ -16,25 +16,28 @@ from queryprof.analysis.findings.recorded import Recorded
 from queryprof.model import Frame
 
 AS_OFTEN = 1.2
-"""Statements of a line run about as often up to so many times."""
+"""Statements of a line run equally often if their counts differ by at most this factor."""
 
 IMPORTANCE = {"INSERT": 3, "REPLACE": 3, "UPDATE": 2, "DELETE": 2, "SELECT": 1, "WITH": 1}
-"""By verb, of what a library executes in one line; what begins and ends transactions has none."""
+"""The importance of statements that a library executes in one line, by first word. Statements that
+begin and end transactions have none.
+"""
 
 MOST_OF_OWN = 1.1
-"""Statements beside others in a library's calls, for each that it executes for itself: some calls
-are timed alone."""
+"""The most other statements in a library's calls for each statement that it executes for itself.
+Some calls are timed separately.
+"""
 
 
 @dataclass(frozen=True)
 class SharedLines(Recorded):
-    """What was recorded, with the lines that several statements share."""
+    """The recorded data, with lines that several statements share."""
 
     @cached_property
     def _callers(self) -> Mapping[object, Group]:
-        """By place the statement for which the program calls a library there: what runs most often,
-        and of those that run about as often what is written, unless an autoflush writes it
-        before a query.
+        """The statement for which the program calls a library, by place. It is the statement that
+        runs most often. Among equally frequent ones it is a write, unless autoflush makes it before
+        a query.
         """
         found: dict[object, Group] = {}
         for group in self.all_groups:
@@ -45,7 +48,7 @@ class SharedLines(Recorded):
         return found
 
     def _comes_before(self, group: Group, first: Group) -> bool:
-        """Whether a statement is what a line's call is made for, and not the first one."""
+        """Return whether the line's call is made for this statement rather than for `first`."""
         one, other = (each.totals.statement_executions for each in (group, first))
         least, most = sorted((self._importance(group), self._importance(first)))
         if least > 0 and max(one, other) > AS_OFTEN * min(one, other):
@@ -55,13 +58,13 @@ class SharedLines(Recorded):
         return group.cost_ns > first.cost_ns
 
     def _importance(self, group: Group) -> int:
-        """Of a statement among those that a library executes in one line of the program."""
+        """Return a statement's importance among those that a library executes in one line."""
         if self.is_flushed(group):
             return -1
         return IMPORTANCE.get(group.verb, 0)
 
     def is_flushed(self, group: Group) -> bool:
-        """Whether an object mapper writes it before a query, so that the query finds it."""
+        """Return whether an ORM writes it before a query, so that the query finds it."""
         return (group.statement, group.site.frame) in self._flushed
 
     @cached_property
@@ -75,7 +78,7 @@ class SharedLines(Recorded):
         }
 
     def flushed_before(self, group: Group) -> bool:
-        """Whether an object mapper writes something before each execution of a query."""
+        """Return whether an ORM writes something before each execution of a query."""
         place = place_of(group.site.frame)
         return any(
             place_of(one.site.frame) == place and self.is_flushed(one)
@@ -84,22 +87,24 @@ class SharedLines(Recorded):
         )
 
     def is_inside(self, group: Group) -> bool:
-        """Whether a library executes it in a call that the program makes for another statement."""
+        """Return whether a library executes it in a call that the program makes for another
+        statement.
+        """
         if not self._shares_line(group):
             return False
         first = self._callers.get(place_of(group.site.frame))
         return first is not None and first is not group
 
     def _shares_line(self, group: Group) -> bool:
-        """Whether a call of a library executes others with it, which it does not for
-        itself alone.
+        """Return whether a library's call also executes other statements, apart from the library's
+        own.
         """
         return group.shares_line and place_of(group.site.frame) not in self._beside_own
 
     @cached_property
     def _beside_own(self) -> set[object]:
-        """The places where all that libraries' calls execute with other statements is their own:
-        Django's list of queries is made by a query for each.
+        """The places where all other statements of the libraries' calls are the library's own.
+        Django makes its list of queries with a query for each.
         """
         own: dict[object, int] = defaultdict(int)
         others: dict[object, float] = defaultdict(float)

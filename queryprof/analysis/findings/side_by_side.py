@@ -1,6 +1,4 @@
-"""Threads that execute a statement side by side: what each takes has in it what it waits for the
-others.
-"""
+"""Threads that execute a statement at the same time: their times include waiting for each other."""
 
 from __future__ import annotations
 
@@ -8,12 +6,13 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.units import duration
 
 MOST_THREADS = 60
-"""Threads that have a name of their own in a recording, and little less."""
+"""The most threads with names of their own in a recording, minus a margin."""
 
 
 def part_alone(group: Group) -> float:
-    """The part of its time that a statement would take if each execution took the median: of
-    threads few wait for each other, and these long. 1 of a single thread.
+    """Return the part of its time that a statement would take if each execution took the median.
+    Among parallel threads, few executions wait for each other, but these wait long. It is 1 for one
+    thread.
     """
     return min(1.0, group.alone_ns / max(group.steady_ns, 1)) if group.threads > 1 else 1.0
 
@@ -23,7 +22,7 @@ def said_of_threads(group: Group) -> str:
         return ""
     number = f"{group.threads} threads" if group.threads < MOST_THREADS else "Many threads"
     return (
-        f"{number} run it: what they wait for each other (the interpreter's lock) is left out. If"
-        f" each took as long as half of them at the most, they were {duration(group.alone_ns)} of"
-        f" {duration(group.steady_ns)}."
+        f"{number} run it: their waits for each other (the interpreter's lock) are not counted."
+        f" If each execution took the median, the total would be {duration(group.alone_ns)}"
+        f" instead of {duration(group.steady_ns)}."
     )

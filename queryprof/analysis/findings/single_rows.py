@@ -1,4 +1,4 @@
-"""Findings about rows that are written one by one, by a library or by the program's own loop."""
+"""Findings about rows that a library or the program's own loop writes one by one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from queryprof.analysis.findings.transactions import has_own_commits
 from queryprof.analysis.units import counted, duration, shortened
 
 MOST_ROWS = 2
-"""Rows of a statement, from which on it writes several at once (a row may be returned as well)."""
+"""Statements that write more rows than this are already batched. (A row may also be returned.)"""
 
 SHOWN = 2
-"""Functions that are named."""
+"""The number of functions to name."""
 
 CHANGES = ("UPDATE", "DELETE")
 
@@ -31,22 +31,24 @@ FETCH_MANY = (
     "Await many rows at once: fetchall(), fetchmany(), or `async for row in cursor`, which fetches"
     " 64 at a time."
 )
-INSERT_MANY = "Await one executemany() of all of them, or of some hundreds at a time."
+INSERT_MANY = "Await one executemany() of all of them, or of a few hundred at a time."
 
 AT_ONCE = (
-    "Change all of them with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM),"
-    " where SQL can compute the new values; else with one executemany()."
+    "Change all of them with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM)"
+    " if SQL can compute the new values, else with one executemany()."
 )
-"""How it is written without a library."""
+"""How to write the fix without a library."""
 
 
 def single_inserts(program: Program) -> Iterator[Finding | None]:
-    """In a loop, through a library that takes more for each row than the driver."""
+    """Find loops that insert rows one by one, through a library that takes longer per row than the
+    driver.
+    """
     for group in _one_by_one(program, ("INSERT",)):
         library = program.library(group.statement)
         runs = group.totals.statement_executions
         if library in ONE_INSERT:
-            # What is not timed is more than the driver takes (benchmarks/gains.py).
+            # The untimed part takes longer than the driver (benchmarks/gains.py).
             is_timed = group.line_ns is not None
             saved_ns = group.cost_ns - group.steady_ns if is_timed else group.steady_ns
             yield program.finding(
@@ -67,8 +69,8 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
 
 
 def _handlers(program: Program, group: Group) -> str:
-    """The sentence about the program's functions that a library calls in a statement's line, as
-    handlers of signals and events do: an insert of many rows may not call them.
+    """Return a sentence about the program's functions that a library calls during the statement's
+    line, such as handlers of signals and events. A bulk insert may not call them.
     """
     frame, found = group.site.frame, dict[str, None]()
     for other in program.all_groups:
@@ -81,14 +83,14 @@ def _handlers(program: Program, group: Group) -> str:
 
 
 def single_changes(program: Program) -> Iterator[Finding | None]:
-    """In a loop: one statement finds and changes all rows in a part of the time."""
+    """Find loops that change rows one by one where a single statement would do."""
     for group in _one_by_one(program, CHANGES):
         if has_own_commits(program, group):
-            continue  # the loop is around transactions, and their commits are what takes long
+            continue  # the loop is around transactions, and their commits take the time
         runs, parent = group.totals.statement_executions, parent_of(program, group)
         library = program.library(group.statement)
         of_each = duration(group.steady_ns / runs)
-        # Some drivers do not say how many rows a statement has changed.
+        # Some drivers do not report how many rows a statement changed.
         rows = f", which change {counted(group.rows, 'row')}" if group.rows else ""
         changed = f"{counted(runs, 'execution')} of {of_each} each{rows}"
         evidence = [f"{changed}{line_time(program, group)}"]
@@ -106,12 +108,17 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
             or ONE_CHANGE.get(library, AT_ONCE).format(verb=group.verb),
             program.loop_of(group),
             doubt=said_of_threads(group)
-            or "Where the statement still runs for each row, it wins what is around it alone.",
+            or (
+                "If the statement must still run for each row, the fix saves only the time"
+                " around it."
+            ),
         )
 
 
 def awaited_rows(program: Program) -> Iterator[Finding | None]:
-    """What an asynchronous driver hands to its thread for each row, where one call takes many."""
+    """Find loops in which an async driver hands each row to its thread. One call can take many
+    rows.
+    """
     for group in program.groups:
         if group.handed_ns <= group.steady_ns:
             continue
@@ -134,8 +141,9 @@ def _awaited(program: Program, group: Group, calls: int, done: str, fix: str) ->
         group.handed_ns * (1 - 1 / calls),
         (
             (
-                f"{counted(calls, 'row')} {done} by a call each: handing it to a thread and back"
-                f" takes {duration(each_ns)}, the driver {duration(group.steady_ns / calls)}"
+                f"{counted(calls, 'row')} {done} by separate calls: handing one to a thread and"
+                f" back takes {duration(each_ns)}, the driver"
+                f" {duration(group.steady_ns / calls)}"
             ),
         ),
         fix,
@@ -154,5 +162,5 @@ def _one_by_one(program: Program, verbs: tuple[str, ...]) -> Iterator[Group]:
         )
         if in_loop and not program.is_inside(
             group
-        ):  # else another one of the same call is reported
+        ):  # otherwise another statement of the same call is reported
             yield group

@@ -1,4 +1,4 @@
-"""Findings about subqueries that run again for each row."""
+"""Findings about subqueries that run for each row."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from queryprof.analysis.units import average, counted
 from queryprof.analysis.units import rows as rows_of
 
 STEPS_OF_SEARCHES = 500
-"""VM steps for each row, from which on a subquery's searches take most of the time: a search for
-one row takes about 20, a running total over 2,000 rows 4,000 for each."""
+"""From this number of VM steps per row, a subquery's searches take most of the time. A search for
+one row takes about 20 steps, a running total over 2,000 rows 4,000 steps per row.
+"""
 
 STEPS_OF_ROWS = 3 * SCAN_STEPS
-"""And where no index serves the scan around it, which takes a third of them at the most."""
+"""The same limit if no index helps the outer scan, which then takes at most a third of the steps.
+"""
 
 NOT_CORRELATED = (
     "Write the subquery without the outer query's columns: join with a grouped query, find the keys"
@@ -30,7 +32,7 @@ NOT_CORRELATED = (
 def correlated_subquery(program: Program) -> Iterator[Finding | None]:
     for group in marked(program, CORRELATED):
         totals, code = group.totals, code_of(program, group)
-        with_index = ", or give the subquery an index on what it compares"
+        with_index = ", or create an index on the columns that the subquery compares"
         yield program.finding(
             "correlated_subquery",
             group,
@@ -54,8 +56,8 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
 
 
 def _searching(program: Program) -> Iterator[Finding | None]:
-    """A subquery that runs for each row and finds many rows each time by an index, as a running
-    total does: its plan looks good, and its steps do not.
+    """Find subqueries that search many rows by an index for each row, such as a running total. The
+    plan looks good, but its steps do not.
     """
     for group in program.groups:
         totals = group.totals
@@ -80,6 +82,6 @@ def _searching(program: Program) -> Iterator[Finding | None]:
             ),
             NOT_CORRELATED,
             program.loop_of(group),
-            doubt="How many of the steps are the subquery's is not known.",
+            doubt="It is unknown how many of the steps belong to the subquery.",
             most=Severity.LOW,
         )

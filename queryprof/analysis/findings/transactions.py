@@ -1,4 +1,4 @@
-"""Findings about transactions that are too many."""
+"""Findings about too many transactions."""
 
 from __future__ import annotations
 
@@ -20,54 +20,58 @@ from queryprof.analysis.units import average, counted, duration
 from queryprof.model import Frame
 
 FEW, FEWEST = 20, 5
-"""Transactions, from which on they are many; and if they take HEAVY_SHARE of the time."""
+"""From this number, transactions are many; the second limit holds if they take HEAVY_SHARE of the
+time.
+"""
 
 A_SPAN = 2
-"""Writes of a span, up to which they are in no loop."""
+"""Up to this number of writes per span, they are not in a loop."""
 
 FEW_IN_ONE = 5
-"""Executions in one transaction, up to which its loop is around the transaction."""
+"""Up to this number of executions per transaction, the loop is around the transaction."""
 
 BATCH_ROWS = 500
-"""Of a write, from which on it is a batch: a commit costs as much as some hundred rows
-(sqlite3_commits)."""
+"""From this number of rows, a write is a batch. A commit costs as much as a few hundred rows
+(sqlite3_commits).
+"""
 
 NEVER_IN_ONE = frozenset({"VACUUM", "ATTACH", "DETACH", "PRAGMA"})
-"""Statements that SQLite refuses in a transaction, or that then do nothing
-(https://www.sqlite.org/lang_vacuum.html, lang_attach.html, pragma.html)."""
+"""Statements that SQLite refuses inside a transaction, or that do nothing there
+(https://www.sqlite.org/lang_vacuum.html, lang_attach.html, pragma.html).
+"""
 
 EACH = 0.8
-"""Commits for each write, from which on each write has its own."""
+"""From this number of commits per write, each write has a commit of its own."""
 
 NEAR = 2
-"""Frames of a call path in which a statement and its commit are near: its function and the
-caller."""
+"""A statement and its commit are near each other within this many frames: the function and its
+caller.
+"""
 
 WAITS_BETWEEN = (
-    "The program waits for something else most of the time: what is slow must not be in the"
-    " transaction, and what is done outside of the database is not undone with it."
+    "The program mostly waits for something else: keep slow work out of the transaction, and"
+    " note that a rollback does not undo what happens outside the database."
 )
 
-MEANWHILE = "It keeps other writers waiting up to its end: slow work belongs before it."
+MEANWHILE = "It blocks other writers until its end, so do slow work before it."
 
 BY_ITSELF = (
-    " Where each item must be kept by itself: one COMMIT for all that is written of it, and a"
+    " If each item must be saved separately: one COMMIT for everything written for it, and a"
     " write-ahead log with PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
 )
-"""What else there is for a loop that has no end, or whose turns take long."""
+"""Another fix for a loop without an end, or with long passes."""
 
 ITS_OWN_COMMIT = (
-    "It is {library} that commits here. Look in its documentation for a transaction around several"
-    " of its calls, for a call that takes all of it, or an argument that leaves the commit to you."
+    "{library} commits here. Check its documentation for a transaction around several calls,"
+    " for a call that takes all rows, or for an argument that leaves the commit to you."
 )
-"""What there is for a library that is not known, which writes and commits in one call of the
-program."""
+"""The fix for an unknown library that writes and commits in one call of the program."""
 
 
 def commit_per_write(program: Program) -> Iterator[Finding | None]:
     known: set[frozenset[object]] = set()
     by_function = changing_by_function(program)
-    for group in program.all_groups:  # a write may take little, and its commit much
+    for group in program.all_groups:  # a write may be quick and its commit slow
         writes = _writes_of(group)
         if not group.writes or writes < FEWEST:
             continue
@@ -79,21 +83,20 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             continue  # each request is a transaction, as it should be
         commits = commits_of(program, group, by_function)
         committed = sum(one.totals.executions for one in commits)
-        # Locks are not known everywhere. What changes more than the cache holds syncs before its
-        # commit, too.
+        # Locks are not always known. A write that exceeds the cache also syncs before its commit.
         has_own = is_known or (group.files.syncs >= EACH * writes > committed)
         doubt, most = "", Severity.HIGH
         library = program.library(group.statement)
         if has_own:
-            # A write-ahead log is synced each thousandth page, by a checkpoint: by one transaction,
-            # too.
+            # A checkpoint also syncs a write-ahead log, once per thousand pages, in a single
+            # transaction.
             is_each_synced = 2 * group.files.syncs >= number
             cost_ns = group.files.sync_ns * is_each_synced + group.files.write_ns
             alone = "" if committed else " (no BEGIN before them)"
             how_many = (
-                f"each is a transaction of its own{alone}"
+                f"each is its own transaction{alone}"
                 if number == writes
-                else f"{counted(number, 'transaction')} of their own{alone}"
+                else f"{counted(number, 'separate transaction')}{alone}"
             )
             fix = _one_transaction(
                 program,
@@ -102,26 +105,26 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
                     ITS_OWN_COMMIT.format(library=library)
                     if is_unknown(library)
                     else (
-                        "Put one transaction around it: BEGIN before it, COMMIT after it. Without"
-                        " one, executemany() commits each row, too."
+                        "Put one transaction around it: BEGIN before it, COMMIT after it."
+                        " Without one, executemany() commits each row."
                     )
                 ),
             )
         elif commits and not is_many:
             places = frozenset((g.statement, g.site.frame) for g in commits)
-            if places in known:  # of another statement: the same commits
+            if places in known:  # another statement has the same commits
                 continue
             known.add(places)
             cost_ns = sum(g.work_ns for g in commits)
             cost_ns = max(cost_ns, round(sum(g.cost_ns for g in commits if g.line_ns)))
             how_many = f"{counted(committed, 'commit')}"
             all_writes = _writes_with(program, commits, by_function)
-            number = min(committed, all_writes)  # of further ones nothing is committed
+            number = min(committed, all_writes)  # further writes have no commit
             doubt, most = _of_several(all_writes / committed, group.totals.rows / max(writes, 1))
             fix = _around_the_loop(program, group, commits)
         else:
             continue
-        # A transaction is one file's (of ATTACHed ones, too).
+        # A transaction belongs to one file (or to several ATTACHed ones).
         files = program.files_of([group.statement])
         if 2 * files > number or not _are_many(program, number, cost_ns):
             continue
@@ -133,8 +136,9 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         slowest = max((g for g in commits if g.line_ns), key=lambda g: g.cost_ns, default=None)
         if slowest and not has_own and cost_ns > 2 * sum(g.work_ns for g in commits):
             evidence.append(
-                f"the line of the commit takes {duration(slowest.line_ns)} each time, the driver"
-                f" {duration(slowest.work_ns / max(1, slowest.totals.executions))} of it"
+                f"the line of the commit takes {duration(slowest.line_ns)} each time, of which"
+                " the driver takes"
+                f" {duration(slowest.work_ns / max(1, slowest.totals.executions))}"
             )
             fix += EXPIRES.get(library, "")
         is_synced = sync_ns >= cost_ns / 2 and not is_many and 2 * syncs >= number
@@ -153,11 +157,11 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
 def commits_of(
     program: Program, group: Group, by_function: Mapping[Function, list[Group]]
 ) -> list[Group]:
-    """The commits of a statement's transactions: in the same turn of a loop; where none is known,
-    in its function or the one that calls it, and about as many as its writes.
+    """Return the commits of a statement's transactions. They are in the same pass of a loop. If no
+    loop is known, they are in its function or the caller, and about as many as its writes.
 
     Args:
-        by_function: what changes a database, by the functions on its paths.
+        by_function: writes and commits, by the functions on their paths.
     """
     found = filter(_is_commit, sharing(program, [group], by_function))
     verdicts = [(commit, _is_with(program, group, commit)) for commit in found]
@@ -170,12 +174,12 @@ def commits_of(
 
 
 def _of_something(commits: list[Group]) -> list[Group]:
-    """Those that have something to commit: an empty one does nothing with files."""
+    """Return the commits that have something to commit. An empty one does no file work."""
     return [one for one in commits if one.files.calls >= EACH * one.totals.executions] or commits
 
 
 def changing_by_function(program: Program) -> Mapping[Function, list[Group]]:
-    """All writes and commits, by each function on their paths."""
+    """Return all writes and commits by each function on their paths."""
     found: dict[Function, list[Group]] = {}
     for group in program.all_groups:
         if group.writes or _is_commit(group):
@@ -191,8 +195,8 @@ def _functions(program: Program, group: Group) -> set[Function]:
 def sharing(
     program: Program, groups: Sequence[Group], by_function: Mapping[Function, list[Group]]
 ) -> list[Group]:
-    """What changes a database in a function on the path of one of some groups; of each the
-    first.
+    """Return the writes and commits on the paths of some groups; for each group in the first
+    function that has any.
     """
     functions = {function for group in groups for function in _functions(program, group)}
     return list(
@@ -205,8 +209,8 @@ def sharing(
 
 
 def _is_with(program: Program, group: Group, commit: Group) -> bool | None:
-    """Whether a statement is executed in the same turn of a loop as a commit; None: no loop is
-    known, and they are in one function or the one that calls it.
+    """Return whether a statement and a commit run in the same pass of a loop; None if no loop is
+    known but they are in the same function or in the caller.
     """
     ours, theirs = program.path_of(group), program.path_of(commit)
     functions = [(frame.file, frame.function) for frame in theirs]
@@ -226,7 +230,7 @@ def _is_with(program: Program, group: Group, commit: Group) -> bool | None:
 
 
 def _is_inside(program: Program, inner: Frame | None, outer: Frame) -> bool:
-    """Whether a loop is another one, or in it."""
+    """Return whether a loop is another one or inside it."""
     seen: set[Frame] = set()
     while inner and inner not in seen:
         if inner == outer:
@@ -239,7 +243,7 @@ def _is_inside(program: Program, inner: Frame | None, outer: Frame) -> bool:
 def _writes_with(
     program: Program, commits: Sequence[Group], by_function: Mapping[Function, list[Group]]
 ) -> int:
-    """The writes in the transactions of some commits."""
+    """Return the number of writes in the transactions of some commits."""
     return sum(
         one.calls_of.get("executemany", 0)
         or _writes_of(one)  # its rows are one of the program's writes
@@ -249,8 +253,8 @@ def _writes_with(
 
 
 def has_own_commits(program: Program, group: Group) -> bool:
-    """Whether about each execution of a statement is in a transaction of its own, or that of few
-    others.
+    """Return whether nearly every execution of a statement has its own transaction, perhaps with a
+    few others.
     """
     commits = commits_of(program, group, changing_by_function(program))
     committed = sum(one.totals.executions for one in commits)
@@ -264,8 +268,8 @@ def _are_many(program: Program, transactions: int, cost_ns: float) -> bool:
 
 
 def statements_alone(program: Program) -> Iterator[Finding | None]:
-    """Statements of one function that each are a transaction, and are too few to be found one by
-    one: they create tables, or write to several.
+    """Find statements of one function that each run in their own transaction, but are too few to be
+    found individually. They create tables, or write to several.
     """
     for groups in program.by_function.values():
         alone = [
@@ -289,10 +293,10 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
             cost_ns * (1 - 1 / number),
             (
                 (
-                    f"{counted(len(alone), 'statement')} of this function,"
+                    f"{counted(len(alone), 'statement')} in this function,"
                     f" {counted(number, 'execution')}"
                 ),
-                "each is a transaction of its own (no BEGIN before them)",
+                "each is its own transaction (no BEGIN before them)",
                 f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}",
             ),
             "Put one transaction around them: BEGIN before the first, COMMIT after the last."
@@ -302,23 +306,20 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
 
 
 def _of_several(writes_each: float, rows_each: float) -> tuple[str, Severity]:
-    """The doubt where a commit is of so many writes of so many rows each, and the severity of the
-    finding at the most.
+    """Return the doubt about commits with this many writes and rows each, and the highest
+    severity.
     """
     if rows_each >= BATCH_ROWS:
         return (
-            (
-                f"Each commit is of {average(rows_each)} rows: a batch, between two of which others"
-                " can write."
-            ),
+            (f"Each commit has {average(rows_each)} rows: a batch, after which others can write."),
             Severity.LOW,
         )
     if writes_each <= 1.5:
         return "", Severity.HIGH
     return (
         (
-            f"Each commit is of about {average(writes_each)} writes: they stay one transaction"
-            " where one must not be lost without the others."
+            f"Each commit has about {average(writes_each)} writes: they stay one transaction if"
+            " none may be lost without the others."
         ),
         Severity.LOW if writes_each > FEW_IN_ONE else Severity.MEDIUM,
     )
@@ -345,22 +346,22 @@ def _one_transaction(program: Program, group: Group, plain: str) -> str:
 
 
 def _spans_of(program: Program, group: Group) -> int:
-    """Spans of the names in which it is executed."""
+    """Return the number of spans with the names in which it is executed."""
     names = {member.span for member in group.members}
     return sum(found.span.count for found in program.report.spans if found.span.name in names)
 
 
 def _writes_of(group: Group) -> int:
-    """Its executions that were not refused; of an executemany the rows, which are executions of
-    SQLite's.
-    """
+    """Return its successful executions. For executemany, each row is an execution of SQLite's."""
     if group.calls_of.get("executemany"):
         return group.rows
     return max(0, group.totals.executions - group.totals.errors)
 
 
 def _is_commit(group: Group) -> bool:
-    """A RELEASE outside of a transaction is one, too: it then has files to sync or write."""
+    """Return whether it commits. A RELEASE outside a transaction also does; then it syncs or writes
+    files.
+    """
     if group.verb == "RELEASE":
         return group.files.calls >= EACH * group.totals.executions
     return "commit" in group.calls_of or group.verb in ("COMMIT", "END")

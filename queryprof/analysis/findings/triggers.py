@@ -1,4 +1,4 @@
-"""Findings about triggers that take most of what a write takes."""
+"""Findings about triggers that take most of a write's time."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import counted, duration, shortened
 
 FEW = 20
-"""Executions, from which on a trigger's work adds up."""
+"""From this number of executions, a trigger's work adds up."""
 
 SHOWN, MOST_CHARACTERS = 3, 60
-"""Names of triggers, and characters of one."""
+"""The number of trigger names to show, and the characters of each."""
 
 LONG_NS = 100_000
-"""For each row: an UPDATE by the key took 8 us without its trigger, and 250 us with one that writes
+"""Per row: an UPDATE by key took 8 us without its trigger, and 250 us with a trigger that writes
 300 rows (trigger_work.py of the tests' programs).
 """
 
 
 def trigger_work(program: Program) -> Iterator[Finding | None]:
-    """Writes that take long, apart from their files, and fire triggers that write to tables."""
+    """Find slow writes that fire triggers which write to tables. Time for files is not counted."""
     for group in program.groups:
         rows = max(group.rows, group.totals.executions)
         worked_ns = group.steady_ns - group.files.sync_ns - group.files.write_ns
@@ -38,15 +38,15 @@ def trigger_work(program: Program) -> Iterator[Finding | None]:
             group,
             worked_ns,
             (
-                f"{counted(rows, 'row')} of {duration(worked_ns / rows)} each, without files",
+                f"{counted(rows, 'row')} of {duration(worked_ns / rows)} each, without file work",
                 f"it fires {'the trigger' if len(fired) == 1 else 'the triggers'} {names}{more}",
             ),
             (
-                "Let the trigger run for the columns alone that it needs: AFTER UPDATE OF column ON"
-                " table; it runs now whatever is changed."
+                "Let the trigger run only for the columns that it needs: AFTER UPDATE OF column"
+                " ON table. Now it runs for every change."
                 if is_of_all
-                else "Do less in the trigger, or do it for many rows at once, outside of it."
+                else "Do less in the trigger, or do the work for many rows at once outside it."
             ),
             program.loop_of(group),
-            doubt="How much of it the trigger takes is not measured.",
+            doubt="The trigger's part of the time is not measured.",
         )

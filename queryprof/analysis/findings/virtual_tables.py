@@ -1,4 +1,4 @@
-"""Findings about virtual tables, which have no index on a column."""
+"""Findings about virtual tables, which cannot have an index on a column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from queryprof.analysis.units import rows as rows_of
 
 
 def virtual_scan(program: Program) -> Iterator[Finding | None]:
-    """Of a full-text table (https://www.sqlite.org/fts5.html), whose plan 0 is a scan."""
+    """Find scans of full-text tables (https://www.sqlite.org/fts5.html), whose plan 0 is a scan."""
     for group in program.groups:
         totals = group.totals
         scans = [
@@ -33,7 +33,7 @@ def virtual_scan(program: Program) -> Iterator[Finding | None]:
                     ),
                     scans[0],
                 ),
-                "A virtual table has no index on a column: a full-text table is searched by MATCH"
-                " (WHERE table MATCH 'column:word'); or keep the column in an ordinary table.",
+                "A virtual table has no index on a column. Search a full-text table with MATCH"
+                " (WHERE table MATCH 'column:word'), or keep the column in an ordinary table.",
                 program.loop_of(group),
             )

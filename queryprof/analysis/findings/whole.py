@@ -1,4 +1,4 @@
-"""The time that shares are of."""
+"""The time that shares refer to."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ BUSY = "busy time"
 RAN = "time in which it ran"
 
 MOSTLY_WAITING = 0.5
-"""What is busy for less of its run waits for something else: a scheduler, a client."""
+"""A program that is busy for a smaller share of its run waits for something: a scheduler, a client.
+"""
 
 OF_ITSELF = 2
-"""So many times as often as it is kept from the processor."""
+"""A process waits by itself if it yields the CPU this many times as often as it is preempted."""
 
 
 def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
-    """The time that shares are of, in ns, and what it is called: that of the spans, where there are
-    any; of a server that has none, and of what waits most of the time for something else, how long
-    it was busy; else of the run, or of the processes that execute something, all together.
+    """Return the time in ns that shares refer to, and its name. With spans, this is their time. For
+    a server without spans, and for a program that mostly waits, it is the busy time. Otherwise it
+    is the run, or the total time of the processes that execute something.
     """
     executing = {aggregate.thread.process_id for aggregate in profile.aggregates}
     walls = [one.wall_ns for one in profile.processes if one.id in executing]
@@ -45,22 +46,22 @@ def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
 
 
 def _is_server(profile: Profile) -> bool:
-    """Whether it serves requests, other than those of a test that makes them itself."""
+    """Return whether the program serves requests that are not made by its own test."""
     stacks = [one.stack for one in profile.stack_samples]
     stacks += [one.stack for one in profile.exemplars]
     return any(is_request(stack) and not outside_of_request(stack) for stack in stacks)
 
 
 def _waits_itself(profile: Profile) -> bool:
-    """Whether it gave up the processor itself, as it waited for something, and was not kept from it
-    by a busy machine.
+    """Return whether it yielded the CPU to wait for something, instead of being preempted on a busy
+    machine.
     """
     voluntary = sum(one.voluntary_switches for one in profile.thread_usage)
     return voluntary > OF_ITSELF * sum(one.involuntary_switches for one in profile.thread_usage)
 
 
 def _busy_ns(profile: Profile) -> int:
-    """How long threads ran, or were in the database; 0: it is not known."""
+    """Return how long threads computed or were in the database; 0 if unknown."""
     database_ns: Counter[Thread] = Counter()
     for one in profile.aggregates:
         database_ns[one.thread] += one.self_ns

@@ -29,28 +29,30 @@ from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
 
 AFTER_OFFSET = (
-    " OFFSET still reads what it leaves out: far pages go on after the last row of the one before"
-    " (WHERE key > ?)."
+    " OFFSET still reads the rows that it skips. For far pages, continue after the last row of"
+    " the page before (WHERE key > ?)."
 )
 BUILD_STEPS = 8
-"""VM steps for each row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
+"""VM steps per row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
 FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/opcode.html).
 """
 
 MANY_LOOKED_UP = 100
-"""Rows, from which on an index that has all that is read of them wins more than one on what is
-compared: of 400 of 40,000 rows 0.99 in place of 0.79.
+"""From this number of rows, a covering index saves more than an index on the compared columns: 0.99
+instead of 0.79 for 400 of 40,000 rows.
 """
 
 ONCE = 2
-"""A one-off report runs so often at the most: its scans and sorts are no finding."""
+"""Up to this number of executions, a statement is a one-off report, whose scans and sorts are not
+findings.
+"""
 
 
 def automatic_index(program: Program) -> Iterator[Finding | None]:
     for group in marked(program, INDEX):
         totals = group.totals
         if totals.executions <= ONCE:
-            continue  # to create an index takes as long
+            continue  # creating an index takes as long
         built = totals.automatic_index_rows or 0.0
         yield program.finding(
             "automatic_index",
@@ -70,8 +72,8 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
 
 
 def is_chosen_by_scan(group: Group, served: Served | None) -> bool:
-    """Whether a statement that leaves out rows by OFFSET chooses its rows by reading all, where an
-    index finds them.
+    """Return whether a statement with OFFSET chooses its rows by reading all, where an index would
+    help.
     """
     is_known = group.skips and group.clauses.chooses and served is not None
     return bool(is_known and served and served.code and served.searches and not served.still_scans)
@@ -89,19 +91,19 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         finds_end = bool(served and served.finds_end)
         is_chosen = is_chosen_by_scan(group, served)
         if not (group.clauses.chooses or finds_end) or (group.skips and not is_chosen):
-            continue  # it must read all
+            continue  # it must read all rows
         is_by_order = not (served and served.searches and served.code and not served.sorts_less)
         if stops_early(group) and is_by_order and totals.executions > ONCE and not is_chosen:
-            continue  # its order decides: see temp_btree_sort
+            continue  # its order matters: see temp_btree_sort
         if group.writes and served and not (served.code or served.is_other):
             if any("CORRELATED" in step for plan in group.plans for step in plan):
                 continue  # it reads its own table
             yield _fired_scan(program, group)
             continue
         if served and served.code and not served.searches:
-            continue  # it would come sorted: see temp_btree_sort
+            continue  # an index would return sorted rows: see temp_btree_sort
         if served and not (served.code or served.is_other) and folds(group, served):
-            continue  # no index is known, and all may be added up
+            continue  # no index is known, and it may add up all rows
         columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
         left = rows_left(group, served)
         covering = _covering(group, served, left)
@@ -143,14 +145,14 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                 else covering.code or code_of(program, group)
             ),
             doubt=(
-                "It ran once: a report may have to read all."
+                "It ran once: a report may have to read all rows."
                 if is_once
                 else (
                     PREFIX
                     if is_prefix
                     else (
-                        "The index is searched by a range: how much that leaves to read, --prove"
-                        " measures."
+                        "The index is searched by a range: --prove measures how much it leaves"
+                        " to read."
                         if is_wide
                         else (
                             left.doubt
@@ -162,7 +164,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                                     FETCHED
                                     if is_looked_up
                                     else (
-                                        "No index is known that serves it: it may have to read all."
+                                        "No helpful index is known: it may have to read all rows."
                                         if served and not (served.code or served.is_other)
                                         else ""
                                     )
@@ -181,19 +183,18 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
 
 
 MANY_FETCHED = 0.05
-"""Of the rows of a table: what looking up each of them takes depends on how wide they are, and
-where they lie."""
+"""A share of a table's rows. The cost of looking up each row depends on its width and place."""
 
 FETCHED = (
-    "It returns a twentieth of the table and more, and each of these rows would be looked up by"
-    " itself (of 5% and of 7% an index won 0.23 and 0.02 of the time, by their width and where they"
-    " lie). --prove measures."
+    "It returns 5% or more of the table, and SQLite would look up each of these rows separately"
+    " (an index saved 0.23 and 0.02 of the time for 5% and 7%, depending on their width and"
+    " place). --prove measures."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Covering:
-    """An index that has all that is added up, too: nothing is looked up in the table."""
+    """An index that also holds the columns that are added up, so that no row is looked up."""
 
     code: str = ""
     fix: str = ""
@@ -203,19 +204,19 @@ class _Covering:
 
 
 def _covering(group: Group, served: Served | None, left: Left) -> _Covering:
-    """Where many rows may be left, which each would be looked up."""
+    """Return the covering index for a statement that may leave many rows to look up."""
     makes_few = folds(group, served) or group.is_distinct
     if served is None or not served.covering or not makes_few or left.most < MANY_LOOKED_UP:
         return _Covering()
     if left.least > NEARLY_ALL * (group.totals.full_scan_steps or 0.0):
         return _Covering()
     return _Covering(
-        served.covering, " With the other columns that it reads, the table is not read."
+        served.covering, " With the other columns that it reads, SQLite does not read the table."
     )
 
 
 def _and_loaded_before(program: Program, group: Group) -> str:
-    """What else is to be done where an object mapper runs it for each object."""
+    """Return what else to do if an ORM runs the statement for each object."""
     note = program.note_of(group)
     if not note or group.totals.executions <= ONCE:
         return ""
@@ -223,13 +224,15 @@ def _and_loaded_before(program: Program, group: Group) -> str:
 
 
 def _is_once(group: Group, served: Served | None) -> bool:
-    """Whether it may be a report: no foreign key's scan, and no row of an executemany()."""
+    """Return whether it may be a report: not a foreign key's scan, nor a row of an
+    executemany().
+    """
     runs = group.rows if group.calls_of.get("executemany") else group.totals.executions
     return runs <= ONCE and not (served and served.by_reference)
 
 
 def _fired_scan(program: Program, group: Group) -> Finding | None:
-    """Of a write that does not scan itself."""
+    """Return the finding about a scan that a write causes indirectly."""
     totals = group.totals
     return program.finding(
         "full_scan",
@@ -237,34 +240,35 @@ def _fired_scan(program: Program, group: Group) -> Finding | None:
         group.steady_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
         (
             (
-                f"{counted(totals.executions, 'execution')} read"
-                f" {rows_of_scan(totals.full_scan_steps or 0)} each from end to end, which the"
-                " statement itself does not"
+                f"{counted(totals.executions, 'execution')} cause full scans of"
+                f" {rows_of_scan(totals.full_scan_steps or 0)} each, although the statement"
+                " itself scans nothing"
             ),
         ),
-        "A trigger of its table, or a foreign key that refers to it, reads a table: create an"
-        " index on the column that the trigger compares, or that refers (REFERENCES).",
+        "A trigger of its table, or a foreign key that refers to it, reads a table. Create an"
+        " index on the column that the trigger compares, or on the referring column"
+        " (REFERENCES).",
         program.loop_of(group),
     )
 
 
 def unless_changed(program: Program, group: Group, fix: str) -> str:
-    """The fix; or that the planner has another plan now than the program had."""
+    """Return the fix, or a sentence if the planner's plan differs from the program's."""
     served = program.served(group)
     if served is None or not served.is_other:
         return fix
     step = next((step.strip() for step in served.plan if "INDEX" in step), served.plan[0].strip())
     return (
-        "The schema, or what ANALYZE found, has changed since: it is planned as"
-        f" {step} now. Record again."
+        f"The schema or the statistics of ANALYZE have changed: its plan is now {step}. Record"
+        " again."
     )
 
 
 def _most(served: Served | None, is_once: bool, is_wide: bool) -> Severity:
-    """How severe a scan is at the most."""
+    """Return the highest severity of a scan."""
     has_none = bool(served and not (served.code or served.is_other))
     if is_once and has_none:
-        return Severity.LOW  # it may have to read all, and no index is known
+        return Severity.LOW  # it may have to read all rows, and no index is known
     return Severity.MEDIUM if is_once or is_wide or has_none else Severity.HIGH
 
 
@@ -274,14 +278,14 @@ def sorts_less(program: Program, group: Group) -> bool:
 
 
 def code_of(program: Program, group: Group) -> str:
-    """The SQL that serves a group's statement; "": none is known."""
+    """Return the SQL that helps a group's statement; "" if none is known."""
     served = program.served(group)
     return served.code if served else ""
 
 
 def stops_early(group: Group) -> bool:
-    """Whether it sorts rows of a table to take the first of them, which an index in that
-    order has.
+    """Return whether it sorts rows of a table to take the first ones, which an index could return
+    in order.
     """
     sorts = any(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
     return sorts and group.clauses.limits and not group.clauses.groups
@@ -296,7 +300,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         served = program.served(group)
         is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
         if not (served.sorts_less or served.is_other) if served else is_matched:
-            continue  # no index has that order
+            continue  # no index has this order
         takes_few = limited or (sorts_less(program, group) and _sorts_for_few(group))
         read = f", and reads {rows_of_scan(scanned)}," if scanned else ""
         if totals.executions <= ONCE or not (
@@ -309,9 +313,8 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - shares.needed(totals) if takes_few else shares.SORTED),
             (
                 (
-                    f"{counted(totals.executions, 'execution')}, each takes"
-                    f" {average(totals.vm_steps)} VM steps{read} to return"
-                    f" {rows_of(totals.rows_each or 0)}"
+                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps)} VM"
+                    f" steps each{read} to return {rows_of(totals.rows_each or 0)}"
                 ),
                 step_of(group, SORT),
             ),
@@ -320,9 +323,13 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                 group,
                 f"Create an index in the order of {_sorted_for(group)} (the compared columns"
                 " first): the rows then come sorted"
-                + (", and LIMIT stops after the first." if limited else "")
+                + (", and LIMIT stops after the first rows." if limited else "")
                 + (AFTER_OFFSET if group.skips else "")
-                + (", and no more are made than the program takes." if takes_few > limited else "")
+                + (
+                    (", and SQLite makes no more rows than the program fetches.")
+                    if takes_few > limited
+                    else ""
+                )
                 + ("" if takes_few else "."),
             ),
             code=code_of(program, group) if sorts_less(program, group) else "",
@@ -334,13 +341,13 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
 
 
 def _sorted_for(group: Group) -> str:
-    """The clause that it sorts rows for."""
+    """Return the clause that needs the sorted rows."""
     words = {word for plan in group.plans for word in signs_of(plan).temporary}
     return "GROUP BY" if any("GROUP BY" in word for word in words) else "ORDER BY"
 
 
 def _sorts_for_few(group: Group) -> bool:
-    """Whether it makes many more rows, in the order of ORDER BY alone, than the program takes."""
+    """Return whether it sorts many more rows by ORDER BY alone than the program takes."""
     totals = group.totals
     scanned = SCAN_STEPS * (totals.full_scan_steps or 0)
     is_plain = all(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
@@ -352,7 +359,7 @@ def _sorts_for_few(group: Group) -> bool:
 
 
 def marked(program: Program, kind: str) -> Iterator[Group]:
-    """The groups with a mark of a kind."""
+    """Yield the groups with a mark of a kind."""
     for group in program.groups:
         if group.reads or group.writes:
             mark = group.mark
@@ -368,9 +375,9 @@ def _where_planned(group: Group) -> str:
 
 
 def step_of(group: Group, kind: str) -> str:
-    """The step of its plan that a mark is about."""
+    """Return the plan step that a mark is about."""
     for plan in group.plans:
         at = marked_step(plan, kind)
         if at is not None:
             return plan[at].strip() + (_where_planned(group))
-    return "its plan is not known"
+    return "its plan is unknown"

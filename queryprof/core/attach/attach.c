@@ -190,8 +190,8 @@ static PyObject *in_form_of(PyObject *found, PyObject *wrapper)
                                                    : Py_NewRef(wrapper);
 }
 
-/* Whether the owner has the function under several names: its calls do not tell by which one, so
- * that it cannot be measured in its place. */
+/* Return whether the owner has the function under several names. A call does not show which name
+ * was used, so such a function cannot be measured in place. */
 static bool has_other_names(PyObject *owner, PyObject *found)
 {
     PyObject *dict = PyObject_GetAttrString(owner, "__dict__");
@@ -266,7 +266,7 @@ static int attach_found(attachment *a, PyObject *found, const qp_probe *probe,
 {
     int attached = 0;
     if (probe->system != QP_SYSTEM_SQLITE) {
-        /* What is exchanged in place takes SQL for SQLite's. */
+        /* Functions that are exchanged in place take SQL for SQLite. */
     } else if (Py_IS_TYPE(found, &PyMethodDescr_Type)) {
         attached = attach_method(a, ((PyMethodDescrObject *)found)->d_method, probe);
     } else if (Py_IS_TYPE(found, &PyWrapperDescr_Type)) {

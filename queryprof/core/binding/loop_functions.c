@@ -40,8 +40,8 @@ static qp_running_loop *enter(PyObject *kind, PyObject *loop, bool has_steps)
     return running_loop;
 }
 
-/* Whether a loop's time is that of its library: of one with a different clock the lag is unknown.
- * Never leaves an exception. */
+/* Return whether a loop uses its library's clock. With a different clock, the lag is unknown. Never
+ * leaves an exception. */
 static bool has_clock(PyObject *loop, PyObject *time)
 {
     PyObject *method = PyObject_GetAttrString(loop, "time");
@@ -248,7 +248,7 @@ static PyObject *step_begin(PyObject *Py_UNUSED(module), PyObject *code)
     Py_RETURN_NONE;
 }
 
-/* Replaces a function every call of which is a step. `extra` is its code object. */
+/* Replaces a function whose calls are steps. `extra` is its code object. */
 static PyObject *run_step(PyObject *callable, PyObject *const *args, size_t flagged,
                           PyObject *names)
 {

@@ -12,7 +12,7 @@
 #include "sql/words.h"
 #include "threads/threads.h"
 
-/* What is known of an attached function. */
+/* The known facts about an attached function. */
 typedef struct {
     qp_operation operation;
     qp_source source;             /* of the operation */
@@ -31,7 +31,8 @@ typedef struct {
     bool has_receiver; /* that function's first argument is the cursor or connection */
     bool is_awaited;   /* that function returns a coroutine */
     qp_returns returns;
-    PyObject *function; /* owned by the wrapper: the driver's own; NULL: none stands in for it */
+    PyObject *function; /* owned by the wrapper: the driver's own function; NULL: it was not
+                         * replaced */
     PyObject *text_of;  /* owned by the wrapper: the name of the receiver's attribute that is the
                          * statement; NULL: its first argument is */
 } qp_probe;
@@ -59,7 +60,7 @@ typedef struct qp_call {
     qp_execution *execution; /* it begins or serves; NULL: its cursor was executed unseen */
     /* of a call that begins an execution */
     PyObject *parameters;
-    int64_t script_rows;  /* changed by a script, also by triggers */
+    int64_t script_rows;  /* rows changed by a script, including its triggers */
     bool tells_ends;      /* its connection reports the ends of statements during the call */
     PyObject *connection; /* owned: the program's code inside the call may release it; NULL: the
                            * fields around it here are not filled in */

@@ -26,7 +26,7 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
     }
 }
 
-/* The count at the end of a command tag: of a statement that counts no rows there is none
+/* The count at the end of a command tag. Statements that count no rows have none
  * (https://www.postgresql.org/docs/current/protocol-message-formats.html, CommandComplete). */
 static int64_t rows_of_status(PyObject *status)
 {
@@ -56,8 +56,8 @@ int64_t qp_rows_returned(const qp_call *call, PyObject *result)
     return returns == QP_RETURNS_ROW ? result != Py_None : rows_in(result);
 }
 
-/* The same from a driver in Python, which counts the rows of a query there too. Its attribute may
- * run the program's code: -1 if recording ended in it. */
+/* The same from a driver in Python, which also counts a query's rows there. Its attribute may run
+ * the program's code: -1 if recording ended during that. */
 static QP_COLD int64_t rows_reported(const qp_call *call, PyObject *result)
 {
     uint32_t statement = call->execution->meter.key.statement;

@@ -21,9 +21,9 @@ static bool is_of_cursor(const qp_call *call)
     return call->probe->source == QP_SOURCE_TEXT || call->probe->source == QP_SOURCE_ROWS;
 }
 
-/* Whether a driver in Python makes the call by its own code, on the same cursor: its executemany
- * calls its execute, its callproc fetches. A generator of the program's, which gives executemany
- * its values, may use that cursor, too: it is in another file. */
+/* Return whether a driver in Python makes the call with its own code, on the same cursor: its
+ * executemany calls its execute, its callproc fetches. A generator of the program that gives values
+ * to executemany may also use that cursor, but its code is in another file. */
 static bool is_by_driver(const qp_call *call, const qp_call *outer)
 {
     const PyObject *function = outer->probe->function;
@@ -40,7 +40,7 @@ static bool is_by_driver(const qp_call *call, const qp_call *outer)
     return is;
 }
 
-/* Whether a call is part of the one in which it is made: one driver function calling another. */
+/* Return whether a call is part of its outer call: one driver function calls another. */
 static bool is_part_of(const qp_call *call, const qp_call *outer)
 {
     if (is_by_driver(call, outer)) {

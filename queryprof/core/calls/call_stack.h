@@ -1,6 +1,5 @@
-/* The probed calls of a thread that are in progress: each inside the one before it, or beside it
- * where greenlets switch.
- */
+/* The probed calls in progress of a thread. Each is inside the one before it or, if greenlets
+ * switch, independent of it. */
 #pragma once
 
 #include <stdbool.h>

@@ -2,8 +2,9 @@
  * that each is in a distribution of durations once, with all its time, where it ends. */
 #pragma once
 
-/* With all executions flushed: takes those that go on out of the distributions. That are those with
- * a call in progress, and those with a cursor whose statement SQLite still runs. */
+/* Removes unfinished executions from the distributions; all executions must be flushed. An
+ * execution is unfinished if it has a call in progress, or a cursor whose statement SQLite still
+ * runs. */
 void qp_executions_take_out(void);
 
 /* Puts them in again, as the aggregates are now. */

@@ -9,14 +9,15 @@
 
 enum {
     PARAMETERS_SHOWN = 20,
-    NOTED = 64,       /* executions whose rows may be fetched by turns */
+    NOTED = 64,       /* executions whose rows a program may fetch alternately */
     MOST_NOTED = 1000 /* characters or bytes of one value: to show more takes too long */
 };
 
 uint8_t qp_execution_notes;
 
-/* What the latest executions had been given, for those that turn out slow while their rows are
- * fetched. The texts are owned, and are exact strs: nobody's code runs when they are released. */
+/* The SQL and parameters of the latest executions, in case they turn out to be slow while their
+ * rows are fetched. The texts are owned and are exact strs, so releasing them runs no other code.
+ */
 static struct {
     uint64_t serial;
     PyObject *sql, *shown;
@@ -65,8 +66,8 @@ static PyObject *show_parameters(PyObject *parameters)
     return text;
 }
 
-/* A new str that shows the parameters, made without a trace of it in the program; NULL: none could
- * be made, or the recording has ended meanwhile. */
+/* Return a new str that shows the parameters. The program cannot notice it. NULL: it failed, or the
+ * recording has ended. */
 static PyObject *show_unnoticed(PyObject *parameters)
 {
     qp_exception exception = qp_exception_take();

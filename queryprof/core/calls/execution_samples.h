@@ -13,8 +13,8 @@
 void qp_execution_sample(qp_execution *execution, PyThreadState *tstate, PyObject *sql,
                          PyObject *parameters);
 
-/* What is noted of each execution: SQL and parameters for exemplars (the program's secrets; off by
- * default). */
+/* Keep SQL and parameters of each execution for exemplars. They are the program's secrets, so this
+ * is off by default. */
 enum { QP_NOTES_PARAMETERS = 1 };
 extern uint8_t qp_execution_notes;
 

@@ -80,8 +80,8 @@ void qp_execution_leave(const void *cursor)
     }
 }
 
-/* Whether it has served all of its rows: its last calls found fewer than one each, or took all.
- * What they were stays in `pending` when they are flushed, and calls pay nothing for it. */
+/* Return whether it has served all of its rows: its last calls found fewer than one row each, or
+ * took all. Flushing keeps these facts in `pending`, so calls pay nothing for them. */
 static bool has_served(const qp_execution *e)
 {
     const qp_pending_rows *p = &e->pending;
@@ -96,8 +96,8 @@ static bool goes_before(const qp_execution *a, const qp_execution *b)
     return is_over != has_served(b) ? is_over : a->serial < b->serial;
 }
 
-/* The place of a cursor's execution in its set: its own, a free one, or that of the one that goes
- * first; -1: calls in progress hold them all. */
+/* Return the place of a cursor's execution in its set: its own, a free one, or the first one to be
+ * replaced; -1 if calls in progress hold them all. */
 static int place_in_set(uint32_t set, const void *cursor)
 {
     const void *const *cursors = table.cursors[set];
@@ -189,8 +189,8 @@ qp_execution *qp_execution_reserve(void)
     return NULL;
 }
 
-/* What is added to the timeline: once for the calls that are flushed together, from the first one's
- * beginning to the last one's end. */
+/* An addition to the timeline: one for all calls that are flushed together, from the start of the
+ * first to the end of the last. */
 typedef struct {
     uint64_t from_ticks;
     uint64_t end_ticks;
@@ -260,8 +260,9 @@ static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *p
     qp_release_store(&p->stage, QP_STAGE_FREE);
 }
 
-/* Adds an execution to the distribution of durations, or moves one that has become longer. One that
- * began before the aggregates were emptied, and was not carried over, is not moved. */
+/* Adds an execution to the distribution of durations, or moves it if it has become longer. An
+ * execution that began before the aggregates were emptied, and was not carried over, is not moved.
+ */
 static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *sums)
 {
     if (e->duration_ns == e->settled_ns) {

@@ -1,13 +1,13 @@
-/* Executions: which statement a cursor serves rows of, and what that execution has cost so far.
+/* Executions: the statement whose rows a cursor serves, and the cost of that execution so far.
  *
- * An execution is young first: a call only stores what it measured, in one of a few places that are
- * used in turn. When all are taken, all are flushed together (their sums are added to the
- * aggregates), which costs a fraction of flushing each separately: the code and the tables are
- * fetched into the CPU's caches once for all. Those that may still serve rows then move to a
- * bounded table, where a full set drops one that has served all of its rows, or its oldest; rows
- * fetched from that one later belong to "(unknown)". A cursor's address may be reused by another
- * cursor: the first execute on a new cursor supersedes what was there. DuckDB's relations serve
- * rows without one: it is said when they go (qp_execution_leave).
+ * An execution is young first: a call only stores its measurements, in one of a few places that are
+ * used in turn. When all places are in use, all executions are flushed together (their sums are
+ * added to the aggregates). This costs a fraction of flushing each separately, because the CPU
+ * caches load code and tables once for all. Executions that may still serve rows then move to a
+ * bounded table. If a set of that table is full, it drops an execution that has served all rows, or
+ * its oldest; later fetches from that cursor belong to "(unknown)". Another cursor may reuse a
+ * cursor's address; the first execute on a new cursor replaces the old execution. DuckDB's
+ * relations serve rows without a cursor and report their end (qp_execution_leave).
  */
 #pragma once
 
@@ -36,7 +36,7 @@ qp_execution *qp_execution_keep(const qp_execution *execution);
 /* The execution that a cursor serves, or NULL. Valid until the next qp_execution_reserve. */
 qp_execution *qp_execution_of(const void *cursor);
 
-/* The same; the one that the thread served last is found at once. */
+/* The same, faster for the execution that the thread served last. */
 static inline qp_execution *qp_execution_served_by(const qp_thread *thread, const void *cursor)
 {
     qp_execution *e = thread->serving;
@@ -71,9 +71,9 @@ void qp_execution_pends(const qp_execution *execution);
 /* Frees the place of an execution whose recording ended while its call was in progress. */
 void qp_execution_abandon(qp_execution *execution);
 
-/* Clears all executions but those of calls in progress, which abandon theirs when they end; rows
- * fetched from their cursors later belong to "(unknown)". */
+/* Clears all executions except those of calls in progress, which drop theirs when they end. Rows
+ * that are later fetched from their cursors belong to "(unknown)". */
 void qp_executions_clear(void);
 
-/* In a forked child: clears also those of calls in progress, which use none from here on. */
+/* In a forked child: also clears the executions of calls in progress, which no longer use any. */
 void qp_executions_after_fork(void);

@@ -5,6 +5,6 @@
 
 void qp_file_work_end(qp_call *call, int64_t changed_rows);
 
-/* Adds the locks that were released outside of calls, and those that are held for long;
- * `with_held`: all that are held. */
+/* Adds the locks that were released outside calls, and those held for long; `with_held`: all held
+ * locks. */
 void qp_file_work_collect(bool with_held);

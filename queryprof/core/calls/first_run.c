@@ -26,7 +26,7 @@ QP_COLD void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours)
 {
     uint64_t from = qp_clock_ticks();
     qp_execution *e = call->execution;
-    if (e->meter.drops) { /* the text may fail after statements of it have ended */
+    if (e->meter.drops) { /* the text may fail after some of its statements have ended */
         qp_pending_counters_collect();
     }
     call->active.has_more = true;
@@ -68,7 +68,7 @@ static bool contains(const char *text, const char *const *parts)
     return *parts != NULL;
 }
 
-/* What a message quotes of the program's text comes later in it. */
+/* A message quotes the program's text only after this beginning. */
 static bool begins_with(const char *text, const char *const *beginnings)
 {
     static const char before[] = "SQLError: "; /* APSW's */
@@ -118,7 +118,7 @@ static qp_text_kind kind_of_failed(const qp_call *call)
     const char *text = message ? PyUnicode_AsUTF8(message) : NULL;
     bool is_sql =
         call->probe->stands_in ? !contains(name, syntax) : text && begins_with(text, of_names);
-    /* Of a text with several statements, those behind the one that failed were not read. */
+    /* In a text with several statements, the statements after the failed one were not read. */
     bool is_taken = !call->execution->meter.drops &&
                     ((text && begins_with(text, after)) || strstr(name, "IntegrityError"));
     qp_text_kind kind = is_taken ? QP_TEXT_SQL : is_sql ? QP_TEXT_UNKNOWN_NAMES : QP_TEXT_NO_SQL;
@@ -139,8 +139,8 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
         return; /* it was decided before */
     }
     uint64_t from = qp_clock_ticks();
-    /* APSW returns with the first row: the statements behind that one are not read yet. Where the
-     * connection is not traced, none is seen to start. */
+    /* APSW returns with the first row, before it reads the following statements. On an untraced
+     * connection, no statement is seen to start. */
     bool is_read = e->meter.is_whole || !e->meter.drops ||
                    call->active.operation == QP_EXECUTESCRIPT ||
                    (!e->meter.counted && !qp_statement_has_several(number));
@@ -150,7 +150,8 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
                          ? qp_statement_taken(number, sql, columns)
                          : qp_statement_refused(number, sql, qp_dialect_of(call->probe), kind);
     if (right != number) {
-        if (e->meter.counted) { /* all that is pending of it is this call's: see the beginning */
+        if (e->meter.counted) { /* all of its pending counters belong to this call: see the
+                                 * beginning */
             qp_pending_counters_rename(&e->meter.key, right);
         }
         e->meter.key.statement = right;

@@ -45,7 +45,7 @@ static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
            (!e->pending.calls || e->pending.operation == operation);
 }
 
-/* Starts measuring such a fetch. */
+/* Starts measuring a fetch. */
 static inline qp_call *qp_fetch_begin(const qp_probe *probe, qp_thread *thread)
 {
     qp_execution *e = thread->serving;

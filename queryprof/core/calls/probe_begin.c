@@ -16,7 +16,7 @@
 #include "statements/statements.h"
 #include "sums/samples.h"
 
-enum { PAGE_SAMPLING = 16 }; /* of so many executions, 1 has its page fetches counted */
+enum { PAGE_SAMPLING = 16 }; /* page fetches are counted in 1 of this many executions */
 
 static uint64_t executions; /* begun so far: serial numbers */
 

@@ -5,13 +5,12 @@
 #include "calls/coroutine_call.h"
 #include "wrappers/wrapper.h"
 
-/* What a call is measured with; owned. */
+/* The facts for measuring a call; owned. */
 typedef struct {
     PyObject *text, *parameters;
 } measured;
 
-/* The argument by a keyword that is one of some names, up to a NULL (borrowed); NULL: there is
- * none. */
+/* The argument with one of these keywords, up to a NULL (borrowed); NULL if it is missing. */
 static PyObject *by_keyword(const char *const *of, PyObject *names, PyObject *const *values)
 {
     for (; names && *of; of++) {
@@ -24,8 +23,8 @@ static PyObject *by_keyword(const char *const *of, PyObject *names, PyObject *co
     return NULL;
 }
 
-/* Of arguments from `first` on: the statement is the first one, or has the name that a driver gives
- * it, or is an attribute of the receiver. */
+/* Return the statement and parameters among the arguments from `first`. The statement is the first
+ * argument, has the driver's keyword, or is an attribute of the receiver. */
 static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject *const *args,
                             Py_ssize_t first, Py_ssize_t positional, PyObject *names)
 {

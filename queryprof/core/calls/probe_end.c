@@ -55,7 +55,7 @@ static QP_COLD void end_unknown_rows(qp_call *call, PyObject *result, int64_t ti
     qp_timeline_add(from, from + (uint64_t)ticks, 1, rows, self_ns);
 }
 
-/* Where reading the clock is expensive, most rows of a long result are not timed but estimated. */
+/* If reading the clock is expensive, most rows of a long result are estimated instead of timed. */
 static bool row_is_timed(qp_call *call, const qp_pending_rows *pending)
 {
     return qp_clock.counter || call->active.operation != QP_NEXT ||
@@ -104,7 +104,7 @@ static QP_COLD void note(const qp_call *call)
     }
 }
 
-/* Of some executions. */
+/* Takes samples from some executions. */
 static QP_COLD void sample(const qp_call *call, bool has_failed)
 {
     int64_t span = qp_span_outermost();
@@ -122,8 +122,8 @@ static QP_COLD void sample(const qp_call *call, bool has_failed)
     }
 }
 
-/* What serves the rows: a connection's execute returns the cursor, a cursor's execute itself; that
- * of some drivers nothing (psycopg2), or a number (PyMySQL). */
+/* Return the object that serves the rows. A connection's execute returns the cursor; a cursor's
+ * execute returns itself, nothing (psycopg2), or a number (PyMySQL). */
 static QP_INLINE const void *rows_from(const qp_call *call, PyObject *result)
 {
     bool is_none =
@@ -161,7 +161,8 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     }
     int64_t notable_ticks = qp_notable_ticks(e->meter.key.statement);
     bool notable = ticks >= notable_ticks;
-    /* The first and the slowest, too: of few executions else only the first one's values count. */
+    /* The first and the slowest as well: otherwise only the first of a few executions would count.
+     */
     bool sampled = e->meter.sampled || notable;
     if (sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
         sample(call, result == NULL);

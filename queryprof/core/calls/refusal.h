@@ -7,10 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets the function (a new reference is kept; NULL: there is none). It is called with the
- * exception, the path of the database, whether the call's own connection has the write lock, and
- * whether it has read in its transaction, and would write. With the GIL.
- */
+/* Sets the function that explains refusals (keeps a new reference; NULL removes it). Its arguments
+ * are the exception, the database's path, whether the call's own connection has the write lock, and
+ * whether it has read in its transaction and now wants to write. With the GIL. */
 void qp_refusal_explain_by(PyObject *function);
 
 /* Explains the exception that is set, of a call that has ended; `path`: of the database, a number

@@ -1,8 +1,8 @@
-/* Handoffs: functions that are called in another thread than the one that submitted them.
+/* Handoffs: functions that run in another thread than the one that submitted them.
  *
- * A submitted function is wrapped: while it runs, its submitter's call path, span and label are
- * known in its thread; if it called a driver, its times are added up by that call path: waiting for
- * a thread, running, waiting for the event loop to take the result.
+ * A submitted function is wrapped. While it runs, its thread knows the submitter's call path, span
+ * and label. If it called a driver, its times are added up by that call path: waiting for a thread,
+ * running, and waiting for the event loop to take the result.
  */
 #pragma once
 

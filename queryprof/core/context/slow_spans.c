@@ -9,7 +9,7 @@
 
 enum { BUFFERS = 256 /* running spans whose runs are known */ };
 
-/* Ticks are those of the clock while the span runs. */
+/* While the span runs, times are clock ticks. */
 struct qp_span_runs {
     struct qp_span_runs *next_free;
     uint32_t count;
@@ -84,7 +84,7 @@ void qp_span_runs_give_back(qp_span_runs *runs)
     }
 }
 
-/* The number of a run to which executions of this key are added now; 0: there is none. */
+/* The number of the run that executions with this key are added to; 0 if not found. */
 static inline uint8_t last_run(qp_span_runs **runs, const qp_key *key)
 {
     if (!*runs) {
@@ -159,8 +159,8 @@ void qp_span_runs_join(qp_span_runs **outer, const qp_span_runs *inner)
     }
 }
 
-/* The row of a span that lasted so long: a new one, or that of the shortest of its name; NULL:
- * there is no room. */
+/* The row for a span of this length: a new one, or the shortest of its name; NULL if there is no
+ * room. */
 static qp_slow_span_row *place_for(const qp_ended_span *ended)
 {
     qp_slow_span_row *rows = qp_rows(QP_SLOW_SPAN_ROWS), *shortest = NULL;

@@ -26,6 +26,6 @@ void qp_span_sites_count(qp_span_sites *sites, uint32_t statement, uint32_t path
 /* Moves an execution that was counted to another statement. */
 void qp_span_sites_recount(qp_span_sites *sites, uint32_t from, uint32_t to, uint32_t path);
 
-/* Adds the repeats of an ended span of this name to its sums, and all executions to the span
- * around it (NULL: there is none). */
+/* Adds the repeats of an ended span to the sums of its name, and all executions to the outer span
+ * (NULL if it has no outer span). */
 void qp_span_sites_end(const qp_span_sites *sites, uint16_t name, qp_span_sites *outer);

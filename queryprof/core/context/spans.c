@@ -148,8 +148,8 @@ int64_t qp_span_outermost(void)
     return span;
 }
 
-/* The number, from 1, of a place: a free one, or that of one of the oldest, which is measured only
- * by its name from then on. */
+/* The number of a place, from 1: a free one, or one of the oldest spans', which is then measured
+ * only by name. */
 static uint32_t reserve(void)
 {
     uint32_t place = table.next % RUNNING;

@@ -1,8 +1,8 @@
-/* Spans: named pieces of the program's work, and the database work of each.
+/* Spans: named pieces of the program's work, and their database work.
  *
- * The running span is the value of a context variable, a number made of the span's name, its place
- * among the running ones and a serial number; so it is correct across tasks, and in threads that
- * run in a copy of the context. Executions inside a span count for the spans around it, too.
+ * A context variable holds the running span, as a number made of its name, its place among the
+ * running spans and a serial number. So it is correct across tasks, and in threads that run in a
+ * copy of the context. Executions inside a span also count for the outer spans.
  */
 #pragma once
 
@@ -56,8 +56,7 @@ PyObject *qp_span_watch(PyTypeObject *coroutine_proxy_type, int64_t span, PyObje
 /* Moves an execution that was counted in its span to another statement, which is its own now. */
 void qp_span_recount(qp_execution *e, uint32_t from);
 
-/* The running span, also of work that another thread has submitted to this one; 0: none. Never
- * raises. */
+/* The running span, also for work that another thread submitted; 0 without a span. Never raises. */
 int64_t qp_span_find(void);
 
 /* The outermost span around the running one, or it; 0: none. Never raises. */

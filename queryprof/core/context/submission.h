@@ -1,4 +1,4 @@
-/* What is stored about the submitter of work that runs elsewhere. */
+/* The stored facts about the submitter of work that runs elsewhere. */
 #pragma once
 
 #include "stacks/submitter.h"

@@ -19,7 +19,7 @@ static struct {
     qp_traced_connection **connections; /* each allocated when it is first needed, and never
                                          * freed */
     uint32_t chains[CHAINS];            /* by the hash of a connection: 1 + the first record ... */
-    uint32_t free;                      /* ... the same of those that are free; 0: none */
+    uint32_t free;                      /* ... the same for free records; 0: the chain is empty */
     uint32_t used;
     uint64_t last_serial;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -37,8 +37,8 @@ static uint32_t *chain_of(const void *db)
     return &state.chains[((uint64_t)(uintptr_t)db * QP_GOLDEN_RATIO >> 48) % CHAINS];
 }
 
-/* Where the number of a connection's record is: the chain's beginning, or the record before; where
- * it has none, the chain's end, which is 0. */
+/* The place that holds the number of a connection's record: the start of the chain, or the record
+ * before it. Without a record, it is the end of the chain, which holds 0. */
 static uint32_t *link_to(const void *db)
 {
     uint32_t *link = chain_of(db);
@@ -56,7 +56,7 @@ qp_traced_connection *qp_traced_of(const void *db)
     return number ? state.connections[number - 1] : NULL;
 }
 
-/* The number of a record that no connection has; 0: there is none. */
+/* The number of an unused record; 0 if all are in use. */
 static uint32_t take_free(void)
 {
     uint32_t number = state.free;
@@ -266,8 +266,8 @@ void qp_traced_read_aside(qp_traced_connection *t, qp_counted_statement *s)
     qp_pending_counters_keep(&s->key, &counters);
 }
 
-/* Ends the counting of page fetches. While the statement has more rows, other statements' fetches
- * would be counted as its own; `over`: this run of it has ended. */
+/* Stops counting page fetches. As long as the statement has more rows, fetches of other statements
+ * would count for it; `over` means that this run has ended. */
 void qp_traced_end_sample(qp_traced_connection *t, bool over)
 {
     qp_counted_statement *s = t->sampled;
@@ -283,9 +283,9 @@ static uint32_t runs_of(const qp_traced_connection *t, void *statement)
     return (uint32_t)t->sqlite->stmt_status(statement, QP_STMTSTATUS_RUN, 0);
 }
 
-/* A place for a new statement: a free one, or that of a statement that has ended; in a new block,
- * if there is none. With all blocks, that of one that is read, or that goes on and is unknown then.
- */
+/* A place for a new statement: a free one, or that of an ended statement, or one in a new block. If
+ * all blocks are in use, it replaces a statement that has been read, or one that is unfinished and
+ * then unknown. */
 static qp_counted_statement *make_room(qp_traced_connection *t, const void *statement)
 {
     qp_counted_statement *over = NULL;

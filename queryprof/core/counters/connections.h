@@ -26,7 +26,7 @@ typedef struct {
     void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL: free */
     bool is_whole;            /* it is the whole text that the program passed for it */
     bool transient;           /* not a statement object's: it may be finalized at any time */
-    bool is_over;             /* a transient one that has ended and been read ... */
+    bool is_over;             /* a transient statement that has ended and been read ... */
     uint32_t runs;            /* ... after this many runs, as SQLite counts them */
     void *volatile held; /* the same as `statement` where a statement object owns it, else NULL;
                           * written last, because it is read with the GIL, without the mutex */
@@ -37,8 +37,8 @@ typedef struct {
     uint32_t page_fetch_samples;
 } qp_counted_statement;
 
-/* Statements of a connection, by the hash of their address. Where a set is full, another block
- * follows, which is never freed: with the GIL `held` is read without the mutex. */
+/* Statements of a connection, by the hash of their address. A full set has a further block, which
+ * is never freed: with the GIL `held` is read without the mutex. */
 typedef struct qp_statement_block {
     qp_counted_statement statements[QP_BLOCK_STATEMENTS];
     struct qp_statement_block *more; /* or NULL */
@@ -56,7 +56,7 @@ typedef struct {
     uint32_t epoch;                /* the epoch of counting that its content belongs to */
     _Atomic uint32_t watchers;     /* calls in progress that need statements' ends; changed with the
                                     * GIL, read also with the mutex alone */
-    qp_counted_statement *last;    /* the one that started last, if it is kept; or NULL */
+    qp_counted_statement *last;    /* the statement that started last, if it is kept; or NULL */
     qp_counted_statement *sampled; /* its page fetches are being counted; or NULL */
     bool
         sample_goes_on; /* they are of an execution that has been sampled before: of its next row */
@@ -92,11 +92,11 @@ void *qp_traced_held(const qp_traced_connection *traced);
 /* Forgets all statements of a record. */
 void qp_traced_forget(qp_traced_connection *traced);
 
-/* A copy of a path (the caller owns it: qp_release); NULL: there is none, or no memory. */
+/* A copy of a path (the caller owns it: qp_release); NULL without a path or memory. */
 char *qp_copy_path(const char *path);
 
-/* The same of a connection's path by its serial number, also after its end; `is_known` false: its
- * record is in use again. */
+/* The same for a connection's path by its serial number, even after its end. `is_known` is false if
+ * its record is reused. */
 char *qp_traced_path(uint64_t serial, bool *is_known);
 
 /* Calls `visit` for each record in use; `visit` must not wait. The connection may be closed: SQLite
@@ -125,7 +125,7 @@ static inline void qp_traced_drop(qp_counted_statement *s)
     s->statement = NULL;
 }
 
-/* Whether the statement that starts at the address of one that has ended is the same one: a new one
+/* Return whether a statement at the address of an ended one is the same statement: a new statement
  * has fewer runs. If so, clears `is_over`. */
 static inline bool qp_traced_runs_again(const qp_traced_connection *t, qp_counted_statement *s)
 {
@@ -154,8 +154,8 @@ void qp_traced_read_base(const qp_traced_connection *t, void *statement,
 /* Pages that the connection has fetched; wraps around. */
 uint32_t qp_traced_page_fetches(const qp_traced_connection *t);
 
-/* Ends the counting of page fetches. While the statement has more rows, other statements' fetches
- * would be counted as its own; `over`: this run of it has ended. */
+/* Stops counting page fetches. As long as the statement has more rows, fetches of other statements
+ * would count for it; `over` means that this run has ended. */
 void qp_traced_end_sample(qp_traced_connection *t, bool over);
 
 /* Makes a new lock in a forked child. */

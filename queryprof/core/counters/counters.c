@@ -59,8 +59,8 @@ static int on_open_private(void *db, char **Py_UNUSED(error), const void *api)
     return 0;
 }
 
-/* Makes a statement that can be read from what a call has stored of it; without a statement, if the
- * call's recording has ended. */
+/* Makes a readable statement from the stored facts of a call; without a statement if the call's
+ * recording has ended. */
 static qp_counted_statement counted_from(const qp_active *call)
 {
     const qp_meter *meter = call->meter;
@@ -230,8 +230,7 @@ void qp_counters_attach(PyObject *connection)
     qp_sqlite.mutex_leave(mutex);
 }
 
-/* Adds a statement to those that are counted; with its connection's mutex, and owned by a statement
- * object. */
+/* Adds a statement object's statement to the counted ones; with its connection's mutex. */
 static void place_held(qp_traced_connection *t, const qp_active *call)
 {
     if (t->db != call->db || t->epoch != qp_counting.epoch || qp_traced_find(t, call->statement)) {

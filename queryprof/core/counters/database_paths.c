@@ -28,7 +28,7 @@ static struct {
 static _Atomic uint32_t last;         /* number that was given */
 static _Atomic uint32_t slots[SLOTS]; /* numbers, by the hash of their path */
 
-/* The identity of the file with a path; 0: there is none. Keeps errno. */
+/* The identity of the file with a path; 0 without a file. Keeps errno. */
 static uint64_t identity_of(const char *path)
 {
     struct stat found;
@@ -62,7 +62,7 @@ static uint32_t linked_with(uint64_t identity)
     return known && identity_of(paths[known].text) == identity ? known : 0;
 }
 
-/* A file has a path. What had its identity before is gone: the system has given it to a new file.
+/* Assign a file's identity to a path, and clear it from any older path: the system has reused it.
  */
 static void identify(uint32_t number, uint64_t identity)
 {
@@ -106,7 +106,7 @@ static uint32_t number_of(const char *path, uint64_t identity)
                 known = own;
             }
         }
-        if (!strcmp(paths[known].text, path)) { /* another thread may have added it meanwhile */
+        if (!strcmp(paths[known].text, path)) { /* another thread may have added it */
             identify(known, identity);
             return known;
         }

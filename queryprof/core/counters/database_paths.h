@@ -11,10 +11,10 @@
  * be a secret. */
 uint32_t qp_path_of_database(const char *path, bool of_main);
 
-/* A path by its number; "" for 0. Of a file that was never a main database, "(attached" with its
- * identity, or nothing when there were many. */
+/* A path by its number; "" for 0. For a file that was never a main database: "(attached" with its
+ * identity, or "" if there were too many. */
 const char *qp_path_text(uint32_t number);
 
-/* What a file with this path is known by: a hash of its device and inode, which is the same in each
- * process; 0: unknown. */
+/* The identity of the file with this path: a hash of its device and inode, which is the same in
+ * each process; 0: unknown. */
 uint64_t qp_path_identity(uint32_t number);

@@ -11,8 +11,8 @@
 
 enum { QP_CALL_HOLDS = 8, QP_CALL_WAITS = 4 };
 
-/* Locks of one kind on one database that were taken for one key and released in this call: the
- * sums, and when the longest began and ended. */
+/* Locks of one kind on one database that this call took for one key and released: their sums, and
+ * the start and end of the longest. */
 typedef struct {
     qp_lock_kind kind;
     uint32_t path; /* of the database: see locks.h */
@@ -31,17 +31,17 @@ typedef struct {
 struct qp_locked_file;
 
 typedef struct {
-    bool any;    /* else there is none, and the sums are zero */
+    bool any;    /* false: the sums are zero */
     bool opened; /* a database's file, which is watched */
     qp_file_sums sums;
     struct qp_locked_file
         *taken;       /* the file whose lock a call took last; it may be an earlier one */
     bool took_others; /* this call, before that */
     /* A lock that was refused and not attempted again since. */
-    const void *refused_file; /* identity; NULL: there is none */
+    const void *refused_file; /* identity; NULL: nothing was refused */
     uint64_t refused_ticks;
     int64_t file_ticks_then;          /* reading, writing and syncing since is no waiting */
-    int waits;                        /* 0: there are none, and the last ones are not valid */
+    int waits;                        /* 0: the last times are not valid */
     qp_call_wait wait[QP_CALL_WAITS]; /* the last one, and the longest before it */
     /* of the last one */
     const void *waited_file; /* identity, whose lock is not granted yet; NULL: it is */

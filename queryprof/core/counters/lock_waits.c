@@ -32,7 +32,7 @@ void qp_lock_waited(const void *f, qp_active *call)
     }
 }
 
-/* A place for one more wait of a call: that of the shortest, where it has many. */
+/* A place for one more wait of a call; if it has many, the shortest one's place. */
 static qp_call_wait *next_wait(qp_file_work *work)
 {
     if (work->waits < QP_CALL_WAITS) {

@@ -5,7 +5,7 @@
 
 #include "counters/statement_events.h"
 
-/* A lock of a file that was refused to a call is attempted again, or another one of it. */
+/* A call tries to take a refused lock again, or another lock of the file. */
 void qp_lock_waited(const void *file, qp_active *call);
 
 /* A lock of a file (identity only) is attempted for the call in progress in this thread (NULL: for

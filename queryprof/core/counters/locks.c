@@ -45,7 +45,7 @@ void qp_locks_closed(const void *file)
     }
 }
 
-/* The time that a thread has spent in the driver's calls, the one in progress included. */
+/* The time that a thread has spent in the driver's calls, including the one in progress. */
 static int64_t database_ticks(const qp_thread *thread, const qp_active *call, uint64_t now)
 {
     while (call->below) {
@@ -80,7 +80,7 @@ static QP_COLD void show(const qp_locked_file *file, qp_held_lock *lock)
     }
 }
 
-/* The row of a write lock; NULL: it has none. Of another recording it is another's, or free. */
+/* The row of a write lock; NULL if it has none, or if the row belongs to another recording. */
 static qp_held_row *shown(const qp_locked_file *file, const qp_held_lock *lock)
 {
     qp_held_row *row = lock->recording == qp_recording ? lock->row : NULL;
@@ -133,7 +133,7 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
         lock->writes = lock->blocks = false;
         lock->start_ticks = begin_of_read(file, call);
     }
-    /* Last: who collects locks in another thread reads the rest of one that is held. */
+    /* Last, because another thread that collects locks reads the other fields if it is held. */
     __atomic_store_n(&lock->is_held, true, __ATOMIC_RELEASE);
 }
 
@@ -203,7 +203,7 @@ static bool is_collected(const qp_locked_file *file, qp_lock_kind kind, uint64_t
     return (with_held || is_long) && (kind == QP_WRITE_LOCK || is_long_read(file, kind, now));
 }
 
-/* What is not in the sums yet of a lock that is held, up to an instant. */
+/* The part of a held lock, up to an instant, that the sums do not contain yet. */
 static qp_call_hold rest_of(const qp_locked_file *file, qp_lock_kind kind, uint64_t now)
 {
     const qp_held_lock *lock = &file->held[kind];
@@ -221,7 +221,7 @@ static qp_call_hold rest_of(const qp_locked_file *file, qp_lock_kind kind, uint6
     };
 }
 
-/* Adds a lock to those that a call has released. */
+/* Adds a lock to the locks that a call has released. */
 static void add_to_call(qp_active *call, const qp_call_hold *held)
 {
     qp_call_hold *hold = hold_of(&call->work, held);

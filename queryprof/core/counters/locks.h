@@ -25,9 +25,9 @@ typedef struct {
     int64_t database_ticks; /* of the thread then */
     int64_t changed_rows;   /* by it */
     uint64_t counted_ticks; /* it is in the sums up to then; 0: not yet */
-    bool writes;            /* of a read lock: its transaction has taken the write lock, too */
+    bool writes;            /* for a read lock: its transaction has also taken the write lock */
     bool blocks;            /* of a read lock: a writer of this process waits for readers */
-    qp_held_row *row;       /* of a write lock: what readers see of it; NULL: there was no room */
+    qp_held_row *row; /* for a write lock: the row that readers see; NULL: there was no room */
 } qp_held_lock;
 
 typedef struct qp_locked_file {
@@ -61,7 +61,7 @@ static inline qp_locked_file *qp_locks_of(const void *file)
     return NULL;
 }
 
-/* A lock is taken for the call in progress in this thread (NULL: for none), or released. */
+/* A lock is taken for this thread's call in progress (NULL without a call), or released. */
 void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
 void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
 
@@ -71,9 +71,9 @@ void qp_locks_block(uint32_t path);
 /* Sets the key of the locks that a call took and that are still held: its own was not final. */
 void qp_locks_rename(const qp_active *call, const qp_key *key);
 
-/* Calls `add` for each lock that was released outside of the driver's calls since the last time,
- * and for each that has been held for a second and more, with what is new of it; `with_held`: for
- * each that is held. With the GIL. */
+/* Calls `add` for each lock that was released outside the driver's calls since the last time, and
+ * for the new part of each lock that has been held for at least a second; `with_held`: of each held
+ * lock. With the GIL. */
 void qp_locks_collect(void (*add)(const qp_call_hold *hold), bool with_held);
 
 /* In a forked child: its parent's locks are not its own. */

@@ -12,11 +12,11 @@ void qp_pending_counters_after_fork(void);
 /* Keeps counters for a key; needs no GIL. */
 void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters);
 
-/* Gives those of a key to another statement: the key's turned out to be that one. */
+/* Moves the counters of a key to another statement, which turned out to be the key's own. */
 void qp_pending_counters_rename(const qp_key *from, uint32_t statement);
 
-/* Whether so many keys are pending that they must be collected now; a loop over one statement adds
- * to a single key until the next flush. */
+/* Whether too many keys are pending, so that they must be collected now. A loop over one statement
+ * adds to a single key until the next flush. */
 extern volatile bool qp_pending_counters_due;
 
 /* Adds the pending counters to their aggregates; with the GIL, as the next one. */

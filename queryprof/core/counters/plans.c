@@ -211,7 +211,7 @@ static bool is_shared(const qp_traced_connection *traced, const char *tree)
     return !traced->schema.file && !traced->schema.own.state && reads_a_table(tree);
 }
 
-/* Keeps a plan, also an empty one: it has no steps, or SQLite returned none. */
+/* Keeps a plan. It may be empty: it has no steps, or SQLite returned none. */
 static void keep(qp_traced_connection *traced, uint32_t statement, const char *tree)
 {
     if (is_shared(traced, tree)) {

@@ -1,8 +1,9 @@
 /* Query plans: each statement is explained once for each schema that it runs on.
  *
- * A probe looks a statement up before the call (qp_plan_known: a comparison, nearly always). For
- * one that is new on its connection the plan is requested: SQLite explains it as it starts, and the
- * plan is kept after the call. This takes at most the allowed share of the program's time.
+ * A probe looks up a statement before the call (qp_plan_known: nearly always one comparison). If
+ * the statement is new on its connection, the probe requests its plan: SQLite explains it as it
+ * starts, and the plan is kept after the call. This takes at most the allowed share of the
+ * program's time.
  */
 #pragma once
 
@@ -57,14 +58,14 @@ static inline bool qp_plan_known(PyObject *connection, uint32_t statement)
 bool qp_plan_request(qp_plan_question *question, PyObject *connection, uint32_t statement,
                      qp_operation operation);
 
-/* Keeps the call's plan or schema change: after the call, whether it failed or not. `connection` is
- * the one it ran on, `argument` its SQL (both borrowed, the latter may be NULL). Keeps the
- * exception that is set. */
+/* Keeps the call's plan or schema change, after the call, whether it failed or not. It ran on
+ * `connection` with the SQL `argument` (both borrowed, the latter may be NULL). Keeps the exception
+ * that is set. */
 void qp_plan_answer(qp_plan_question *question, PyObject *connection, uint32_t statement,
                     PyObject *argument);
 
-/* Sets the share of the program's time that requests may take, and returns the one before; 0: no
- * requests; 1: no bounds. */
+/* Sets the share of the program's time that requests may take, and returns the old share; 0: no
+ * requests; 1: no limit. */
 double qp_plans_allow(double share);
 
 /* Returns a new list of the rows of the plans used since the last call; NULL with an exception. */

@@ -59,7 +59,7 @@ static void note_if_it_runs(qp_traced_connection *t, qp_counted_statement *s)
     }
 }
 
-/* Without the mutex the key may be of two halves, of different statements: then it is none's. */
+/* Without the mutex, the key may mix two different statements; then it matches neither. */
 static void note_if_it_may(qp_traced_connection *Py_UNUSED(t), qp_counted_statement *s)
 {
     if (s->held) {

@@ -10,8 +10,8 @@
 
 struct qp_counting qp_counting;
 
-/* A str's UTF-8 as the driver has made it for SQLite, without the GIL: its object does not change,
- * and the caller of the driver keeps it. NULL: there is none. */
+/* A str's UTF-8 as the driver has made it for SQLite, without the GIL. The object does not change,
+ * and the driver's caller keeps it. NULL: it has no UTF-8 yet. */
 static const char *utf8_of(PyObject *text, size_t *length)
 {
     if (PyUnicode_IS_COMPACT_ASCII(text)) {
@@ -44,8 +44,9 @@ static size_t skip_nothing(const char *text, size_t at, size_t length)
     return length;
 }
 
-/* Whether a statement is the next part of the text that the program passed to the driver; then that
- * part is accepted. The driver's own BEGIN is none, nor what a virtual table prepares. */
+/* Return whether a statement is the next part of the text that the program passed to the driver,
+ * and accept that part. The driver's own BEGIN is not, nor a statement that a virtual table
+ * prepares. */
 static bool takes_its_text(const qp_active *call, qp_meter *meter, const char *sql)
 {
     size_t length;
@@ -69,9 +70,9 @@ static inline qp_meter *meter_here(void)
     return active ? active->meter : NULL;
 }
 
-/* The call whose statement may start here, and its meter; NULL: none. `is_inside`: a part of a
- * statement starts, or a statement inside another. Calls of other greenlets may be in progress,
- * too. */
+/* The call whose statement may start here, and its meter; NULL without one. `is_inside` is set if a
+ * part of a statement starts, or a statement inside another. Calls of other greenlets may also be
+ * in progress. */
 static qp_active *call_of(const qp_traced_connection *t, const void *statement, qp_meter **meter,
                           bool *is_inside)
 {
@@ -182,7 +183,7 @@ static QP_COLD void statement_ended(qp_traced_connection *t, void *statement)
 {
     qp_meter *meter = meter_here();
     qp_counted_statement *s = t->epoch == qp_counting.epoch ? qp_traced_find(t, statement) : NULL;
-    if (s && s->is_over) { /* another one at this address, or one that is not counted now */
+    if (s && s->is_over) { /* another statement at this address, or one that is not counted now */
         qp_traced_drop(s);
         s = NULL;
     }
@@ -208,8 +209,8 @@ static void read_at_close(qp_traced_connection *t, qp_counted_statement *s)
     }
 }
 
-/* The program closes a connection. SQLite keeps it alive, and would continue to trace it, while a
- * statement of it is not finalized: its counters are read now, and the trace is removed. */
+/* The program closes a connection. SQLite keeps it alive and would continue to trace it until all
+ * its statements are finalized. So the counters are read now, and the trace is removed. */
 static QP_COLD void connection_closed(qp_traced_connection *t)
 {
     if (qp_counting.is_on && t->epoch == qp_counting.epoch) {

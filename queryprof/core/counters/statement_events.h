@@ -29,7 +29,7 @@
  * of a qp_call, never on the C stack: the stack of a greenlet that waits inside the call is moved
  * away. */
 typedef struct qp_active {
-    struct qp_active *below;  /* the one that began before it in this thread; with greenlets not
+    struct qp_active *below;  /* the call that began before it in this thread; with greenlets not
                                * always the call around it */
     qp_meter *volatile meter; /* of its execution; NULL: unknown, or the recording ended */
     const void *frame;        /* identity of the Python frame that made it; NULL: unknown */

@@ -178,7 +178,7 @@ static bool opens_by_ours(const vfs *v)
     return false;
 }
 
-/* The entry of one of SQLite's VFSs, made if it is new; VFSS: there is none. */
+/* The entry of one of SQLite's VFSs, made if it is new; VFSS if it is not one. */
 static int entry_of(vfs *own)
 {
     int number = 0;
@@ -199,7 +199,7 @@ bool qp_vfs_watch(const qp_sqlite_functions *sqlite)
     bool is_any_watched = false;
     for (int i = 0; i < NAMES; i++) {
         vfs *own = sqlite->vfs_find(names[i]);
-        /* What another tool has put there may call ours. */
+        /* Another tool's functions in it may call ours. */
         if (own && !opens_by_ours(own) && is_sqlites_own(sqlite, own)) {
             int number = entry_of(own);
             if (number < VFSS) {

@@ -1,11 +1,11 @@
-/* SQLite's own VFS, watched: it opens its files with our functions in front of its own
+/* SQLite's own VFS, watched: our functions run before its own when it opens files
  * (https://www.sqlite.org/vfs.html).
  *
  * The functions of SQLite's VFSs that open and delete files are exchanged in place, so that a
- * connection's VFS is the same before and after: SQLite compares it to share a cache. Each has
- * functions of ours that know SQLite's, and follow nothing in the struct that they are called with:
- * a tool's copy of the struct works, also after the recording. A VFS of the program's own is not
- * touched.
+ * connection's VFS is the same before and after: SQLite compares it to share a cache. Each VFS gets
+ * functions of ours that know SQLite's functions, and that never read the struct they are called
+ * with. So a tool's copy of the struct works, even after the recording. A VFS of the program is not
+ * changed.
  */
 #pragma once
 

@@ -1,10 +1,10 @@
-/* Files that SQLite has opened, watched: their tables of functions are exchanged for copies with
- * ours in front of SQLite's (https://www.sqlite.org/c3ref/io_methods.html).
+/* Files that SQLite has opened, watched: their tables of functions are replaced by copies that run
+ * our functions before SQLite's (https://www.sqlite.org/c3ref/io_methods.html).
  *
- * Only tables that SQLite's own VFS has given a file of ours are exchanged: never that of a journal
- * in memory, which SQLite knows by its table, nor that of another tool. There is one copy for each
- * of SQLite's few tables, and nothing of it is ever changed or freed: files that are open when
- * recording ends keep it, and it only forwards then.
+ * Only tables that SQLite's own VFS has given a file of ours are replaced: never the table of a
+ * journal in memory, by which SQLite recognizes it, and never another tool's table. There is one
+ * copy for each of SQLite's few tables, and it is never changed or freed. Files that are open when
+ * recording ends keep the copy, which then only forwards.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ static inline qp_active *qp_file_call_here(void)
     return thread && !qp_here.muted ? thread->active : NULL;
 }
 
-/* Its work, of which there is some from now on. */
+/* Its work; from now on it has some. */
 static inline qp_file_work *qp_file_work_here(void)
 {
     qp_active *call = qp_file_call_here();

@@ -10,9 +10,9 @@ typedef struct {
     PyMethodDef callback;
 } qp_code_event;
 
-/* Lets the interpreter report the wanted events, under the number of a tool, unless another
- * tool has one. Audit hooks of the
- * program may run. Returns the number; 0, without an exception: there is none, or a hook raised. */
+/* Lets the interpreter report the wanted events under an unused tool number. Audit hooks of the
+ * program may run. Returns the number, or 0 without an exception: all numbers are in use, or a hook
+ * raised. */
 int qp_code_events_add(PyObject *code, qp_code_event *events, int count);
 
 /* Gives the number back. The program may have freed it. Raises nothing. */

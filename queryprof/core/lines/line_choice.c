@@ -23,14 +23,14 @@ enum {
     FRAMES = 250,      /* searched for the program's own */
     SHARE = 200,       /* watches may cost this part of the time since the recording began, ... */
     FREE_NS = 2000000, /* ... and as much as this besides */
-    LIBRARY_LOOP = 4,  /* so many executions of a statement in one pass are a library's loop */
-    SUBMISSIONS = 16,  /* one of so many is sampled */
+    LIBRARY_LOOP = 4,  /* this many executions of a statement in one pass are a library's loop */
+    SUBMISSIONS = 16,  /* 1 of this many is sampled */
     PATHS = 256,       /* places for their paths; some share one */
-    HALVED = 8         /* passes, from which on the sums of a row can be halved */
+    HALVED = 8         /* from this many passes, the sums of a row can be halved */
 };
 
-/* A watch ends when so many sampled executions come without a new pass: in other lines, while no
- * pass of another thread is in progress; and else, as in a pass that does not end. */
+/* A watch ends after this many sampled executions without a new pass: IDLE in other lines while no
+ * pass of another thread is in progress; ELSEWHERE otherwise, as in a pass that does not end. */
 enum { IDLE = 16, ELSEWHERE = 64 };
 
 /* When a row or a path is watched again: sampled executions, and how many begin the next watch, as
@@ -44,7 +44,7 @@ typedef struct {
 static struct {
     bool is_refused;      /* no tool number is free */
     uint64_t since_ticks; /* when watches may have begun */
-    uint32_t plain_path;  /* the last one that went through no library: loops use one */
+    uint32_t plain_path;  /* the last path without a library: loops use one */
     schedule rows[QP_LINE_TIMES];
     schedule submissions[PATHS];
 } choice;
@@ -140,7 +140,7 @@ static bool is_dear(uint64_t now)
     return qp_watched_line.spent_ns > FREE_NS + elapsed_ns / SHARE;
 }
 
-/* Each watch of a row stands for as many executions as all before it. */
+/* Each watch of a row counts as much as all watches before it. */
 static void halve(qp_line_time_row *row)
 {
     if (row->passes >= HALVED) {

@@ -1,9 +1,9 @@
-/* Which line is watched: one that executes a statement through a library, at some of the
+/* Choose which line is watched: a line that executes a statement through a library, at some of its
  * executions.
  *
  * A line is watched for some passes, and again after twice as many executions each time. Watches
- * cost a small part of the time. Where a library executes a statement in a loop of its own, the
- * library's function inside that loop is watched. On Python 3.11 none is.
+ * take a small part of the time. If a library executes a statement in a loop of its own, the
+ * library's function inside that loop is watched. On Python 3.11 no line is watched.
  */
 #pragma once
 
@@ -34,13 +34,13 @@ static inline bool qp_line_is_new(uint32_t statement, uint32_t path)
 #endif
 }
 
-/* Considers the line that executes a statement. `from_ticks` is when the execution began; `thread`
- * is the running one. Call it when a driver's call has ended and nothing of it is used any more:
- * audit hooks of the program may run. Raises nothing. */
+/* Considers the line that executes a statement. `from_ticks` is the start of the execution;
+ * `thread` is the running one. Call it when a driver's call has ended and its data is no longer
+ * used: audit hooks of the program may run. Raises nothing. */
 void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
 
 /* The same for the line that submits work to another thread, which may execute a statement. Returns
- * the number of the pass in progress, which the work belongs to; 0: there is none. */
+ * the number of the pass in progress that the work belongs to; 0 if it belongs to none. */
 uint64_t qp_line_submits(qp_thread *thread, uint32_t path);
 
 /* Ends the watch, and forgets what the watches of this recording have cost. */

@@ -9,8 +9,8 @@ enum {
     KINDS = 16 * TIMED /* statements and paths in them, all together */
 };
 
-/* The longest of so many passes are left out: a garbage collection or another thread came between.
- * Fewer than FEW all count. */
+/* The longest of this many passes are skipped: a garbage collection or another thread interrupted
+ * them. Fewer than FEW passes all count. */
 enum { LEFT_OUT_OF = 16, FEW = 4 };
 
 /* The executions of a statement and path in one pass. */
@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
     int64_t ns;
     int64_t executions;
-    int kinds_end; /* of its kinds, which begin after those of the pass before */
+    int kinds_end; /* the end of its kinds, which follow the kinds of the pass before */
     bool is_partial;
 } timed_pass;
 
@@ -31,7 +31,7 @@ static struct {
     timed_pass passes[TIMED + 1];
     int kind_count;
     kind kinds[KINDS];
-    bool is_parted; /* the pass in progress does not belong to the one before */
+    bool is_parted; /* the pass in progress is separate from the pass before */
 } table;
 
 static bool is_same(const qp_key *a, const qp_key *b)
@@ -52,7 +52,7 @@ void qp_line_passes_clear(void)
     table.is_parted = true;
 }
 
-/* The kind of the pass in progress that has this statement and path; kind_count: there is none. */
+/* The kind of the pass in progress with this statement and path; kind_count if it is new. */
 static int find_kind(const qp_key *key)
 {
     int at = kinds_before();

@@ -20,9 +20,9 @@ int64_t qp_line_passes_count(const qp_key *key);
 /* Whether the pass in progress has executed anything. */
 bool qp_line_passes_has_executed(void);
 
-/* Ends the pass in progress. One in which nothing was executed belongs to the one before: a loop
- * over a query's rows passes its line for each row. `is_partial`: its begin was not seen. True:
- * there is no room for more. */
+/* Ends the pass in progress. A pass without executions belongs to the pass before: a loop over a
+ * query's rows passes its line for each row. `is_partial` means that its start was not seen.
+ * Returns true if there is no room for more passes. */
 bool qp_line_passes_end(int64_t ns, bool is_partial);
 
 /* Parts the passes to come from those before: they are of another call of the function. */

@@ -23,7 +23,7 @@ enum {
     EVENTS = 4000, /* of one watch */
     EVENT_NS = 80, /* what an event takes; in a loop of empty lines it was 38 to 78 */
     FRUITLESS = 4, /* passes without an execution end a watch */
-    UNITS = 20000  /* of the code, each of which takes time to add the events */
+    UNITS = 20000  /* the most units of code: adding the events to each takes time */
 };
 
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count);
@@ -43,7 +43,7 @@ static qp_code_event events[] = {
 
 enum {
     EVENT_KINDS = sizeof events / sizeof *events,
-    FUNCTION_EVENTS = 4 /* the first one of those that calls of a function need */
+    FUNCTION_EVENTS = 4 /* the first of the events for calls of a function */
 };
 
 static bool is_in_line(int line)
@@ -67,7 +67,7 @@ static void enter_line(void)
     qp_watched_line.from_ticks = qp_clock_ticks();
 }
 
-/* Ends the pass in progress; the watch, too, when enough have ended. */
+/* Ends the pass in progress, and the watch if enough passes have ended. */
 static void end_pass(void)
 {
     int64_t ticks = qp_watched_line.ticks;

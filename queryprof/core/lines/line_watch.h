@@ -28,11 +28,11 @@ typedef struct {
     int since_pass, elsewhere; /* sampled executions since a pass began (lines/line_choice.c) */
     /* the pass in progress */
     uint64_t serial;   /* its number in this process */
-    const void *frame; /* identity of the frame that runs it; NULL: there is none */
+    const void *frame; /* identity of the frame that runs it; NULL without a frame */
     bool is_inside;    /* the frame is in the line */
     bool is_suspended; /* the generator or coroutine is, in the line */
     bool is_partial;   /* its begin was not seen */
-    bool is_mixed;     /* another greenlet has executed something meanwhile */
+    bool is_mixed;     /* another greenlet has executed something during the pass */
     uint64_t from_ticks;
     int64_t ticks;
     int64_t spent_ns; /* by all watches of a recording */
@@ -41,10 +41,10 @@ typedef struct {
 /* The watch, which the choice of a line reads. */
 extern qp_line_watch qp_watched_line;
 
-/* Begins to watch the lines from `first_line` to `last_line` of a code object, 0: calls of it, in
- * the running thread. `path` begins with the line. `frame` runs it since `from_ticks`; NULL: it is
- * not known. Returns false if no tool number is free. Audit hooks of the program may run; raises
- * nothing. */
+/* Begins to watch the lines from `first_line` to `last_line` of a code object in the running
+ * thread, or its calls if these are 0. `path` begins with the line. `frame` has run it since
+ * `from_ticks`; NULL if unknown. Returns false if no tool number is free. Audit hooks of the
+ * program may run; raises nothing. */
 bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,
                          const void *frame, const qp_thread *thread, uint64_t from_ticks);
 

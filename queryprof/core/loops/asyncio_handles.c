@@ -95,7 +95,7 @@ static QP_COLD const PyGetSetDef *self_of_step(const PyTypeObject *type)
 /* The task that a callback of asyncio's own drives (borrowed), or NULL. */
 static QP_INLINE PyObject *task_of(PyObject *callback)
 {
-    static PyTypeObject *step_type; /* owned; the one found last */
+    static PyTypeObject *step_type; /* owned; the last type that was found */
     static const PyGetSetDef *step_self;
     if (PyCFunction_CheckExact(callback)) {
         PyObject *self = PyCFunction_GET_SELF(callback);
@@ -115,8 +115,8 @@ static QP_INLINE PyObject *task_of(PyObject *callback)
     return self && PyObject_TypeCheck(self, known.task_type) ? self : NULL;
 }
 
-/* What identifies a callback: a new reference to a code object, or to the callable itself or its
- * type where there is no code. */
+/* The identity of a callback: a new reference to its code object or, without code, to the callable
+ * itself or its type. */
 static QP_INLINE PyObject *what_runs(PyObject *callback)
 {
     for (int depth = 0; depth < WRAPPERS; depth++) {

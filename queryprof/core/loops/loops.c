@@ -67,7 +67,7 @@ static void settle(qp_running_loop *running_loop)
         now > running_loop->settled_ticks ? now : running_loop->settled_ticks;
 }
 
-/* Removes a running loop from those of its thread; with greenlets it need not be the innermost. */
+/* Removes a running loop from its thread's list; with greenlets it need not be the innermost. */
 static void unlink_lane(const qp_running_loop *running_loop)
 {
     qp_running_loop **place = &running_loop->thread->running_loop;

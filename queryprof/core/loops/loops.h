@@ -1,8 +1,8 @@
-/* Event loops: the sums for each kind of loop in threads of each name, and the loops that run.
+/* Event loops: the sums for each kind of loop and thread name, and the running loops.
  *
- * A qp_running_loop is one loop in one thread, from its start until it stops. Its sums are those of
- * all loops of its kind in threads of that name, so that a program which starts ten thousand loops,
- * one after the other, needs no more room than one that starts one.
+ * A qp_running_loop is one loop in one thread, from its start until it stops. All loops of its kind
+ * in threads of that name share its sums. So a program that starts ten thousand loops, one after
+ * another, needs no more room than a program that starts one.
  */
 #pragma once
 
@@ -53,7 +53,7 @@ typedef struct qp_running_loop {
     uint64_t last_ticks;    /* when its last step ended */
     bool is_adopted;        /* it ran before recording began: no hook sees it stop */
     PyObject *start_beats;  /* owned: starts its heartbeat when a step ends after the first beat was
-                             * due; NULL: it has started, or there is none */
+                             * due; NULL: it has started, or there is no heartbeat */
     PyObject *end_beats;    /* owned: ends it, or None; NULL: it has not started */
     uint64_t beat_due_ticks; /* when the first beat is due */
 } qp_running_loop;
@@ -103,6 +103,6 @@ void qp_loops_flush(void);
 /* Clears the sums; the loops stay. */
 void qp_loops_clear(void);
 
-/* In a forked child: no longer records the parent's running loops: asyncio continues none of them
+/* In a forked child: stops recording the parent's running loops, because asyncio continues none
  * there. */
 void qp_loops_after_fork(void);

@@ -35,7 +35,8 @@ static const qp_step_site *most_seen(const qp_step *step)
     return most;
 }
 
-/* The call path of a step: where it was seen most; otherwise that of its longest database time. */
+/* The call path of a step: where it was seen most often, otherwise the path of its longest database
+ * time. */
 static uint32_t path_of(const qp_step *step)
 {
     const qp_step_site *most = most_seen(step);
@@ -71,10 +72,10 @@ static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
     return &rows[added];
 }
 
-/* Adds the CPU time from the watchdog's first look to the end, where that is much of the step: on a
- * busy machine it may look when a sleep is over and the thread waits for a processor. Where steps
- * cannot be seen it may have looked before this one began: then what the step had is between two
- * bounds, and known if they are on one side of the half. */
+/* Adds the CPU time from the watchdog's first look to the end, if that is much of the step. On a
+ * busy machine, the watchdog may look when a sleep is over and the thread waits for a processor.
+ * Without visible steps, it may have looked before this step began. Then the step's CPU time lies
+ * between two bounds, and is known if both are on one side of the half. */
 static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
     enum { PARTS = 10 }; /* of the step; it must have seen one of them */

@@ -2,7 +2,7 @@
 
 #include "memory/region.h"
 
-/* The row of a pair in a list, which is added if there is room; NULL: there is none. */
+/* The row of a pair in a list, added if there is room; NULL without room. */
 static qp_cause_row *row_of(qp_cause_list *list, uint32_t statement, uint32_t path)
 {
     qp_cause_row *rows = qp_rows(QP_CAUSE_ROWS);

@@ -14,7 +14,7 @@ typedef struct {
     int64_t ticks;
 } qp_step_query;
 
-/* Of one step: the first QP_CAUSES_LISTED pairs; the rest is in the total alone. */
+/* The first QP_CAUSES_LISTED pairs of a step; only the total contains the rest. */
 typedef struct {
     int64_t total_ticks;
     int known;
@@ -38,5 +38,5 @@ static inline void qp_step_queries_add(qp_step_queries *to, uint32_t statement, 
     }
 }
 
-/* Adds those of one step to a list of rows, which has the same limit. */
+/* Adds the pairs of a step to a list of rows, which has the same limit. */
 void qp_step_queries_join(qp_cause_list *to, const qp_step_queries *from);

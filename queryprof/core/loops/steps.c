@@ -88,8 +88,8 @@ static uint64_t hash_of(const qp_loop *loop, const void *identity)
     return qp_hash_mix((uintptr_t)identity, (uintptr_t)loop);
 }
 
-/* A row for something that has not run before; that of all others when the table is full. NULL:
- * there is no row at all. */
+/* A row for something that has not run before; if the table is full, the row of all others. NULL:
+ * the table has no row at all. */
 static QP_COLD qp_step_row *add_sums(const qp_loop *loop, const void *identity, PyObject *keeper,
                                      PyObject *what)
 {

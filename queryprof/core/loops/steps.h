@@ -25,9 +25,8 @@ void qp_step_await_beat(qp_step *step, qp_running_loop *running_loop, uint64_t d
 /* Ends the step; keeps the exception that is set. */
 void qp_step_end(qp_step *step);
 
-/* Adds a driver call to the step. Where steps cannot be seen, one that ended before the heartbeat
- * was due has not delayed it; one that ended later has blocked the loop from its own beginning on.
- */
+/* Adds a driver call to the step. Without visible steps, a call that ended before the heartbeat was
+ * due did not delay it; a call that ended later has blocked the loop since its own start. */
 static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t path,
                                     uint64_t from_ticks, int64_t ticks)
 {

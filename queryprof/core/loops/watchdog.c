@@ -29,8 +29,8 @@ static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t requ
         int64_t queued_ns = qp_cpu_queued_ns(running_loop->kernel_id);
         atomic_store(&running_loop->queued_ns, queued_ns - running_loop->seen_queued_ns);
     }
-    /* Python code lets go of it after a switch interval, and waits until another thread has it. On
-     * a busy machine one or the other has no CPU for a while: that is no work. */
+    /* Python code releases the GIL after a switch interval, and waits until another thread has it.
+     * On a busy machine either thread may be without a CPU for a while, which is not work. */
     int64_t worked_ns = cpu_ns < 0 ? waited_ns : qp_cpu_ns(running_loop->kernel_id) - cpu_ns;
     look(running_loop, number, requested_ticks, waited_ns < worked_ns ? waited_ns : worked_ns);
     PyGILState_Release(gil);

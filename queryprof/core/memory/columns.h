@@ -1,6 +1,5 @@
-/* The tables of a recording as readers of its memory see them: their columns, by name, and the
- * offsets of these in a row.
- */
+/* The tables of a recording for readers of its memory: the names of their columns, and the columns'
+ * offsets in a row. */
 #pragma once
 
 #include <stdint.h>

@@ -17,10 +17,10 @@ typedef struct qp_meter {
     bool counts;                        /* its statement's counters can be read later, or are read
                                          * at its end */
     bool drops;                         /* the driver drops its statements before the call ends */
-    bool sampled;                       /* page fetches are counted too */
+    bool sampled;                       /* its page fetches are also counted */
     bool counted;                       /* a statement has been counted for this execution */
-    bool is_whole;                      /* the statements that started are the whole of its text:
-                                         * SQLite has accepted all of it */
+    bool is_whole;                      /* the started statements are its whole text: SQLite has
+                                         * accepted all */
     uint32_t accepted;                  /* bytes of its text that they are */
     struct qp_explanation *explanation; /* where its plan is stored, or NULL */
     const void *main; /* identity of the sqlite3_stmt that it runs; others that start while it runs
@@ -61,7 +61,7 @@ typedef struct qp_execution {
     /* what a call stores */
     const void *cursor; /* identity only; NULL: none, or superseded */
     qp_stage stage;
-    bool in_use;  /* a call of it is in progress: its place cannot be reused */
+    bool in_use;  /* one of its calls is in progress: its place cannot be reused */
     bool ignored; /* not the program's */
     bool sampled_stack;
     uint8_t run;     /* the number of its run in its span; 0: none */
@@ -79,7 +79,7 @@ typedef struct qp_execution {
     uint32_t generation;    /* ... in this generation of the aggregates ... */
     int64_t count_before;   /* ... and its count before */
     int64_t duration_ns;    /* without what is pending */
-    int64_t settled_ns;     /* the part of it in the distribution; -1: not added yet */
+    int64_t settled_ns;     /* the part that the distribution contains; -1: not added yet */
     int64_t fetched;        /* rows, changed ones included */
     uint64_t plotted_ticks; /* on the timeline up to then */
     uint32_t stack;         /* 0: none taken */

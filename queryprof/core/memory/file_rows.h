@@ -3,8 +3,8 @@
 
 #include "memory/tables.h"
 
-/* What calls had the operating system do with their files: each sum is named once. Waiting for
- * locks; writing is also creating, truncating and deleting. */
+/* The work of the operating system on the files of calls. Each sum is named once. Locks: waiting
+ * for them. Writing includes creating, truncating and deleting. */
 #define QP_FILE_SUMS(SUM) \
     SUM(lock_ticks)       \
     SUM(sync_ticks) SUM(read_ticks) SUM(write_ticks) SUM(syncs) SUM(read_bytes) SUM(written_bytes)
@@ -18,12 +18,12 @@ static inline void qp_file_sums_join(qp_file_sums *to, const qp_file_sums *more)
     QP_FILE_SUMS(QP_ADD_SUM)
 }
 
-/* The same of the calls with one key; of calls that work on no file there is none. */
+/* The file work of the calls with one key; keys without file work have no row. */
 typedef struct {
     uint32_t mark;
     qp_key key;
     int64_t calls;
-    int64_t lock_waits; /* of them, those that waited for a lock */
+    int64_t lock_waits; /* the calls that waited for a lock */
     int64_t max_lock_ticks;
     int64_t max_lock_before_ticks; /* the longest before the mark */
     qp_file_sums sums;
@@ -45,7 +45,7 @@ typedef struct {
     int64_t ticks;
     int64_t max_ticks;
     int64_t database_ticks;    /* in the driver's calls of the thread that took the lock; ... */
-    int64_t database_of_ticks; /* ... known of so many */
+    int64_t database_of_ticks; /* ... known of this part of the time */
     int64_t changed_rows;      /* by that thread's statements */
     int64_t log_bytes;         /* of the write-ahead log, the most; 0: none is known */
 } qp_lock_sums;

@@ -27,7 +27,7 @@ extern uint32_t qp_row_counts[QP_TABLES];
 /* Maps the memory, with all tables empty; false without memory. */
 bool qp_region_start(void);
 
-/* Empties all tables but that of calls, which executions.c clears: some are still in progress. */
+/* Empties all tables except calls, which executions.c clears: some are still in progress. */
 void qp_region_stop(void);
 
 /* Empties a table. */

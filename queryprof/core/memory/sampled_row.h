@@ -4,14 +4,15 @@
 
 #include "memory/tables.h"
 
-/* What the values that a statement is given have shown, of a sample of its executions. */
+/* Facts about the values given to a statement, from a sample of its executions. */
 typedef struct {
     uint32_t statement;
     uint32_t path;
-    int64_t samples;       /* executions whose parameters were looked at ... */
-    int64_t repeats;       /* ... and were those of a run before, with nothing written since */
-    int64_t offsets;       /* of these, with a known OFFSET at the end ... */
-    int64_t skipped;       /* ... and the sum of it */
+    int64_t samples;       /* executions with sampled parameters */
+    int64_t repeats;       /* sampled executions with the parameters of an earlier run and no write
+                            * since */
+    int64_t offsets;       /* sampled executions with a known OFFSET at the end ... */
+    int64_t skipped;       /* ... and its sum */
     int64_t open_patterns; /* with a value that begins with a wildcard */
 } qp_parameter_row;
 
@@ -22,5 +23,5 @@ typedef struct {
     int64_t passes;     /* that were timed */
     int64_t executions; /* of the statement in them ... */
     int64_t others;     /* ... and of other statements */
-    int64_t ns;         /* of these passes */
+    int64_t ns;         /* the time of these passes */
 } qp_line_time_row;

@@ -48,7 +48,7 @@ typedef struct {
     int64_t duration_ns;
     int64_t database_ns;
     int64_t executions;
-    int64_t queue_ns; /* functions that it handed over waited for a thread, at the least */
+    int64_t queue_ns; /* lower bound of the time that its submitted functions waited for a thread */
     int64_t cpu_ns;   /* -1: unknown */
 } qp_ended_span;
 

@@ -134,7 +134,7 @@ enum { QP_ROW_BUCKETS = 7 /* all buckets of most histograms */ };
 
 /* A histogram: how many durations are in each bucket (see histogram.h). */
 typedef struct {
-    uint32_t spread; /* 1 + the row of one that has more buckets; 0: all are here */
+    uint32_t spread; /* 1 + the row with more buckets; 0: all buckets are here */
     uint16_t bucket[QP_ROW_BUCKETS];
     uint16_t count[QP_ROW_BUCKETS]; /* 0: free */
 } qp_histogram;
@@ -158,8 +158,8 @@ typedef struct {
     qp_histogram histogram;
 } qp_distribution;
 
-/* Sums that are named in one list: a member of a struct, and adding it to that of `to` from `more`.
- */
+/* Sums that are named in one list: a struct member, and adding the member of `more` to that of
+ * `to`. */
 #define QP_DECLARE_SUM(name) int64_t name;
 #define QP_ADD_SUM(name) to->name += more->name;
 
@@ -175,7 +175,7 @@ typedef struct {
     QP_COUNTERS(QP_DECLARE_SUM)
 } qp_counters;
 
-/* Of calls and executions; of none: INT64_MAX and 0. */
+/* Extremes of calls and executions; without any: INT64_MAX and 0. */
 typedef struct {
     int64_t min_ns;
     int64_t max_ns;
@@ -193,7 +193,7 @@ typedef struct {
     int64_t rows;
     int64_t total_ns;
     int64_t self_ns;
-    /* Of the executions that this operation began: the operation and its fetches. */
+    /* Sum over the executions that this operation began, with their fetches. */
     double execution_sum_sq_ns2;
     qp_counters counters;
     qp_extremes now;    /* since the mark ... */
@@ -237,7 +237,7 @@ typedef struct {
     int64_t self_ns;
 } qp_interval_row;
 
-/* What threads use, as Linux counts it (getrusage(2), proc_pid_io(5)). */
+/* The usage of threads as Linux counts it (getrusage(2), proc_pid_io(5)). */
 typedef struct {
     int64_t user_ns;
     int64_t system_ns;
@@ -249,7 +249,7 @@ typedef struct {
     int64_t write_calls;
 } qp_usage;
 
-/* The threads of one name: the usage of those that have ended. */
+/* The usage of the ended threads with one name. */
 typedef struct {
     qp_text name;
     uint32_t is_used; /* whether the figures are known */
@@ -275,7 +275,7 @@ typedef struct {
     int64_t cancelled; /* were never run, or their end was not waited for */
     qp_distribution queue;
     qp_distribution run;
-    qp_distribution handback; /* of those that an event loop waits for */
+    qp_distribution handback; /* for functions that an event loop waits for */
     qp_distribution total;    /* from the submission to the end of all that */
 } qp_handoff_row;
 
@@ -298,7 +298,7 @@ typedef struct {
  * the total alone. */
 typedef struct {
     int64_t database_ticks;
-    uint32_t first; /* 1 + the row of one; 0: there is none */
+    uint32_t first; /* 1 + the number of a row; 0: the list is empty */
     uint32_t known;
 } qp_cause_list;
 
@@ -340,7 +340,7 @@ typedef struct {
     qp_cause_list causes;
 } qp_stall_row;
 
-/* One of the longest steps of those. */
+/* One of the longest such steps. */
 typedef struct {
     uint32_t loop;
     uint32_t line;

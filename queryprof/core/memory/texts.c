@@ -6,7 +6,7 @@
 #include "runtime/exception.h"
 #include "runtime/index.h"
 
-enum { NAMES = 65536 /* equal ones are found among so many */ };
+enum { NAMES = 65536 /* the size of the table that finds equal texts */ };
 
 static struct {
     qp_index index; /* its numbers are texts */

@@ -48,7 +48,7 @@ enum { SLACK = 16 }; /* of a window: that part of its length its timeline begins
 
 static uint32_t recordings;
 
-/* What the parts before the present one have of figures that are counted from the start on. */
+/* The values that earlier parts contain of figures which are counted from the start. */
 static struct {
     int64_t own_ticks;
     uint64_t lost_counters;
@@ -92,7 +92,8 @@ static void flush(bool with_held)
     write_head();
 }
 
-/* What ended before a border is the window's that is over, the call in progress the next one's. */
+/* Calls that ended before a border belong to the ended window, the call in progress to the next
+ * one. */
 static void end_window_in_time(void)
 {
     int64_t unix_ns = qp_head->window_ns ? qp_clock_unix_now_ns() : 0;

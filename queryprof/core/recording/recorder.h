@@ -19,8 +19,8 @@ void qp_recorder_after_fork(void);
 /* Flushes what is in flight to the tables, before they are read. */
 void qp_recorder_flush(void);
 
-/* The same of a recording that is about to end: also the calls of a watch that goes on, of which it
- * is not known yet whether the program's own code runs in them. */
+/* The same for a recording that is about to end. It also flushes the calls of an unfinished watch,
+ * for which it is unknown whether the program's own code runs in them. */
 void qp_recorder_flush_last(void);
 
 /* Writes what was recorded up to now to a separate file, and empties the sums; false: it cannot be

@@ -5,11 +5,11 @@
 #include "sharing/parts.h"
 
 static struct {
-    int64_t length_ns; /* 0: there are none */
+    int64_t length_ns; /* 0: without windows */
     int64_t end_unix_ns;
     uint32_t kept;
     uint32_t present;      /* the number of the present one, from 0 on */
-    uint32_t oldest;       /* of those that were not removed */
+    uint32_t oldest;       /* the oldest window that was not removed */
     uint32_t *first_parts; /* owned: the first part of each of the last ones, kept + 1 of them */
     bool is_held;
 } windows;

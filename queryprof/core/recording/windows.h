@@ -1,9 +1,9 @@
-/* Windows: the hours of the day (or another part of it) that a recording is divided by.
+/* Windows: the hours of the day (or another length) that divide a recording.
  *
  * They begin at the multiples of their length since 1970 (UTC). At the first call that ends after
- * such a border, within a second, what was recorded before becomes a part of the recording, a file
- * of its own. A window has several parts where tables were full, or blocks were recorded for
- * themselves.
+ * such a border, or within a second, the data recorded before becomes a part of the recording, a
+ * file of its own. A window has several parts if tables were full, or if blocks were recorded
+ * separately.
  */
 #pragma once
 
@@ -31,6 +31,6 @@ void qp_window_begin(int64_t unix_ns);
 /* The present window could not be written: it goes on until the next border. */
 void qp_window_go_on(int64_t unix_ns);
 
-/* Removes the windows before the latest, of those that have ended, the present one too if that
- * `has_ended`, and counts them in the header. */
+/* Removes the oldest ended windows, except the latest ones, and counts them in the header. If
+ * `has_ended`, the present window may also be removed. */
 void qp_windows_remove_oldest(bool has_ended);

@@ -12,7 +12,7 @@
 /* The shortest baseline that gives a rate better than 1 in 10,000 with 50 ns of jitter. */
 #define FIRST_CALIBRATION_NS 1000000
 #define LAST_CALIBRATION_NS 1000000000
-/* What a clock that is not set, but adjusted, is never off. */
+/* A clock that is adjusted, but not set, is never off by this much. */
 #define SET_FROM_NS 1000000000
 /* The latest instant that a trace can hold is 2^62 ns after 1970. */
 #define LATEST_UNIX_S (((int64_t)1 << 62) / 1000000000)

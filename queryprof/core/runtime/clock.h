@@ -36,10 +36,10 @@ void qp_clock_start(void);
 /* Measures the rate again over the time since qp_clock_start. */
 void qp_clock_calibrate(void);
 
-/* Where the wall clock was set since, as this Unix time of now shows: follows it. */
+/* Follows the wall clock if it was set, as the present Unix time `unix_ns` shows. */
 void qp_clock_follow(int64_t unix_ns);
 
-/* The operating system's Unix time in nanoseconds, or the one that was set. */
+/* The operating system's Unix time in nanoseconds, or the time that was set. */
 int64_t qp_clock_unix_now_ns(void);
 
 /* Sets the wall clock of this recording, which goes on from there (for tests of windows). */

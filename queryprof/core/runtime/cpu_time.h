@@ -13,9 +13,9 @@ bool qp_thread_is_main(void);
 /* Nanoseconds that a living thread of this process ran; -1: unknown. Needs no GIL. */
 int64_t qp_cpu_ns(long kernel_id);
 
-/* Nanoseconds that such a thread was ready to run and did not; 0: unknown. It reads a file: in a
- * thread that has files of its own alone, as the program may close what it did not open, or take
- * its number for free. Needs no GIL. */
+/* Nanoseconds that such a thread was ready to run but did not; 0: unknown. It reads a file. So call
+ * it only in a thread with its own file table: the program may close descriptors that it did not
+ * open, or use their numbers. Needs no GIL. */
 int64_t qp_cpu_queued_ns(long kernel_id);
 
 /* Nanoseconds of CPU time that the running thread has had. Needs no GIL. */

@@ -1,8 +1,8 @@
-/* Looking into dicts of the program: no code of it runs, whatever its keys are. */
+/* Looks into dicts of the program without running its code, whatever the keys are. */
 #pragma once
 
 #include <Python.h>
 
-/* The value (borrowed) of a name in a dict; NULL: there is none, or it is no dict. A key that is
- * another type than str is passed over: its __eq__ and __hash__ are the program's. */
+/* The value (borrowed) of a name in a dict; NULL if it is missing, or if this is not a dict. Keys
+ * of other types than str are skipped: their __eq__ and __hash__ belong to the program. */
 PyObject *qp_dict_find(PyObject *dict, const char *name);

@@ -66,8 +66,8 @@ static void *run_thread(void *self)
     return NULL;
 }
 
-/* The thread takes no signals: one that it got would not wake the program's main thread, which
- * alone runs Python's handlers. */
+/* The thread blocks all signals: if it got one, the program's main thread would not wake up, and
+ * only the main thread runs Python's handlers. */
 static bool start_thread(qp_native_thread *self)
 {
     sigset_t all, before;

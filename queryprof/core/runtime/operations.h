@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where the statement of a call comes from. */
+/* The source of a call's statement. */
 typedef enum {
     QP_SOURCE_TEXT,  /* its first argument is SQL; its result or its cursor serves the rows */
     QP_SOURCE_ROWS,  /* it serves rows of the statement that its cursor executed */
@@ -48,8 +48,7 @@ typedef enum {
     QP_RETURNS_ROWS,   /* all rows, in a list */
     QP_RETURNS_ROW,    /* a row or a value of one, or None */
     QP_RETURNS_STATUS, /* the server's command tag, as "UPDATE 3" */
-    QP_RETURNS_PORTAL, /* the first rows, in a list, or none of them; its receiver serves the others
-                        */
+    QP_RETURNS_PORTAL, /* the first rows, in a list, or no rows; its receiver serves the others */
     QP_RETURNS_VALUES, /* what it was given; its receiver serves the rows */
     QP_RETURNS         /* how many there are */
 } qp_returns;

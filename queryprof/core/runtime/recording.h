@@ -9,9 +9,10 @@
 /* The number of the present recording; 0: none. */
 extern uint32_t qp_recording;
 
-/* Ticks that queryprof has spent: measured on what is new (scans of texts, requests of plans,
- * lookups of statements) and on turns, and on 1 of QP_OWN_SAMPLING calls, which stands for all. A
- * prime: so that it is not in step with what is done for 16 calls together. With the GIL. */
+/* queryprof's own time in ticks. It is measured on new things (scans of texts, requests of plans,
+ * lookups of statements), on turns, and on 1 of QP_OWN_SAMPLING calls, which represents all. The
+ * number is prime, so that it is not in step with work that is done for 16 calls together. With the
+ * GIL. */
 extern int64_t qp_own_ticks;
 enum { QP_OWN_SAMPLING = 61, QP_OWN_LAST = 9 };
 

@@ -16,8 +16,8 @@ static qp_turn_work *turn_work;
 static bool has_use_for_more;
 static int64_t interval_ns; /* until the next turn */
 
-/* Each interval is twice the one before, up to a second: of a process that is killed what only a
- * turn knows is there of half of its time at least. */
+/* Each interval is twice the one before, up to a second. So if a process is killed, the data that
+ * only a turn copies covers at least half of its time. */
 static void wait(void)
 {
     qp_turn_due_ticks = qp_clock_ticks() + (uint64_t)qp_clock_ticks_of(interval_ns);

@@ -16,7 +16,7 @@
 
 enum { SLICE = 64 * QP_PAGE, SLOW_NS = 20 * 1000 * 1000 /* a busy disk */ };
 
-static const double FIRST_S = 1; /* a short program should have a copy, too */
+static const double FIRST_S = 1; /* a short program should also have a copy */
 
 static struct {
     char path[QP_SHARED_PATH_BYTES];
@@ -29,7 +29,7 @@ static struct {
     int table;      /* that is being copied; QP_TABLES: none, the next copy begins */
     size_t at;      /* in its rows */
     uint64_t ticks; /* when the current copy began */
-    qp_header head; /* of the copy; its `counts` are those of the copied rows */
+    qp_header head; /* of the copy; its `counts` are the numbers of copied rows */
 } copy = {.table = QP_TABLES};
 
 void qp_checkpoint_to(const char *path, double interval_s, bool if_own)
@@ -166,7 +166,7 @@ void qp_checkpoint_turn(void)
         copy.ticks = from;
         copy.next_s = 2 * copy.next_s < copy.interval_s ? 2 * copy.next_s : copy.interval_s;
     }
-    /* All of it within an interval of turns, of a second each. */
+    /* Copy everything within one interval of turns, of a second each. */
     size_t budget = SLICE + (size_t)((double)bytes_in_use() / (copy.next_s + 1));
     copy.is_busy = true;
     PyThreadState *released = PyEval_SaveThread();

@@ -1,17 +1,17 @@
-/* Parts of a recording: files in the region's layout, each with the sums since the one before it.
+/* Parts of a recording: files in the region's layout, each with the sums since the part before.
  *
- * Their names are a prefix and a number. A process that was killed leaves its parts and its region,
- * and what is in both counts once: the region's header has the number of the last part after which
- * its sums were emptied. Those of a region, or of an older copy of it, beside a later part are in
- * that part.
+ * Their names are a prefix and a number. A killed process leaves its parts and its region. Sums
+ * that are in both count once: the region's header has the number of the last part after which its
+ * sums were emptied. If there is a later part, it contains the sums of the region, or of an older
+ * copy.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets the prefix of the paths of parts, whose numbers begin with 1. It is copied; one that is too
- * long counts as empty, and there are no parts. */
+/* Sets the prefix of the paths of parts, which are numbered from 1. It is copied. If it is too
+ * long, no parts are written. */
 void qp_parts_in(const char *prefix);
 
 /* The number that the next part will have, if no other file has its name. */

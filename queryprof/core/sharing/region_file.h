@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What qp_write_at has written, and the calls that it took. */
+/* The bytes that qp_write_at has written, and its calls. */
 typedef struct {
     int64_t bytes;
     int64_t calls;
@@ -33,6 +33,6 @@ bool qp_region_write(int file);
 /* Writes the identity of this process to the header. */
 void qp_region_identify(void);
 
-/* Moves a file descriptor above those of the standard streams, which the program may have closed,
- * and which its other threads may write to; takes what open() returned, and may return -1. */
+/* Moves a file descriptor above the standard streams, which the program may have closed and to
+ * which its other threads may write. Takes the result of open(), and may return -1. */
 int qp_above_standard(int file);

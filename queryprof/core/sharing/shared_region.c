@@ -80,8 +80,8 @@ static bool name_file(int file)
     return linkat(AT_FDCWD, opened, AT_FDCWD, shared.path, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* A new file in a directory, if that is on a memory file system; -1: there is none. `is_named`: it
- * has its name already. */
+/* Makes a file in a directory on a memory file system; -1 if that fails. `is_named` is set if it
+ * already has its name. */
 static int make_file(const char *directory, size_t length, bool *is_named)
 {
     char place[QP_SHARED_PATH_BYTES];

@@ -1,9 +1,9 @@
-/* The region as a file in the system's shared memory: it outlives the process, however that ends,
+/* The region as a file in the system's shared memory. It outlives the process, however that ends,
  * and other processes may read it while it runs.
  *
- * It becomes one at the first call that is recorded. No descriptor is kept, and nothing is opened
- * again: changes that the program makes to its descriptors, directories or root do not matter.
- * Where there is no shared memory, or no room in it, the region stays private.
+ * The file is made at the first recorded call. No descriptor is kept, and nothing is opened again,
+ * so changes to the program's descriptors, directories or root do not matter. Without shared
+ * memory, or without room in it, the region stays private.
  */
 #pragma once
 
@@ -16,9 +16,8 @@ enum { QP_SHARED_PATH_BYTES = 512 };
 /* Whether the region is to become a file at the next call. */
 extern bool qp_share_awaited;
 
-/* Sets the directories (each on a memory file system, otherwise skipped), separated by newlines,
- * and the prefix of the file's name. They are copied; one that is too long counts as empty, and
- * there is no file. */
+/* Sets the directories (skipped unless on a memory file system), separated by newlines, and the
+ * prefix of the file's name. They are copied. If one is too long, no file is made. */
 void qp_region_share_in(const char *directories, const char *name);
 
 /* Makes the region a file; with the GIL. */
@@ -30,8 +29,8 @@ void qp_region_share_again(void);
 /* In a forked child, once: whether there was no memory for a copy of the region. */
 bool qp_region_is_lost(void);
 
-/* The file's path; empty: there is none. */
+/* The file's path; empty without a file. */
 const char *qp_region_path(void);
 
-/* Makes the region private again, with its content; the file stays as it is. */
+/* Makes the region private again, with its content; the file does not change. */
 void qp_region_unshare(void);

@@ -15,7 +15,7 @@ static bool explains(const char *verb)
     return is_keyword(verb, "EXPLAIN") || is_keyword(verb, "QUERY") || is_keyword(verb, "PLAN");
 }
 
-/* Whether a name is that of a savepoint: libraries give each one another. */
+/* Return whether a name is a savepoint's: libraries give each savepoint a different name. */
 static bool names_savepoint(const scanner *s)
 {
     bool rolls_back = is_keyword(s->verb, "ROLLBACK");

@@ -22,5 +22,5 @@ void qp_open_scope(scanner *s, scope_kind kind);
 /* Ends a VALUES list that is the innermost scope: its rows are over. */
 void qp_close_values(scanner *s);
 
-/* Ends the current item of a list, and drops it if it equals the one before. */
+/* Ends the current item of a list, and drops it if it equals the item before. */
 void qp_end_item(scanner *s, scope *list);

@@ -39,7 +39,8 @@ static const char *keyword_after(scanner *s, const unsigned char *end)
     return p > next && is_word_start(*next) ? qp_sql_keyword(next, (size_t)(p - next)) : NULL;
 }
 
-/* The keywords that SQLite takes as names where no keyword can stand (%fallback in its parse.y). */
+/* Keywords that SQLite also accepts as names, where a keyword is not possible (%fallback in its
+ * parse.y). */
 static bool may_be_name(const char *keyword)
 {
     static const char *const words[] = {
@@ -149,7 +150,7 @@ static void keep_word(qp_word *list, int *count, const unsigned char *text, size
     }
 }
 
-/* Whether the word here is a table's name, or that of its database. */
+/* Return whether the word here is the name of a table or of its database. */
 static bool is_table(const scanner *s)
 {
     static const char *const words[] = {"FROM", "JOIN", "INTO", "UPDATE", NULL};

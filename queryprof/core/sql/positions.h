@@ -1,4 +1,4 @@
-/* What a word of a SQL text is, by its position: a keyword, a name, or perhaps a value. */
+/* The role of a word in an SQL text by its position: a keyword, a name, or perhaps a value. */
 #pragma once
 
 #include "sql/scanner.h"
@@ -13,8 +13,8 @@ bool qp_keyword_is_name(scanner *s, const char *keyword, const unsigned char *en
 bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, char quote,
                        const unsigned char *end);
 
-/* Whether a word without quotes is shown: always, unless the text is not known to be SQL, or the
- * statement takes the word as a value. Records it, too. */
+/* Return whether a word without quotes is shown, and record it. It is not shown if the text may not
+ * be SQL, or if the statement takes the word as a value. */
 bool qp_word_is_shown(scanner *s, const unsigned char *text, size_t length);
 
 /* Update the clause: before a keyword that follows s->keyword; after a name was written. */

@@ -22,7 +22,7 @@ typedef enum {
     SEMICOLON
 } token_kind;
 
-/* What a comma or semicolon separates here: equal neighbours in such a list fold into one. */
+/* The meaning of a comma or semicolon here: equal neighbours in such a list become one. */
 typedef enum { SCRIPT, VALUES, IN_LIST, PARENTHESES } scope_kind;
 
 /* The content of a clause, which decides whether a word in quotes is a name there. */
@@ -59,7 +59,7 @@ typedef struct {
     token_kind last;
     bool last_is_in;            /* the last token is the keyword IN */
     const char *keyword;        /* the last keyword of the statement, upper case; or "" */
-    const char *keyword_before; /* the one before it; or "" */
+    const char *keyword_before; /* the keyword before it; or "" */
     const char *verb;           /* the statement's first keyword; or "" */
     clause_kind opens;          /* the content of a parenthesis after the name here */
     qp_dialect dialect;         /* of the text ... */
@@ -149,7 +149,8 @@ static inline const unsigned char *skip_blanks(scanner *s, const unsigned char *
         } else if (s->end - at >= 2 && at[0] == '-' && at[1] == '-') {
             const unsigned char *begin = at, *line_end = memchr(at, '\n', (size_t)(s->end - at));
             at = line_end ? line_end + 1 : s->end;
-            /* In MySQL it is one only with a blank: a text may begin in it, and end behind it. */
+            /* In MySQL it starts a comment only with a blank: a literal may begin in it, and end
+             * after it. */
             if (s->dialect == QP_ANY_SQL && at - begin > 2 && !is_space(begin[2]) &&
                 has_quote(begin, at)) {
                 s->kind = QP_TEXT_NO_SQL;

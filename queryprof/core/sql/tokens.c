@@ -65,8 +65,9 @@ void qp_skip_number(scanner *s)
     }
 }
 
-/* PostgreSQL's operators, of any length: one that ends in + or - has a character that others have
- * not (https://www.postgresql.org/docs/current/sql-syntax-lexical.html). A ? is a parameter. */
+/* PostgreSQL's operators, of any length. If an operator ends in + or -, it has a character that
+ * other operators lack (https://www.postgresql.org/docs/current/sql-syntax-lexical.html). A ? is a
+ * parameter. */
 static size_t postgresql_operator_length(const scanner *s)
 {
     static const char special[] = "~!@#%^&|`";

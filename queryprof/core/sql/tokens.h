@@ -1,15 +1,14 @@
-/* Tokens of a SQL text other than words: literals, parameters, operators. Each function reads the
- * token that begins at s->at, and returns its length; 0 if there is none of its kind.
- */
+/* Tokens of an SQL text other than words: literals, parameters, operators. Each function reads the
+ * token that begins at s->at, and returns its length, or 0 for another kind of token. */
 #pragma once
 
 #include "sql/scanner.h"
 
-/* A literal between dollars ($$...$$, $tag$...$tag$); one that is not closed extends to the end. */
+/* A literal between dollars ($$...$$, $tag$...$tag$). An unclosed literal extends to the end. */
 size_t qp_dollar_quoted_length(const scanner *s);
 
 /* A quoted text, from its opening quote. If a backslash may have escaped a quote, the rest of the
- * text is ambiguous: no word of it is shown. */
+ * text is ambiguous, and none of its words is shown. */
 size_t qp_quoted_length(scanner *s, unsigned char close);
 
 /* Whether the bracket that the scanner is at begins a name; where it may, with a quote in it, what

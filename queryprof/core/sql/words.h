@@ -1,8 +1,8 @@
-/* Words of SQL texts, as sets of their hashes: names in a text, and those that SQLite has taken as
+/* Words of SQL texts, as sets of their hashes: names in a text, and words that SQLite took as
  * names.
  *
- * SQLite takes a word in double quotes as a string where it is not a name (a misfeature that it
- * keeps, https://www.sqlite.org/quirks.html#double_quoted_string_literals_are_accepted): such words
+ * If a word in double quotes is not a name, SQLite takes it as a string (a misfeature that it
+ * keeps, https://www.sqlite.org/quirks.html#double_quoted_string_literals_are_accepted). Such words
  * may be secrets. The case of a name does not count.
  */
 #pragma once
@@ -22,11 +22,11 @@ typedef enum {
     QP_TEXT_NO_SQL         /* it may be anything */
 } qp_text_kind;
 
-/* Whose SQL it is: where its literals and comments end. */
+/* SQL dialect: decides where literals and comments end. */
 typedef enum {
     QP_SQLITE,
-    QP_STANDARD_SQL, /* and PostgreSQL's: words in double quotes are names, E'' has backslashes,
-                      * comments may stand in comments */
+    QP_STANDARD_SQL, /* also PostgreSQL: words in double quotes are names, E'' has backslashes,
+                      * comments can be nested */
     QP_ANY_SQL       /* unknown: where the dialect matters, what follows is not shown */
 } qp_dialect;
 
@@ -50,7 +50,7 @@ static inline bool qp_quotes_names(qp_system system)
 
 enum { QP_WORD_SLOTS = 256, QP_WORDS_KEPT = 16 };
 
-/* A set of words; those that do not fit are left out. */
+/* A set of words. Words that do not fit are dropped. */
 typedef struct {
     uint64_t slots[QP_WORD_SLOTS]; /* 0: free */
     int count;
@@ -65,8 +65,8 @@ typedef struct {
 typedef struct {
     qp_word_set names;   /* certainly names, if SQLite accepts the text: not quoted, or by
                           * position */
-    qp_word_set aliases; /* quoted, where a column or table is named */
-    qp_word_set values;  /* quoted, where a value may stand */
+    qp_word_set aliases; /* quoted words at the position of a column's or table's name */
+    qp_word_set values;  /* quoted words at the position of a value */
     qp_word tables[QP_WORDS_KEPT];
     int table_count;
     qp_word hidden[QP_WORDS_KEPT]; /* quoted words that may be values */

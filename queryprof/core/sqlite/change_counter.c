@@ -42,8 +42,8 @@ static void write_at(void *db, size_t offset, int64_t value)
     }
 }
 
-/* The only offset that has held the number of rows that each of these statements changed; 0: there
- * is none. */
+/* The only offset that held the number of changed rows after each of these statements; 0 if there
+ * are several or none. */
 static size_t search(void *db)
 {
     enum { CANDIDATES = 64 };

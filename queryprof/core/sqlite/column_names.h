@@ -21,9 +21,9 @@ typedef struct qp_column_question {
     bool is_column[QP_WORDS_KEPT][QP_WORDS_KEPT]; /* the answer, by word and table */
 } qp_column_question;
 
-/* The question about a text (borrowed: any object; it must stay until the answer). The caller owns
- * it (qp_release). NULL: no word of it is in quotes that may enclose a value, or no memory. With
- * the GIL; never raises. */
+/* A question about the columns in a text (borrowed: any object; it must live until the answer). The
+ * caller owns the question (qp_release). NULL: the text has no word in quotes that may enclose a
+ * value, or there is no memory. With the GIL; never raises. */
 qp_column_question *qp_columns_question(PyObject *sql);
 
 /* Answers it on a connection (sqlite3 *), with its mutex and without the GIL. */

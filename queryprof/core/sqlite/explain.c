@@ -85,8 +85,8 @@ static void read_plan(qp_explanation *explanation, void *db, void *statement)
     explanation->reprepares = qp_sqlite.stmt_status(statement, QP_STMTSTATUS_REPREPARE, 0);
     const char *sql = qp_sqlite.sql(statement);
     plan *read = qp_allocate(1, sizeof *read);
-    /* The value of changes() is visible inside the statement too: in a view, a column's default, or
-     * a function of the program that calls it. */
+    /* Even the statement itself can see the value of changes(): in a view, a column's default, or a
+     * function of the program that calls it. */
     bool writes = !qp_sqlite.stmt_readonly(statement);
     bool may_ask = read && sql && (!writes || qp_changes_known());
     int64_t changes = may_ask && writes ? qp_changes_save(db) : 0;

@@ -12,7 +12,7 @@
 
 #include "sqlite/column_names.h"
 
-/* What is requested for the statement which starts next. */
+/* The request for the statement that starts next. */
 typedef struct qp_explanation {
     bool wants_plan;
     qp_column_question *columns; /* owned (qp_release); NULL: no question */

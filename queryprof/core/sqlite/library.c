@@ -43,7 +43,7 @@ static bool read_pointer(const void *from, void **to)
         return true;
     }
 #endif
-    /* Where that is forbidden: write(2) refuses an unreadable address with EFAULT. */
+    /* Without permission for that call: write(2) refuses an unreadable address with EFAULT. */
     int ends[2];
     if (pipe(ends) != 0) {
         return false;

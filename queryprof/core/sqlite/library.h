@@ -1,6 +1,5 @@
-/* SQLite's functions in the library that a driver has loaded, found at run time, so that the core
- * links against no SQLite and calls the one that the program uses.
- */
+/* SQLite's functions in the library that a driver has loaded. They are found at run time, so the
+ * core links to no SQLite and calls the program's own. */
 #pragma once
 
 #include <Python.h>
@@ -67,9 +66,9 @@ const char *qp_sqlite_find(const char *library);
 /* Drivers in one process that have a private SQLite. */
 enum { QP_PRIVATE_LIBRARIES = 16 };
 
-/* The SQLite that has just loaded the core as an extension, by the entry point qp_sqlite_extension,
- * on a driver's connection: a private one of the driver, or that of sqlite3. NULL: none has, or
- * there is no room for another. Reading it clears it. */
+/* The SQLite that has just loaded the core as an extension, through the entry point
+ * qp_sqlite_extension, on a driver's connection. It is a driver's private SQLite, or sqlite3's.
+ * NULL: no SQLite has, or there is no room for another. Reading clears it. */
 const qp_sqlite_functions *qp_sqlite_that_loaded(void);
 
 /* The functions of a SQLite by its table of functions for extensions; NULL: unknown. */

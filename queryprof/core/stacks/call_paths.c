@@ -154,8 +154,8 @@ static int walk(PyThreadState *tstate, uint32_t submitter, known_walk *found)
     look_behind(&s, submitter);
     found->path = path_of(&s, submitter);
     found->ours = s.ours;
-    /* A code object that no table keeps alive may be freed, and its address reused; and equal
-     * frames may have different parents: a greenlet has those of a thread that has none. */
+    /* A code object that no table keeps alive may be freed, and its address reused. And equal
+     * frames may have different parents: a greenlet may have some where a thread has none. */
     bool may_have_parents =
         has_parents || (!enough && !frame && !qp_thread_is_main() && qp_greenlets_are_loaded());
     int length = s.full || may_have_parents ? 0 : qp_frame_trail_length(tstate, frame);

@@ -26,7 +26,7 @@ void qp_call_paths_configure(int frames);
  * program's. */
 bool qp_call_path_find(PyThreadState *tstate, uint32_t *path);
 
-/* The whole stack of the thread, with that of what submitted the work that it runs. */
+/* The whole stack of the thread, and the stack of whoever submitted its work. */
 uint32_t qp_stack_find(PyThreadState *tstate);
 
 /* The whole stack of the thread, which submits work from this path; found once for each path. */

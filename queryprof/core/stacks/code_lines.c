@@ -28,7 +28,7 @@ typedef struct {
 } known_code;
 
 typedef struct {
-    const PyCodeObject *code; /* identity of one that is known */
+    const PyCodeObject *code; /* identity of a known code object */
     int instruction;
     uint32_t line;
 } known_place;

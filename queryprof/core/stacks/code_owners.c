@@ -31,7 +31,7 @@ void qp_code_owners_clear(void)
     table.prefix_count = 0;
 }
 
-/* The bytes of a path (a new reference), also of one that is not UTF-8; NULL with an exception. */
+/* The bytes of a path (a new reference), even if it is not UTF-8; NULL with an exception. */
 static PyObject *bytes_of(PyObject *path)
 {
     PyObject *bytes = PyUnicode_AsEncodedString(path, "utf-8", "surrogateescape");
@@ -127,7 +127,7 @@ static PyObject *file_of(PyObject *globals)
     return file && PyUnicode_Check(file) ? file : NULL;
 }
 
-/* Whether globals are those of a program that has no file: -c, standard input, a notebook. */
+/* Return whether globals belong to a program without a file: -c, standard input, a notebook. */
 static bool is_typed_in(PyObject *globals)
 {
     PyObject *name = table.typed_in ? qp_dict_find(globals, "__name__") : NULL;
@@ -178,7 +178,7 @@ qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals)
     /* <frozen ...>, <string>, <attrs generated ...>: made by the interpreter or by a library, in
      * any module. Tests in docstrings belong to the module. */
     PyObject *file = begins_with(code->co_filename, "<doctest ") ? file_of(globals) : NULL;
-    /* A library's console is recognized by its innermost frame, if there is none of the program. */
+    /* Without a frame of the program, a library's console is recognized by its innermost frame. */
     return file                                         ? classify_file(file)
            : begins_with(code->co_filename, "<frozen ") ? QP_CODE_STANDARD
                                                         : QP_CODE_LIBRARY;

@@ -12,17 +12,17 @@ typedef enum {
     QP_CODE_IGNORED = 4   /* calls from here are not the program's (coverage's own data) */
 } qp_code_owner;
 
-/* Sets how file names are classed: a list of (prefix, kind) with str prefixes, of which the longest
- * match counts; the directory of relative file names; and whether a main program without a file is
- * the user's. Returns 0, or -1 with an exception. */
+/* Sets how file names are classified: a list of (prefix, kind) with str prefixes, of which the
+ * longest match counts; the directory for relative file names; and whether a main program without a
+ * file is the user's. Returns 0, or -1 with an exception. */
 int qp_code_owners_configure(PyObject *prefixes, PyObject *directory, bool typed_in);
 void qp_code_owners_clear(void);
 
 /* Whether a code object has no file: its class depends on the globals that it runs in. */
 bool qp_code_is_generated(PyCodeObject *code);
 
-/* The class of a code object. Code without a file is the user's where the globals (may be NULL) are
- * those of a main program without one (-c, standard input, a notebook), or of a module whose
- * docstrings are tested; otherwise a library has generated it, whatever module it runs in. Frozen
- * modules are the standard library's. Raises nothing. */
+/* The class of a code object. Code without a file belongs to the user if the globals (may be NULL)
+ * belong to a main program without a file (-c, standard input, a notebook), or to a module whose
+ * docstrings are tested. Otherwise a library has generated it, whatever module it runs in. Frozen
+ * modules belong to the standard library. Raises nothing. */
 qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals);

@@ -53,7 +53,8 @@ static inline PyCodeObject *record_code(const _PyInterpreterFrame *record)
 #endif
 }
 
-/* Where a record is in its code; it lies in the code object, so no other code has it. */
+/* The position of a record in its code. It points into the code object, so no other code shares it.
+ */
 static inline const void *record_position(const _PyInterpreterFrame *record)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -70,7 +71,7 @@ static inline int record_instruction(_PyInterpreterFrame *record)
 }
 #endif
 
-/* NULL: the interpreter has made no object of it, as compilers do. */
+/* NULL: the interpreter did not make the frame object; a compiler did. */
 static inline bool is_compiled(PyFrameObject *frame)
 {
     return frame && !PyFrame_Check(frame);

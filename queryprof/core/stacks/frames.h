@@ -18,17 +18,17 @@ typedef void qp_frame;
 /* The thread's running frame, or NULL: it runs no Python. The thread is the calling one. */
 qp_frame *qp_frame_running(PyThreadState *tstate);
 
-/* What identifies the thread's running frame as long as it runs; never dereferenced. */
+/* The identity of the thread's running frame, valid while it runs; never dereferenced. */
 const void *qp_frame_identity(PyThreadState *tstate);
 
 /* The same where it is cheap; otherwise NULL. */
 const void *qp_frame_cheap_identity(PyThreadState *tstate);
 
-/* Whether the frame with this identity is among those that the thread runs now: it is not while it
- * waits in another greenlet. */
+/* Return whether the thread now runs the frame with this identity, which it does not while the
+ * frame waits in another greenlet. */
 bool qp_frame_is_running(PyThreadState *tstate, const void *identity);
 
-/* Releases a frame and returns the one that called it, or NULL. */
+/* Releases a frame and returns its caller, or NULL. */
 qp_frame *qp_frame_outer(qp_frame *frame);
 
 /* Releases a frame; NULL is ignored. */
@@ -40,8 +40,8 @@ PyCodeObject *qp_frame_code(qp_frame *frame);
 /* The globals that the frame's code runs in; borrowed from the frame, may be NULL. */
 PyObject *qp_frame_globals(qp_frame *frame);
 
-/* For a frame that a compiler of Python (Nuitka) has made: its code object has none of the
- * program's instructions, and its line number changes in place. */
+/* For a frame from a compiler of Python (Nuitka): its code object has no instructions of the
+ * program, and its line number changes in place. */
 enum { QP_NO_INSTRUCTION = -2 };
 
 /* Byte offset of the running instruction, as PyFrame_GetLasti returns it; or QP_NO_INSTRUCTION. */
@@ -57,7 +57,7 @@ typedef struct {
 /* A trail without a frame. Trails of unequal `context` differ. */
 qp_frame_trail qp_frame_trail_begin(PyThreadState *tstate, uint32_t context);
 
-/* Takes so many frames more; the end of the stack counts as one. */
+/* Adds this many frames; the end of the stack counts as a frame. */
 void qp_frame_trail_extend(qp_frame_trail *trail, int frames);
 
 /* How many frames a trail has to take to contain `last` (NULL: the end of the stack). */

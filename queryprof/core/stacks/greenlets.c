@@ -23,8 +23,8 @@ bool qp_greenlets_are_loaded(void)
     return module != NULL;
 }
 
-/* An attribute of a greenlet (a new reference), read through the library's own type even if the
- * program's subclass overrides it: no code of the program runs. NULL: there is none. */
+/* An attribute of a greenlet (a new reference). It is read through the library's own type, so an
+ * override in the program's subclass does not run. NULL if it is missing. */
 static PyObject *attribute(PyObject *type, PyObject *greenlet, const char *name)
 {
     PyObject *descriptor = PyObject_GetAttrString(type, name);

@@ -53,7 +53,7 @@ static void read_entry(reader *r, qp_line_search *search)
     search->line = form == NONE ? -1 : search->computed;
     search->start = search->end;
     search->end += (int)((first & 7) + 1) * UNIT;
-    /* What is left of the entry are columns: the next one begins with the highest bit set. */
+    /* The rest of the entry are columns; the next entry begins with the highest bit set. */
     while (r->at < r->size && !(r->bytes[r->at] & 128)) {
         r->at++;
     }

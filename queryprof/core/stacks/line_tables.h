@@ -15,7 +15,7 @@ typedef struct {
     int next;     /* byte of the table where the next entry begins */
     int start;    /* the entry's instructions, as byte offsets: from here ... */
     int end;      /* ... to before here */
-    int line;     /* of these instructions; -1: they have none */
+    int line;     /* the line of these instructions; -1: they have no line */
     int computed; /* the line that the next entry's difference is added to */
     bool is_checked;
 } qp_line_search;

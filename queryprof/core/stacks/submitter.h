@@ -1,6 +1,5 @@
 /* The submitter of work that runs elsewhere: in a worker thread, or in a coroutine that another
- * greenlet awaits. The work's queries belong to the submitter, too.
- */
+ * greenlet awaits. The work's queries also count for the submitter. */
 #pragma once
 
 #include <Python.h>
@@ -11,7 +10,7 @@
 typedef struct qp_submitter {
     uint32_t recording;         /* the numbers are valid in this one alone; 0: unknown */
     uint32_t path;              /* the submitter's call path */
-    uint32_t stack;             /* its whole stack, or that of other work from this path */
+    uint32_t stack;             /* its whole stack, or the stack of other work from this path */
     int64_t span;               /* the value of the span's context variable there; 0: none */
     PyObject *note;             /* its label; or NULL */
     uint64_t calls;             /* driver calls made by the work */

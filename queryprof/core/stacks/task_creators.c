@@ -169,7 +169,7 @@ static uint32_t task_path(void)
     return found->task ? found->path : QP_PATH_NONE;
 }
 
-/* Of the running work's submitter, or the running task's creator: its path, or its stack. */
+/* The path, or the stack, of the running work's submitter or the running task's creator. */
 static uint32_t behind(bool is_stack)
 {
     const qp_submitter *submitter = qp_submitter_now();

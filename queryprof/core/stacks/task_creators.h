@@ -1,9 +1,9 @@
-/* The creator of an event loop's task: around the task's own frames are the loop's, and the line of
- * the program that wants the work is where the task was made
+/* The creator of an event loop's task. Around the task's own frames are only the loop's frames. The
+ * program's line that wants the work is the line that made the task
  * (`asyncio.gather(*[books_of(author) for author in ...])`).
  *
- * A table has the call path of that line for each living task, by its address. asyncio's type of
- * tasks tells when one is freed (its tp_dealloc is exchanged), and the entry is removed.
+ * A table has the call path of that line for each living task, by its address. When a task is
+ * freed, asyncio's type calls tp_dealloc, which is exchanged to remove the entry.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 /* Whether any creator is known. */
 extern bool qp_task_creators_known;
 
-/* Whether a code object is that of the function that runs a loop's callbacks: a task's own frames
+/* Return whether a code object is the function that runs a loop's callbacks: a task's own frames
  * are inside it. */
 bool qp_task_is_boundary(const PyCodeObject *code);
 
@@ -46,5 +46,5 @@ static inline uint32_t qp_path_behind(void)
 /* The whole stack of the running work's submitter; of the running task's creator the call path. */
 uint32_t qp_stack_behind(void);
 
-/* Forgets all creators: their call paths are those of a recording that ends. */
+/* Forgets all creators: their call paths belong to a recording that ends. */
 void qp_task_creators_stop(void);

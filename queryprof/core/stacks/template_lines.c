@@ -15,7 +15,7 @@ static bool is_python(const PyCodeObject *code)
     return !file || (size > 2 && !strcmp(file + size - 3, ".py"));
 }
 
-/* The next pair of numbers, behind which `text` is moved; false: there is none. */
+/* Reads the next pair of numbers and moves `text` after it; false at the end. */
 static bool next_pair(const char **text, unsigned long *of_template, unsigned long *of_code)
 {
     char *end = NULL;

@@ -1,8 +1,7 @@
-/* Lines of Jinja2's templates. It compiles a template to code whose file is the template, and whose
- * lines are those of the Python that it has written; debug_info in its globals has both, as
- * "1=10&4=17": line 1 of the template is line 10 of that, in rising order
- * (https://jinja.palletsprojects.com/en/stable/api/#jinja2.Environment.compile).
- */
+/* Lines of Jinja2's templates. Jinja2 compiles a template to code whose file is the template, but
+ * whose lines are those of the generated Python. debug_info in the code's globals maps one to the
+ * other: "1=10&4=17" means that line 1 of the template is line 10 of the Python, in rising order
+ * (https://jinja.palletsprojects.com/en/stable/api/#jinja2.Environment.compile). */
 #pragma once
 
 #include <Python.h>

@@ -81,7 +81,7 @@ static qp_schema_change change_of_script(const normal_form *form)
 static qp_schema_change change_of(const normal_form *form)
 {
     static const char *const changing[] = {"CREATE ", "DROP ", "ALTER ", NULL};
-    /* The effect of ANALYZE depends on the rows, that of ATTACH on the file. */
+    /* The effect of ANALYZE depends on the rows, and the effect of ATTACH on the file. */
     static const char *const unknown[] = {"ANALYZE", "ATTACH ", "DETACH ", "PRAGMA optimize", NULL};
     static const char *const planning[] = {"case_sensitive_like", "automatic_index",
                                            "reverse_unordered_selects", "writable_schema", NULL};

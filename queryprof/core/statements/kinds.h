@@ -18,12 +18,11 @@ typedef enum {
     QP_SCHEMA_ROLLED_BACK
 } qp_schema_change;
 
-/* A row without a text, with what a statement of this normal form does:
+/* A row without a text, with the kind of a statement of this normal form:
  *
- * - `changes_rows`: it changes rows and returns none;
- * - `changes_uncounted`: it changes rows that the standard library's driver does not count (a WITH
- *   stands before the change);
- * - `can_be_explained`: EXPLAIN QUERY PLAN takes it;
- * - `schema_change`: what it does to the schema; `script_change`: the same of a script of several
- *   statements. */
+ * - `changes_rows`: it changes rows and returns none; - `changes_uncounted`: it changes rows that
+ * the standard library's driver does not count, because it begins with WITH; - `can_be_explained`:
+ * EXPLAIN QUERY PLAN accepts it; - `schema_change`: how it changes the schema; `script_change`: the
+ * same for a script of several statements.
+ */
 qp_statement_row qp_statement_kinds(const char *form, size_t length);

@@ -14,9 +14,9 @@
 
 enum { QP_SCHEMA_REPEATABLE = 24 };
 
-/* What has changed a schema so far. */
+/* The changes of a schema so far. */
 typedef struct {
-    uint64_t state; /* hash of all of it */
+    uint64_t state; /* hash of all changes */
     uint32_t count;
     uint64_t done[QP_SCHEMA_REPEATABLE]; /* that change nothing when they are repeated */
 } qp_lineage;

@@ -55,7 +55,7 @@ static const char *form_of(uint32_t number, uint32_t *length)
     return held->form ? held->form : qp_text_bytes(qp_statement(number)->text, length);
 }
 
-/* The row with this form; UINT32_MAX: there is none, and `*slot` of the index is where it goes. */
+/* The row with this form; UINT32_MAX if it is new, with its place in the index in `*slot`. */
 static uint32_t find(const char *form, size_t length, uint32_t *slot)
 {
     *slot = qp_index_begin(&table.index, qp_hash_bytes(form, length));
@@ -89,7 +89,7 @@ static uint32_t add(uint32_t slot, qp_text text, qp_statement_row kinds)
     return number;
 }
 
-/* Its form becomes the text of its row. Without room the row's text stays as it is. */
+/* Sets the text of its row to its form. Without room, the text does not change. */
 static void show(uint32_t number)
 {
     held_form *held = &table.held[number];
@@ -178,7 +178,7 @@ uint32_t qp_statement_of_name(const char *name)
     return intern(name, strlen(name));
 }
 
-/* The system of a statement is that of the first text: equal texts may go to several. */
+/* Sets the system of a statement, from its first text. Equal texts may go to several systems. */
 static void set_system(uint32_t number, qp_system system)
 {
     if (number > QP_STATEMENT_UNKNOWN && !row_of(number)->system) {
@@ -186,7 +186,7 @@ static void set_system(uint32_t number, qp_system system)
     }
 }
 
-/* Scans a text that is not in the cache. `is_held`: nothing is known of it yet. */
+/* Scans a text that is not in the cache. `is_held` means that nothing is known about it yet. */
 static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind, bool is_held)
 {
     Py_ssize_t length;

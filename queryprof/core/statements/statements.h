@@ -1,9 +1,9 @@
-/* Statements: from the SQL object a program passes to the number of its fingerprint.
+/* Statements: from the SQL object that a program passes to the number of its fingerprint.
  *
- * Two tables: a cache from SQL texts to statements, so that a text is scanned once; and the
- * statements themselves, identified by their fingerprints, numbered from 0 and never removed. A
- * fingerprint is in the region once a database has accepted a text of it; before, only the keywords
- * of that text are.
+ * There are two tables: a cache from SQL texts to statements, so that a text is scanned only once;
+ * and the statements, identified by their fingerprints, numbered from 0 and never removed. The
+ * region contains a fingerprint only after a database has accepted one of its texts; before that,
+ * only the keywords of the text.
  */
 #pragma once
 

@@ -10,17 +10,18 @@
 #include "threads/threads.h"
 
 enum {
-    SHARED_THREADS = QP_AGGREGATES / 4 * 3, /* from so many on, new keys have no thread ... */
-    SHARED_PATHS = QP_AGGREGATES / 8 * 7,   /* ... and no call path */
-    NEARLY_FULL = SHARED_THREADS - 1024, /* a call, and what is flushed with it, adds far fewer */
+    SHARED_THREADS = QP_AGGREGATES / 4 *
+        3,                                /* from this many entries, new keys have no thread ... */
+    SHARED_PATHS = QP_AGGREGATES / 8 * 7, /* ... and no call path */
+    NEARLY_FULL = SHARED_THREADS - 1024,  /* a call, and what is flushed with it, adds far fewer */
     SLOTS = 2 * 65536,
     SERVING = QP_NEXT - QP_FETCHONE + 1
 };
 
 static struct {
     qp_index index;               /* of the entries, by key */
-    uint32_t (*serving)[SERVING]; /* by entry: those of the same key but for these operations, by
-                                   * number; 0: not looked up */
+    uint32_t (*serving)[SERVING]; /* by entry: the entries with the same key except for these
+                                   * operations, by number; 0: not looked up */
     qp_aggregate *last;           /* the entry found last: loops use one */
 } table;
 

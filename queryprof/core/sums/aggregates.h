@@ -1,8 +1,9 @@
 /* Aggregates: the sums of calls by (statement, call path, operation, span, thread), for the whole
  * recording.
  *
- * A bounded table. When it is three quarters full, new entries get the thread "(other)"; when it is
- * seven eighths full, also the call path "(other)"; in the end only operations are distinguished.
+ * The table is bounded. When it is three quarters full, new entries get the thread "(other)"; when
+ * it is seven eighths full, also the call path "(other)"; in the end only operations are
+ * distinguished.
  */
 #pragma once
 
@@ -18,7 +19,7 @@
 bool qp_aggregates_start(void);
 void qp_aggregates_stop(void);
 
-/* The entry of a key, or the one for what does not fit. Valid until qp_aggregates_clear. */
+/* The entry of a key, or the entry for keys that do not fit. Valid until qp_aggregates_clear. */
 qp_aggregate *qp_aggregate_of(const qp_key *key);
 
 /* The entry for an operation that serves rows of the execution that `began` counts; as

@@ -3,11 +3,11 @@
 #include <string.h>
 
 enum {
-    LONGEST = 16384,   /* characters of a text that is looked at */
+    LONGEST = 16384,   /* the longest text, in characters, that is read */
     LAST = 4,          /* tokens that the end of a text is known by */
     MOST_DIGITS = 18,  /* of a number */
-    LARGEST_SHIFT = 32 /* an OFFSET is counted as 2 to the power of this at the most, so that sums
-                        * stay in 64 bits */
+    LARGEST_SHIFT = 32 /* an OFFSET counts as at most 2 to the power of this, so that sums stay in
+                        * 64 bits */
 };
 
 typedef enum { NOTHING, WORD, NUMBER, PARAMETER, TEXT, SIGN } kind;
@@ -19,7 +19,7 @@ typedef struct {
     int depth;             /* of parentheses */
 } token;
 
-/* A text as it is read. Its str is borrowed. */
+/* A text while it is read. Its str is borrowed. */
 typedef struct {
     int width;
     const void *characters;
@@ -107,7 +107,7 @@ static token with_name(text *t, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t aft
     return (token){PARAMETER, begin, end, 0, t->depth};
 }
 
-/* The number that digits stand for; -1: they are none, or too many. */
+/* The number in a run of digits; -1: it has no digits, or too many. */
 static int64_t number_in(const text *t, Py_ssize_t begin, Py_ssize_t end)
 {
     int64_t number = 0;
@@ -230,8 +230,7 @@ static PyObject *value_of(const text *t, token one, PyObject *parameters)
     return NULL;
 }
 
-/* The number that a token stands for, as the power of two that is next to it; -1: it is not
- * known. */
+/* The number of a token, as the nearest power of two; -1 if unknown. */
 static int64_t about(const text *t, token one, PyObject *parameters)
 {
     int64_t number = one.kind == NUMBER ? number_in(t, one.begin, one.end) : -1;

@@ -1,7 +1,5 @@
-/* What the values that an execution is given say of its work: how many rows its OFFSET leaves out,
- * and whether a pattern of it begins with a wildcard, which no index can be searched by. No value
- * is kept.
- */
+/* Facts about an execution from its values: how many rows its OFFSET skips, and whether a pattern
+ * begins with a wildcard, which no index can search. No value is kept. */
 #pragma once
 
 #include <Python.h>
@@ -9,8 +7,8 @@
 #include <stdint.h>
 
 typedef struct {
-    int64_t offset;    /* its OFFSET, as the power of two that is next to it, so that it tells no
-                        * value; -1: it has none, or that is not known */
+    int64_t offset;    /* its OFFSET as the nearest power of two, which does not reveal the value;
+                        * -1: it has no OFFSET, or it is unknown */
     bool may_be_there; /* the text has a word that the others are found by */
     bool has_open_pattern; /* LIKE or GLOB compares with what begins with a wildcard of theirs */
 } qp_given_values;

@@ -52,8 +52,7 @@ void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held)
     qp_lock_sums_join(sums, held);
 }
 
-/* A place for an event that has lasted so long: a new one, or that of the shortest; NULL: all have
- * lasted longer. */
+/* A place for an event of this length: a new one, or the shortest event's; NULL: all are longer. */
 static qp_lock_event_row *place_for(int64_t duration_ns)
 {
     static int64_t least_ns; /* none in a full table has lasted less */

@@ -11,7 +11,7 @@
 enum {
     REMEMBERED = 8,
     LONGEST = 4096, /* hashing a longer text would be felt */
-    ENOUGH = 4      /* samples, from which on slow executions would count too often */
+    ENOUGH = 4      /* from this many samples, slow executions would count too often */
 };
 
 typedef struct {

@@ -18,7 +18,7 @@ bool qp_parameters_start(void);
 void qp_parameters_stop(void);
 void qp_parameters_clear(void);
 
-/* What is sampled: an execution's text (it may hold literals) and parameters, both borrowed;
+/* The source of a sample: an execution's text (it may hold literals) and parameters, both borrowed;
  * `parameters` may be NULL. */
 typedef struct {
     PyObject *sql, *parameters;

@@ -7,7 +7,7 @@
 #include "memory/tables.h"
 #include "runtime/index.h"
 
-/* What such a row begins with. */
+/* The beginning of such a row. */
 typedef struct {
     uint32_t statement;
     uint32_t path;

@@ -10,7 +10,7 @@
 #include "memory/tables.h"
 
 enum {
-    QP_STACK_SAMPLING = 64,        /* of so many executions, 1 has its stack taken */
+    QP_STACK_SAMPLING = 64,        /* the stack of 1 in this many executions is taken */
     QP_SLOW_NS = 10 * 1000 * 1000, /* every execution from this duration on has */
     QP_EXEMPLARS_KEPT = 5          /* of each statement */
 };

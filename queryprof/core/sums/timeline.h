@@ -7,13 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Clears the timeline; the first interval is the one that `unix_ns` lies in. False without room. */
+/* Clears the timeline; the first interval contains `unix_ns`. False without room. */
 bool qp_timeline_start(int64_t unix_ns);
 
 /* After the clock's calibration: instants belong to other intervals, perhaps. */
 void qp_timeline_calibrated(void);
 
-/* Adds calls of one thread that ran between two instants, `self_ns` of it in the driver: that is
- * spread over the intervals in between. */
+/* Adds calls of one thread that ran between two instants, `self_ns` of that time in the driver. The
+ * time is spread over the intervals in between. */
 void qp_timeline_add(uint64_t from_ticks, uint64_t to_ticks, int64_t calls, int64_t rows,
                      int64_t self_ns);

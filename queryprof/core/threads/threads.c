@@ -159,7 +159,7 @@ qp_thread *qp_thread_record(uint32_t recording)
         if (!record) {
             return NULL;
         }
-        /* By number, too: a later thread may have the address of one that has ended. */
+        /* Includes the number, because a later thread may have the address of an ended one. */
         uint64_t seed = qp_hash_mix((uintptr_t)tstate, PyThreadState_GetID(tstate));
         record->random = (uint32_t)(seed >> 32) | 1;
         qp_here.thread = record;

@@ -18,7 +18,8 @@ typedef struct qp_thread {
     uint16_t number;                      /* of its name */
     uint32_t recording;                   /* `number` is valid in this recording alone */
     uint32_t random;                      /* state of its generator, never 0 */
-    struct qp_execution *serving;         /* the one it fetched from last; check its cursor */
+    struct qp_execution *serving;         /* the execution that it fetched from last; check its
+                                           * cursor */
     struct qp_active *active;             /* the probed call in progress that began last */
     uint32_t awaited_path;                /* the call path of the awaited call that begins next */
     struct qp_call *free_calls;           /* owned: calls to reuse; may be NULL */
@@ -33,7 +34,7 @@ typedef struct qp_thread {
  * or NULL: another interpreter's thread, or no memory. Never raises. */
 qp_thread *qp_thread_record(uint32_t recording);
 
-/* The first of all records, with the GIL; NULL: there is none. */
+/* The first of all records, with the GIL; NULL without records. */
 const qp_thread *qp_threads_first(void);
 
 /* The running thread's record, or NULL: what it does is not recorded. */

@@ -60,7 +60,7 @@ static PyObject *next(PyObject *object)
                 Py_DECREF(stop);
             }
         }
-        Py_CLEAR(result); /* NULL without an exception is the end, too */
+        Py_CLEAR(result); /* NULL without an exception also means the end */
     }
     return result;
 }

@@ -1,7 +1,6 @@
 /* A proxy of a coroutine with a watcher, which is called when the coroutine continues, when it
- * pauses and when it has ended. To the program the proxy is the coroutine: `await`, tasks and
- * asyncio.iscoroutine accept it, and all attributes are the coroutine's.
- */
+ * pauses and when it has ended. The program sees the proxy as the coroutine: `await`, tasks and
+ * asyncio.iscoroutine accept it, and all attributes come from the coroutine. */
 #pragma once
 
 #include <Python.h>

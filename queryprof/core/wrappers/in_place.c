@@ -54,7 +54,7 @@ bool qp_in_place_begin(PyObject *wrapper, PyObject *name)
         return false;
     }
     route *known = route_of(wrapped);
-    if (known) { /* the new wrapper calls the one before */
+    if (known) { /* the new wrapper calls the previous one */
         self->wrapped = known->wrapper;
         known->wrapper = Py_NewRef(wrapper);
         Py_DECREF(wrapped);
@@ -73,7 +73,7 @@ bool qp_in_place_begin(PyObject *wrapper, PyObject *name)
     return true;
 }
 
-/* Takes a wrapper out of those that are called after another one. */
+/* Removes a wrapper from the list of wrappers that are called after another one. */
 static void skip(PyObject *first, PyObject *wrapper)
 {
     qp_wrapper *before = (qp_wrapper *)first;

@@ -11,14 +11,14 @@
 
 /* Routes the calls of the function that `wrapper` wraps through the wrapper. `name` is the
  * attribute that holds the function. References to function and wrapper are taken until
- * qp_in_place_end. A function that has a wrapper already gets this one in front of it. False, and
- * nothing has changed, if this cannot be done: the wrapped object is not a Python function, or is
- * an `__init__`: CPython inlines its calls and ignores its vectorcall. Never raises. */
+ * qp_in_place_end. If a function already has a wrapper, the new one is called first. Returns false
+ * without a change if this cannot be done: the wrapped object is not a Python function, or is an
+ * `__init__`, whose calls CPython inlines without its vectorcall. Never raises. */
 bool qp_in_place_begin(PyObject *wrapper, PyObject *name);
 
-/* The wrapper through which the calls of a function go (borrowed); NULL: there is none. */
+/* The wrapper through which the calls of a function go (borrowed); NULL without a wrapper. */
 PyObject *qp_in_place_wrapper(PyObject *function);
 
-/* Ends that. Does nothing for a wrapper that is not routed to, and leaves a vectorcall that
- * somebody else has set since. Never raises. */
+/* Ends that. Does nothing for a wrapper that is not in use, and keeps a vectorcall that other code
+ * has set since. Never raises. */
 void qp_in_place_end(PyObject *wrapper);

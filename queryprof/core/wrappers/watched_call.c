@@ -9,7 +9,7 @@
 typedef struct {
     PyObject *const *args;
     Py_ssize_t count; /* of positional ones */
-    PyObject *names;  /* of those behind them; may be NULL */
+    PyObject *names;  /* the names of the keyword arguments; may be NULL */
 } arguments;
 
 static PyObject *named(const arguments *of, const char *name)
@@ -22,8 +22,8 @@ static PyObject *named(const arguments *of, const char *name)
     return Py_None;
 }
 
-/* Calls the watcher; `result` is NULL where there is none. A new reference to what it returns; NULL
- * with its exception. */
+/* Calls the watcher; `result` is NULL before the call. Returns a new reference to the watcher's
+ * result; NULL with its exception. */
 static PyObject *look(PyObject *watch, bool is_over, const arguments *of, PyObject *result)
 {
     PyObject *given[] = {is_over ? Py_True : Py_False,

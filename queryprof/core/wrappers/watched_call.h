@@ -1,7 +1,6 @@
-/* A callable that stands for another one, and calls a function of queryprof's before and after it.
- * Neither has a frame while the other one runs: DuckDB looks for tables among the variables of its
- * caller's frames.
- */
+/* A callable that replaces another one, and calls a function of queryprof before and after it.
+ * Neither has a frame while the other one runs: DuckDB searches for tables among the variables of
+ * its caller's frames. */
 #pragma once
 
 #include <Python.h>

@@ -1,7 +1,6 @@
-/* A callable around another one: it is called in the same way. Where it takes the place of a
- * function (in_place.h says when it need not), it also looks like that function: class, attributes,
- * hash, equality, weak references.
- */
+/* A callable around another one with the same call signature. If it replaces a function (in_place.h
+ * says when it need not), it also looks like that function: class, attributes, hash, equality, weak
+ * references. */
 #pragma once
 
 #include <Python.h>

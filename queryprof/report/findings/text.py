@@ -63,11 +63,13 @@ def hint(findings: Sequence[Finding]) -> str:
 
 
 def gain(finding: Finding) -> str:
-    """Return the time that a fix saves."""
+    """Return the time that a fix saves, or the statement's time if no fix is known."""
     if not finding.gain_ns:
         return NO_TIME.get(finding.category, "saving unknown")
     limit = "at least" if finding.is_least else "up to"
     saved, share = duration(finding.gain_ns), percent(finding.share)
+    if finding.is_unexplained:
+        return f"takes {saved} ({share} of the {finding.whole})"
     return f"saves {limit} {saved} ({share} of the {finding.whole})"
 
 
