@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -22,6 +23,7 @@ from queryprof.proof.catalogue import COLUMNS, INDEXES, KEYS, NAMES, REFERRING, 
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.expressions import expressions_of
 from queryprof.proof.judging import EMPTY, Judge, StatementError
+from queryprof.proof.other_types import differing
 from queryprof.proof.tried_index import (
     ANYCASE,
     TriedIndex,
@@ -44,7 +46,6 @@ MOST_COVERING = 5
 MOST_COLUMNS = 16
 """The most columns of a table that are tried."""
 
-OTHER_TYPES = ("TEXT", "INTEGER", "")
 LOOKED_UP = re.compile(r"(?:SCAN|SEARCH) \S+ USING INDEX (\S+)")
 SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -53,11 +54,11 @@ class Trial:
     """One statement on the empty copy."""
 
     def __init__(self, judge: Judge, statement: str) -> None:
-        self._judge, self._statement = judge, all_named(statement)
+        self.judge, self._statement = judge, all_named(statement)
         self._values = nulls_of(self._statement)
 
     def _explained(self, how: str) -> Sequence[tuple[Any, ...]]:
-        judge, sql = self._judge, f"{how} {self._statement}"
+        judge, sql = self.judge, f"{how} {self._statement}"
         return with_dummies(judge, EMPTY, lambda: judge.rows(EMPTY, sql, self._values))
 
     def program(self) -> Sequence[tuple[int, str, int, int]]:
@@ -79,6 +80,40 @@ class Trial:
         """Return the indexes that improve the plan, or the columns whose types prevent an index."""
         columns = self._columns(before)
         found, after = self._search(before, columns)
+        served = self._described(before, found, after, columns)
+        if found and not searches_more(before, after):
+            others = self._filtering(before, columns)
+            return replace(served, filtering=self._described(before, *others, columns))
+        return served
+
+    def _filtering(
+        self, before: Steps, columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[list[TriedIndex], Steps]:
+        """Return an index by which the statement searches rows, however they are sorted, and the
+        plan with it; one for an equality if possible.
+        """
+        plain = [
+            TriedIndex(table, (TriedTerm(name),))
+            for table, names in columns.items()
+            for name in names
+        ]
+        found: tuple[list[TriedIndex], Steps] = [], before
+        for index in (*plain, *self._on_expressions(columns)):
+            others, after = self._better([], before, [index])
+            if others and searches_more(before, after) and not (found[0] and is_by_range(after)):
+                found = others, after
+                if not is_by_range(after):
+                    break
+        return found
+
+    def _described(
+        self,
+        before: Steps,
+        found: list[TriedIndex],
+        after: Steps,
+        columns: Mapping[str, tuple[str, ...]],
+    ) -> Served:
+        """Return what indexes do for the plan or, without any, why none helps."""
         found = [one for one in found if not any(begins(one, other) for other in found)]
         if found:
             covering = self._all_covering(found, after, columns)
@@ -97,7 +132,7 @@ class Trial:
                 sorts_less=sorting_in(after) < sorting_in(before),
                 by_range=is_by_range(after),
             )
-        types, collations = self._differing(before, columns)
+        types, collations = differing(self, before, columns)
         wide = self._widened(before, columns)
         return Served(before, differing=types, recollated=collations, widened=wide)
 
@@ -106,17 +141,15 @@ class Trial:
         up in the table; "" if not possible.
         """
         used = [found[1] for step in before if (found := LOOKED_UP.search(step))][-1:]
-        tables = [
-            str(one) for name in used for (one,) in self._judge.rows(EMPTY, TABLE_OF, (name,))
-        ]
-        keys = self._judge.rows(EMPTY, KEYS, tuple(tables)) if tables else ()
+        tables = [str(one) for name in used for (one,) in self.judge.rows(EMPTY, TABLE_OF, (name,))]
+        keys = self.judge.rows(EMPTY, KEYS, tuple(tables)) if tables else ()
         terms = tuple(TriedTerm(key, bool(falls)) for name, key, falls in keys if name in used)
         if not terms or any(term.column is None for term in terms):
             return ""  # it is on an expression, or partial
         with self.undone():
-            self._judge.do(EMPTY, f"DROP INDEX {in_quotes(used[0])}")
+            self.judge.do(EMPTY, f"DROP INDEX {in_quotes(used[0])}")
             wide = self._wider([TriedIndex(tables[0], terms)], columns)
-            after, _ = self._plan_with(wide)
+            after, _ = self.plan_with(wide)
         is_covering = any(f"USING COVERING INDEX {TRIED}0" in step for step in after)
         return self._created(wide) if is_covering and is_as_good(before, after) else ""
 
@@ -131,7 +164,7 @@ class Trial:
         table.
         """
         wide = self._wider(indexes, columns)
-        after, used = self._plan_with(wide)
+        after, used = self.plan_with(wide)
         looks_up = any(LOOKED_UP.search(step) for step in after) or signs_of(after).scans
         is_better = wide and len(used) == len(wide) and is_as_good(plan, after) and not looks_up
         return wide if is_better else []
@@ -157,7 +190,7 @@ class Trial:
 
     def _free(self, name: str) -> str:
         """Return a name that is unused in the schema."""
-        taken = {str(one).lower() for (one,) in self._judge.rows(EMPTY, NAMES)}
+        taken = {str(one).lower() for (one,) in self.judge.rows(EMPTY, NAMES)}
         names = (name, *(f"{name}_{number}" for number in range(2, 100)))
         return next((one for one in names if one.lower() not in taken), name)
 
@@ -165,24 +198,24 @@ class Trial:
         """Return the tables that it reads. Raises StatementError."""
         self.plan()  # creates dummies for unknown functions
         return frozenset(
-            table for table, _ in self._judge.columns(EMPTY, self._statement, self._values)
+            table for table, _ in self.judge.columns(EMPTY, self._statement, self._values)
         )
 
     def _columns(self, before: Steps) -> Mapping[str, tuple[str, ...]]:
         """Return the columns that the statement reads, by table, and the columns of foreign keys
         that refer to its table.
         """
-        read = [tuple(one) for one in self._judge.columns(EMPTY, self._statement, self._values)]
+        read = [tuple(one) for one in self.judge.columns(EMPTY, self._statement, self._values)]
         found: dict[str, tuple[str, ...]] = {}
         for table in dict.fromkeys(table for table, _ in read):
-            listed = self._judge.rows(EMPTY, COLUMNS, (table,))
+            listed = self.judge.rows(EMPTY, COLUMNS, (table,))
             keys = [name for name, kind, key in listed if key and kind.upper() == "INTEGER"]
             rowid = keys if sum(bool(row[2]) for row in listed) == 1 else []
             names = [name for name, *_ in listed if (table, name) in read and name not in rowid]
             if names:
                 found[table] = tuple(names[:MOST_COLUMNS])
         for table in signs_of(before).scans:  # a foreign key's check reads no column
-            referring = self._judge.rows(EMPTY, REFERRING, (table,))
+            referring = self.judge.rows(EMPTY, REFERRING, (table,))
             if table not in found and referring:
                 found[table] = tuple(name for (name,) in referring)
         return found
@@ -198,8 +231,8 @@ class Trial:
         taken: tuple[TriedIndex, ...] = ()
         with self.undone():
             for table in columns:  # otherwise an existing index would be used for its first columns
-                for (name,) in self._judge.rows(EMPTY, INDEXES, (table,)):
-                    self._judge.do(EMPTY, f"DROP INDEX {in_quotes(name)}")
+                for (name,) in self.judge.rows(EMPTY, INDEXES, (table,)):
+                    self.judge.do(EMPTY, f"DROP INDEX {in_quotes(name)}")
             for _ in range(MOST_TERMS):
                 wider = self._taken(taken, columns)
                 if wider == taken:
@@ -215,7 +248,7 @@ class Trial:
     ) -> tuple[list[TriedIndex], Steps]:
         """Return the indexes that improve a plan, and the better plan; else the known ones."""
         new = [index for index in indexes if not self._exists(index)]
-        after, used = self._plan_with(new)
+        after, used = self.plan_with(new)
         if used and is_better(before, after):
             return [new[number] for number in used], after
         return known, before
@@ -234,7 +267,7 @@ class Trial:
                 TriedIndex(table, tuple(map(TriedTerm, terms)))
                 for terms in permutations(names, width)
             ]
-            after, used = self._plan_with(tried)
+            after, used = self.plan_with(tried)
             if used and sorting_in(after) < sorting_in(before):
                 return tuple(tried[number] for number in used)
         return ()
@@ -252,7 +285,7 @@ class Trial:
                     continue
                 first = TriedIndex(known.table, (TriedTerm(name), *known.terms))
                 wider = (*taken[:place], first, *taken[place + 1 :])
-                (before, _), (after, used) = self._plan_with(taken), self._plan_with(wider)
+                (before, _), (after, used) = self.plan_with(taken), self.plan_with(wider)
                 is_better = compared_in(after) > compared_in(before)
                 if place in used and is_better and sorting_in(after) <= sorting_in(before):
                     taken = wider
@@ -271,7 +304,7 @@ class Trial:
             for expression in (*computed, *anycase):
                 index = TriedIndex(table, (TriedTerm(expression, is_expression=True),))
                 with self.undone(), suppress(StatementError):
-                    self._judge.do(EMPTY, index.sql(f"{TRIED}0", in_quotes))
+                    self.judge.do(EMPTY, index.sql(f"{TRIED}0", in_quotes))
                     found.append(index)
         return found
 
@@ -281,7 +314,7 @@ class Trial:
         """
         sql = "SELECT count(*) FROM pragma_function_list WHERE name = lower(?) AND builtin"
         return any(
-            not self._judge.rows(EMPTY, sql, (name,))[0][0]
+            not self.judge.rows(EMPTY, sql, (name,))[0][0]
             for name in functions_in(tokens_of(expression))
         )
 
@@ -292,11 +325,11 @@ class Trial:
         terms. Terms compared for equality come first, since SQLite does not search by terms after a
         range.
         """
-        before, _ = self._plan_with(taken)
+        before, _ = self.plan_with(taken)
         wider = list(dict.fromkeys(wider_ones(taken, columns, sorts=bool(sorting_in(before)))))
         found: tuple[TriedIndex, ...] = ()
         while True:
-            after, used = self._plan_with(wider)
+            after, used = self.plan_with(wider)
             is_sorted = sorting_in(after) < sorting_in(before)
             by_range = [
                 wider[n] for n, listed in used.items() if wider[n].is_searched_by_range(listed)
@@ -308,13 +341,13 @@ class Trial:
                 return found or taken
             wider = [index for index in wider if index not in by_range]
 
-    def _plan_with(self, indexes: Sequence[TriedIndex]) -> tuple[Steps, Mapping[int, str]]:
+    def plan_with(self, indexes: Sequence[TriedIndex]) -> tuple[Steps, Mapping[int, str]]:
         """Return the plan with these indexes, and the numbers of the used ones with their compared
         terms.
         """
         with self.undone():
             for number, index in enumerate(indexes):
-                self._judge.do(EMPTY, index.sql(f"{TRIED}{number}", in_quotes))
+                self.judge.do(EMPTY, index.sql(f"{TRIED}{number}", in_quotes))
             plan = self.plan()
         used: dict[int, str] = {}
         for step in plan:
@@ -331,68 +364,24 @@ class Trial:
     def _exists(self, index: TriedIndex) -> bool:
         """Return whether an existing index begins with it."""
         found: dict[str, list[TriedTerm]] = {}
-        for name, column, is_descending in self._judge.rows(EMPTY, KEYS, (index.table,)):
+        for name, column, is_descending in self.judge.rows(EMPTY, KEYS, (index.table,)):
             found.setdefault(name, []).append(TriedTerm(column, bool(is_descending)))
         width = len(index.terms)
         return any(tuple(terms[:width]) == index.terms for terms in found.values())
-
-    def _differing(
-        self, before: Steps, columns: Mapping[str, tuple[str, ...]]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the columns of scanned tables for which an index would help with another type, and
-        those for which it would help without their collation.
-        """
-        types: list[str] = []
-        collations: list[str] = []
-        for table, names in columns.items() if signs_of(before).scans else ():
-            listed = self._judge.rows(EMPTY, COLUMNS, (table,))
-            own = {name: kind for name, kind, _ in listed}
-            for name in names:
-                if self._would_serve(before, table, listed, name, own[name]):
-                    collations.append(f"{table}.{name}")
-                elif any(
-                    self._would_serve(before, table, listed, name, kind) for kind in OTHER_TYPES
-                ):
-                    types.append(f"{table}.{name}")
-        return tuple(types), tuple(collations)
-
-    def _would_serve(
-        self,
-        before: Steps,
-        table: str,
-        listed: Sequence[tuple[str, str, int]],
-        name: str,
-        kind: str,
-    ) -> bool:
-        """Return whether an index on a column would be used if the column had another type."""
-        typed = ", ".join(
-            f"{in_quotes(column)} {kind if column == name else own}"
-            + (" PRIMARY KEY" if key and own.upper() == "INTEGER" else "")
-            for column, own, key in listed
-        )
-        with self.undone(), suppress(StatementError):
-            self._judge.do(EMPTY, f"DROP TABLE {in_quotes(table)}")
-            self._judge.do(EMPTY, f"CREATE TABLE {in_quotes(table)} ({typed})")
-            plan = self.plan()
-            if plan != before and not any("AUTOMATIC" in step for step in plan):
-                return False  # something else has changed
-            after, used = self._plan_with([TriedIndex(table, (TriedTerm(name),))])
-            return bool(used) and compared_in(after) > compared_in(before)
-        return False
 
     def _quoted(self, name: str) -> str:
         """Return a name as SQL, in quotes if SQLite needs them."""
         if SIMPLE.fullmatch(name):
             with suppress(StatementError):
-                self._judge.rows(EMPTY, f"EXPLAIN SELECT 1 AS {name}")
+                self.judge.rows(EMPTY, f"EXPLAIN SELECT 1 AS {name}")
                 return name
         return in_quotes(name)
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        self._judge.do(EMPTY, "SAVEPOINT queryprof")
+        self.judge.do(EMPTY, "SAVEPOINT queryprof")
         try:
             yield
         finally:
-            self._judge.do(EMPTY, "ROLLBACK TO queryprof")
-            self._judge.do(EMPTY, "RELEASE queryprof")
+            self.judge.do(EMPTY, "ROLLBACK TO queryprof")
+            self.judge.do(EMPTY, "RELEASE queryprof")

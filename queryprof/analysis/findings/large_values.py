@@ -31,9 +31,9 @@ LARGE_WRITE_BYTES = 256 * 1024
 LEAST_WRITES = 5
 
 LEAVE_OUT = {
-    "django": 'Skip them: .defer("column"), or .only("column", ...).',
-    "sqlalchemy": "Skip them: .options(defer(Model.column)), or .options(load_only(...)).",
-    "peewee": "Skip them: Model.select(Model.column, ...).",
+    "django": 'Skip them: `.defer("column")`, or `.only("column", ...)`.',
+    "sqlalchemy": "Skip them: `.options(defer(Model.column))`, or `.options(load_only(...))`.",
+    "peewee": "Skip them: `Model.select(Model.column, ...)`.",
 }
 """How a query skips large values, by library."""
 

@@ -132,13 +132,13 @@ def is_own(stack: Iterable[Frame]) -> bool:
 ONE_TRANSACTION = {
     "django": "Put `with transaction.atomic():` around {what}.",
     "sqlalchemy": (
-        "Commit once: `with session.begin():` around {what}, or one session.commit() after it."
+        "Commit once: `with session.begin():` around {what}, or one `session.commit()` after it."
     ),
     "peewee": "Put `with db.atomic():` around {what}.",
     "pony": "Put one `with db_session:` around {what}.",
     "sqlite_utils": (
         "Put `with db.atomic():` around it. Otherwise each call commits by itself, even inside"
-        " `with` of the connection, and insert_all() and upsert_all() commit each batch"
+        " `with` of the connection, and `insert_all()` and `upsert_all()` commit each batch"
         " (batch_size)."
     ),
     "diskcache": "Put `with cache.transact():` around {what}.",
@@ -149,16 +149,16 @@ ONE_TRANSACTION = {
 EXPIRES = {
     "sqlalchemy": (
         " Each commit expires all objects of the session, so the next use reads them again."
-        " Session(expire_on_commit=False) keeps them."
+        " `Session(expire_on_commit=False)` keeps them."
     )
 }
 """What else a commit does at the cost of its line."""
 
 ROWS_AT_ONCE = {
-    "django": " Or create all of them with one Model.objects.bulk_create(objects).",
-    "sqlalchemy": " For similar rows: session.execute(insert(Model), rows).",
-    "peewee": " Or insert all of them with Model.insert_many(rows).",
-    "dataset": " Or insert all of them with one insert_many(rows).",
+    "django": " Or create all of them with one `Model.objects.bulk_create(objects)`.",
+    "sqlalchemy": " For similar rows: `session.execute(insert(Model), rows)`.",
+    "peewee": " Or insert all of them with `Model.insert_many(rows)`.",
+    "dataset": " Or insert all of them with one `insert_many(rows)`.",
 }
 """How many INSERTs become one statement."""
 
@@ -226,20 +226,20 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
     attribute = relation.rpartition(".")[2]
     around = outer.removeprefix(LAZY).removeprefix(MANY).partition(" in ")[0]
     if around and not loaded.startswith(COLUMN) and library in ("django", "sqlalchemy"):
-        how = f".options(selectinload({around}).selectinload({relation}))"
+        how = f"`.options(selectinload({around}).selectinload({relation}))`"
         if library == "django":
-            how = f'.prefetch_related("{around.rpartition(".")[2]}__{attribute}")'
+            how = f'`.prefetch_related("{around.rpartition(".")[2]}__{attribute}")`'
         return f"Load {around} and {relation} with the query before both: {how}."
-    how = f".options(selectinload({relation})), or joinedload()"
+    how = f"`.options(selectinload({relation}))`, or `joinedload()`"
     path = "" if is_of_owner else "PATH__"
     if not is_of_owner:
-        how = f".options(PATH.selectinload({relation}))"
+        how = f"`.options(PATH.selectinload({relation}))`"
     if library == "django":
-        how = f'.select_related("{path}{attribute}")'
+        how = f'`.select_related("{path}{attribute}")`'
         if loaded.startswith(MANY):
-            how = f'.prefetch_related("{path}{attribute}")'
+            how = f'`.prefetch_related("{path}{attribute}")`'
         if loaded.startswith(COLUMN):
-            how = "list it in .only(), or remove it from .defer()"
+            how = "list it in `.only()`, or remove it from `.defer()`"
     if "PATH" in how:
         how += f", where PATH leads from its objects to {relation.rpartition('.')[0]}"
     where = f" {place} reads it." if place else ""
@@ -248,116 +248,119 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
 
 ONE_INSERT = {
     "django": (
-        "Create all of them with one Model.objects.bulk_create(objects). It sends no signals and"
-        " does not call save(). If rows may already exist, add ignore_conflicts=True."
+        "Create all of them with one `Model.objects.bulk_create(objects)`. It sends no signals"
+        " and does not call `save()`. If rows may already exist, add `ignore_conflicts=True`."
     ),
     "sqlalchemy": (
-        "Insert all of them with one session.execute(insert(Model), rows), with a dict per row."
-        " Or commit once after the loop: the session then inserts many at once."
+        "Insert all of them with one `session.execute(insert(Model), rows)`, with a dict per"
+        " row. Or commit once after the loop: the session then inserts many at once."
     ),
     "peewee": (
-        "Insert all of them with one Model.insert_many(rows).execute(), or"
-        " Model.bulk_create(objects). If rows may already exist, add .on_conflict_ignore()."
+        "Insert all of them with one `Model.insert_many(rows).execute()`, or"
+        " `Model.bulk_create(objects)`. If rows may already exist, add `.on_conflict_ignore()`."
     ),
-    "sqlite_utils": "Insert all of them with one db[table].insert_all(rows).",
-    "dataset": "Insert all of them with one table.insert_many(rows).",
+    "sqlite_utils": "Insert all of them with one `db[table].insert_all(rows)`.",
+    "dataset": "Insert all of them with one `table.insert_many(rows)`.",
 }
 """How rows that are inserted one by one are inserted at once."""
 
 ONE_CHANGE = {
     "django": (
-        'Change all of them with one .update(field=F("field") + ...) or .delete() of a query.'
-        " These send no signals and do not call save(). On SQLite, bulk_update() takes as long"
-        " as save() of each."
+        'Change all of them with one `.update(field=F("field") + ...)` or `.delete()` of a'
+        " query. These send no signals and do not call `save()`. On SQLite, `bulk_update()`"
+        " takes as long as `save()` of each."
     ),
     "sqlalchemy": (
-        "Change all of them with one session.execute(update(Model).where(...).values(...)) or"
-        " delete(...). If Python computes the values, use session.execute(update(Model), rows),"
-        " with a dict per row that has its primary key."
+        "Change all of them with one `session.execute(update(Model).where(...).values(...))` or"
+        " `delete(...)`. If Python computes the values, use `session.execute(update(Model),"
+        " rows)`, with a dict per row that has its primary key."
     ),
     "peewee": (
-        "Change all of them with one Model.update(...).where(...).execute() or Model.delete()."
-        " If Python computes the values, use Model.bulk_update(objects, fields=[...])."
+        "Change all of them with one `Model.update(...).where(...).execute()` or"
+        " `Model.delete()`. If Python computes the values, use `Model.bulk_update(objects,"
+        " fields=[...])`."
     ),
 }
 """How rows that are changed one by one are changed at once."""
 
 FIRST_OF_ALL = {
     "django": (
-        "Fetch the first of each with the query before: .annotate(first=Subquery(query[:1])), or"
-        " Window(RowNumber(), partition_by=...) and a filter on it."
+        "Fetch the first of each with the query before: `.annotate(first=Subquery(query[:1]))`,"
+        " or `Window(RowNumber(), partition_by=...)` and a filter on it."
     ),
 }
 """How to find the first related row of many objects at once."""
 
 ONE_QUERY = {
     "django": (
-        "Load it with the query before: .select_related() for a single related object,"
-        " .prefetch_related() for many or for a generic foreign key. Or use one"
-        " filter(field__in=[...])."
+        "Load it with the query before: `.select_related()` for a single related object,"
+        " `.prefetch_related()` for many or for a generic foreign key. Or use one"
+        " `filter(field__in=[...])`."
     ),
     "sqlalchemy": (
-        "Load it with the query before: .options(selectinload(Model.relation)). Or use one"
-        " select(Model).where(Model.id.in_([...]))."
+        "Load it with the query before: `.options(selectinload(Model.relation))`. Or use one"
+        " `select(Model).where(Model.id.in_([...]))`."
     ),
     "peewee": (
-        "Join it to the query before: Model.select(Model, Other).join(Other). Or use"
-        " prefetch(query, Other)."
+        "Join it to the query before: `Model.select(Model, Other).join(Other)`. Or use"
+        " `prefetch(query, Other)`."
     ),
     "pony": (
-        "Load it with the query before: query.prefetch(Entity.relation). Or use one select(e for"
-        " e in Entity if e.key in keys)."
+        "Load it with the query before: `query.prefetch(Entity.relation)`. Or use one `select(e"
+        " for e in Entity if e.key in keys)`."
     ),
 }
 """How a query per object becomes one query."""
 
 NO_OBJECTS = {
     "django": (
-        'Read only the columns that you need: .values_list("column"), or .only("column") for'
-        " objects. Let the database count (.count()), check for existence (.exists()), and find"
-        " distinct values (.distinct()) and sums (.aggregate())."
+        'Read only the columns that you need: `.values_list("column")`, or `.only("column")` for'
+        " objects. Let the database count (`.count()`), check for existence (`.exists()`), and"
+        " find distinct values (`.distinct()`) and sums (`.aggregate()`)."
     ),
     "sqlalchemy": (
-        "Read only the columns that you need: select(Model.column), or .options(load_only(...))"
-        " for objects. Let the database count (func.count()), and find distinct values and sums."
+        "Read only the columns that you need: `select(Model.column)`, or"
+        " `.options(load_only(...))` for objects. Let the database count (`func.count()`), and"
+        " find distinct values and sums."
     ),
     "peewee": (
-        "Read only the columns that you need: Model.select(Model.column).tuples(). Let the"
-        " database count (.count()), and find distinct values (.distinct()) and sums (fn.SUM())."
+        "Read only the columns that you need: `Model.select(Model.column).tuples()`. Let the"
+        " database count (`.count()`), and find distinct values (`.distinct()`) and sums"
+        " (`fn.SUM()`)."
     ),
     "pony": (
-        "Read only the attributes that you need: select(e.attribute for e in Entity). Let the"
-        " database count and add up (count(), sum())."
+        "Read only the attributes that you need: `select(e.attribute for e in Entity)`. Let the"
+        " database count and add up (`count()`, `sum()`)."
     ),
 }
 """How a query makes fewer objects, or none."""
 
 NO_RELATION = {
-    "django": "Remove the relation from prefetch_related() if its objects are not needed.",
+    "django": "Remove the relation from `prefetch_related()` if its objects are not needed.",
     "sqlalchemy": (
         "The query before loads this relation with each object. If you do not need it:"
-        ' .options(lazyload(Model.relation)), or lazy="select" in the model.'
+        ' `.options(lazyload(Model.relation))`, or `lazy="select"` in the model.'
     ),
 }
 """The same for objects that are loaded with each object of another query."""
 
 MANY_AT_ONCE = {
     "django": (
-        "with one filter(field__in=[...]). If the loop goes over a query's rows, load it with"
-        " that query: .select_related() for a single related object, .prefetch_related() for"
+        "with one `filter(field__in=[...])`. If the loop goes over a query's rows, load it with"
+        " that query: `.select_related()` for a single related object, `.prefetch_related()` for"
         " many."
     ),
     "sqlalchemy": (
-        "with one select(Model).where(Model.id.in_([...])). If the loop goes over a query's"
-        " rows, load it with that query: .options(selectinload(Model.relation))."
+        "with one `select(Model).where(Model.id.in_([...]))`. If the loop goes over a query's"
+        " rows, load it with that query: `.options(selectinload(Model.relation))`."
     ),
     "peewee": (
-        "with one Model.select().where(Model.id.in_([...])). If the loop goes over a query's"
-        " rows, load it with that query: .join(Other), or prefetch(query, Other)."
+        "with one `Model.select().where(Model.id.in_([...]))`. If the loop goes over a query's"
+        " rows, load it with that query: `.join(Other)`, or `prefetch(query, Other)`."
     ),
     "pony": (
-        "with one select(e for e in Entity if e.id in ids). If the loop goes over a query's"
-        " rows, load it with that query: query.prefetch(Entity.relation)."
+        "with one `select(e for e in Entity if e.id in ids)`. If the loop goes over a query's"
+        " rows, load it with that query: `query.prefetch(Entity.relation)`."
     ),
 }
 """The same if it is unknown for which query's rows they are."""
@@ -377,6 +380,6 @@ BEGIN_IMMEDIATE = {
 }
 NO_LIBRARY = (
     "Begin it with BEGIN IMMEDIATE, which waits for its turn before reading. A SELECT with"
-    " unfetched rows also keeps a transaction open: call fetchall() before you write."
+    " unfetched rows also keeps a transaction open: call `fetchall()` before you write."
 )
 """How a transaction that writes later begins, so that it waits for its turn."""

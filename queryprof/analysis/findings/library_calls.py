@@ -6,33 +6,33 @@ from collections.abc import Iterable
 
 FILTERED = {
     "django": (
-        "The relation is prefetched, but .filter(), .order_by() and .first() query it again."
-        ' Prefetch the wanted part: .prefetch_related(Prefetch("relation",'
-        ' queryset=Model.objects.filter(...), to_attr="wanted")), and read object.wanted. Or'
-        " filter object.relation.all() in Python."
+        "The relation is prefetched, but `.filter()`, `.order_by()` and `.first()` query it"
+        ' again. Prefetch the wanted part: `.prefetch_related(Prefetch("relation",'
+        ' queryset=Model.objects.filter(...), to_attr="wanted"))`, and read `object.wanted`. Or'
+        " filter `object.relation.all()` in Python."
     ),
     "sqlalchemy": (
         "The relation is loaded with the objects, and then queried again. Filter the loaded"
         " objects in Python, or load the wanted part:"
-        " .options(selectinload(Model.relation.and_(...)))."
+        " `.options(selectinload(Model.relation.and_(...)))`."
     ),
 }
 """By library: how to load the wanted part of related data in advance."""
 
 FIXES = {
     ("django", "exists"): (
-        "Fetch the keys of all existing objects before the loop: keys ="
-        ' set(Model.objects.filter(field__in=[...]).values_list("field", flat=True)). Or'
+        "Fetch the keys of all existing objects before the loop: `keys ="
+        ' set(Model.objects.filter(field__in=[...]).values_list("field", flat=True))`. Or'
         " annotate the query before:"
-        ' .annotate(has_any=Exists(Model.objects.filter(field=OuterRef("pk")))).'
+        ' `.annotate(has_any=Exists(Model.objects.filter(field=OuterRef("pk"))))`.'
     ),
     ("django", "get_or_create"): (
-        "Fetch the existing objects before the loop with one .filter(field__in=[...]), and"
-        " create the others with one bulk_create(objects, ignore_conflicts=True)."
+        "Fetch the existing objects before the loop with one `.filter(field__in=[...])`, and"
+        " create the others with one `bulk_create(objects, ignore_conflicts=True)`."
     ),
     ("django", "update_or_create"): (
-        "Write all of them with one bulk_create(objects, update_conflicts=True,"
-        " update_fields=[...], unique_fields=[...])."
+        "Write all of them with one `bulk_create(objects, update_conflicts=True,"
+        " update_fields=[...], unique_fields=[...])`."
     ),
 }
 """By library and function name."""
@@ -45,20 +45,21 @@ def fix_of(library: str, calls: Iterable[str]) -> str:
 
 GROUPED = {
     "django": (
-        "Compute it with the query before: .annotate(value={Name}({of})), with filter=Q(...) if"
-        " it is filtered. Or compute it in Python from what .prefetch_related() loaded."
+        "Compute it with the query before: `.annotate(value={Name}({of}))`, with"
+        " `filter=Q(...)` if it is filtered. Or compute it in Python from what"
+        " `.prefetch_related()` loaded."
     ),
     "sqlalchemy": (
-        "Compute it for all of them with one select(Model.key, func.{name}({column}))"
-        ".group_by(Model.key), and look it up in a dict."
+        "Compute it for all of them with one `select(Model.key,"
+        " func.{name}({column})).group_by(Model.key)`, and look it up in a dict."
     ),
     "peewee": (
-        "Compute it for all of them with one Model.select(Model.key,"
-        " fn.{NAME}({column})).group_by(Model.key).tuples(), and look it up in a dict."
+        "Compute it for all of them with one `Model.select(Model.key,"
+        " fn.{NAME}({column})).group_by(Model.key).tuples()`, and look it up in a dict."
     ),
     "pony": (
-        "Compute it for all of them with one select((e.key, {name}({value})) for e in Entity), and"
-        " look it up in a dict."
+        "Compute it for all of them with one `select((e.key, {name}({value})) for e in"
+        " Entity)`, and look it up in a dict."
     ),
 }
 """How to compute values of related rows for many objects at once."""

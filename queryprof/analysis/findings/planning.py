@@ -124,6 +124,7 @@ class Served:
             letter.
         by_reference: True if the scan checks a foreign key for a changed or deleted row.
         folds: True if it combines several rows into one.
+        filtering: an index that finds the rows of its WHERE, if `code` only sorts; else None.
         row_steps: the steps of its scan in the program's SQLite; None unless there is exactly one
             scan.
         partial: a partial index that the planner would use if it had all rows, and its WHERE. The
@@ -155,6 +156,7 @@ class Served:
     partial: tuple[str, str, bool] | None = None
     is_other: bool = False
     row_steps: RowSteps | None = None
+    filtering: Served | None = None
 
     @property
     def without_index(self) -> str:

@@ -7,7 +7,7 @@ import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from queryprof.analysis.call_sites import MODULE, CallSite, Function, place_of
@@ -29,6 +29,7 @@ from queryprof.analysis.findings.libraries import (
     without_reader,
 )
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
+from queryprof.analysis.findings.selectivity import has_enough_rows
 from queryprof.analysis.findings.whole import whole_of
 from queryprof.analysis.handoffs import waits_of
 from queryprof.analysis.report import Report
@@ -77,7 +78,21 @@ class Recorded:
 
     def served(self, group: Group) -> Served | None:
         """Return how to serve a group's statement better; None if unknown."""
-        return self.planner.served(group.statement, group.plans)
+        served = self.planner.served(group.statement, group.plans)
+        sorts_only = served and served.code and served.sorts_less and not served.searches
+        if (
+            served
+            and sorts_only
+            and group.clauses.limits
+            and has_enough_rows(group, served) is False
+        ):
+            return replace(
+                served.filtering or Served(served.plan),
+                folds=served.folds,
+                row_steps=served.row_steps,
+                other_version=served.other_version,
+            )
+        return served
 
     @property
     def profile(self) -> Profile:

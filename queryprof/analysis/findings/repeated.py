@@ -13,7 +13,8 @@ from queryprof.analysis.findings.libraries import LAZY
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.queries import FEW, parent_of
 from queryprof.analysis.units import average, counted, percent
-from queryprof.sql.tokens import parameters_in
+from queryprof.sql.clauses import functions_in
+from queryprof.sql.tokens import parameters_in, tokens_of
 
 REPEATED_SHARE = 0.5
 LEAST_SAMPLES = 4
@@ -65,6 +66,7 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
             )
         others = program.writers - group.process_ids
         is_said = group.reads and runs >= FEW and ratio >= REPEATED_SHARE
+        is_said = is_said and not is_volatile(group.statement)
         if is_said and not program.is_inside(group) and not _is_lazy_load(program, group):
             yield program.finding(
                 "duplicate_query",
@@ -78,6 +80,40 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
                 doubt=OTHERS_WRITE if others else "" if is_sure else "Few executions were sampled.",
                 most=Severity.LOW if others else Severity.HIGH if is_sure else Severity.MEDIUM,
             )
+
+
+VOLATILE = frozenset(
+    {
+        *("random", "randomblob", "changes", "total_changes", "last_insert_rowid", "rand", "uuid"),
+        *("gen_random_uuid", "nextval", "currval", "lastval", "clock_timestamp", "sysdate"),
+        *("statement_timestamp", "transaction_timestamp", "timeofday", "now"),
+    }
+)
+"""Functions whose result changes from call to call (https://www.sqlite.org/deterministic.html,
+https://www.postgresql.org/docs/current/functions-datetime.html)."""
+
+OF_NOW = {"strftime": 4} | dict.fromkeys(("date", "time", "datetime", "julianday", "unixepoch"), 2)
+"""Functions of a time, which may be 'now', and how many tokens after the function's name the time
+is (https://www.sqlite.org/lang_datefunc.html)."""
+
+NOW = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"})
+
+
+def is_volatile(statement: str) -> bool:
+    """Return whether equal executions may return different rows although nothing was written. A
+    recorded text has no literals, so a date function of a literal may be one of 'now'.
+    """
+    tokens = tokens_of(statement)
+    if VOLATILE & {*functions_in(tokens)} or any(one.keyword in NOW for one in tokens):
+        return True
+    calls = [at for at, one in enumerate(tokens[:-2]) if tokens[at + 1].text == "("]
+    times = [
+        time
+        for at in calls
+        if (further := OF_NOW.get(tokens[at].named))
+        for time in tokens[at + further : at + further + 1]
+    ]
+    return any(time.kind in ("parameter", "text") or time.text == ")" for time in times)
 
 
 def _is_lazy_load(program: Program, group: Group) -> bool:

@@ -101,6 +101,25 @@ def rows_left(group: Group, served: Served | None) -> Left:
     )
 
 
+def has_enough_rows(group: Group, served: Served | None) -> bool | None:
+    """Return whether a query with ORDER BY and LIMIT stops early in an index of that order.
+
+    Until LIMIT is reached, such a query looks up every row of the index in the table. So it reads
+    more than a scan if only a few rows match its WHERE. None means that their number is unknown.
+    """
+    if served is None or served.searches or not group.clauses.chooses:
+        return True
+    if served.row_steps is None:
+        return None
+    compared = frozenset().union(*(one.columns for one in served.row_steps.left_out))
+    read, returned = group.totals.full_scan_steps or 0.0, group.totals.rows_each or 0.0
+    least, most = served.row_steps.rows_left(compared, group.totals.vm_steps or 0.0, read, None)
+    needed = shares.LOOKUP_ROWS * max(1.0, returned)
+    if most <= needed:
+        return False
+    return True if least > needed else None
+
+
 def wins_of(served: Served | None, left: Left, read: float) -> tuple[float, float]:
     """Return the parts of a scan's calls that its index saves, for the fewest and the most rows
     that it leaves.

@@ -19,6 +19,7 @@ from queryprof.analysis.findings.selectivity import (
     NEARLY_ALL,
     Left,
     folds,
+    has_enough_rows,
     order_note,
     rows_left,
     wins_of,
@@ -92,7 +93,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         is_chosen = is_chosen_by_scan(group, served)
         if not (group.clauses.chooses or finds_end) or (group.skips and not is_chosen):
             continue  # it must read all rows
-        is_by_order = not (served and served.searches and served.code and not served.sorts_less)
+        is_by_order = served is None or served.is_other or served.sorts_less
         if stops_early(group) and is_by_order and totals.executions > ONCE and not is_chosen:
             continue  # its order matters: see temp_btree_sort
         if group.writes and served and not (served.code or served.is_other):
@@ -291,6 +292,12 @@ def stops_early(group: Group) -> bool:
     return sorts and group.clauses.limits and not group.clauses.groups
 
 
+FEW_MATCH = (
+    "It is unknown how many rows match its WHERE. If they are few, the index makes it slower:"
+    " --prove measures."
+)
+
+
 def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
     scanning = (group for group in marked(program, SCAN) if stops_early(group))
     for group in (*marked(program, SORT), *scanning):
@@ -302,6 +309,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         if not (served.sorts_less or served.is_other) if served else is_matched:
             continue  # no index has this order
         takes_few = limited or (sorts_less(program, group) and _sorts_for_few(group))
+        may_be_few = bool(limited and scanned) and has_enough_rows(group, served) is None
         read = f", and reads {rows_of_scan(scanned)}," if scanned else ""
         if totals.executions <= ONCE or not (
             limited or group.given.repeats or totals.executions > 10
@@ -334,9 +342,15 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
             ),
             code=code_of(program, group) if sorts_less(program, group) else "",
             doubt=(
-                "" if takes_few else "All rows are returned: the sort is only a part of the time."
+                FEW_MATCH
+                if may_be_few
+                else (
+                    ""
+                    if takes_few
+                    else "All rows are returned: the sort is only a part of the time."
+                )
             ),
-            most=Severity.HIGH if takes_few else Severity.MEDIUM,
+            most=Severity.HIGH if takes_few and not may_be_few else Severity.MEDIUM,
         )
 
 
