@@ -1,8 +1,8 @@
-"""Index advice that is measured, beside the advice of the sqlite3 tool (`.expert`, run live).
+"""Compare measured index advice with the advice of the sqlite3 tool (`.expert`, run live).
 
-Three programs of the tests and examples are recorded. Both sides' indexes are built on copies of
-the database, and all recorded statements measured there: the time that they would take in the
-recorded run, weighted by their executions. `.expert` gets every statement that was measured, and
+Three programs of the tests and examples are recorded. The indexes of both are built on copies of
+the database, and all recorded statements are measured there. The figure is the time that they would
+take in the recorded run, weighted by their executions. `.expert` gets every measured statement, and
 all its proposals are built.
 
     python benchmarks/advice.py
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def expert(database: str, advice: Advice) -> list[str]:
-    """All that .expert proposes for the statements that were measured."""
+    """Return all proposals of .expert for the measured statements."""
     found: dict[str, None] = {}
     for proof in advice.proofs:
         said = subprocess.run(
@@ -84,7 +84,10 @@ def expert(database: str, advice: Advice) -> list[str]:
 
 
 def weighted_ms(report: Report, database: str, changes: list[str]) -> tuple[float, float, int]:
-    """The recorded executions' time before and after changes, and how many indexes no plan has."""
+    """Return the recorded executions' time before and after changes.
+
+    The third value is the number of indexes that no plan uses.
+    """
     with Judge() as judge:
         judge.take(f"{Path(database).as_uri()}?mode=ro", BEFORE)
         judge.take(BEFORE, AFTER)

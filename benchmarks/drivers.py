@@ -1,8 +1,8 @@
-"""What recording costs by way of other libraries: `make bench`.
+"""Measure the cost of recording through other libraries: `make bench`.
 
-Every case runs bare and recorded by turns, in one process; printed are the shortest bare time of
-an operation, and the median over the rounds of the ratios to the bare time of the same round.
-psycopg needs PostgreSQL's server, which is started for it.
+Every case alternates between bare and recorded rounds, in one process. The output is the shortest
+bare time of an operation, and the median ratio of each round to its bare time. psycopg needs
+PostgreSQL's server, which this program starts.
 
     python benchmarks/drivers.py [--rounds 15] [CASE...]
 """
@@ -31,7 +31,7 @@ from postgresql import server
 
 ROWS = 1000
 Work = Callable[[int], object]
-"""Does something so many times."""
+"""Does an operation a number of times."""
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def django_get() -> Iterator[Work]:
 
 @contextmanager
 def aiosqlite_point_select(has_timer: bool) -> Iterator[Work]:
-    """With a timer in the event loop, as every program with a timeout has, or with none."""
+    """With a timer in the event loop, like every program with a timeout, or without."""
     import aiosqlite
 
     with asyncio.Runner() as runner:
@@ -180,7 +180,7 @@ def run_ns(work: Work, times: int, recorded: bool) -> float:
 @click.argument("cases", nargs=-1, type=click.Choice(tuple(CASES)))
 @click.option("--rounds", default=15, show_default=True)
 def main(cases: tuple[str, ...], rounds: int) -> None:
-    """Measures, and prints a Markdown table."""
+    """Measure, and print a Markdown table."""
     print("| | bare | recorded |")
     print("|---|---:|---:|")
     for name in cases or CASES:

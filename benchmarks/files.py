@@ -1,8 +1,9 @@
-"""What it costs to watch SQLite's files: point selects on a file, each in a transaction of its own,
-recorded with its VFS watched and not watched, alternately, each time in a process of its own.
+"""Measure the cost of watching SQLite's files.
 
-SQLite's VFS is not watched where others have exchanged its functions: a function that passes the
-call on to SQLite's own is put there before recording starts.
+Point selects on a file, each in its own transaction, are recorded with and without watching its
+VFS. Both alternate, each time in a new process. To prevent watching, this program replaces a
+function of SQLite's VFS before recording starts: queryprof does not watch a VFS that others have
+changed.
 
     python benchmarks/files.py [--rounds 9]
 """
@@ -31,9 +32,7 @@ VFSS = (b"unix", b"unix-none", b"unix-dotfile", b"unix-excl")
 
 
 def exchange_open() -> list[Any]:
-    """Puts functions of this program's in front of SQLite's; they live as long as what it
-    returns.
-    """
+    """Replace SQLite's functions by ones that call them. They live as long as the returned list."""
     find = ctypes.CDLL(_sqlite3.__file__).sqlite3_vfs_find
     find.restype, find.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_int, ctypes.c_void_p)
@@ -48,7 +47,7 @@ def exchange_open() -> list[Any]:
 
 
 def shortest_ns(path: str, watched: str) -> float:
-    """The time of one select, of the shortest batch, recorded in this process."""
+    """Return the time per select of the shortest batch, recorded in this process."""
     from queryprof import install, uninstall
 
     kept = exchange_open() if watched == "no" else []
@@ -64,7 +63,7 @@ def shortest_ns(path: str, watched: str) -> float:
     connection.close()
     uninstall()
     Path(f"{path}-{watched}.qprof").unlink()
-    del kept  # SQLite has called it until here
+    del kept  # SQLite calls it until here
     return min(batches)
 
 
@@ -77,7 +76,7 @@ def measure(path: str, watched: str) -> float:
 @click.option("--rounds", default=9, show_default=True, help="Processes of each.")
 @click.option("--one", nargs=2, help="Measures once: the database, and whether it is watched.")
 def main(rounds: int, one: tuple[str, str] | None) -> None:
-    """Prints the cost of watching files, for a rollback journal and a write-ahead log."""
+    """Print the cost of watching files, for a rollback journal and a write-ahead log."""
     if one:
         print(shortest_ns(*one))
         return

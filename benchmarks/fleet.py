@@ -1,15 +1,15 @@
-"""What a fleet costs: windows, Parquet files and questions, each beside its limit: `make bench-fleet`.
+"""Measure windows, Parquet files and queries of a fleet against limits: `make bench-fleet`.
 
-A service of 150 statements in 40 requests and four threads is recorded; its trace is exported a
-hundred times, and DuckDB makes a fleet of HOSTS x DAYS of it. CPU time and the largest memory are
-those of the command, in a process of its own.
+A service of 150 statements in 40 requests and four threads is recorded. Its trace is exported a
+hundred times, and DuckDB makes a fleet of HOSTS x DAYS from the exports. Each command runs in its
+own process; the figures are its CPU time and largest memory.
 
     python benchmarks/fleet.py [HOSTS DAYS]     [default: 1000 30]
 
-What `ship` takes is of a window of 8 processes of the service; what `fleet compact` takes, of an hour
-of HOSTS hosts, each with a file.
+`ship` is measured on a window of 8 processes of the service. `fleet compact` is measured on an hour
+of HOSTS hosts, with a file for each.
 
-Exit status 1: something is beyond its limit.
+Exit status 1: a figure exceeds its limit.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ QUESTION_S, QUESTION_MB = 8.0, 600.0
 
 
 def measured(*command: object, status: tuple[int, ...] = (0,)) -> tuple[float, float]:
-    """CPU seconds, and the largest memory in MB, of a command."""
+    """Run a command. Returns its CPU seconds and its largest memory in MB."""
     process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL)
     _, code, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(code)
@@ -105,7 +105,10 @@ def bytes_below(folder: Path) -> int:
 
 
 def make_fleet(base: Path, out: Path, hosts: int, days: int) -> int:
-    """A file a day: each host's times are a little different; returns how many rows."""
+    """Write a file per day, and return the number of rows.
+
+    The times differ slightly between hosts.
+    """
     (one,) = base.glob("aggregate/*/*/*.parquet")
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
@@ -145,7 +148,7 @@ def make_fleet(base: Path, out: Path, hosts: int, days: int) -> int:
 
 
 def make_hour(base: Path, out: Path, hosts: int) -> None:
-    """A file for each host, of one hour: each host's times are a little different."""
+    """Write a file of one hour for each host, with slightly different times."""
     import pyarrow.parquet as pq
 
     (one,) = base.glob("aggregate/*/*/*.parquet")
@@ -162,7 +165,7 @@ def make_hour(base: Path, out: Path, hosts: int) -> None:
 
 
 def of_merges(folder: Path) -> Iterator[tuple[str, float, float, str]]:
-    """What many traces take that are added up."""
+    """Measure the merging of many traces."""
     small = folder / "small"
     small.mkdir()
     shop = Path(__file__).parents[1] / "examples" / "requests" / "shop.py"
@@ -184,7 +187,7 @@ def of_merges(folder: Path) -> Iterator[tuple[str, float, float, str]]:
 
 
 def of_upkeep(folder: Path, hosts: int) -> Iterator[tuple[str, float, float, str]]:
-    """What is sent, and made days of."""
+    """Measure `ship` and `fleet compact`."""
     place = folder / "place"
     place.mkdir()
     recorded = [
@@ -207,7 +210,7 @@ def of_upkeep(folder: Path, hosts: int) -> Iterator[tuple[str, float, float, str
 
 
 def figures(folder: Path, hosts: int, days: int) -> Iterator[tuple[str, float, float, str]]:
-    """What is measured: its name, the figure, the limit, the unit."""
+    """Yield each figure: its name, value, limit and unit."""
     for sums, limit in ((1_709, 1.5), (15_000, 3.0)):
         found = subprocess.run(
             [sys.executable, "-c", BORDERS, str(sums)],
@@ -234,7 +237,7 @@ def figures(folder: Path, hosts: int, days: int) -> Iterator[tuple[str, float, f
     yield "size of the files, of the trace's", 100 * share, 10.0, "%"
     yield from of_merges(folder)
     yield from of_upkeep(folder, hosts)
-    # In a process of its own: a command's largest memory is at least that of what has started it.
+    # A separate process, because a command's largest memory is at least its parent's.
     made = [
         sys.executable,
         __file__,
@@ -252,7 +255,7 @@ def figures(folder: Path, hosts: int, days: int) -> Iterator[tuple[str, float, f
 
 
 def main() -> None:
-    """Prints each figure beside its limit."""
+    """Print each figure with its limit."""
     if sys.argv[1:2] == ["make"]:
         base, out, *size = sys.argv[2:]
         print(make_fleet(Path(base), Path(out), *map(int, size)))

@@ -1,9 +1,11 @@
-"""What findings say that a fix wins, beside what it wins.
+"""Compare the savings that findings predict with the savings of their fixes.
 
-Each program has a slow way, and a way after the fix that its finding proposes. Both run bare, and
-the slow way is recorded, each in a process of its own, by turns. A turn has one ratio: the gain of
-the first finding over the difference of the two ways. The median of the turns' ratios counts, as a
-machine is slower in some turns than in others.
+Each program has a slow version, and a version with the fix that its finding proposes. In each round
+both run bare, and the slow one is recorded, in separate processes. The round's ratio is the saving
+of the first finding, divided by the difference of the two versions. The median of the ratios
+counts, because the machine is slower in some rounds than in others.
+
+The docstring of each program has its fault and, after the colon, the fix.
 
     python benchmarks/gains.py [program ...]
 """
@@ -22,10 +24,10 @@ QUERYPROF = Path(sys.executable).with_name("queryprof")
 
 TURNS = 5
 FACTOR = 1.5
-"""How far a gain may be from what is won."""
+"""Largest accepted factor between the predicted and the real saving."""
 
-LEAST_GOOD = 25
-"""So many programs are within it at the least."""
+MIN_GOOD_PROGRAMS = 25
+"""Minimum number of programs within the factor."""
 
 
 def took_ns(program: Path, way: str) -> int:
@@ -35,8 +37,8 @@ def took_ns(program: Path, way: str) -> int:
     return int(done.stdout.split()[-1])
 
 
-def said(program: Path, folder: str) -> tuple[int, str]:
-    """The gain and the category of the first finding."""
+def gain_of_first_finding(program: Path, folder: str) -> tuple[int, str]:
+    """Return the saving and the category of the first finding."""
     trace = f"{folder}/x.qprof"
     subprocess.run(
         [QUERYPROF, "run", "--no-report", "-o", trace, program, "before"],
@@ -64,7 +66,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(TURNS):
                 before_ns = took_ns(program, "before")
-                gain_ns, category = said(program, folder)
+                gain_ns, category = gain_of_first_finding(program, folder)
                 wins.append(before_ns - took_ns(program, "after"))
                 gains.append(gain_ns)
                 ratios.append(gain_ns / wins[-1] if wins[-1] > 0 else 0.0)
@@ -76,7 +78,7 @@ def main() -> None:
             flush=True,
         )
     print(f"{good} of {len(programs)} within a factor of {FACTOR}")
-    least = min(LEAST_GOOD, len(programs))
+    least = min(MIN_GOOD_PROGRAMS, len(programs))
     sys.exit(good < least)
 
 

@@ -1,9 +1,9 @@
-"""What a recorded call costs as a program grows: CPU time of a call beside a bare one, for more and
-more call sites, statements, connections, and threads that come and go.
+"""Measure the cost of a recorded call as a program grows.
 
-Each measurement is a process; bare and recorded processes alternate, and the smallest of each
-counts. What a site or a statement takes when it is new is part of it: each is called as often as is
-said.
+The output is the CPU time of a call, bare and recorded, for increasing numbers of call sites,
+statements, connections, and consecutive threads. Each measurement is a process. Bare and recorded
+processes alternate, and the smallest of each counts. The cost of a new site or statement is
+included: CASES has the number of calls for each.
 
     python benchmarks/growth.py [--rounds 5]
 """
@@ -33,7 +33,7 @@ CASES = (
     ("connections", 2000, 20),
     ("threads", 2000, 3),
 )
-"""Of what, how many, and how often each is called."""
+"""The kind, the number of objects, and the number of calls for each."""
 
 LINES_OF_A_FUNCTION = 500
 SELECT = "SELECT b FROM t WHERE a = ?"
@@ -78,7 +78,7 @@ def of_statements(count: int, times: int) -> Callable[[], None]:
 
 
 LETTERS = str.maketrans("01", "ab")
-"""A name of letters alone is kept as it is."""
+"""Digits to letters: only names without digits remain unchanged in the recording."""
 
 
 def of_connections(count: int, times: int) -> Callable[[], None]:
@@ -94,7 +94,7 @@ def of_connections(count: int, times: int) -> Callable[[], None]:
 
 
 def of_threads(count: int, times: int) -> Callable[[], None]:
-    """Threads one after the other."""
+    """Threads, one after the other."""
     connection = filled()
 
     def work() -> None:
@@ -119,7 +119,7 @@ MAKERS = {
 
 
 def one_ns(kind: str, count: int, times: int, trace: str) -> float:
-    """The CPU time of a call in this process, recorded if there is a path for a trace."""
+    """Return the CPU time of a call in this process, recorded if `trace` is a path."""
     if trace:
         from queryprof import install
 
@@ -146,7 +146,7 @@ def measured_ns(kind: str, count: int, times: int, trace: str) -> float:
 @click.option("--rounds", default=5, show_default=True, help="Processes of each.")
 @click.option("--one", nargs=4, type=(str, int, int, str), help="Measures once.")
 def main(rounds: int, one: tuple[str, int, int, str] | None) -> None:
-    """Prints the CPU time of a call, bare and recorded, as a program grows."""
+    """Print the CPU time of a call, bare and recorded, as a program grows."""
     if one:
         print(one_ns(*one))
         return

@@ -1,15 +1,14 @@
-"""How many instructions the core takes for a call and for a step, counted by callgrind: `make
-bench-check`.
+"""Count the core's instructions for a call and for a step with callgrind: `make bench-check`.
 
-A count does not depend on what else the machine does, so that a change of a hundredth is seen. Each
-case runs for two numbers of rounds in processes of their own; the difference, divided by the rounds
-between, is the cost of one. Only instructions of the core's own library count
-(https://valgrind.org/docs/manual/cl-format.html); of a whole task, those of the process, recorded
-and bare.
+Counts do not depend on the load of the machine, so a change of 1% is visible. Each case runs with
+two numbers of rounds, in separate processes. The difference, divided by the additional rounds, is
+the cost of one round. Only instructions of the core's own library count
+(https://valgrind.org/docs/manual/cl-format.html). For a whole task, all instructions of the process
+count, recorded and bare.
 
-The counts depend on processor, compiler and Python: the kept ones (benchmarks/instructions.json)
-are found by these three. Exit status 1: a count has grown by more than a hundredth; 2: none is
-kept.
+The counts depend on processor, compiler and Python. benchmarks/instructions.json has the expected
+counts for each combination. Exit status 1: a count has grown by more than 1%. Exit status 2: there
+are no expected counts for this combination.
 
     python benchmarks/instructions.py [--keep]
 """
@@ -32,7 +31,7 @@ KEPT = Path(__file__).with_suffix(".json")
 LIMIT = 1.01
 ROUNDS = (2000, 6000)
 REPEATS = 3
-"""The least of these counts: what is done once a second is in some of them more often."""
+"""Repeats of a count. The lowest counts, because some repeats include work done once a second."""
 
 START = "import sys\nrounds = int(sys.argv[1])\nimport queryprof\nqueryprof.install('x.qprof')\n"
 CONNECT = """import sqlite3
@@ -88,12 +87,15 @@ WHOLE = {
     "task of asyncio": TASKS.format(loop="", factory=""),
     "task of uvloop": TASKS.format(loop=", uvloop", factory="loop_factory=uvloop.new_event_loop"),
 }
-"""Programs whose instructions are all counted, bare and recorded: a wrapper may replace a slower
-function of the library, so that the core's own part says little. The figure is their ratio."""
+"""Programs whose instructions are all counted, bare and recorded.
+
+The figure is their ratio. A wrapper may replace a slower function of the library, so the core's own
+count is not enough.
+"""
 
 
 def of_core(profile: str) -> int:
-    """The instructions in a callgrind profile that were run in the core's own code."""
+    """Return the number of instructions of the core's own code in a callgrind profile."""
     total, is_core, names = 0, False, {}
     lines = iter(profile.splitlines())
     for line in lines:
@@ -104,14 +106,14 @@ def of_core(profile: str) -> int:
         elif found := re.match(r"cob=\((\d+)\) (.*)", line):
             names.setdefault(*found.groups())
         elif line.startswith("calls="):
-            next(lines)  # the cost of what was called
+            next(lines)  # the cost of the called functions
         elif is_core and (found := re.match(r"[+*\d-]\S* (\d+)", line)):
             total += int(found[1])
     return total
 
 
 def of_all(profile: str) -> int:
-    """All instructions in a callgrind profile."""
+    """Return the number of all instructions in a callgrind profile."""
     found = re.search(r"^(?:summary|totals): (\d+)", profile, re.MULTILINE)
     if not found:
         raise click.ClickException("callgrind has written no sum")
@@ -119,13 +121,13 @@ def of_all(profile: str) -> int:
 
 
 def difference(source: str, counted: Callable[[str], int]) -> float:
-    """The instructions of one round."""
+    """Return the instructions of one round."""
     few, many = (min(instructions(source, n, counted) for _ in range(REPEATS)) for n in ROUNDS)
     return (many - few) / (ROUNDS[1] - ROUNDS[0])
 
 
 def instructions(source: str, rounds: int, counted: Callable[[str], int]) -> int:
-    """What is counted in the profile of a program of so many rounds."""
+    """Return the count from the profile of a program with this number of rounds."""
     with tempfile.TemporaryDirectory() as directory:
         command = [
             "valgrind",
@@ -136,7 +138,7 @@ def instructions(source: str, rounds: int, counted: Callable[[str], int]) -> int
             source,
             str(rounds),
         ]
-        # The same addresses and hashes every time.
+        # the same addresses and hashes in every run
         environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONMALLOC": "malloc"}
         result = subprocess.run(
             command, cwd=directory, env=environment, capture_output=True, text=True, check=False
@@ -147,7 +149,7 @@ def instructions(source: str, rounds: int, counted: Callable[[str], int]) -> int
 
 
 def here() -> str:
-    """Processor, compiler and Python."""
+    """Return the processor, compiler and Python."""
     compiler = os.environ.get("CC", "gcc")
     version = subprocess.run(
         [compiler, "-dumpfullversion"], capture_output=True, text=True, check=True
@@ -164,7 +166,7 @@ def show(name: str, figure: float, unit: str, was: float | None) -> None:
 @click.command()
 @click.option("--keep", is_flag=True, help="Keep the counts as those to compare with.")
 def main(keep: bool) -> None:
-    """Counts, prints, and compares with what is kept."""
+    """Count, print, and compare with the expected counts."""
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     before = kept.get(here())
     if not before and not keep:

@@ -1,9 +1,9 @@
-"""What recording an event loop costs: `make bench`.
+"""Measure the cost of recording an event loop: `make bench`.
 
-Tasks run bare and recorded by turns, in one process, for many rounds, and in asyncio's debug mode
-in every fifteenth; printed are the shortest bare time, and the median over the rounds of the ratios
-to the bare time of the same round. An idle loop is a process of its own, bare and recorded; printed
-is the CPU time of all of its threads, of the time that it runs.
+Tasks alternate between bare and recorded, in one process, for many rounds. Every fifteenth round
+uses asyncio's debug mode. The output is the shortest bare time, and the median ratio of each round
+to its bare time. An idle loop runs in its own process, bare and recorded. Its figure is the CPU
+time of all threads as a share of the running time.
 
     python benchmarks/loops.py [--rounds 15] [--idle-s 20]
 """
@@ -30,7 +30,7 @@ DEBUG_EVERY = 15
 
 
 async def nothing() -> None:
-    """The tiniest task."""
+    """The smallest possible task."""
 
 
 async def tasks_one_by_one() -> None:
@@ -70,7 +70,7 @@ asyncio.run(main())
 
 
 def run_ns(case: str, tool: str) -> float:
-    """One run, in ns a task."""
+    """Return the ns per task of one run."""
     if tool == "queryprof":
         session.libraries.attach()
     try:
@@ -83,7 +83,7 @@ def run_ns(case: str, tool: str) -> float:
 
 
 def idle_share(tool: str, seconds: float) -> float:
-    """CPU time of an idle loop's process, of the time that it ran."""
+    """Return the CPU time of an idle loop's process, as a share of the running time."""
     output = subprocess.run(
         [sys.executable, "-c", IDLE, tool, str(seconds)], capture_output=True, text=True, check=True
     ).stdout
@@ -94,11 +94,11 @@ def idle_share(tool: str, seconds: float) -> float:
 @click.option("--rounds", default=15, show_default=True)
 @click.option("--idle-s", default=20.0, show_default=True, help="How long idle loops run.")
 def main(rounds: int, idle_s: float) -> None:
-    """Measures, and prints a Markdown table."""
+    """Measure, and print a Markdown table."""
     times: dict[tuple[str, str], list[float]] = {}
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # debug mode logs slow steps
     session.start()
-    session.libraries.detach()  # the tools take turns
+    session.libraries.detach()  # each tool runs in its turn
     for number in track(range(rounds), "measuring", console=Console(stderr=True), transient=True):
         for case in CASES:
             for tool in TOOLS if number % DEBUG_EVERY == 0 else TOOLS[:2]:

@@ -1,9 +1,9 @@
-"""What recording costs, beside other tools: `make bench`.
+"""Compare the cost of recording with that of other tools: `make bench`.
 
-Every case runs bare and under each tool by turns, each time in a process of its own, as users have
-it. Of each process the shortest time counts. Printed are the median of the bare ones, and the
-median of those under each tool to it (with --minima, the shortest of all to each other, too).
-Connections are in memory, the cheapest calls, where the cost shows most.
+In each round, every case runs bare and with each tool, always in a new process, as users run it.
+The shortest time of each process counts. The output is the median bare time, and each tool's median
+divided by it. --minima adds the ratio of the shortest times. Connections are in memory, because the
+cost is most visible on the cheapest calls.
 
     python benchmarks/overhead.py [--rounds 9] [--case "point select"] [--tool queryprof] [--minima]
 """
@@ -85,7 +85,7 @@ def fetchall(connection: sqlite3.Connection) -> int:
 
 
 def mixed_on_a_file(_: sqlite3.Connection) -> int:
-    """Transactions of a write and nine reads, as a small application has them."""
+    """Transactions of one write and nine reads, like a small application's."""
     with (
         tempfile.TemporaryDirectory() as directory,
         closing(sqlite3.connect(os.path.join(directory, "mixed.db"))) as connection,
@@ -178,7 +178,7 @@ def bare() -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def queryprof() -> Iterator[sqlite3.Connection]:
-    """As a program has it: to a trace, from the beginning of the process to its end."""
+    """Record to a trace from the start of the process to its end, like a program."""
     from queryprof import install, uninstall
 
     directory = tempfile.mkdtemp()
@@ -294,16 +294,16 @@ def _opened(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
-LEAST_S = 0.4
-"""For so long a process repeats its case, after the first time."""
+MIN_REPEAT_S = 0.4
+"""Minimum duration for which a process repeats its case, after the first run."""
 
 
 def shortest_ns(case: str, tool: str) -> float:
-    """The shortest time that a call took on average, over the repeats of a case."""
+    """Return the shortest average time of a call, over the repeats of a case."""
     with TOOLS[tool]() as connection:
         CASES[case](connection)
         shortest = float("inf")
-        until = time.perf_counter() + LEAST_S
+        until = time.perf_counter() + MIN_REPEAT_S
         while time.perf_counter() < until:
             started = time.perf_counter_ns()
             calls = CASES[case](connection)
@@ -312,13 +312,13 @@ def shortest_ns(case: str, tool: str) -> float:
 
 
 def in_a_process(case: str, tool: str) -> float:
-    """The same, in a process of its own."""
+    """Run `shortest_ns` in a new process."""
     command = [sys.executable, __file__, "--side", case, tool]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def measure(cases: list[str], tools: list[str], rounds: int) -> dict[tuple[str, str], list[float]]:
-    """Times in ns by (case, tool), a round after the other; the tools by turns."""
+    """Return the times of all rounds in ns by (case, tool). The tools alternate within a round."""
     times: dict[tuple[str, str], list[float]] = {}
     for _ in track(range(rounds), console=Console(stderr=True)):
         for case in cases:
@@ -328,12 +328,12 @@ def measure(cases: list[str], tools: list[str], rounds: int) -> dict[tuple[str, 
 
 
 def tools_of(case: str, tools: list[str]) -> list[str]:
-    """Those that measure a case."""
+    """Return the tools that measure a case."""
     return [tool for tool in tools if case not in OF_OTHER_DRIVERS or tool in ("bare", "queryprof")]
 
 
 def ratio(times: dict[tuple[str, str], list[float]], case: str, tool: str, minima: bool) -> str:
-    """What a case takes under a tool, to what it takes bare."""
+    """Return the ratio of a case's time with a tool to its bare time."""
     ours, bare = times.get((case, tool)), times[case, "bare"]
     if not ours:
         return ""
@@ -354,7 +354,7 @@ def main(
     minima: bool,
     side: tuple[str, str] | None,
 ) -> None:
-    """Measures, and prints a Markdown table."""
+    """Measure, and print a Markdown table."""
     if side:
         click.echo(shortest_ns(*side))
         return

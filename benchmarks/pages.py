@@ -1,6 +1,6 @@
-"""How large the page of a large trace is, what it takes to write, and how fast it is in a browser.
+"""Measure the page of a large trace: its size, the time to write it, and its speed in a browser.
 
-The trace has 5,000 statements, each asked from 20 of 10,000 call paths. Needs playwright and
+The trace has 5,000 statements, each executed from 20 of 10,000 call paths. Needs playwright and
 chromium.
 
     python benchmarks/pages.py [--statements 5000] [--pairs 100000]
@@ -40,7 +40,7 @@ MEASURE = """() => {
 
 
 def rows_of(table: str, **values: object) -> tuple[object, ...]:
-    """A row: what is not given is 0, or nothing."""
+    """Return a row. Missing values are 0 or empty."""
     empty = {"TEXT": "", "REAL": 0.0, "INTEGER": 0}
     return tuple(
         values.get(c.name, None if c.is_optional else empty[c.sql_type])
@@ -49,7 +49,7 @@ def rows_of(table: str, **values: object) -> tuple[object, ...]:
 
 
 def make_trace(path: str, statements: int, pairs: int) -> None:
-    """Writes a trace whose times are Pareto-distributed."""
+    """Write a trace whose times are Pareto-distributed."""
     draw, store = random.Random(1), TraceStore(path)
     with store.transaction():
         (number,) = store.add(
@@ -125,7 +125,7 @@ def make_trace(path: str, statements: int, pairs: int) -> None:
 
 
 def in_browser(page: Path) -> dict[str, Any]:
-    """Times (ms) and sizes; of the loads, the least time."""
+    """Return times (ms) and sizes. The load time is the shortest of several."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium-headless-shell") or shutil.which("chromium"),
@@ -147,7 +147,7 @@ def in_browser(page: Path) -> dict[str, Any]:
 @click.option("--statements", default=5000, show_default=True)
 @click.option("--pairs", default=100_000, show_default=True, help="Of a statement and a call path.")
 def main(statements: int, pairs: int) -> None:
-    """Prints the figures of one page."""
+    """Print the figures of one page."""
     with tempfile.TemporaryDirectory() as folder:
         trace, page = f"{folder}/bench.qprof", Path(folder, "bench.html")
         make_trace(trace, statements, pairs)

@@ -1,11 +1,11 @@
-"""What `pytest --queryprof` costs, on a suite of 500 small database tests.
+"""Measure the cost of `pytest --queryprof` on a suite of 500 small database tests.
 
     python benchmarks/pytest_plugin.py [--rounds N]
 
 Each round runs the suite without the plugin (-p no:queryprof), with the plugin off, with
---queryprof and with --queryprof-check, in another order each time; CPU time of the whole process
-and its children. Each run has its own empty directory for files: cleaning up after the last one is
-no part of it.
+--queryprof and with --queryprof-check, in a changing order. The figure is the CPU time of the
+process and its children. Each run has its own empty directory for files, so that it does not clean
+up after the previous run.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ WAYS = {
 
 
 def run_s(directory: str, options: tuple[str, ...]) -> float:
-    """CPU seconds of one pytest run."""
+    """Return the CPU seconds of one pytest run."""
     before = os.times()
     files = f"--basetemp={directory}/files"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", files, *options]
@@ -79,7 +79,7 @@ def run_s(directory: str, options: tuple[str, ...]) -> float:
 
 
 def measure(database: str, rounds: int) -> None:
-    """Prints the medians of all ways, and their ratios to the first."""
+    """Print the median of each variant, and its ratio to the first."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "test_suite.py").write_text(SUITE.format(database=database))
         run_s(directory, ("--queryprof-save",))

@@ -1,10 +1,10 @@
-"""What recording a workload costs, and whether a replay takes the time that the program took.
+"""Measure the cost of recording a workload, and compare a replay's time with the program's.
 
 The program measures its own database time, bare. Its workload is then replayed on copies of the
-database as it was before; both are run by turns, each run in a process of its own. Printed are
-means with 95% intervals, and whether the replay's mean is in the program's interval. What recording
-costs is shown by a point select on a connection in memory: the shortest time of each process, of
-these the shortest and the median.
+original database. Both alternate, each run in a new process. The output has means with 95%
+intervals, and whether the replay's mean is in the program's interval. A point select on a
+connection in memory shows the cost of recording: the minimum and the median of the processes'
+shortest times.
 
     python benchmarks/replay.py [ROUNDS]
 """

@@ -1,9 +1,9 @@
-"""The three searches for a number of workers, on real replays of one writer and many readers.
+"""Compare three searches for a number of workers, on real replays of one writer and many readers.
 
-First each number of workers has its own intervals, by turns: the best of their means is what a
-search could find. Then each search is run many times, by turns. Its regret is by how much the mean
-operations of the number that it settles on are below the best's: 0% is the best. Published are the
-linear search and hill climbing; the steady one is queryprof's. `make searches` takes half an hour.
+First, each number of workers runs in its own intervals. The best mean is the most that a search can
+find. Then each search runs many times, alternating with the others. Its regret is the loss, in
+percent, of the number that it chooses: 0% is the best. The linear search and hill climbing are
+published. The steady search is queryprof's. `make searches` takes half an hour.
 
     python benchmarks/searches.py [--runs 20] [--most 6] [--interval 0.2] [--processes]
 """
@@ -31,7 +31,7 @@ SEARCHES: dict[str, type[Search]] = {
 }
 MODES = ("wal", "delete")
 FIXED_INTERVALS = 12
-MOST_INTERVALS = 40
+MAX_INTERVALS = 40
 
 PROGRAM = """
 import random, sqlite3, sys
@@ -57,7 +57,7 @@ INSERT INTO item SELECT x, 'item ' || x, x * 1.5 FROM c;
 @click.option("--interval", "interval_s", default=0.2, show_default=True)
 @click.option("--processes", is_flag=True)
 def main(runs: int, most: int, interval_s: float, processes: bool) -> None:
-    """Prints a table for each journal mode."""
+    """Print a table for each journal mode."""
     with tempfile.TemporaryDirectory() as name:
         replay = recorded(Path(name))
         for mode in MODES:
@@ -69,7 +69,7 @@ def main(runs: int, most: int, interval_s: float, processes: bool) -> None:
 
 
 def recorded(folder: Path) -> Replay:
-    """The workload of a program of ours, and its database as it was before."""
+    """Record a program, and return its workload with the original database."""
     program, database, before = folder / "program.py", folder / "a.db", folder / "before.db"
     program.write_text(PROGRAM)
     for path in (database, before):
@@ -84,7 +84,7 @@ def recorded(folder: Path) -> Replay:
 def fixed_speeds(
     replay: Replay, setting: Setting, most: int, interval_s: float, processes: bool
 ) -> dict[int, float]:
-    """Operations a second of each number of workers."""
+    """Return the operations per second of each number of workers."""
     speeds: dict[int, list[float]] = {workers: [] for workers in range(1, most + 1)}
     for _ in range(FIXED_INTERVALS):
         for workers, found in speeds.items():
@@ -101,14 +101,14 @@ def compare(
     interval_s: float,
     processes: bool,
 ) -> None:
-    """Runs the searches by turns, and prints what they settled on."""
+    """Run the searches alternately, and print their results."""
     best = max(fixed.values())
     regrets: dict[str, list[float]] = {name: [] for name in SEARCHES}
     intervals: dict[str, list[int]] = {name: [] for name in SEARCHES}
     for _ in range(runs):
         for name, search in SEARCHES.items():
             points, chosen = search_workers(
-                replay, setting, search(1, len(fixed)), interval_s, MOST_INTERVALS, processes
+                replay, setting, search(1, len(fixed)), interval_s, MAX_INTERVALS, processes
             )
             regrets[name].append(1 - fixed[chosen] / best)
             intervals[name].append(sum(point.intervals for point in points))

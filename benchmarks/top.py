@@ -1,6 +1,7 @@
-"""What it costs to look at a running program: `queryprof top` beside a program that asks all the
-time, by its median and its worst queries; and how long one look takes, by the sums that the program
-has.
+"""Measure the cost of watching a running program with `queryprof top`.
+
+The figures are the median and the slowest queries of a program that queries all the time, and the
+duration of one look for different numbers of sums.
 
     python benchmarks/top.py [--rounds 7]
 """
@@ -19,7 +20,7 @@ import click
 QUERYPROF = str(Path(sys.executable).with_name("queryprof"))
 SELECTS = 100_000
 WORST = 10
-"""The mean of so many of the longest queries: the longest is the machine's."""
+"""Number of slowest queries to average, because the machine causes the slowest one."""
 
 BUSY = f"""
 import sqlite3, time
@@ -61,12 +62,12 @@ def recorded(*arguments: str) -> list[str]:
 
 
 def queries_ns(folder: str, with_top: bool) -> tuple[float, float]:
-    """The median query and the worst ones of a program, with `top` beside it or without."""
+    """Return the median and the slowest queries of a program, with or without `top`."""
     Path(folder, "program.py").write_text(BUSY)
     command = [QUERYPROF, "top", "x.qprof", "--every", "200ms", "--format", "json"]
     top = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) if with_top else None
     if top:
-        time.sleep(0.5)  # it imports
+        time.sleep(0.5)  # until it has imported its modules
     said = subprocess.run(recorded(), cwd=folder, capture_output=True, text=True, check=True)
     if top:
         top.terminate()
@@ -76,7 +77,10 @@ def queries_ns(folder: str, with_top: bool) -> tuple[float, float]:
 
 
 def look_ms(folder: str, sums: int) -> tuple[int, float, float]:
-    """How many sums a program has, and the first and the median look at it while it runs."""
+    """Return the number of sums, and the durations of the first look and of the median look.
+
+    The program runs during the looks.
+    """
     from queryprof.region.live import Watch, records_for
 
     Path(folder, "program.py").write_text(MANY)
@@ -106,7 +110,7 @@ def look_ms(folder: str, sums: int) -> tuple[int, float, float]:
 @click.command()
 @click.option("--rounds", default=7, show_default=True, help="Processes of each.")
 def main(rounds: int) -> None:
-    """Prints the cost of looking at a running program."""
+    """Print the cost of watching a running program."""
     with tempfile.TemporaryDirectory() as folder:
         alone, beside = [], []
         for _ in range(rounds):

@@ -1,6 +1,7 @@
-"""Published searches for a number of workers, which queryprof's own is compared with: as they are
-for pools of threads, with their known flaws: a dip of the system's own is taken for an effect of the
-step.
+"""Published searches for a number of workers, to compare with queryprof's own.
+
+They are for thread pools and keep their known flaw: they mistake a dip of the system for an effect
+of the last step.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from queryprof.tuning.workers import check_bounds, check_operations
 
 
 class LinearSearch:
-    """One interval each from `start` (the number of cores) down to `lowest`; the best of them.
+    """Try one interval each from `start` (the number of cores) to `lowest`, and choose the best.
 
-    A new search replaces it when the load has changed. `highest` bounds `start` alone.
+    When the load changes, use a new search. Only `start` is limited by `highest`.
     """
 
     def __init__(self, lowest: int, highest: int, start: int | None = None) -> None:
@@ -37,8 +38,10 @@ class LinearSearch:
 
 
 class HillClimbing:
-    """Steps of one worker from `highest` downwards, for ever: on while an interval completes no
-    fewer operations than the one before, else back to the number before and on from there.
+    """Decrease the workers from `highest` one at a time, without an end.
+
+    While an interval completes at least as many operations as the previous one, continue. Otherwise
+    return to the previous number and continue from there.
     """
 
     is_settled = False

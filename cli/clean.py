@@ -21,8 +21,7 @@ def clean(discards: bool) -> None:
 
     Args:
         discards: delete what cannot become a trace, because the directory of the trace is gone or
-            not
-            writable.
+            not writable.
     """
     from queryprof.collect.cleaning import discard, regions_left_behind, save_all
     from queryprof.report.inert import visible

@@ -20,8 +20,7 @@ class LazyGroup(click.Group):
 
     Args:
         sections: commands by heading, in the order of the help. A command is "name", if its module
-            has
-            the same name, or "name:module".
+            has the same name, or "name:module".
         recording: commands that record, or that read what processes of this machine record.
     """
 

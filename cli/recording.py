@@ -67,8 +67,7 @@ class Parts:
 
     Attributes:
         output: the path of the trace, after `merge`. For the null device, it is in the directory
-            and
-            is removed with it.
+            and is removed with it.
         keeps_output: whether the output is kept, because it is not the null device.
 
     Raises:

@@ -27,7 +27,7 @@ Each command prints this reference with `--help`.
 
 
 def page() -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     context = click.Context(cli, info_name="queryprof", **cli.context_settings)
     parts = [BEGIN]
     for name in cli.list_commands(context):
@@ -38,7 +38,7 @@ def page() -> str:
 
 
 def _section(command: click.Command, name: str, parent: click.Context) -> str:
-    """A command, and those below it."""
+    """Return the section of a command and its subcommands."""
     context = click.Context(command, info_name=name.rpartition(" ")[2], parent=parent)
     context.max_content_width = context.terminal_width = WIDTH
     shown = command.get_help(context).replace("\b\n", "").rstrip()

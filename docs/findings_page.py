@@ -1,6 +1,7 @@
-"""Write docs/findings.md: for each category, a program with the fault and the output of
-`queryprof analyze`. `make docs` runs it. A section whose text differs only in measured times is
-kept.
+"""Write docs/findings.md, with a faulty program for each category of findings.
+
+Each section has the output of `queryprof analyze` and the fix. `make docs` runs this. A section
+does not change if only measured times differ.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ expression, it is `migrations.RunSQL(...)` or `op.execute(...)`.
 
 
 def output_of(name: str, folder: str) -> str:
-    """Return what analyze prints about the program's finding, or "" if it finds none."""
+    """Return the output of analyze for a program's finding; "" if this Python does not find it."""
     program = Path(folder, f"{name}.py")
     program.write_text((PROGRAMS / f"{name}.py").read_text())
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "98"}
@@ -106,7 +107,7 @@ def output_of(name: str, folder: str) -> str:
 
 
 def without_figures(section: str) -> str:
-    """Return a section's text without the figures that differ from run to run."""
+    """Return a section's text without the parts that differ from run to run."""
     return re.sub(r"[\d.,]+ ?(?:ns|µs|ms|s|%)?", "0", " ".join(section.split()))
 
 

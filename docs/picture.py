@@ -1,5 +1,4 @@
-"""Writes docs/report.svg, the picture in README: what the command prints on a terminal, of a real
-run.
+"""Write docs/report.svg, the picture in README: the command's terminal output for a real run.
 
 make picture
 """

@@ -1,5 +1,6 @@
-"""Writes the pictures in README.md and docs/: a page, a statement's page, and snakeviz, of real
-runs.
+"""Write the pictures in README.md and docs/ from real runs.
+
+They show a page, a statement's page, and snakeviz.
 
 python docs/pictures.py TRACE PAGE
 """

@@ -1,5 +1,5 @@
-"""A small asynchronous program that asks its database on the event loop; a clock ticks
-meanwhile.
+"""A small asynchronous program that queries its database on the event loop, and runs a clock
+at the same time.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ connection.executemany(
 
 
 async def search(word: str) -> int:
-    """A search without an index: the loop stands still until it is done."""
+    """Search without an index. The event loop is blocked until the result."""
     found = connection.execute("SELECT count(*) FROM item WHERE title LIKE ?", (f"%{word}%",))
     return int(found.fetchone()[0])
 

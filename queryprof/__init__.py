@@ -1,4 +1,4 @@
-"""queryprof finds the few SQL statements and call sites that hold a Python program back.
+"""queryprof finds the few SQL statements and call sites that make a Python program slow.
 
     import queryprof
 
@@ -9,9 +9,9 @@
     with queryprof.span("checkout"):
         ...
 
-A trace is read with the command `queryprof report`.
+Read a trace with the command `queryprof report`.
 
-pytest must not rewrite what a recorded run has imported before it: PYTEST_DONT_REWRITE.
+PYTEST_DONT_REWRITE: pytest must not rewrite modules that a recorded run has already imported.
 """
 
 TYPE_CHECKING = False
@@ -88,8 +88,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Imports a public name when it is first used: pytest imports this package for its plugin in
-    every run, also without a recording.
+    """Import a public name on first use.
+
+    pytest imports this package for its plugin in every run, with or without a recording.
     """
     from importlib import import_module
 

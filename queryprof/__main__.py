@@ -1,4 +1,4 @@
-"""`python -m queryprof`: the command, where its script is not on the PATH."""
+"""`python -m queryprof`: the command, for use when its script is not on the PATH."""
 
 from queryprof.cli.main import main
 

@@ -1,5 +1,6 @@
-"""The findings that a project accepts: `accepted` in queryprof.toml, or in [tool.queryprof] of
-pyproject.toml.
+"""Read the findings that a project accepts.
+
+They are `accepted` in queryprof.toml, or in [tool.queryprof] of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ EXAMPLE = 'accepted = [{ finding = "n_plus_one-12345678", reason = "why" }]'
 
 
 def read_accepted(directory: Path) -> dict[str, str]:
-    """By a finding's identity the reason; of the directory or the nearest one around it that has
-    such a file.
+    """Return the reasons by the finding's identity.
+
+    Reads the nearest file in the directory or its parents.
 
     Raises:
-        QueryprofError: the file cannot be read, or has something else in it.
+        QueryprofError: the file cannot be read, or has invalid entries.
     """
     for folder in (directory, *directory.parents):
         for name, keys in (("queryprof.toml", ()), ("pyproject.toml", ("tool", "queryprof"))):
@@ -41,7 +43,7 @@ def _table(path: Path) -> Any:
 
 def _accepted(path: Path, entries: Any) -> dict[str, str]:
     if not isinstance(entries, list):
-        raise QueryprofError(f"{path}: accepted is no list: write {EXAMPLE}")
+        raise QueryprofError(f"{path}: accepted is not a list; write {EXAMPLE}")
     found = {}
     for entry in entries:
         is_right = isinstance(entry, dict) and set(entry) == {"finding", "reason"}

@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 
 def install(path: str | os.PathLike[str] | None = None, *, window: str | None = None) -> None:
-    """Records from now on, until `uninstall` or the end of the process, to a trace file.
+    """Record to a trace file until `uninstall` or the end of the process.
+
+    Does nothing if recording is already on. If a block is being recorded (`profile`), recording
+    continues after the block, and the trace includes the block. On systems other than Linux, this
+    prints once that nothing is recorded.
 
     Args:
-        path: the trace; an old trace there is replaced, unless another process still writes to
-            it: then this one's id is in the name. By default queryprof-PROGRAM-PID.qprof in the
-            working directory. Forked children write beside it, with their process id in the
-            name. /dev/null: no trace is written.
-        window: "5m", "15m", "1h", "6h" or "1d": no trace is written, but a file beside its place
-            for each such part of the day (UTC), of which the latest 48 are kept (QUERYPROF_KEEP);
-            `queryprof report` reads them together. By default as QUERYPROF_WINDOW is set.
-
-    Does nothing when recording is on already; where a block is recorded (`profile`), it goes on
-    after that, and what the block recorded before is in the trace, too. Where
-    there is no core (another system than Linux) it says once that nothing is recorded.
+        path: the trace. An old trace is replaced, unless another process still writes to it: then
+            this process's id is added to the name. The default is queryprof-PROGRAM-PID.qprof in
+            the working directory. Forked children write next to it, with their process id in the
+            name. With /dev/null, no trace is written.
+        window: "5m", "15m", "1h", "6h" or "1d". Instead of a trace, write a file for each such part
+            of the day (UTC) next to the trace's path, and keep the latest 48 (QUERYPROF_KEEP).
+            `queryprof report` reads them together. The default is QUERYPROF_WINDOW.
 
     Raises:
-        SettingsError: the settings of the working directory are invalid, or the window.
-        TraceError: the file at `path` is no trace.
+        SettingsError: the settings of the working directory, or the window, are invalid.
+        TraceError: the file at `path` is not a trace.
         SessionError: this process cannot be recorded.
     """
     if is_absent():
@@ -59,12 +59,12 @@ def install(path: str | os.PathLike[str] | None = None, *, window: str | None = 
 
 
 def uninstall() -> None:
-    """Stops recording, puts every type and function back, and closes the trace."""
+    """Stop recording, restore every type and function, and close the trace."""
     session.stop()
 
 
 def is_installed() -> bool:
-    """Whether this process is being recorded."""
+    """Return whether this process is being recorded."""
     return session.is_on
 
 
@@ -74,38 +74,36 @@ def instrument(
     cursors: Sequence[str] | None = None,
     connections: Sequence[str] | None = None,
 ) -> None:
-    """Measures one more DB-API (PEP 249) driver, from now on in this process.
+    """Measure an additional DB-API (PEP 249) driver in this process.
+
+    Drivers that are measured by default (APSW, psycopg, ...) need not be named. Naming them has no
+    effect, unless you name types as well. If the module lacks these types, a recorded program
+    prints one line on stderr and continues.
 
     Args:
-        module: its name as the program imports it; it may be imported later.
-        cursors, connections: the dotted names, inside the module, of the types that cursors and
-            connections have ("cursors.Cursor"). By default they are looked for where drivers
-            usually keep them.
-
-    A driver that is measured without this call (APSW, psycopg, ...) need not be named, and naming
-    it changes nothing, unless types of it are named, too.
-
-    If the module does not have these types, a recorded program prints one line on stderr, and goes
-    on.
+        module: its name as the program imports it. It may be imported later.
+        cursors, connections: dotted names, inside the module, of the types of cursors and
+            connections ("cursors.Cursor"). By default, queryprof looks in the usual places.
 
     Raises:
-        TypeError: the module itself is given, and not its name.
+        TypeError: `module` is the module itself instead of its name.
     """
     from queryprof.hooks.drivers.pep249 import named_driver
     from queryprof.hooks.libraries import DRIVERS
 
     if not isinstance(module, str):
-        raise TypeError(f"instrument: module is the name of one, not {type(module).__name__}")
+        raise TypeError(f"instrument: module must be a name, not {type(module).__name__}")
     if module in ("sqlite3", *DRIVERS) and cursors is None and connections is None:
         return
     session.libraries.add(named_driver(module, cursors, connections))
 
 
 def profile(path: str | os.PathLike[str] | None = None) -> Recording:
-    """Records a block: `with queryprof.profile("out.qprof") as p: ...`, then `p.report()`; in a
-    notebook `p` alone shows it.
+    """Record a block: `with queryprof.profile("out.qprof") as p: ...`, then `p.report()`.
+
+    In a notebook, `p` alone shows the recording.
 
     Args:
-        path: where to keep the trace; None keeps none.
+        path: where to keep the trace; None to keep none.
     """
     return Recording(None if path is None else os.path.abspath(path))

@@ -1,16 +1,16 @@
-"""Starts recording when Python starts, if the environment has QUERYPROF.
+"""Start recording when Python starts, if QUERYPROF is set.
 
     QUERYPROF=1            to queryprof-PROGRAM-PID.qprof in the working directory
-    QUERYPROF=directory/   to a file of that name in that directory
-    QUERYPROF=path.qprof   to that file; further processes, and programs that start while it is
-                           written to, to path-PID.qprof
-    QUERYPROF=standby      nothing is recorded until `queryprof attach` does it
-    QUERYPROF=/dev/null    nothing is recorded
+    QUERYPROF=directory/   to a file with that name in the directory
+    QUERYPROF=path.qprof   to that file. Further processes, and programs that start while the file
+                           is being written, use path-PID.qprof
+    QUERYPROF=standby      record only when `queryprof attach` requests it
+    QUERYPROF=/dev/null    record nothing
 
-Below `queryprof run`, which sets QUERYPROF=1 and QUERYPROF_RUNNER, the recordings go to the
-runner's directory: that of the process that it starts, and those of processes that use a database.
+`queryprof run` sets QUERYPROF=1 and QUERYPROF_RUNNER. Then the started process,
+and every process that uses a database, record to the runner's directory.
 
-It never raises: a program runs as it would without.
+Nothing here raises: the program runs as it would without queryprof.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ if TYPE_CHECKING:
 
 VARIABLE = "QUERYPROF"
 FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
-"""Set by the first process for its children, so that one process alone writes to the path: its id,
-and its start in ns since 1970.
+"""Set by the first process for its children, so that only one process writes to the path. It has
+the process's id, and its start in ns since 1970.
 """
 
 RUNNER_VARIABLE = "QUERYPROF_RUNNER"
-"""What `queryprof run` lets its processes know, as `Runner.variable` writes it."""
+"""Facts from `queryprof run` for its processes, as written by `Runner.variable`."""
 
 FUNCTIONS_FILE = "functions.prof"
-"""The file in the runner's directory for the functions' times of the process that it starts."""
+"""File in the runner's directory for the functions' times of the started process."""
 
 WORDS = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
-"""What else switches on and off."""
+"""Other values of QUERYPROF that switch recording on and off."""
 
-OURSELVES = "queryprof"
-"""The program that is never recorded: the command."""
+OWN_COMMAND = "queryprof"
+"""The program that is never recorded: the command itself."""
 
-LONGEST_PID = 19
-"""Digits."""
+MAX_PID_DIGITS = 19
+"""Maximum number of digits."""
 
 OPTIONS_WITH_VALUES = ("-W", "-X", "--check-hash-based-pycs")
-"""The options of Python that are two arguments."""
+"""Python's options that consist of two arguments."""
 
 _started = False
 
 
 def start() -> None:
-    """Starts recording as set in the environment; a second call does nothing."""
+    """Start recording as set in the environment. Further calls do nothing."""
     global _started
     value = os.environ.get(VARIABLE, "")
     value = WORDS.get(value.lower(), value)
-    if _started or value in ("", "0", os.devnull) or running_program() == OURSELVES:
+    if _started or value in ("", "0", os.devnull) or running_program() == OWN_COMMAND:
         return
     _started = True
     if value == "standby":
@@ -76,15 +76,19 @@ def _stand_by() -> None:
 
 
 def look_for_command() -> None:
-    """Looks for a `queryprof attach` that wants to record this process."""
+    """Look for a `queryprof attach` that wants to record this process."""
     from queryprof.attachment.standby import look_for_command
 
     look_for_command(Beginning("1", None).attach)
 
 
 class Runner:
-    """A `queryprof run`: its process id, the directory of its recordings with a separator at its
-    end, and whether the functions of the process that it starts are profiled.
+    """A `queryprof run`.
+
+    Attributes:
+        pid: its process id.
+        directory: the directory of its recordings, with a separator at the end.
+        profiles_functions: whether the functions of the started process are profiled.
     """
 
     def __init__(self, pid: int, directory: str, profiles_functions: bool = False) -> None:
@@ -98,15 +102,15 @@ class Runner:
 
     @classmethod
     def of(cls, variable: str) -> Runner | None:
-        """Reads the value of QUERYPROF_RUNNER; None: it is none."""
+        """Parse the value of QUERYPROF_RUNNER. Returns None if it is invalid."""
         pid, _, rest = variable.partition(":")
         functions, _, directory = rest.partition(":")
-        is_valid = pid.isdecimal() and len(pid) <= LONGEST_PID and os.path.isabs(directory)
+        is_valid = pid.isdecimal() and len(pid) <= MAX_PID_DIGITS and os.path.isabs(directory)
         return cls(int(pid), directory, functions == "cprofile") if is_valid else None
 
 
 class Beginning:
-    """The beginning of the recording, with what is known when Python starts."""
+    """The start of the recording, with the facts known when Python starts."""
 
     def __init__(self, value: str, runner: Runner | None) -> None:
         self._value = value
@@ -118,47 +122,48 @@ class Beginning:
             name: os.environ[name] for name in os.environ if name.startswith((VARIABLE, "OTEL_"))
         }
         self._waits = self._has_begun = False
-        self._replaces = True  # a trace at its path
+        self._replaces = True  # whether to replace a trace at its path
         self._owner: object = None
 
     def at_first_use(self) -> None:
-        """Lets a child begin when it imports something that is measured; others never do."""
+        """Begin when a child imports a measured library. Others are not recorded."""
         from queryprof.hooks.first_use import FirstUse
 
         self._waits = True
-        # As if it began now: what the program registers comes first at its end.
+        # Registered now, so that the program's own exit functions run first.
         atexit.register(self._end_of_process)
-        _hand_on_roots()
+        _pass_roots_on()
         FirstUse(self).wait()
 
     def attach(self, runner: str, owner: object) -> bool:
-        """Begins for a command, which collects the trace, until its owner releases it; the program
-        is as it was otherwise. False: it was recorded already.
+        """Begin recording for a command, which collects the trace, until the owner releases it.
+
+        Otherwise the program does not change. Returns False if it was recorded already.
 
         Args:
-            runner: as QUERYPROF_RUNNER.
+            runner: as in QUERYPROF_RUNNER.
 
         Raises:
             Exception: this process cannot be recorded.
         """
         self._runner, self._owner, self.is_child = Runner.of(runner), owner, False
         if self._runner is None:
-            raise ValueError(f"{runner!r} is no runner")
+            raise ValueError(f"{runner!r} is not a runner")
         return self._begin()
 
     def __call__(self) -> None:
-        """Begins; it raises nothing but what the program's signal handlers do."""
+        """Begin recording. Raises only exceptions of the program's signal handlers."""
         self._has_begun = True
         _or_complain(self._begin)
 
     def _end_of_process(self) -> None:
-        """Ends the recording of a process that has waited for its first use."""
+        """End the recording of a process that waited for a measured library."""
         session = sys.modules.get("queryprof.session")
-        missed = () if self._has_begun else sorted(filter(_is_imported, _measured()))
+        missed = () if self._has_begun else sorted(filter(_is_imported, _measured_modules()))
         if session is not None:
             session.session.end_of_process()
         elif missed:
-            _complain(f"{missed[0]} was imported past the finders of its start")
+            _complain(f"{missed[0]} was imported without being noticed")
 
     def _begin(self) -> bool:
         from queryprof.core.own_imports import own_imports
@@ -172,7 +177,7 @@ class Beginning:
             return bool(_core.untraced(self._start))
 
     def _start(self) -> bool:
-        """Begins; whether it was off before."""
+        """Begin recording. Returns whether it was off before."""
         from queryprof.collect.output_path import is_null
         from queryprof.collect.target import Target
         from queryprof.core.settings import read_settings
@@ -187,7 +192,8 @@ class Beginning:
         self._replaces = not settings.window_ns
         path = self._path()
         if self._directory and self._directory != _working_directory():
-            settings.roots = (*settings.roots, self._directory)  # the program has left it since
+            # the program has left this directory since
+            settings.roots = (*settings.roots, self._directory)
         is_new = session.start(
             settings,
             target=lambda: Target(
@@ -201,17 +207,17 @@ class Beginning:
             owner=self._owner,
         )
         if not self._waits and self._owner is None:
-            _hand_on_roots()
+            _pass_roots_on()
         if runner and runner.profiles_functions and not self.is_child:
             from queryprof.hooks import function_profile
 
-            # Once: a program that this one becomes by exec would replace its times.
+            # Only once: a program that replaces this one by exec would overwrite the times.
             os.environ[RUNNER_VARIABLE] = Runner(runner.pid, runner.directory).variable
             function_profile.start(os.path.join(runner.directory, FUNCTIONS_FILE))
         return is_new
 
     def _path(self) -> str:
-        """The trace of this process."""
+        """Return the path of this process's trace."""
         if self._runner is None:
             return _path(self._value, self._replaces)
         from time import monotonic_ns
@@ -237,12 +243,12 @@ def _complain(reason: object) -> None:
 
 
 def _is_imported(name: str) -> bool:
-    """Whether a module was imported, and is not another object that the program has put there."""
+    """Return whether sys.modules has the module, and not an object of the program instead."""
     module = sys.modules.get(name)
     return type(module) is type(sys) and getattr(module, "__spec__", None) is not None
 
 
-def _measured() -> frozenset[str]:
+def _measured_modules() -> frozenset[str]:
     from queryprof.hooks.first_use import MEASURED
 
     return MEASURED
@@ -255,8 +261,8 @@ def _working_directory() -> str:
         return ""  # it is gone
 
 
-def _hand_on_roots() -> None:
-    """Lets the children know the program's code: one that multiprocessing spawns has no script."""
+def _pass_roots_on() -> None:
+    """Pass the program's code directories to children, because spawned ones have no script."""
     from queryprof.core.user_code import ROOTS_VARIABLE, script_directory
 
     known = [root for root in os.environ.get(ROOTS_VARIABLE, "").split(os.pathsep) if root]
@@ -266,7 +272,7 @@ def _hand_on_roots() -> None:
 
 
 def _path(value: str, replaces: bool = True) -> str:
-    """The trace of this process. The first process gets the plain path, others their own."""
+    """Return the path of this process's trace. Only the first process gets the plain path."""
     pid = os.getpid()
     if _is_directory(value):
         directory = "" if value == "1" else value
@@ -285,7 +291,7 @@ def _path(value: str, replaces: bool = True) -> str:
 
 
 def _absolute(value: str) -> str:
-    """A path from the root, which stays one of a directory."""
+    """Make a path absolute. The path of a directory keeps its separator."""
     if value == "1":
         return value
     return (
@@ -294,7 +300,7 @@ def _absolute(value: str) -> str:
 
 
 def _is_directory(value: str) -> bool:
-    """Whether each process has a trace of its own name."""
+    """Return whether each process has its own trace name."""
     return value == "1" or value.endswith(os.sep) or os.path.isdir(value)
 
 
@@ -310,20 +316,18 @@ def _changed_ns(path: str) -> int:
 
 
 def running_program() -> str:
-    """The name for the running program's trace: its script or module, without a path."""
+    """Return the name for the running program's trace: its script or module, without a path."""
     return program_named_in(getattr(sys, "orig_argv", sys.argv))
 
 
 def program_named_in(arguments: Sequence[str]) -> str:
-    """The script or module, without a path, that a Python with these arguments runs."""
+    """Return the script or module, without a path, that a Python with these arguments runs."""
     option, name = _program(arguments)
     return name if option else os.path.splitext(os.path.basename(name))[0] or "python"
 
 
 def program_directory() -> str:
-    """The directory that Python puts before all others in sys.path when the program begins; "":
-    none.
-    """
+    """Return the directory that Python puts first in sys.path at startup; "" for none."""
     if sys.flags.isolated or getattr(sys.flags, "safe_path", False):
         return ""
     option, name = _program(getattr(sys, "orig_argv", sys.argv))
@@ -333,13 +337,11 @@ def program_directory() -> str:
         script = os.path.realpath(name)
         return script if os.path.isdir(script) else os.path.dirname(script)
     except OSError:
-        return ""  # a working directory that is gone
+        return ""  # the working directory is gone
 
 
 def _program(arguments: Sequence[str]) -> tuple[str, str]:
-    """The option of Python with what it runs ("": it is a script), and the name
-    of that.
-    """
+    """Return Python's option (-m or -c; "" for a script), and the name of the module or script."""
     left = iter(arguments[1:])
     for argument in left:
         if argument in OPTIONS_WITH_VALUES:

@@ -1,17 +1,17 @@
-"""The exceptions of queryprof; their messages are for users.
+"""The exceptions of queryprof. Their messages are for users.
 
-QueryprofError             anything below; the command line prints it and exits with 2
+QueryprofError             base class; the command line prints it and exits with 2
 ├── SettingsError          a setting in pyproject.toml or setup.cfg, or an argument
 ├── TraceError             a trace file that cannot be read or written
 ├── BaselineError          a test suite's baseline that cannot be read or written
 ├── ProofError             a database whose fixes cannot be measured
 ├── DriverError            a database driver that is not as expected
-└── SessionError           install, uninstall or profile at a time when it is impossible
+└── SessionError           install, uninstall or profile when it is impossible
 """
 
 
 class QueryprofError(Exception):
-    """An error that the user can correct; the message is one line with what to do."""
+    """An error that the user can correct. The message is one line and includes the correction."""
 
 
 class SettingsError(QueryprofError):
@@ -23,7 +23,7 @@ class TraceError(QueryprofError):
 
 
 class BaselineError(QueryprofError):
-    """A baseline that is missing, damaged, too new, or no baseline."""
+    """A baseline that is missing, damaged, too new, or not a baseline."""
 
 
 class ProofError(QueryprofError):
@@ -31,8 +31,8 @@ class ProofError(QueryprofError):
 
 
 class DriverError(QueryprofError):
-    """A database driver that lacks expected types or functions: it is not measured."""
+    """A database driver without the expected types or functions. It is not measured."""
 
 
 class SessionError(QueryprofError):
-    """Recording was requested, or its result, at a time when that is impossible."""
+    """A recording, or its result, was requested when this is impossible."""

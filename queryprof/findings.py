@@ -1,6 +1,4 @@
-"""The findings of a report, with what is looked up for them: the program's source, the schemas of
-its databases, and what SQLite's planner makes of its statements.
-"""
+"""The findings of a report, including facts from sources, schemas and SQLite's planner."""
 
 from __future__ import annotations
 
@@ -19,19 +17,18 @@ from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.program.database_schema import read_schema, schemas_of
 from queryprof.program.sources import Sources
 
-MOST_LOOKED_AT = 20
-"""Statements."""
+MAX_CHECKED = 20
+"""Number of statements to check."""
 
 
 def misfit(report: Report, databases: Iterable[str]) -> str:
-    """The sentence where none of the statements that take most fits a database that was given; "":
-    one does.
+    """Return a sentence if none of the most expensive statements fits a given database; else "".
 
     Raises:
         TraceError: one of `databases` cannot be read.
     """
     given = {path: read_schema(path) for path in databases}
-    groups = groups_of(report)[:MOST_LOOKED_AT] if given and can_confine() else ()
+    groups = groups_of(report)[:MAX_CHECKED] if given and can_confine() else ()
     statements = [group.statement for group in groups if group.reads or group.writes]
     if not statements:
         return ""
@@ -48,7 +45,7 @@ def misfit(report: Report, databases: Iterable[str]) -> str:
 
 
 def can_confine() -> bool:
-    """Whether a process that executes SQL of strangers can be given limits here."""
+    """Return whether a process that executes SQL from strangers can be limited on this system."""
     try:
         import resource
     except ImportError:  # Windows
@@ -65,16 +62,16 @@ def findings_of(
     may_read: Callable[[str], bool] = lambda _: True,
     server: ServerFacts = NO_SERVER,
 ) -> tuple[Finding, ...]:
-    """The findings, those that can win most first.
+    """Return the findings, largest saving first.
 
     Args:
-        databases: files whose schemas are read; without any those of the trace, as far as they are
-            there.
-        with_planner: SQL is shown that serves a statement; for that a process is started, where
-            the system can bound one.
-        sources: the program's; by default the files that the recording saw.
-        may_read: whether a database that the trace names may be read.
-        server: what a PostgreSQL server says of the statements.
+        databases: files whose schemas are read. The default is the trace's databases, if they
+            exist.
+        with_planner: show SQL that SQLite's planner would use. This starts a process, on systems
+            where it can be limited.
+        sources: the program's sources; by default the files of the recording.
+        may_read: whether a database named in the trace may be read.
+        server: facts from a PostgreSQL server.
 
     Raises:
         TraceError: one of `databases` cannot be read.
@@ -87,21 +84,23 @@ def findings_of(
         return find(
             report, sources.loop_at, schemas, makes_tasks=sources.makes_tasks, server=server
         )
-    from queryprof.proof.planner import Planner  # its process has limits that not all systems have
+    # late, because its process has limits that not all systems have
+    from queryprof.proof.planner import Planner
 
     statements = dict.fromkeys(a.statement for a in profile.aggregates)
     files = {plan.statement: plan.database for plan in profile.plans}
-    if len(given) == 1:  # the program's may have been elsewhere
+    if len(given) == 1:  # the program's database may have been elsewhere
         files = dict.fromkeys(statements, *given)
-    elif len(schemas) == 1:  # a driver may show no plans, nor whose they are
+    elif len(schemas) == 1:  # a driver may show neither plans nor their databases
         files = {**dict.fromkeys(statements, *schemas), **files}
     with Planner(schemas, files, statements, profile.sqlite_versions) as planner:
         return find(report, sources.loop_at, schemas, planner, sources.makes_tasks, server)
 
 
 def findings_of_request(report: Report, sources: Sources) -> tuple[Finding, ...]:
-    """The findings of one request, and its queries in loops that take no time on the few rows of
-    a development database.
+    """Return the findings of a request, and its queries in loops.
+
+    These are included even if they take no time on the few rows of a development database.
     """
     found = findings_of(report, sources=sources)
     known = {(one.statement, one.site) for one in found}
@@ -117,11 +116,12 @@ def findings_of_test(
     categories: Iterable[str],
     is_test: Callable[[str], bool],
 ) -> list[Finding]:
-    """The findings of a test, by counts and plans.
+    """Return the findings of a test, based on counts and plans.
 
     Args:
-        statements: all of the recording, some of which may have made the tables.
-        categories: of OF_TESTS; is_test: whether a file is one of tests.
+        statements: all statements of the recording. Some may have created the tables.
+        categories: a subset of OF_TESTS.
+        is_test: returns whether a file contains tests.
     """
     profile = report.profile
     sources, schemas = Sources(profile.sources), schemas_of(sorted(profile.databases))
@@ -140,7 +140,7 @@ def findings_of_test(
 
 
 def sent_to(report: Report, system: str) -> list[str]:
-    """The statements that were sent to a database system, those that take most time first."""
+    """Return the statements sent to a database system, most time first."""
     systems = report.profile.systems
     groups = sorted(groups_of(report), key=lambda group: -group.self_ns)
     names = dict.fromkeys(group.statement for group in groups)

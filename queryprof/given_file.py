@@ -1,5 +1,6 @@
-"""Reads a file whose name is given or found: one that may never end, or wait for a writer,
-is none.
+"""Read files from given or found names.
+
+Files that could block or never end, such as pipes and devices, are refused.
 """
 
 from __future__ import annotations
@@ -8,22 +9,22 @@ import os
 import stat
 
 UNDISTURBED = os.O_RDONLY
-"""How such a file is opened: with those of these flags that the system has."""
+"""Flags to open a given file; not every system has all of them."""
 
 for _flag in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
     UNDISTURBED |= getattr(os, _flag, 0)
 
 
 def what_is(found: os.stat_result) -> str:
-    """What is in a regular file's place."""
-    return "is a directory" if stat.S_ISDIR(found.st_mode) else "is no file"
+    """Describe a path that is not a regular file."""
+    return "is a directory" if stat.S_ISDIR(found.st_mode) else "is not a regular file"
 
 
 def content_of(path: str, bytes_: int = -1) -> bytes:
-    """The content of a regular file, or so many bytes of it.
+    """Return the content of a regular file, or its first `bytes_` bytes.
 
     Raises:
-        OSError: it cannot be read, or is none.
+        OSError: the file cannot be read, or is not regular.
     """
     handle = os.open(path, UNDISTURBED)
     with open(handle, "rb") as file:

@@ -1,15 +1,15 @@
-"""The operations of programs on a database, by their names in the recording."""
+"""Operations of programs on a database, by their names in the recording."""
 
 UNCOUNTED = "fetchtable"
-"""The operation that returns all rows in a form of another library: how many is not known."""
+"""The operation that returns all rows in another library's format. Their number is unknown."""
 
 FETCH_OPERATIONS = frozenset({"fetchone", "fetchmany", "fetchall", UNCOUNTED, "next"})
-"""Operations that return rows of an execution which another operation began."""
+"""Operations that return rows of an execution that another operation began."""
 
 STATEMENT_OPERATIONS = frozenset({"execute", "executemany", "executescript", "commit", "rollback"})
-"""Operations that run a statement: each of their calls is an execution."""
+"""Operations that run a statement. Each call is an execution."""
 
-OWN_NOTE = "Django's own, for its list of queries: none of it where DEBUG is False"
-"""The note of statements that a library executes for itself."""
+OWN_NOTE = "Django's own, for its list of queries; only with DEBUG = True"
+"""The note on statements that a library executes for itself."""
 
 NO_CALLS = "No database calls were recorded."

@@ -15,14 +15,14 @@ from contextlib import suppress
 from queryprof.errors import QueryprofError
 
 MARKED_BYTES = 200
-"""Where a mark is looked for, at both ends of a file."""
+"""Number of bytes, at both ends of a file, in which to look for a mark."""
 
 
 def beside(given: str, suffix: str) -> str:
-    """Where a file about a trace is written, or about all traces of a directory: beside it.
+    """Return a path for a file about a trace or a directory of traces, next to it.
 
     Raises:
-        QueryprofError: a pattern names several traces: there is no place beside it.
+        QueryprofError: a pattern with several traces has no such path.
     """
     if os.path.isdir(given):
         return f"{os.path.abspath(given)}{suffix}"
@@ -55,17 +55,19 @@ def refuse_other_file(path: str, mark: bytes) -> None:
 
 
 def write_output(path: str, content: bytes, mark: bytes) -> None:
-    """Writes a file that its owner alone can read beside its place, and renames it; a device or a
-    pipe is written to.
+    """Write a file that only its owner can read.
+
+    It replaces the old file at once, through a temporary file. Devices and pipes are written
+    directly.
 
     Raises:
-        QueryprofError: see `refuse_other_file`, or it cannot be written.
+        QueryprofError: see `refuse_other_file`, or the file cannot be written.
     """
     refuse_other_file(path, mark)
     beside = ""
     try:
         if _is_stream(path):
-            # A pipe that is not read from is an error, and not waited for.
+            # Fail on a pipe without a reader, instead of waiting.
             handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             os.set_blocking(handle, True)
             with open(handle, "wb") as stream:
@@ -86,8 +88,9 @@ def write_output(path: str, content: bytes, mark: bytes) -> None:
 
 
 def _is_stream(path: str) -> bool:
-    """Whether it is a device or a pipe: to write to one replaces nothing. A link to one is no such
-    thing, but for the system's own (/dev/stdout).
+    """Return whether a path is a device or a pipe, so that writing replaces nothing.
+
+    Links do not count, except the system's own (/dev/stdout).
     """
     try:
         is_systems = os.path.dirname(os.path.abspath(path)) in ("/dev", "/dev/fd", "/proc/self/fd")

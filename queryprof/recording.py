@@ -1,6 +1,6 @@
-"""The recording of one block of code, and how it is shown.
+"""The recording of a block of code, and its presentation.
 
-Nothing that shows it is imported before it is used.
+Code for the presentation is imported only when it is used.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ IN_THE_MIDST = (
 )
 
 COLUMNS, TOP_SHOWN = 78, 10
-"""Columns of the text form, and statements in it."""
+"""Columns of the text form, and number of statements in it."""
 
 
 def profile_so_far() -> Profile:
-    """What this process has recorded since it began; the recording goes on."""
+    """Return what this process has recorded so far. The recording continues."""
     from queryprof.collect.keep import add_all
     from queryprof.collect.reader import profile_of
     from queryprof.trace.store import TraceStore
@@ -59,20 +59,21 @@ class Recording:
     """A recording of one block of code, as `profile` returns it.
 
     Attributes:
-        path: the trace file; None: no trace is kept.
-        compared: how it differs from earlier ones, a line each.
+        path: the trace file; None without one.
+        compared: one line for each comparison with an earlier recording.
     """
 
     def __init__(self, path: str | None) -> None:
         self.path = path
         self._started_session = False
-        self._is_open = False  # the block
-        self._is_recording = False  # which may end before it
+        self._is_open = False  # whether the block is open
+        self._is_recording = False  # may end before the block
         self._lost: SessionError | TraceError | None = None
-        self._part_before = (0, 0)  # its place
+        self._part_before = (0, 0)  # the place of the part
         self._refusal = ""  # why nothing is recorded
-        self._since_unix_ns = self._until_unix_ns = 0  # the block: what is before and after is ours
-        self._recorded: object = None  # which recording of the process it is a part of
+        # start and end of the block; calls before and after are not part of it
+        self._since_unix_ns = self._until_unix_ns = 0
+        self._recorded: object = None  # the process's recording to which it belongs
         self._at_end: list[Callable[[], None]] = []
         self._profile: Profile | None = None
         self._report: Report | None = None
@@ -87,7 +88,7 @@ class Recording:
             )
         self._refusal = IN_THE_MIDST if session.exclusive.is_mine else absence()
         if self._refusal:
-            is_absent()  # says so, once
+            is_absent()  # prints the reason once
             self._is_open = self._is_recording = True
             return self
         with session.exclusive, own_imports():
@@ -119,14 +120,18 @@ class Recording:
             raise error
         if error:
             lost = "its trace is" if self.has_ended else "it is"
-            complain(f"the recorded block: {lost} lost: {error}")  # the program's own error counts
+            # the program's own exception takes precedence
+            complain(f"the recorded block: {lost} lost: {error}")
 
     def at_end(self, action: Callable[[], None]) -> None:
-        """Has an action done when the `with` block ends, whether it was stopped before or not."""
+        """Run an action when the `with` block ends, even if the recording was stopped before."""
         self._at_end.append(action)
 
     def stop(self) -> None:
-        """Ends what is recorded, where the block goes on: the end of that raises what was lost."""
+        """Stop recording although the block continues.
+
+        If data is lost, the end of the block raises the error.
+        """
         if not self._is_recording:
             return
         self._until_unix_ns = max(unix_ns(), self._since_unix_ns + 1)
@@ -145,7 +150,7 @@ class Recording:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the block has ended, and can be shown."""
+        """Whether the block has ended and can be shown."""
         return self._profile is not None
 
     def _load(self) -> None:
@@ -172,7 +177,7 @@ class Recording:
         self._profile = Profile((), (), left_out=(f"nothing is recorded here: {self._refusal}",))
 
     def _keep(self, found: Profile, is_whole: bool) -> None:
-        """Keeps what was read, with the text of the notebook's cells that it is about."""
+        """Keep the profile, and the text of the notebook cells that it contains."""
         from dataclasses import replace
 
         lost = () if is_whole else (ENDED_INSIDE,)
@@ -201,21 +206,22 @@ class Recording:
 
     @property
     def profile(self) -> Profile:
-        """The profile of the block. Raises SessionError before it has ended."""
+        """The profile of the block. Raises SessionError before the block has ended."""
         if self._profile is None:
             raise SessionError("the recorded block has not ended yet")
         return self._profile
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What to change, that which can win most first. SQLite's planner judges indexes, in a
-        process of its own.
+        """The findings, largest saving first.
+
+        SQLite's planner checks the proposed indexes, in a separate process.
 
         Raises:
             SessionError: the block has not ended.
         """
         if self._findings is None:
-            with own_imports(), muted():  # it reads the schema of the program's databases
+            with own_imports(), muted():  # reads the schema of the program's databases
                 from queryprof.findings import findings_of
 
                 report = self._whole()
@@ -223,7 +229,7 @@ class Recording:
         return self._findings
 
     def report(self, file: TextIO | None = None, top: int = 10) -> None:
-        """Prints the ranked report to `file` (standard output)."""
+        """Print the ranked report to `file` (default: standard output)."""
         with own_imports():
             from queryprof.analysis.report import Report
             from queryprof.findings import findings_of
@@ -235,10 +241,10 @@ class Recording:
             print_report(report, file, findings=findings)
 
     def html(self, path: str | os.PathLike[str]) -> str:
-        """Writes the report as a page, one file that needs nothing else, and returns its path.
+        """Write the report as a single, self-contained HTML file, and return its path.
 
         Raises:
-            QueryprofError: it cannot be written there, or there is a file that is no such page.
+            QueryprofError: the file cannot be written, or is another kind of file.
             SessionError: the block has not ended.
         """
         with own_imports():
@@ -253,8 +259,9 @@ class Recording:
         return target
 
     def dataframe(self) -> Any:
-        """The statements by call site as a pandas.DataFrame, the most expensive first: times in ns,
-        shares from 0 to 1, a missing value where a figure is unknown.
+        """Return the statements by call site as a pandas.DataFrame, most expensive first.
+
+        Times are in ns, shares from 0 to 1. Unknown figures are missing values.
 
         Raises:
             ImportError: pandas is not installed.
@@ -265,8 +272,9 @@ class Recording:
         return dataframe_of(self._whole())
 
     def change_since(self, before: Recording) -> str:
-        """What changed since an earlier recording in one line: the time of the block, executions,
-        rows, VM steps, the time in the database.
+        """Compare with an earlier recording, in one line.
+
+        The line has the time of the block, executions, rows, VM steps and database time.
 
         Raises:
             SessionError: one of the blocks has not ended.
@@ -302,7 +310,7 @@ class Recording:
         printer.text(repr(self) if cycle else str(self))
 
     def _repr_html_(self) -> str:
-        """The cards of a notebook; text, without a script."""
+        """Return the cards for a notebook: text, without scripts."""
         with own_imports():
             from queryprof.report.html.cards import cards
 
@@ -312,7 +320,7 @@ class Recording:
             return cards(self._whole(), self.findings, lines, self.compared)
 
     def _whole(self) -> Report:
-        """Everything that was recorded. Raises SessionError."""
+        """Return the report on the whole recording. Raises SessionError."""
         if self._report is None:
             with own_imports():
                 from queryprof.analysis.report import Report

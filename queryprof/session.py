@@ -1,8 +1,7 @@
-"""A session: attaches the drivers, starts the core, and writes the recording to a trace when the
-process ends, or leaves it for other processes when there is no time for that.
+"""A session attaches the drivers, starts the core, and writes the trace at the end of the process.
 
-This is the one place that joins the stages attach, record and keep; the public functions and
-the environment's hook start here.
+If there is no time for that, it leaves the recording for other processes. Only this module connects
+the stages attach, record and keep. The public functions and the environment's hook start here.
 """
 
 from __future__ import annotations
@@ -49,16 +48,16 @@ STOP_TIMEOUT_S = 5.0
 
 
 CHECKPOINT_INTERVAL_S = 10.0
-"""The largest age of the copy on the disk, which is left after a crash of the machine."""
+"""Maximum age of the copy on the disk, which survives a crash of the machine."""
 
 
 class Session:
     """The recording of this process, while there is one.
 
     Attributes:
-        counters_off: why SQLite's counters of sqlite3 are unknown; None: they are on, or it is not
-            used.
-        files_off: why its work on files is unknown, alike.
+        counters_off: why SQLite's counters of sqlite3 are unknown; None if they are on, or sqlite3
+            is not used.
+        files_off: why its file operations are unknown; otherwise the same.
     """
 
     def __init__(self) -> None:
@@ -66,7 +65,7 @@ class Session:
         self.libraries = ImportHooks(hooks, complain, self._note_versions)
         worker_end.handler = self._end_of_worker
         self._stall_s = 0.0
-        self.exclusive = Exclusive(self.stop)  # start, stop, and reading what is recorded
+        self.exclusive = Exclusive(self.stop)  # for start, stop, and reading the recording
         self._is_stopping = False
         self._target: Target | None = None
         self._window_ns, self._kept = 0, 0  # of traces that are not collected
@@ -91,26 +90,26 @@ class Session:
         ends_at_exit: bool = True,
         owner: object = None,
     ) -> bool:
-        """Starts recording; all or nothing.
+        """Start recording, completely or not at all.
 
         Args:
-            settings: None: those of the working directory.
-            target: makes the trace's target, if recording starts; it may raise.
-            ends_at_exit: False: the caller has `end_of_process` called when the process ends.
-            owner: a block, of several that may overlap: the recording that one of them starts ends
-                when the last one is released.
+            settings: None for the settings of the working directory.
+            target: makes the trace's target, if recording starts. It may raise.
+            ends_at_exit: False if the caller arranges a call of `end_of_process` at the end.
+            owner: a block that may overlap with others. A recording that a block starts ends when
+                the last block is released.
 
         Returns:
-            whether it was off before.
+            Whether recording was off before.
 
         Raises:
             SettingsError: the settings are invalid.
-            SessionError: this interpreter or its SQLite cannot be recorded, or a signal's handler
-                or a finalizer wants it while this thread stops the recording.
+            SessionError: this interpreter or its SQLite cannot be recorded, or a signal handler or
+                finalizer calls this while the thread stops the recording.
         """
         with held_signals(), self.exclusive, own_imports():
             if self._is_stopping:
-                raise SessionError("recording cannot start in the midst of its end")
+                raise SessionError("recording cannot start while it is ending")
             owners = [owner] * (owner is not None)
             if self.is_on:
                 self._owners += [one for one in owners if one not in self._owners]
@@ -143,7 +142,7 @@ class Session:
             self.parts.renew()
             self._begin_process()
             self._share("", "", f"{temporary_directory()}/queryprof-{unix_ns()}")
-        except BaseException as error:  # nor does an interrupt leave half a start behind
+        except BaseException as error:  # an interrupt must not leave half a start behind, either
             self.libraries.detach()
             _core.explain_refusals(None)
             _core.watchdog_stop(STOP_TIMEOUT_S)
@@ -185,7 +184,7 @@ class Session:
         _core.share_region(places, name, self.parts.prefix)
 
     def adopt(self, target: Callable[[], Target] | None) -> None:
-        """Goes on when its owners have ended, to a trace. What was recorded before is in it."""
+        """Continue to a trace after the owners have ended. The trace includes the earlier data."""
         with self.exclusive:
             if self.is_on and self._is_of_owners:
                 self._is_of_owners = False
@@ -194,7 +193,7 @@ class Session:
                     self._share_target()
 
     def release(self, owner: object) -> None:
-        """Ends the recording of owners with the last one."""
+        """Remove an owner. The recording of owners ends with the last one."""
         if owner in self._owners:
             self._owners.remove(owner)
             if not self._owners and self._is_of_owners:
@@ -219,10 +218,10 @@ class Session:
             self._facts.note(trace=target.path)
 
     def stop(self) -> None:
-        """Stops recording, puts every type and function back, and writes the trace.
+        """Stop recording, restore every type and function, and write the trace.
 
-        In the midst of a start or a reading, where a signal's handler or a finalizer calls it, it
-        is done when that is through.
+        If a signal handler or a finalizer calls this during a start or a reading, it happens
+        afterwards.
         """
         with self.exclusive:
             if self._is_stopping or not self.is_on:
@@ -256,7 +255,7 @@ class Session:
                     self.parts.remove()
         finally:
             _core.stop()
-        if target and is_written:  # only now, when no thread makes another copy
+        if target and is_written:  # only now, when no thread can make another copy
             remove([region, target.checkpoint])
             if not target.is_collected:
                 self._bring_in(target)
@@ -278,17 +277,17 @@ class Session:
             return False, ""
 
     def _leave(self, target: Target) -> tuple[bool, str]:
-        """Writes the last window, which stays with the others where a reader finds them."""
+        """Write the last window, which stays with the others for readers."""
         path = _core.region_path()
         if target.even_if_empty or self.has_recorded():
             _core.write_last_part()
         return True, path
 
     def _keep(self, target: Target) -> tuple[bool, str]:
-        """Writes the trace. One that is collected is left to the runner, if that can find it.
+        """Write the trace, or leave it to the runner, if that collects it and can find it.
 
         Returns:
-            whether all of it is written, and the path of the region that is in it then.
+            Whether the whole trace is written, and the path of the region that it includes.
         """
         is_wanted = target.even_if_empty or self.has_recorded()
         if target.is_collected:
@@ -306,7 +305,7 @@ class Session:
         return True, path
 
     def _bring_in(self, target: Target) -> None:
-        """Writes the traces of processes of the family that ended without writing them."""
+        """Write the traces of processes of the family that ended without writing them."""
         if regions_of(target.family) or checkpoints_of(target.family):
             from queryprof.collect.recovery import save_left_recordings
 
@@ -314,14 +313,14 @@ class Session:
                 save_left_recordings(target.family)
 
     def has_recorded(self) -> bool:
-        """Whether anything was recorded."""
+        """Return whether anything was recorded."""
         return bool(self.parts.files()) or _core.has_recorded()
 
     def _end_of_worker(self) -> None:
         self.settle(is_end=True)
 
     def settle(self, is_end: bool = False) -> None:
-        """Writes pending figures to the tables; `is_end`: the process is about to end."""
+        """Write pending figures to the tables. `is_end`: the process is about to end."""
         with self.exclusive, muted():
             if not self.is_on:
                 return
@@ -337,36 +336,36 @@ class Session:
                 _core.flush()
 
     def end_part(self) -> bool:
-        """Moves what was recorded so far to a file; False: it cannot be written."""
+        """Move what was recorded so far to a file. Returns False if it cannot be written."""
         with self.exclusive:
             self.settle()
             return self.is_on and _core.end_part()
 
     def end_reading_parts(self, place: tuple[int, int]) -> None:
-        """Lets go of the parts after a place that `parts.begin_reading` returned."""
+        """Release the parts after a place that `parts.begin_reading` returned."""
         with self.exclusive:
             self.parts.end_reading(place)
             if not (self.is_on and self._target) and not self.parts.are_windows:
                 self.parts.remove_unread()
 
     def end_of_process(self) -> None:
-        """Ends the recording, if it is this process's; never raises an Exception."""
+        """End the recording, if it belongs to this process. Never raises an Exception."""
         if os.getpid() != self._pid:
             return
         try:
             self.stop()
         except Exception as error:
-            # Python would print a traceback: a program may have left its process in any state.
+            # Python would print a traceback. A program may leave its process in any state.
             complain(f"the end of the recording: {type(error).__name__}: {error}")
 
     def _before_fork(self) -> None:
-        self.exclusive.__enter__()  # a child gets no half of another thread's start or end
-        # Python (3.12 on) warns of a fork while there are threads, also where ours is the only one.
+        self.exclusive.__enter__()  # a child must not get half of another thread's start or end
+        # Python 3.12 and newer warn about a fork if any other thread exists, even ours.
         if self.is_on:
             _core.watchdog_stop(STOP_TIMEOUT_S)
 
     def _after_fork_in_parent(self) -> None:
-        if self.is_on and self.exclusive.is_mine:  # else it began in the midst of the fork
+        if self.is_on and self.exclusive.is_mine:  # otherwise it began during the fork
             _core.watchdog_start(self._stall_s)
         self.exclusive.__exit__()
 

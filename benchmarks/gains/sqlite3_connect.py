@@ -1,4 +1,4 @@
-"""A connection for each query: one that is kept."""
+"""A connection for each query: keep one."""
 
 import sqlite3
 import tempfile

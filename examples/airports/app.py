@@ -15,7 +15,7 @@ VISITS = 300
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Loads all airports, in one transaction: nothing is wrong here."""
+    """Load all airports, in one transaction. Nothing is wrong here."""
     connection.execute(
         "CREATE TABLE airport (icao TEXT PRIMARY KEY, name TEXT, city TEXT, country TEXT,"
         " elevation REAL, lat REAL, lon REAL)"
@@ -30,7 +30,7 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def countries(connection: sqlite3.Connection) -> Counter[str]:
-    """How many airports each country has: an N+1 query, where one GROUP BY would do."""
+    """Count the airports of each country: an N+1 query. One GROUP BY would be enough."""
     airports: Counter[str] = Counter()
     for (country,) in connection.execute("SELECT DISTINCT country FROM airport").fetchall():
         rows = connection.execute("SELECT name FROM airport WHERE country = ?", (country,))
@@ -39,13 +39,13 @@ def countries(connection: sqlite3.Connection) -> Counter[str]:
 
 
 def find_city(connection: sqlite3.Connection, city: str) -> list[str]:
-    """The airports of a city: a search through the whole table, for want of an index."""
+    """Find the airports of a city. Without an index, SQLite searches the whole table."""
     rows = connection.execute("SELECT name FROM airport WHERE city = ? ORDER BY name", (city,))
     return [name for (name,) in rows]
 
 
 def log_visits(connection: sqlite3.Connection, icao: str) -> None:
-    """Notes visits to an airport: each in a transaction of its own."""
+    """Insert visits to an airport, each in its own transaction."""
     for _ in range(VISITS):
         connection.execute("INSERT INTO visit (icao) VALUES (?)", (icao,))
         connection.commit()

@@ -1,7 +1,7 @@
-"""A fleet of 40 hosts, of which 8 run a new version: what `queryprof fleet compare` finds in it.
+"""Run a fleet of 40 hosts, 8 with a new version, and compare: `queryprof fleet compare`.
 
-Each host records in windows; `queryprof fleet ship` sends them to a directory, and the gate of a deploy
-asks what got worse. Exit status 1: it did, as it is to.
+Each host records in windows. `queryprof fleet ship` sends them to a directory. The deployment's
+gate checks what became slower. The new version is worse, so the exit status is 1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What one host of the fleet does: some requests of a shop, in version 1 or 2.
+"""The work of one host of the fleet: some requests of a shop, in version 1 or 2.
 
-Version 2 has lost an index, and asks for each customer of a list by itself.
+Version 2 lacks an index, and its list reads each customer in a separate query.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ORDERS, CUSTOMERS, REQUESTS = 3000, 300, 40
 
 
 def pretend_to_be(host: str) -> None:
-    """All hosts of this example are one machine."""
+    """Give this process the name of a host: all hosts of this example are one machine."""
     real = os.uname()
     os.uname = lambda: os.uname_result((real[0], host, *real[2:]))  # type: ignore[misc]
 

@@ -1,5 +1,5 @@
-"""A shop without indexes: `shop.py FILE fill` makes its database, `shop.py FILE` is an
-hour of it.
+"""A shop without indexes. `shop.py FILE fill` creates its database. `shop.py FILE` runs an hour of
+queries.
 """
 
 import random

@@ -15,7 +15,7 @@ DATABASE = "shop.db"
 
 
 def supplier(called: threading.Event, refused: threading.Event) -> int:
-    """A service elsewhere: it answers when the order below has been refused."""
+    """A slow service: it answers after the order below was refused."""
     called.set()
     refused.wait(30)
     return 7
@@ -30,7 +30,7 @@ def sync_stock(called: threading.Event, refused: threading.Event) -> None:
 
 
 def order(item: int) -> None:
-    """Waits for the lock for a fifth of a second."""
+    """Insert an order. SQLite waits for the lock for 0.2 s."""
     with sqlite3.connect(DATABASE, timeout=0.2) as db:
         db.execute("INSERT INTO orders (item) VALUES (?)", (item,))
 

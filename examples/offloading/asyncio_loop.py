@@ -1,4 +1,4 @@
-"""The experiment on asyncio: its loop, its sockets, and aiosqlite, which needs this loop."""
+"""The experiment on asyncio: its loop and sockets, and aiosqlite, which needs this loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class AsyncioChannel:
-    """Sends and receives on the loop; the socket never blocks."""
+    """Send and receive on the loop. The socket never blocks."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, end: socket.socket) -> None:
         end.setblocking(False)
@@ -25,11 +25,11 @@ class AsyncioChannel:
         self._end = end
 
     async def send(self, message: bytes) -> None:
-        """Returns when the operating system has taken the message."""
+        """Return when the operating system has accepted the message."""
         await self._loop.sock_sendall(self._end, framed(message))
 
     async def receive(self) -> bytes:
-        """The next message."""
+        """Return the next message."""
         (size,) = struct.unpack("!I", await self._read_exactly(4))
         return await self._read_exactly(size)
 
@@ -43,57 +43,57 @@ class AsyncioChannel:
 
 
 class AsyncioLoop:
-    """The running loop with a pool of threads."""
+    """The running loop with a thread pool."""
 
     def __init__(self, threads: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_default_executor(ThreadPoolExecutor(threads))
 
     def in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
-        """The work's result, from a thread of the pool."""
+        """Run work in a thread of the pool."""
         return self._loop.run_in_executor(None, work)
 
     def channel(self, end: socket.socket) -> Channel:
-        """Network work on the loop."""
+        """Return a channel on the loop."""
         return AsyncioChannel(self._loop, end)
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> object:
-        """Calls back once."""
+        """Call the callback once."""
         return self._loop.call_later(delay_s, callback)
 
     async def together(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
-        """Runs all at once and returns when all have finished."""
+        """Run all coroutines at once. Returns when all have finished."""
         await asyncio.gather(*work)
 
 
 class AiosqliteDatabase:
-    """Hands every call to aiosqlite's thread, one for each connection."""
+    """Pass every call to aiosqlite's thread. Each connection has its own."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
 
     @classmethod
     async def opened(cls, path: Path, slow_disk_s: float) -> AiosqliteDatabase:
-        """Connects, which starts the thread."""
+        """Connect, which starts the thread."""
         return cls(await aiosqlite.connect(path, factory=connection_type(slow_disk_s)))
 
     async def read(self, low: int) -> list[Row]:
-        """One answer's rows."""
+        """Return the rows of one answer."""
         rows = await self._connection.execute_fetchall(SELECT, limits(low))
         return cast("list[Row]", rows)
 
     async def insert(self, rows: Sequence[Row]) -> None:
-        """Inserts and commits, in two calls."""
+        """Insert and commit, in two calls."""
         await self._connection.executemany(INSERT, rows)
         await self._connection.commit()
 
     async def close(self) -> None:
-        """Ends the thread."""
+        """Close the connection, which ends the thread."""
         await self._connection.close()
 
 
 def run(main: Callable[[Loop], Coroutine[Any, Any, T]], threads: int) -> T:
-    """Runs a coroutine function on a new loop."""
+    """Run a coroutine function on a new loop."""
 
     async def start() -> T:
         return await main(AsyncioLoop(threads))

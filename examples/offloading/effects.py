@@ -1,5 +1,6 @@
-"""Means and changes with 95% intervals, and the effects of a 2^3 design: queryprof's own
-statistics.
+"""Means and changes with 95% intervals, and the effects of a 2^3 design.
+
+queryprof computes the statistics.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Configuration = frozenset[str]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean and its 95% interval; NaN limits where one run leaves the interval unknown."""
+    """A mean and its 95% interval. After only one run, the interval's limits are NaN."""
 
     mean: float
     low: float
@@ -24,19 +25,19 @@ class Estimate:
 
     @property
     def half_width(self) -> float:
-        """Of an interval that is symmetric about the mean."""
+        """Half the width of the interval, if it is symmetric about the mean."""
         return (self.high - self.low) / 2
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """The mean over rounds."""
+    """Return the mean over the rounds."""
     mean, half_width = mean_95(values)
     half = math.nan if half_width is None else half_width
     return Estimate(mean, mean - half, mean + half)
 
 
 def change(values: Sequence[float], base: Sequence[float]) -> Estimate:
-    """The change in percent from base to values, paired by round, as a geometric mean."""
+    """Return the change from base to values in percent, as the geometric mean over the rounds."""
     logs = estimate([math.log(v / b) for v, b in zip(values, base, strict=True)])
     return Estimate(*(math.expm1(x) * 100 for x in (logs.mean, logs.low, logs.high)))
 
@@ -44,8 +45,9 @@ def change(values: Sequence[float], base: Sequence[float]) -> Estimate:
 def effects_of(
     responses: Mapping[Configuration, Sequence[float]], factors: Sequence[str]
 ) -> Effects:
-    """The effects on the response, which multiply; a configuration is the set of factors at their
-    high level.
+    """Return the multiplicative effects on the response.
+
+    A configuration is the set of factors at their high level.
     """
     results = {
         Trial(tuple(1 if factor in off else -1 for factor in factors), number): value

@@ -1,8 +1,8 @@
-"""Which kind of work is worth moving off an event loop? Measures it, in all eight configurations.
+"""Measure which kind of work is worth moving off an event loop, in all eight configurations.
 
-File, compute and network work are each done on the loop or in threads. Every run is a process of
-its own (one_run.py) on fresh databases; the configurations take turns, in another random order in
-every round, so that a change of the machine's speed meets all of them alike.
+File, compute and network work are each done on the loop or in threads. Every run is a separate
+process (one_run.py) on new databases. The configurations have another random order in each round,
+so a change of the machine's speed affects all of them equally.
 
     python offloading.py [--rounds 5] [--driver threads|aiosqlite] [--loop asyncio|twisted] ...
 """
@@ -33,7 +33,7 @@ RUN_TIMEOUT_S = 300
 
 
 class RunError(Exception):
-    """A run failed; the message has its last line."""
+    """A run failed. The message is the last line of its output."""
 
 
 def positive(text: str) -> int:
@@ -51,7 +51,7 @@ def milliseconds(text: str) -> float:
 
 
 def options() -> argparse.Namespace:
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description="Eight configurations of work on and off the event loop.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
@@ -76,7 +76,7 @@ def options() -> argparse.Namespace:
 
 
 def run(off: Configuration, template: Path, chosen: argparse.Namespace) -> Figures:
-    """One run in a process of its own, on copies of the template."""
+    """Run once in a separate process, on copies of the template."""
     with tempfile.TemporaryDirectory(dir=template.parent) as folder:
         databases = [Path(folder) / f"pair{number}.db" for number in range(chosen.pairs)]
         for database in databases:
@@ -110,7 +110,7 @@ def run(off: Configuration, template: Path, chosen: argparse.Namespace) -> Figur
 
 
 def run_by_turns(chosen: argparse.Namespace) -> Results:
-    """All rounds; each configuration once in every round."""
+    """Run all rounds. Each round has every configuration once."""
     results: dict[Configuration, list[Figures]] = {off: [] for off in CONFIGURATIONS}
     with tempfile.TemporaryDirectory() as folder:
         template = Path(folder) / "template.db"
@@ -123,7 +123,7 @@ def run_by_turns(chosen: argparse.Namespace) -> Results:
 
 
 def show(results: Results, chosen: argparse.Namespace) -> None:
-    """The tables, the chart and the comparison."""
+    """Yield the tables, the chart and the comparison."""
     file_work = f"file work off the loop: {chosen.driver}"
     slow = f", every database call {chosen.slow_disk:g} ms longer" if chosen.slow_disk else ""
     print(f"{chosen.loop}, {file_work}{slow}")
@@ -140,7 +140,7 @@ def show(results: Results, chosen: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Runs all and prints."""
+    """Run everything and print the results."""
     chosen = options()
     try:
         show(run_by_turns(chosen), chosen)

@@ -41,7 +41,7 @@ STALL_S = 0.050
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run does."""
+    """The settings of a run."""
 
     off: frozenset[str]
     databases: tuple[Path, ...]
@@ -53,7 +53,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured in a run. Times in seconds."""
+    """The figures of a run. Times are in seconds."""
 
     total_s: float
     requests_per_s: float
@@ -66,10 +66,10 @@ class Figures:
 
 
 class Heartbeat:
-    """A timer of the loop on a fixed schedule; its lateness is the loop's lag.
+    """A timer of the loop on a fixed schedule. Its lateness is the loop's lag.
 
-    A beat that was due while the loop was stalled counts with the lag that it would have had, so
-    that a long stall has the weight of its length in the p99.
+    While the loop is stalled, each missed beat counts with the lag that it would have had. So a
+    long stall has a weight in the p99 in proportion to its length.
     """
 
     def __init__(self, loop: Loop) -> None:
@@ -81,7 +81,7 @@ class Heartbeat:
         self._schedule()
 
     def stop(self) -> None:
-        """Counts what was due until now, and ends."""
+        """Count the beats due until now, and stop."""
         self._count()
         self._stopped = True
 
@@ -102,12 +102,12 @@ class Heartbeat:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of the values does not exceed."""
+    """Return the smallest value that at least this share of the values does not exceed."""
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
 async def opened(places: Places, path: Path, settings: Settings) -> Database:
-    """A connection: aiosqlite's if that takes file work off the loop, else sqlite3's."""
+    """Return a connection: aiosqlite's if it takes file work off the loop, otherwise sqlite3's."""
     if settings.driver == "aiosqlite" and FILE in settings.off:
         from asyncio_loop import AiosqliteDatabase
 
@@ -116,14 +116,14 @@ async def opened(places: Places, path: Path, settings: Settings) -> Database:
 
 
 def lows(pair: int, settings: Settings) -> list[int]:
-    """Where the ranges of values begin that a client asks for: another one each time."""
+    """Return the first values of a client's ranges, different for each request."""
     ranges = settings.rows // ROWS_AN_ANSWER
     first = pair * settings.requests
     return [(first + i) % ranges * ROWS_AN_ANSWER for i in range(settings.requests)]
 
 
 async def measure(loop: Loop, settings: Settings) -> Figures:
-    """Runs all pairs to their end."""
+    """Run all pairs to completion."""
     places = Places(loop, settings.off)
     latencies_s: list[float] = []
     async with contextlib.AsyncExitStack() as stack:
@@ -156,7 +156,7 @@ async def measure(loop: Loop, settings: Settings) -> Figures:
 
 
 def main() -> None:
-    """Reads the settings, runs, prints the figures as JSON."""
+    """Read the settings, run, and print the figures as JSON."""
     parser = argparse.ArgumentParser(description="One run in one configuration.")
     parser.add_argument("databases", nargs="+", type=Path, help="One for each pair.")
     parser.add_argument("--off", nargs="*", choices=KINDS, default=[])

@@ -1,10 +1,10 @@
-"""The work of the experiment: pairs of a client and a server, each pair with a database of its own.
+"""The work of the experiment: pairs of a client and a server, each pair with its own database.
 
-A server reads rows (file work), computes on them and compresses them (compute work) and sends them
-(network work); its client receives, decompresses and parses them, and inserts them. Every piece of
-work goes through `Places.do`, which does it on the event loop or hands it to a thread. The event
-loop itself is behind `Loop`: asyncio_loop.py and twisted_loop.py. Starts no process and prints
-nothing.
+A server reads rows (file work). It processes and compresses them (compute work) and sends them
+(network work). Its client receives, decompresses and parses the rows, and inserts them. Every piece
+of work goes through `Places.do`, which does it on the event loop or in a thread. `Loop` is the
+interface of the event loop: asyncio_loop.py and twisted_loop.py. This module starts no process and
+prints nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILE, COMPUTE, NETWORK = KINDS = ("file", "compute", "network")
 ROWS_AN_ANSWER = 600
 WINDOW_ROWS = 8
 SCATTER = 7919
-"""A prime: neighbours in the table are far from each other in `value`."""
+"""A prime, so that neighbours in the table have distant values."""
 
 SCHEMA = """
     CREATE TABLE reading (id INTEGER PRIMARY KEY, value INTEGER, level REAL, note TEXT);
@@ -42,14 +42,14 @@ T = TypeVar("T")
 
 
 class Channel(Protocol):
-    """One end of a connection; a message has its length before it."""
+    """One end of a connection. Each message follows its length."""
 
     async def send(self, message: bytes) -> None: ...
     async def receive(self) -> bytes: ...
 
 
 class Loop(Protocol):
-    """What the experiment needs of an event loop with a pool of threads."""
+    """The functions that the experiment needs from an event loop with a thread pool."""
 
     def in_thread(self, work: Callable[[], T]) -> Awaitable[T]: ...
     def channel(self, end: socket.socket) -> Channel: ...
@@ -58,7 +58,7 @@ class Loop(Protocol):
 
 
 class Database(Protocol):
-    """One connection to a pair's database."""
+    """A connection to a pair's database."""
 
     async def read(self, low: int) -> list[Row]: ...
     async def insert(self, rows: Sequence[Row]) -> None: ...
@@ -67,24 +67,24 @@ class Database(Protocol):
 
 @dataclass(frozen=True)
 class Places:
-    """Where each kind of work is done."""
+    """Decides where each kind of work is done."""
 
     loop: Loop
     off: frozenset[str]
 
     async def do(self, kind: str, work: Callable[[], T]) -> T:
-        """The work's result, from a thread if its kind is off the loop."""
+        """Return the work's result, computed in a thread if its kind is off the loop."""
         if kind in self.off:
             return await self.loop.in_thread(work)
         return work()
 
     def channel(self, end: socket.socket) -> Channel:
-        """Network work on the loop is the loop's own; off it, sockets block in threads."""
+        """Return a channel: the loop's own, or off the loop, one that blocks in threads."""
         return ThreadChannel(self.loop, end) if NETWORK in self.off else self.loop.channel(end)
 
 
 def fill(path: Path, rows: int) -> None:
-    """A database with readings, the same every time, and an empty table for copies."""
+    """Create a database with readings, always the same, and an empty table for copies."""
     connection = sqlite3.connect(path)
     connection.executescript(SCHEMA)
     connection.executemany(
@@ -103,7 +103,7 @@ def fill(path: Path, rows: int) -> None:
 
 
 def connection_type(slow_disk_s: float) -> type[sqlite3.Connection]:
-    """A connection of which every call takes longer, as with a slower disk."""
+    """Return a connection type whose calls take longer, as with a slower disk."""
 
     class SlowConnection(sqlite3.Connection):
         def execute(self, *arguments: Any) -> sqlite3.Cursor:
@@ -122,12 +122,12 @@ def connection_type(slow_disk_s: float) -> type[sqlite3.Connection]:
 
 
 def limits(low: int) -> tuple[int, int]:
-    """The parameters of SELECT for one answer."""
+    """Return the parameters of SELECT for one answer."""
     return low, low + ROWS_AN_ANSWER - 1
 
 
 class PlacedDatabase:
-    """Calls sqlite3 where file work is done."""
+    """Call sqlite3 on the loop or in a thread."""
 
     def __init__(self, places: Places, path: Path, slow_disk_s: float) -> None:
         self._places = places
@@ -136,13 +136,13 @@ class PlacedDatabase:
         )
 
     async def read(self, low: int) -> list[Row]:
-        """One answer's rows."""
+        """Return the rows of one answer."""
         return await self._places.do(
             FILE, lambda: self._connection.execute(SELECT, limits(low)).fetchall()
         )
 
     async def insert(self, rows: Sequence[Row]) -> None:
-        """Inserts and commits, in one piece of work."""
+        """Insert and commit, in one piece of work."""
 
         def insert() -> None:
             self._connection.executemany(INSERT, rows)
@@ -156,7 +156,7 @@ class PlacedDatabase:
 
 
 def read_exactly(end: socket.socket, size: int) -> bytes:
-    """Blocks until so many bytes have come."""
+    """Receive `size` bytes, and block until they have arrived."""
     buffer = bytearray()
     while len(buffer) < size:
         if not (part := end.recv(size - len(buffer))):
@@ -166,18 +166,18 @@ def read_exactly(end: socket.socket, size: int) -> bytes:
 
 
 class ThreadChannel:
-    """Sends and receives in threads, which block."""
+    """Send and receive in threads, which block."""
 
     def __init__(self, loop: Loop, end: socket.socket) -> None:
         self._loop = loop
         self._end = end
 
     async def send(self, message: bytes) -> None:
-        """Returns when the operating system has taken the message."""
+        """Return when the operating system has accepted the message."""
         await self._loop.in_thread(lambda: self._end.sendall(framed(message)))
 
     async def receive(self) -> bytes:
-        """The next message."""
+        """Return the next message."""
 
         def receive() -> bytes:
             (size,) = struct.unpack("!I", read_exactly(self._end, 4))
@@ -187,12 +187,12 @@ class ThreadChannel:
 
 
 def framed(message: bytes) -> bytes:
-    """The message with its length before it, as it is sent."""
+    """Prefix a message with its length."""
     return struct.pack("!I", len(message)) + message
 
 
 def answer(rows: Sequence[Row]) -> bytes:
-    """Compute work of a server: smooths, scores and compresses."""
+    """The compute work of a server: smooth, score and compress."""
     levels = [level for _, _, level, _ in rows]
     mean, spread = statistics.fmean(levels), statistics.pstdev(levels) or 1.0
     scored = []
@@ -203,12 +203,12 @@ def answer(rows: Sequence[Row]) -> bytes:
 
 
 def parsed(message: bytes) -> list[Row]:
-    """Compute work of a client: the rows in an answer."""
+    """The compute work of a client: return the rows in an answer."""
     return [tuple(row) for row in json.loads(zlib.decompress(message))]
 
 
 async def serve(places: Places, channel: Channel, database: Database, requests: int) -> None:
-    """The server of a pair: answers so many requests."""
+    """The server of a pair: answer `requests` requests."""
     for _ in range(requests):
         rows = await database.read(int(await channel.receive()))
         await channel.send(await places.do(COMPUTE, partial(answer, rows)))
@@ -221,7 +221,7 @@ async def ask(
     lows: Sequence[int],
     latencies_s: list[float],
 ) -> None:
-    """The client of a pair: notes how long each request takes until its rows are inserted."""
+    """The client of a pair: note the time of each request until its rows are inserted."""
     for low in lows:
         start_s = time.perf_counter()
         await channel.send(str(low).encode())
@@ -231,7 +231,7 @@ async def ask(
 
 
 def connected_ends() -> tuple[socket.socket, socket.socket]:
-    """A server's and a client's end of a connection through a local port of its own."""
+    """Return a server's and a client's end of a connection through a separate local port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         client = socket.create_connection(listener.getsockname())
         server, _ = listener.accept()
@@ -241,7 +241,7 @@ def connected_ends() -> tuple[socket.socket, socket.socket]:
 
 
 def disconnect(*ends: socket.socket) -> None:
-    """Closes the connection, also under threads that block in it."""
+    """Close the connection, even while threads block in it."""
     for end in ends:
         with contextlib.suppress(OSError):  # the other end was first
             end.shutdown(socket.SHUT_RDWR)

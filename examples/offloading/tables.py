@@ -1,4 +1,4 @@
-"""What the experiment prints, as text of at most 80 columns. Takes figures and returns text."""
+"""Format the figures of the experiment as text of at most 80 columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from queryprof.tuning.factorial import Effects
 NOTHING: Configuration = frozenset()
 EVERYTHING: Configuration = frozenset(KINDS)
 PUBLISHED = {frozenset({FILE}): -22.5, EVERYTHING: -18.0}
-"""The published changes of the total time, in percent of that with everything on the loop."""
+"""The published changes of the total time, in percent relative to everything on the loop."""
 
 NAME_COLUMNS = 21
 BAR_COLUMNS = 30
@@ -48,29 +48,29 @@ LAGS = (
 
 
 def name(configuration: Configuration) -> str:
-    """What is off the loop."""
+    """Return the kinds of work off the loop."""
     return " ".join(kind for kind in KINDS if kind in configuration) or "nothing"
 
 
 def values(runs: Sequence[Figures], column: Column) -> list[float]:
-    """One figure of every round."""
+    """Return one figure of every round."""
     return [getattr(run, column.field) * column.scale for run in runs]
 
 
 def plus_minus(value: Estimate, decimals: int) -> str:
-    """The mean and half its interval's width, if that is known."""
+    """Return the mean, and half the interval's width if it is known."""
     if math.isnan(value.half_width):
         return f"{value.mean:.{decimals}f}"
     return f"{value.mean:.{decimals}f} ± {value.half_width:.{decimals}f}"
 
 
 def interval(value: Estimate) -> str:
-    """The limits of a change in percent, if they are known."""
+    """Return the limits of a change in percent, if they are known."""
     return "" if math.isnan(value.low) else f"[{value.low:+.1f}, {value.high:+.1f}]"
 
 
 def table(results: Results, columns: Sequence[Column]) -> Iterator[str]:
-    """A line for each configuration."""
+    """Yield a line for each configuration."""
     yield f"{'off the loop':{NAME_COLUMNS}}" + "".join(f"{c.title:>14}" for c in columns)
     for configuration, runs in results.items():
         cells = [plus_minus(estimate(values(runs, c)), c.decimals) for c in columns]
@@ -78,13 +78,13 @@ def table(results: Results, columns: Sequence[Column]) -> Iterator[str]:
 
 
 def changes(results: Results) -> dict[Configuration, Estimate]:
-    """The change of the total time (%) in each configuration from that with all on the loop."""
+    """Return each configuration's change of the total time (%), relative to all on the loop."""
     base = values(results[NOTHING], TIMES[0])
     return {key: change(values(runs, TIMES[0]), base) for key, runs in results.items()}
 
 
 def chart(results: Results) -> Iterator[str]:
-    """A bar for each configuration."""
+    """Yield a bar for each configuration."""
     totals_s = {key: estimate(values(runs, TIMES[0])).mean for key, runs in results.items()}
     longest_s = max(totals_s.values())
     for configuration, value in changes(results).items():
@@ -94,10 +94,10 @@ def chart(results: Results) -> Iterator[str]:
 
 
 def effects_table(effects: Effects) -> Iterator[str]:
-    """A line for each effect and one for the error."""
+    """Yield a line for each effect and one for the error."""
     yield f"{'effect':30}{'time %':>10}{'95% interval':>20}{'variation %':>20}"
     for effect in effects.effects:
-        # An effect is the root of the ratio of both levels.
+        # An effect is the square root of the ratio of the two levels.
         low, mean, high = (
             math.nan if limit is None else (limit**2 - 1) * 100
             for limit in (
@@ -114,7 +114,7 @@ def effects_table(effects: Effects) -> Iterator[str]:
 
 
 def difference(ours: Estimate, published: float) -> str:
-    """How a change in percent differs from the published one."""
+    """Return whether a change in percent agrees with the published one."""
     if math.isnan(ours.low):
         return "one round has no interval to compare by"
     is_change = not ours.low <= 0 <= ours.high
@@ -128,7 +128,7 @@ def difference(ours: Estimate, published: float) -> str:
 
 
 def comparison(results: Results) -> str:
-    """The sentence on the published result."""
+    """Return the sentence that compares with the published result."""
     ours = changes(results)
     parts = [
         f"{what} off the loop the total time changes by "

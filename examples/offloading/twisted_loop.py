@@ -1,4 +1,4 @@
-"""The experiment on Twisted: its reactor, its transports and its pool of threads."""
+"""The experiment on Twisted: its reactor, transports and thread pool."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_MESSAGE_BYTES = 2**24
 
 
 class TwistedChannel(Int32StringReceiver):
-    """Sends and receives on the reactor; the protocol is that of `pairs.framed`."""
+    """Send and receive on the reactor, with the protocol of `pairs.framed`."""
 
     MAX_LENGTH = MAX_MESSAGE_BYTES
 
@@ -35,27 +35,27 @@ class TwistedChannel(Int32StringReceiver):
         self._messages: DeferredQueue[bytes] = DeferredQueue()
 
     def stringReceived(self, string: bytes) -> None:  # noqa: N802  Twisted's name
-        """A message has come."""
+        """Keep a message for `receive`."""
         self._messages.put(string)
 
     async def send(self, message: bytes) -> None:
-        """Returns at once; the reactor sends."""
+        """Return at once. The reactor sends the message."""
         self.sendString(message)  # type: ignore[no-untyped-call]
 
     async def receive(self) -> bytes:
-        """The next message."""
+        """Return the next message."""
         return await self._messages.get()
 
 
 class TwistedLoop:
-    """The reactor with its pool of threads."""
+    """The reactor with its thread pool."""
 
     def in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
-        """The work's result, from a thread of the pool."""
+        """Run work in a thread of the pool."""
         return deferToThread(work)
 
     def channel(self, end: socket.socket) -> Channel:
-        """Network work on the reactor, which takes a copy of the socket."""
+        """Return a channel on the reactor, which copies the socket."""
         end.setblocking(False)
         channel = TwistedChannel()
         factory = Factory.forProtocol(lambda: channel)
@@ -63,11 +63,11 @@ class TwistedLoop:
         return channel
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> object:
-        """Calls back once."""
+        """Call the callback once."""
         return cast("object", reactor.callLater(delay_s, callback))
 
     async def together(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
-        """Runs all at once and returns when all have finished."""
+        """Run all coroutines at once. Returns when all have finished."""
         try:
             await gatherResults([ensureDeferred(one) for one in work], consumeErrors=True)
         except FirstError as error:
@@ -75,7 +75,7 @@ class TwistedLoop:
 
 
 def run(main: Callable[[Loop], Coroutine[Any, Any, T]], threads: int) -> T:
-    """Runs a coroutine function on the reactor, which a process can start only once."""
+    """Run a coroutine function on the reactor, which a process can start only once."""
     results: list[T | Failure] = []
 
     def finish(result: T | Failure) -> None:

@@ -1,4 +1,4 @@
-"""A small shop, to show how its tests guard its queries."""
+"""A small shop. Its tests show how to limit queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CREATE INDEX orders_of_customer ON orders (customer);
 
 
 def make_shop(customers: int = 50, orders_each: int = 40) -> sqlite3.Connection:
-    """A shop in memory with customers and orders."""
+    """Create a shop in memory with customers and orders."""
     shop = sqlite3.connect(":memory:")
     shop.executescript(SCHEMA)
     shop.executemany(
@@ -27,13 +27,13 @@ def make_shop(customers: int = 50, orders_each: int = 40) -> sqlite3.Connection:
 
 
 def revenue_of(shop: sqlite3.Connection, customer: int) -> float:
-    """What a customer has ordered for."""
+    """Return the sum of a customer's orders."""
     row = shop.execute("SELECT sum(amount) FROM orders WHERE customer = ?", (customer,)).fetchone()
     return float(row[0] or 0)
 
 
 def best_customers(shop: sqlite3.Connection, count: int) -> list[tuple[str, float]]:
-    """The customers with the largest revenue, in one query."""
+    """Return the customers with the largest revenue, in one query."""
     return shop.execute(
         "SELECT name, sum(amount) FROM customer JOIN orders ON orders.customer = customer.id"
         " GROUP BY customer.id ORDER BY 2 DESC LIMIT ?",

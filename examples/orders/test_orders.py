@@ -1,4 +1,4 @@
-"""Tests that hold the shop to its queries."""
+"""Tests that limit the shop's queries."""
 
 from __future__ import annotations
 

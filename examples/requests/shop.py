@@ -1,7 +1,7 @@
-"""A small shop as a WSGI application: what `queryprof report --by span` and `--by thread` show.
+"""A small shop as a WSGI application, for `queryprof report --by span` and `--by thread`.
 
-Its list of orders asks for each customer's name by itself, and its export hands more work to a
-thread than that can do at once. It sends itself some requests, without a network, and ends.
+Its list of orders reads each customer's name in a separate query. Its export gives a thread more
+work than it can do at once. The program sends itself some requests, without a network, and ends.
 """
 
 from __future__ import annotations

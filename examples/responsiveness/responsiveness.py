@@ -1,8 +1,9 @@
-"""Does it help to move the database off the event loop? Measures it: `make responsiveness`.
+"""Measure whether moving the database off the event loop helps: `make responsiveness`.
 
-Starts each version of server.py under `queryprof run`, sends it requests at rising rates, on
-schedule and never waiting for answers (an open loop: who waits for slow answers before asking
-again measures a gentler world), and prints what came back, and how late the servers' loops were.
+Starts each version of server.py under `queryprof run` and sends it requests at rising rates. The
+requests are sent on schedule, without waiting for answers (an open loop): a client that waited for
+slow answers would send fewer requests and hide the delay. Prints the response times, the
+throughput, and the lag of the servers' loops.
 
     python responsiveness.py [--seconds 10] [--rates 1,2,5,10,15,20]
 """
@@ -44,14 +45,14 @@ START_TIMEOUT_S = 30
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back for one request."""
+    """The response time and size of the answer to a request."""
 
     response_s: float
     size: int
 
 
 def make_database(path: Path) -> None:
-    """1,200 channels with 100,000 items, the same every time."""
+    """Write 1,200 channels with 100,000 items, always the same."""
     rng = random.Random(SEED)
     connection = sqlite3.connect(path)
     connection.executescript(
@@ -81,7 +82,7 @@ def make_database(path: Path) -> None:
 
 
 class Server:
-    """A version of the server, recorded, on a database of its own."""
+    """A version of the server, recorded, with its own database."""
 
     def __init__(self, version: str, directory: Path) -> None:
         database = directory / f"{version}.db"
@@ -115,7 +116,7 @@ class Server:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def stop(self) -> Distribution:
-        """Stops the server; how late its loop was."""
+        """Stop the server, and return the lag of its loop."""
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(timeout=30)
         lags = [loop.beat_lag for loop in read_profile(str(self.trace)).loops]
@@ -123,7 +124,7 @@ class Server:
 
 
 async def send(port: int, rate: float, seconds: float, seed: int) -> list[Answer]:
-    """Requests at a rate, each on its schedule, and their answers."""
+    """Send requests at a rate, each on schedule, and return the answers."""
     rng = random.Random(seed)
     paths = [
         (
@@ -155,7 +156,10 @@ FIGURES = ("average", "minimum", "maximum", "std dev", "KB/s", "responses/s")
 
 
 def figures(answers: Sequence[Answer], rate: float) -> dict[str, float]:
-    """Of the answers at one rate: times in ms, throughput from the first request to the last."""
+    """Summarize the answers at one rate.
+
+    Times are in ms. The throughput is from the first request to the last answer.
+    """
     times_ms = [answer.response_s * 1000 for answer in answers]
     took_s = max(i / rate + a.response_s for i, a in enumerate(answers))
     return {
@@ -169,7 +173,7 @@ def figures(answers: Sequence[Answer], rate: float) -> dict[str, float]:
 
 
 def show(results: dict[float, dict[str, dict[str, float]]], lags: dict[str, Distribution]) -> None:
-    """The table and the chart."""
+    """Print the table and the chart."""
     console = Console(highlight=False)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="underline")
     for name in ("requests/s", "version", *FIGURES):
@@ -198,7 +202,7 @@ def show(results: dict[float, dict[str, dict[str, float]]], lags: dict[str, Dist
 @click.option("--seconds", default=10.0, help="How long each rate is held.")
 @click.option("--rates", default="1,2,5,10,15,20", help="Requests a second, with commas.")
 def main(seconds: float, rates: str) -> None:
-    """Compares a server that asks its database on the event loop with one that does not."""
+    """Compare a server that queries its database on the event loop with one that uses a thread."""
     results: dict[float, dict[str, dict[str, float]]] = {float(r): {} for r in rates.split(",")}
     lags: dict[str, Distribution] = {}
     with tempfile.TemporaryDirectory() as directory:

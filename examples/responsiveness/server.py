@@ -1,8 +1,8 @@
 """An API server over a database of channels and their items, in two versions.
 
-`blocking` asks SQLite on the event loop; `threaded` hands every call to aiosqlite's worker thread,
-a queue of calls that are served in order. All else is the same: the queries, the answers, and the
-inserts that run in the background.
+`blocking` queries SQLite on the event loop. `threaded` passes every call to aiosqlite's worker
+thread, which serves a queue in order. The queries, the answers, and the background inserts are the
+same.
 
     python server.py blocking|threaded DATABASE PORT
 """
@@ -42,7 +42,7 @@ Parameters = tuple[object, ...]
 
 
 class Database(Protocol):
-    """What both versions can do."""
+    """The functions that both versions have."""
 
     async def open(self, path: str) -> None: ...
     async def rows(self, sql: str, parameters: Parameters) -> list[Parameters]: ...
@@ -51,7 +51,7 @@ class Database(Protocol):
 
 
 class Blocking:
-    """Asks on the event loop, which stands still meanwhile."""
+    """Query on the event loop, which is blocked until the answer."""
 
     async def open(self, path: str) -> None:
         self._connection = sqlite3.connect(path)
@@ -68,7 +68,7 @@ class Blocking:
 
 
 class Threaded:
-    """Asks in aiosqlite's thread; the loop goes on."""
+    """Query in aiosqlite's thread, while the loop continues."""
 
     async def open(self, path: str) -> None:
         self._connection = await aiosqlite.connect(path)
@@ -85,7 +85,7 @@ class Threaded:
 
 
 async def fill(database: Database) -> None:
-    """The background: new items, a batch at a time."""
+    """Insert new items in the background, a batch at a time."""
     number = 0
     while True:
         await asyncio.sleep(INSERT_INTERVAL_S)
@@ -98,7 +98,7 @@ async def fill(database: Database) -> None:
 
 
 def application(database: Database, path: str) -> Starlette:
-    """The routes, and what runs beside them."""
+    """Return the application: the routes, and the background task."""
 
     async def search(request: Request) -> JSONResponse:
         word = request.query_params["q"]

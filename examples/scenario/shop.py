@@ -13,14 +13,14 @@ def connect() -> sqlite3.Connection:
 
 
 def open_shop() -> None:
-    """An empty shop."""
+    """Create an empty shop."""
     shop = connect()
     shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, client INTEGER, amount REAL)")
     shop.close()
 
 
 def place_orders(count: int) -> None:
-    """One client's orders, each in a transaction of its own."""
+    """Insert one client's orders, each in its own transaction."""
     shop = connect()
     for number in range(count):
         with shop:
@@ -31,7 +31,7 @@ def place_orders(count: int) -> None:
 
 
 def report() -> None:
-    """What has been ordered so far: one row, however far the clients have come."""
+    """Print the number and the sum of the orders so far, in one row."""
     shop = connect()
     orders, amount = shop.execute("SELECT count(*), total(amount) FROM orders").fetchone()
     print(f"{orders} orders for {amount:,.2f}")

@@ -84,8 +84,7 @@ class Probes:
         Args:
             methods: the operation of each name, or its Query.
             cursor_type: a C type with `rowcount` and `connection`; the owner is this type, or the
-                type of
-                its connections.
+                type of its connections.
             has_own_sqlite: whether the driver has its own SQLite, different from sqlite3's.
             system: the database system, one of SYSTEMS.
         """
@@ -122,8 +121,7 @@ class Driver:
     Attributes:
         module: the module that the program imports.
         types: operations of methods by type, given as a dotted name in the module. "?" at the end
-            marks
-            a type that only some versions have.
+            marks a type that only some versions have.
         functions: operations of functions, by dotted names in the module.
         system: the database system, one of SYSTEMS.
     """

@@ -93,7 +93,7 @@ class Answers:
             if os.path.exists(real) and not self._has(os.readlink(real)):
                 raise QueryprofError(f"{name}: is not in {self.directory}")
             if not stat.S_ISREG(found.st_mode):
-                raise QueryprofError(f"{name}: is no file")
+                raise QueryprofError(f"{name}: is not a regular file")
             if found.st_size > MAX_BYTES:
                 raise QueryprofError(f"{name}: has more than {MAX_BYTES >> 20} MB")
             return opened.read(MAX_BYTES + 1)

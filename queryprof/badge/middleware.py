@@ -50,8 +50,7 @@ def Badge(  # noqa: N802 it is used as a class
         on: None to check for QUERYPROF_BADGE=1.
         clients: addresses that get the badge, because statements and source are for developers.
         hosts: names of the server, in addition to localhost, *.localhost and addresses. A foreign
-            page
-            may have given its own name to a loopback address.
+            page may have given its own name to a loopback address.
 
     Raises:
         TypeError: `app` is not an application, or clients or hosts are not lists.

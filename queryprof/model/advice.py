@@ -119,8 +119,7 @@ class Rewrite:
         sql: the new text.
         how: further changes to the program.
         before: what is executed now: the statement or, for an N+1, the outer query and the
-            statement
-            once per row.
+            statement once per row.
         with_changes: whether it was measured with all database changes made, or with none.
         compared: number of parameter sets for which the rows were equal.
         is_drawn: whether its parameters were taken from the database, not from the recording.

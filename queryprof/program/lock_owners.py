@@ -38,8 +38,7 @@ class LockOwner:
 
     Attributes:
         pid: 0 if the kernel does not report it: a process of another container, or a lock of an
-            open
-            file description.
+            open file description.
         command: empty if unreadable.
     """
 

@@ -115,8 +115,7 @@ class Clauses:
 
     Attributes:
         chooses, groups, orders, limits, skips: whether a query whose rows become the statement's
-            has
-            WHERE, GROUP BY, ORDER BY, LIMIT, or an offset.
+            has WHERE, GROUP BY, ORDER BY, LIMIT, or an offset.
         adds_up: whether it calls a function of ADDS_UP, which reads all rows.
         changed: the table that it writes to, in lower case; "" for none.
     """

@@ -1,1 +1,1 @@
-"""Holds sitecustomize.py, whose directory `queryprof run` puts on PYTHONPATH."""
+"""Contains sitecustomize.py. `queryprof run` puts its directory on PYTHONPATH."""

@@ -1,5 +1,5 @@
-"""Runs when a Python under `queryprof run` starts: starts recording, then the user's own
-sitecustomize, as if this one were not there.
+"""Run when a Python starts under `queryprof run`: start recording, then run the user's
+sitecustomize.
 """
 
 import os
@@ -7,7 +7,7 @@ import sys
 
 
 def _leave_path() -> None:
-    """Removes this directory from sys.path, so that the program's path is unchanged."""
+    """Remove this directory from sys.path, so that the program's path is unchanged."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
 
@@ -17,7 +17,7 @@ def _record() -> None:
         try:
             from queryprof import autoload
         except ModuleNotFoundError:
-            # Another environment's Python of the same version: borrow the package.
+            # Another environment's Python of the same version: use this package.
             package_parent = os.path.abspath(f"{__file__}/../../..")
             sys.path.append(package_parent)
             try:
@@ -32,13 +32,13 @@ def _record() -> None:
 
 
 def _chain() -> None:
-    """Runs the sitecustomize that Python would have imported without this one."""
+    """Run the sitecustomize that Python would have imported without this one."""
     from _frozen_importlib_external import PathFinder  # without the rest of importlib
 
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is None or spec.loader is None:
         return
-    from importlib.util import module_from_spec  # only here: it takes as long as all the rest
+    from importlib.util import module_from_spec  # late, because it takes as long as everything else
 
     module = module_from_spec(spec)
     sys.modules["sitecustomize"] = module
@@ -49,10 +49,10 @@ try:
     _leave_path()
     _record()
 except KeyboardInterrupt:
-    # Before the program has begun it ends as it would have, and not by an error of site.
+    # Before the program has begun, it ends as it would have, and not by an error of site.
     import _signal  # type: ignore[import-not-found]
 
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     os.kill(os.getpid(), _signal.SIGINT)
-    os._exit(128 + _signal.SIGINT)  # the first process of a container ends by no signal of its own
+    os._exit(128 + _signal.SIGINT)  # the first process of a container cannot end itself by a signal
 _chain()

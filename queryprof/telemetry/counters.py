@@ -57,8 +57,7 @@ class Lags:
 
     Attributes:
         counts: number of delays up to each of LAG_BOUNDS_S and above the previous bound; the last
-            is
-            for longer delays.
+            is for longer delays.
         sum_ns: their sum, with each delay as the middle of its bucket.
     """
 

@@ -34,8 +34,7 @@ class at_most:
         repeats: number of executions of one statement from one line.
         rows: number of rows that all statements return or change, as counted by the driver.
         vm_steps: SQLite's count of its work, the same on every machine. BEGIN, SAVEPOINT, RELEASE
-            and
-            ROLLBACK TO do not count.
+            and ROLLBACK TO do not count.
         plans: what no plan may contain: "no full scan", "no full scan of TABLE", "no sort" or "no
             automatic index"; give a list for several. The check fails if no statement uses TABLE.
             "no seq scan" and "no seq scan of TABLE" are for PostgreSQL: the server in QUERYPROF_DSN

@@ -140,8 +140,7 @@ class SuiteBaseline:
 
         Raises:
             BaselineError: the file cannot be written, or it is unreadable and saving some of the
-                tests
-                would lose the others.
+                tests would lose the others.
         """
         try:
             old = read_baseline(self.path).tests

@@ -332,5 +332,5 @@ def _aligned(
     """Yield rows with their start rounded down to a multiple of the width."""
     at = table.names.index("start_unix_ns")
     for row in rows:
-        start: int = row[at]  # type: ignore[assignment] declared as a number
+        start: int = row[at]  # type: ignore[assignment]  # declared as a number
         yield (*row[:at], start - start % width_ns, *row[at + 1 :])

@@ -130,8 +130,7 @@ def analyse(
 
     Raises:
         ValueError: a trial is missing or not part of the design, or a response is not finite, or
-            not
-            positive in the multiplicative model.
+            not positive in the multiplicative model.
     """
     _check_factors(factors)
     replications = _check_results(factors, results, multiplicative)

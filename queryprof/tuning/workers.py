@@ -46,10 +46,10 @@ class SteadySearch:
        difference excludes 0, or both have been measured often enough to be called equal. After
        S. Kalyanakrishnan and others, PAC Subset Selection in Stochastic Multi-armed Bandits (2012).
 
-    It ends after `MOST_INTERVALS` at the latest. Among equals, the fewest workers are best.
+    It ends after `MAX_INTERVALS` at the latest. Among equals, the fewest workers are best.
     """
 
-    MOST_INTERVALS = 40
+    MAX_INTERVALS = 40
     GRID = 8
     DOUBTED = 5
     ENOUGH = 6
@@ -82,7 +82,7 @@ class SteadySearch:
         points = self.curve
         leader = max(points, key=lambda point: point.operations)
         following = None
-        if self._intervals < self.MOST_INTERVALS:
+        if self._intervals < self.MAX_INTERVALS:
             following = self._next(points, leader)
         self.best = self._fewest(points, leader)
         self.is_settled = following is None

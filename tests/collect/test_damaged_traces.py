@@ -261,7 +261,7 @@ def test_sums_that_are_too_large_for_the_file_are_not_merged(good: Path, command
 def test_what_is_no_file_is_refused(good: Path, command: Command, tmp_path: Path) -> None:
     """A pipe is never waited for; odd names are one line."""
     os.mkfifo("x.qprof")
-    assert all("is no file" in line for line in refused(command))
+    assert all("is not a regular file" in line for line in refused(command))
     os.unlink("x.qprof")
     Path("x.qprof").mkdir()
     assert all("directory" in line for line in refused(command))

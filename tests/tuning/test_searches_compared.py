@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 LOWEST, HIGHEST = 1, 16
 RUNS = 60
 INTERVALS = 240
-SEARCHING = SteadySearch.MOST_INTERVALS
+SEARCHING = SteadySearch.MAX_INTERVALS
 NOISE = 0.05
 """Relative deviation of the operations of intervals."""
 

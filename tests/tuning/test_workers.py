@@ -28,7 +28,7 @@ def asked(search: Search, *operations: float) -> list[int]:
 
 def settle(search: Search, operations: list[float]) -> int:
     """The intervals until the search ends, on a program without noise."""
-    for interval in range(SteadySearch.MOST_INTERVALS + 1):
+    for interval in range(SteadySearch.MAX_INTERVALS + 1):
         if search.is_settled:
             return interval
         search.observe(operations[search.workers - 1])
@@ -128,7 +128,7 @@ def single_peaks(draw: st.DrawFn) -> list[float]:
 def test_without_noise_the_steady_search_finds_the_peak(operations: list[float]) -> None:
     """Or fewer workers with at most 2% less."""
     search = SteadySearch(1, len(operations))
-    assert settle(search, operations) <= SteadySearch.MOST_INTERVALS
+    assert settle(search, operations) <= SteadySearch.MAX_INTERVALS
     assert operations[search.best - 1] >= max(operations) * 0.98
     assert search.best - 1 <= operations.index(max(operations))
 
@@ -151,7 +151,7 @@ def test_searches_stay_within_their_bounds(
         search.observe(figure)
         assert lowest <= search.best <= lowest + more
         assert not search.is_settled or search.workers == search.best
-    if kind is SteadySearch and len(operations) >= SteadySearch.MOST_INTERVALS:
+    if kind is SteadySearch and len(operations) >= SteadySearch.MAX_INTERVALS:
         assert search.is_settled
 
 

@@ -1,5 +1,12 @@
-"""rogerbinns/apsw#195. An import that used pysqlite is "insanely slow" with APSW: "each insert is its own transaction, which requires disk syncing".
-TRUTH: no transaction: APSW begins none by itself, so each INSERT in load() commits and syncs. Line: cursor.execute of the INSERT in load(). Fix: `with db:` (one transaction) around the loop."""
+"""rogerbinns/apsw#195. An import that used pysqlite is "insanely slow" with APSW: "each insert is
+its own transaction, which requires disk syncing".
+
+Cause: no transaction: APSW begins none by itself, so each INSERT in load() commits and syncs.
+
+Line: cursor.execute of the INSERT in load().
+
+Fix: `with db:` (one transaction) around the loop.
+"""
 
 import contextlib
 import apsw

@@ -1,6 +1,13 @@
-"""tortoise/tortoise-orm#1378 (of Ballsdex-Team/BallsDex-DiscordBot, see its #601). The bot stops answering while a large query runs, although it is awaited.
-TRUTH: the query itself runs in aiosqlite's thread; then Tortoise makes an object of each of the 10,000 rows in the event loop, only for three of the columns. Line: await ....filter(...) in leaderboard(). Fix: .values_list(the three columns) (or let the
-database sum)."""
+"""tortoise/tortoise-orm#1378 (of Ballsdex-Team/BallsDex-DiscordBot, see its #601). The bot stops
+answering while a large query runs, although it is awaited.
+
+Cause: the query itself runs in aiosqlite's thread; then Tortoise makes an object of each of the
+10,000 rows in the event loop, only for three of the columns.
+
+Line: await ....filter(...) in leaderboard().
+
+Fix: .values_list(the three columns) (or let the database sum).
+"""
 
 import asyncio
 from collections import Counter

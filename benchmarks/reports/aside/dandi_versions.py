@@ -1,6 +1,13 @@
-"""dandi/dandi-archive#658 (pull request, part of #539). The list of versions is slow or crashes: "a SQL query for every single Version on the page due to the asset_count property".
-TRUTH: the template shows version.asset_count for each row; the property counts the related assets: a SELECT COUNT(*) with a join for each. Line: self.assets.count() in asset_count() (called from the template of page()).
-Fix: annotate(Count("assets")) in the query of page(): one query."""
+"""dandi/dandi-archive#658 (pull request, part of #539). The list of versions is slow or crashes: "a
+SQL query for every single Version on the page due to the asset_count property".
+
+Cause: the template shows version.asset_count for each row; the property counts the related assets:
+a SELECT COUNT(*) with a join for each.
+
+Line: self.assets.count() in asset_count() (called from the template of page()).
+
+Fix: annotate(Count("assets")) in the query of page(): one query.
+"""
 
 import django
 from django.conf import settings

@@ -1,6 +1,14 @@
-"""DroppedNeedle/DroppedNeedle#470 (pull request). The web interface takes tens of seconds: "every store operation opens a new SQLite connection and closes it again ... parses the whole schema" (927 objects).
-TRUTH: sqlite3.connect() for each operation in execute(): the first statement of each connection reads and parses the schema, which costs more than the query. Line: sqlite3.connect (and the first execute) in Store.execute(). Fix: one connection for each
-thread, kept."""
+"""DroppedNeedle/DroppedNeedle#470 (pull request). The web interface takes tens of seconds: "every
+store operation opens a new SQLite connection and closes it again ... parses the whole schema"
+(927 objects).
+
+Cause: sqlite3.connect() for each operation in execute(): the first statement of each connection
+reads and parses the schema, which costs more than the query.
+
+Line: sqlite3.connect (and the first execute) in Store.execute().
+
+Fix: one connection for each thread, kept.
+"""
 
 import sqlite3
 from contextlib import closing

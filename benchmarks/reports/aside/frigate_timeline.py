@@ -1,6 +1,14 @@
-"""blakeblackshear/frigate#6319 (pull request, the review). When recordings expire, the timeline is cleaned up: "Can't you do this in a single delete statement rather than a loop?"
-TRUTH: expire() deletes the timeline's entries of each expired recording by a statement of its own, in autocommit: a commit (a sync) each. Line: .execute() of Timeline.delete() in expire() (loop over the recordings). Fix: one DELETE
-(camera, timestamp up to the expiry date), or at least one transaction around the loop."""
+"""blakeblackshear/frigate#6319 (pull request, the review). When recordings expire, the timeline is
+cleaned up: "Can't you do this in a single delete statement rather than a loop?"
+
+Cause: expire() deletes the timeline's entries of each expired recording with a separate statement,
+in autocommit: a commit (a sync) for each.
+
+Line: .execute() of Timeline.delete() in expire() (loop over the recordings).
+
+Fix: one DELETE (camera, timestamp up to the expiry date), or at least one transaction around the
+loop.
+"""
 
 import peewee
 from _main import main

@@ -1,6 +1,13 @@
-"""django-guardian/django-guardian#614 (pull request; also #547). Checking the permissions of an object is slow in big production databases.
-TRUTH: the query has content_type and object_pk; there is an index on content_type alone (the foreign key's), of which a quarter of the table is the answer. Line: list(...) in permissions_of(). Fix: an index on
-(content_type, object_pk)."""
+"""django-guardian/django-guardian#614 (pull request; also #547). Checking the permissions of an
+object is slow in big production databases.
+
+Cause: the query has content_type and object_pk; there is an index on content_type alone (the
+foreign key's), which matches a quarter of the table.
+
+Line: list(...) in permissions_of().
+
+Fix: an index on (content_type, object_pk).
+"""
 
 import django
 from django.conf import settings

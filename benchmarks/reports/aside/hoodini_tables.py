@@ -1,5 +1,13 @@
-"""pentamorfico/hoodini#88 (pull request). A step that should take a second hangs for ten minutes: a temporary table of DuckDB is filled by executemany (28 s for 200,000 rows).
-TRUTH: DuckDB runs executemany row by row. Line: con.executemany in missing_contigs(). Fix: give all rows at once (con.register of a data frame; here INSERT ... SELECT unnest(?), unnest(?)). The join is fast."""
+"""pentamorfico/hoodini#88 (pull request). A step that should take a second hangs for ten minutes: a
+temporary table of DuckDB is filled by executemany (28 s for 200,000 rows).
+
+Cause: DuckDB runs executemany row by row.
+
+Line: con.executemany in missing_contigs().
+
+Fix: give all rows at once (con.register of a data frame; here INSERT ... SELECT unnest(?),
+unnest(?)). The join is fast.
+"""
 
 import duckdb
 from _main import main

@@ -1,6 +1,13 @@
-"""ponyorm/pony#172. Showing posts with their text runs one SELECT for each post, even with prefetch(): long texts are loaded lazily.
-TRUTH: text is LongStr, which Pony does not load with the object: reading post.text in feed() is a SELECT "text" ... WHERE "id" = ? for each post. Line: post.text in feed() (loop over the posts). Fix: LongStr(lazy=False) in the
-entity (or select the text with the query)."""
+"""ponyorm/pony#172. Showing posts with their text runs one SELECT for each post, even with
+prefetch(): long texts are loaded lazily.
+
+Cause: text is LongStr, which Pony does not load with the object: reading post.text in feed() is a
+SELECT "text" ... WHERE "id" = ? for each post.
+
+Line: post.text in feed() (loop over the posts).
+
+Fix: LongStr(lazy=False) in the entity (or select the text with the query).
+"""
 
 import sys
 from pony.orm import (

@@ -1,6 +1,13 @@
-"""lemon24/reader#10. "DB cannot be written to for the whole time update_feeds runs": the cursor of the feeds is open while each feed is fetched from the network.
-TRUTH: update_feeds() fetches a feed (0.06 s) for each row of an open SELECT: the cursor keeps the shared lock, so the other thread's COMMIT waits until the loop has ended. Line: db.execute of the SELECT in update_feeds() (the loop over it). Fix: fetchall() before the
-network. No WAL (the default journal)."""
+"""lemon24/reader#10. "DB cannot be written to for the whole time update_feeds runs": the cursor of
+the feeds is open while each feed is fetched from the network.
+
+Cause: update_feeds() fetches a feed (0.06 s) for each row of an open SELECT: the cursor keeps the
+shared lock, so the other thread's COMMIT waits until the loop has ended.
+
+Line: db.execute of the SELECT in update_feeds() (the loop over it).
+
+Fix: fetchall() before the network. No WAL (the default journal).
+"""
 
 import sqlite3
 import threading

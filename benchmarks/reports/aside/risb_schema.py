@@ -1,6 +1,14 @@
-"""Nachtalb/reverse_image_search_bot#166 (pull request). _ensure_schema runs on every new thread's connection, and asyncio.to_thread makes threads on demand: 27.5 ms for each.
-TRUTH: five one-off backfills (UPDATE ... WHERE created_at IS NULL and the like) scan their whole table on each new connection to find nothing. Lines: the db.execute(UPDATE ...) in ensure_schema(). Fix: run them only when the column was just added (or
-PRAGMA user_version). An index would win it, too, but is not what is wrong."""
+"""Nachtalb/reverse_image_search_bot#166 (pull request). _ensure_schema runs on every new thread's
+connection, and asyncio.to_thread makes threads on demand: 27.5 ms for each.
+
+Cause: five one-off backfills (UPDATE ... WHERE created_at IS NULL and the like) scan their whole
+table on each new connection to find nothing.
+
+Lines: the db.execute(UPDATE ...) in ensure_schema().
+
+Fix: run them only when the column was just added (or PRAGMA user_version). An index would help as
+well, but is not the cause.
+"""
 
 import asyncio
 import sqlite3

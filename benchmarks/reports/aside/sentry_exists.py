@@ -1,6 +1,14 @@
-"""getsentry/sentry#20134 (pull request; the same in django-cms/django-cms#5514). An API endpoint only asks whether there is any, and counts all.
-TRUTH: queryset.count() > 0 in has_issues(): all groups of the project are counted, their rows read for the status. Line: .count() in has_issues(). Fix: .exists(), which stops at the first row. An index is not what is missing: the first row of a project nearly
-always matches."""
+"""getsentry/sentry#20134 (pull request; the same in django-cms/django-cms#5514). An API endpoint
+only needs to know whether any row exists, and counts all.
+
+Cause: queryset.count() > 0 in has_issues(): all groups of the project are counted, their rows read
+for the status.
+
+Line: .count() in has_issues().
+
+Fix: .exists(), which stops at the first row. No index is missing: the first row of a project nearly
+always matches.
+"""
 
 import django
 from django.conf import settings

@@ -1,6 +1,15 @@
-"""eliasdoehne/stellaris-dashboard#210 (pull request). Parsing a save game writes row by row: "the whole pending session is flushed before every get-or-create query (~5900 flushes per gamestate)".
-TRUTH: autoflush: description() queries for each event of process(), and the query first flushes the two or three objects that are pending (an INSERT and an UPDATE each, single). Line: session.scalar in
-description() (loop in process()). Fix: autoflush=False for the write session, a flush only where a description is new; the inserts then go out together at the end."""
+"""eliasdoehne/stellaris-dashboard#210 (pull request). The parser of a save game writes row by row:
+"the whole pending session is flushed before every get-or-create query (~5900 flushes per
+gamestate)".
+
+Cause: autoflush: description() queries for each event of process(), and the query first flushes the
+two or three objects that are pending (an INSERT and an UPDATE each, single).
+
+Line: session.scalar in description() (loop in process()).
+
+Fix: autoflush=False for the write session, a flush only where a description is new; the inserts
+then go out together at the end.
+"""
 
 from sqlalchemy import ForeignKey, create_engine, func, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship

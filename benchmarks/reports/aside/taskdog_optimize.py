@@ -1,6 +1,13 @@
-"""Kohei-Wada/taskdog#962. All handlers are `async def` and call SQLAlchemy/SQLite directly: while one works, /health and the WebSocket pings freeze.
-TRUTH: optimize() is a coroutine and runs the synchronous analytics() in it: the loop stands still for each of the 5 calls, the pings wait. Line: session.execute in analytics(), called by optimize(). Fix: await asyncio.to_thread(analytics) (or a `def`
-handler). The query itself needs what it reads."""
+"""Kohei-Wada/taskdog#962. All handlers are `async def` and call SQLAlchemy/SQLite directly: while
+one works, /health and the WebSocket pings freeze.
+
+Cause: optimize() is a coroutine and runs the synchronous analytics() in it: each of the 5 calls
+blocks the loop, and the pings wait.
+
+Line: session.execute in analytics(), called by optimize().
+
+Fix: await asyncio.to_thread(analytics) (or a `def` handler). The query itself needs what it reads.
+"""
 
 import asyncio
 from sqlalchemy import ForeignKey, create_engine, func, select

@@ -1,5 +1,13 @@
-"""hclivess/bismuth#141. Queries by time are slow: "every time you do a select vs timestamp sqlite has to convert all text timestamps to a number".
-TRUTH: timestamp is TEXT; cast(timestamp AS numeric) > ? is computed for each row of the ledger, and no index serves it. Line: execute in since(). Fix: a REAL column with an index (or an index on the expression)."""
+"""hclivess/bismuth#141. Queries by time are slow: "every time you do a select vs timestamp sqlite
+has to convert all text timestamps to a number".
+
+Cause: timestamp is TEXT; cast(timestamp AS numeric) > ? is computed for each row of the ledger, and
+no index serves it.
+
+Line: execute in since().
+
+Fix: a REAL column with an index (or an index on the expression).
+"""
 
 import sqlite3
 from _main import main

@@ -1,6 +1,13 @@
-"""langgenius/dify#22306 (pull request; also #21437). "QueuePool limit ... reached, connection timed out": a session stays open while the model is called.
-TRUTH: answer() reads the app's settings, calls the model (0.1 s) and writes the message in one session: the connection is out of the pool all that time, and the other threads wait for one. Line: the with Session in answer()
-(the call of model() inside). Fix: close the session before the slow call, and write in another one. No statement is slow."""
+"""langgenius/dify#22306 (pull request; also #21437). "QueuePool limit ... reached, connection timed
+out": a session stays open while the model is called.
+
+Cause: answer() reads the app's settings, calls the model (0.1 s) and writes the message in one
+session: the connection is in use all that time, and the other threads wait for one.
+
+Line: the with Session in answer() (the call of model() inside).
+
+Fix: close the session before the slow call, and write in another one. No statement is slow.
+"""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

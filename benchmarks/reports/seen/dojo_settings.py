@@ -1,6 +1,13 @@
-"""DefectDojo/django-DefectDojo#1953 (pull request). "lots of System_Settings.objects.get() calls ... sometimes over a 100 queries just to render one page".
-TRUTH: the same row of settings is read again for each finding on the page, with nothing written in between. Line: objects.get() in settings_now() (called from sla_days() and severity_label(), loop in page()). Fix: keep the
-object for the request (or in Django's cache, emptied by save())."""
+"""DefectDojo/django-DefectDojo#1953 (pull request). "lots of System_Settings.objects.get() calls
+... sometimes over a 100 queries just to render one page".
+
+Cause: the same row of settings is read again for each finding on the page, with nothing written in
+between.
+
+Line: objects.get() in settings_now() (called from sla_days() and severity_label(), loop in page()).
+
+Fix: keep the object for the request (or in Django's cache, emptied by save()).
+"""
 
 import functools
 import django

@@ -1,6 +1,13 @@
-"""abrt/faf#555 (pull request). Assigning a release to all builds runs over night: "if we do not commit after each package it is ~1000x faster".
-TRUTH: db.session.commit() for each build: a sync of the file each time, and each commit expires `release` and `arch`, which are read again for the next build. Line: session.commit() in assign()
-(loop over the builds). Fix: one commit (or a flush) after the loop."""
+"""abrt/faf#555 (pull request). Assigning a release to all builds runs over night: "if we do not
+commit after each package it is ~1000x faster".
+
+Cause: db.session.commit() for each build: a sync of the file each time, and each commit expires
+`release` and `arch`, which are read again for the next build.
+
+Line: session.commit() in assign() (loop over the builds).
+
+Fix: one commit (or a flush) after the loop.
+"""
 
 from sqlalchemy import ForeignKey, create_engine, func, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship

@@ -1,6 +1,13 @@
-"""fastapi-users/fastapi-users-db-sqlalchemy#4. The email index is not used by get_by_email(): a sequential scan at each login. DSN: environment variable REPORTS_DSN (key=value form).
-TRUTH: lower(email) = lower($1) is compared; the unique index is on email. Line: session.execute in get_by_email(). Fix: CREATE INDEX ON users (lower(email)) (or store the email in lower case and compare the column).
-SQLAlchemy's asyncio with asyncpg."""
+"""fastapi-users/fastapi-users-db-sqlalchemy#4. The email index is not used by get_by_email(): a
+sequential scan at each login. DSN: environment variable REPORTS_DSN (key=value form).
+
+Cause: lower(email) = lower($1) is compared; the unique index is on email.
+
+Line: session.execute in get_by_email().
+
+Fix: CREATE INDEX ON users (lower(email)) (or store the email in lower case and compare the column).
+SQLAlchemy's asyncio with asyncpg.
+"""
 
 import asyncio
 import os

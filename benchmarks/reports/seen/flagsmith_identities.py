@@ -1,6 +1,14 @@
-"""Flagsmith/flagsmith#6876, pull request 6877. Moving identities to another store ends with "statement timeout" in big projects: pages are read by OFFSET.
-TRUTH: Django's Paginator over the ordered identities: each page is LIMIT n OFFSET m, and the server reads and drops m rows first; it grows with each page. Line: the loop over paginator.page(...).object_list in chunks().
-Fix: keyset pagination (filter(pk__gt=last).order_by("pk")[:n]). The index of the filter and order is there."""
+"""Flagsmith/flagsmith#6876, pull request 6877. Moving identities to another store ends with
+"statement timeout" in big projects: pages are read by OFFSET.
+
+Cause: Django's Paginator over the ordered identities: each page is LIMIT n OFFSET m, and the server
+reads and drops m rows first; it grows with each page.
+
+Line: the loop over paginator.page(...).object_list in chunks().
+
+Fix: keyset pagination (filter(pk__gt=last).order_by("pk")[:n]). The filter and the order have an
+index.
+"""
 
 import django
 from django.conf import settings

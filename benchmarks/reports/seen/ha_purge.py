@@ -1,6 +1,14 @@
-"""home-assistant/core#44736. Removing old data of the recorder takes ages on PostgreSQL (3.5 million states). DSN: environment variable REPORTS_DSN (key=value form).
-TRUTH: states.old_state_id refers to states and has no index: for each row that DELETE removes, the server's foreign key check reads the whole table. Line: session.execute(delete(...)) in purge(). Fix: CREATE INDEX ON states (old_state_id).
-The DELETE's own plan is fine (an index on last_updated)."""
+"""home-assistant/core#44736. Removing old data of the recorder takes ages on PostgreSQL (3.5
+million states). DSN: environment variable REPORTS_DSN (key=value form).
+
+Cause: states.old_state_id refers to states and has no index: for each row that DELETE removes, the
+server's foreign key check reads the whole table.
+
+Line: session.execute(delete(...)) in purge().
+
+Fix: CREATE INDEX ON states (old_state_id). The DELETE's own plan is fine (an index on
+last_updated).
+"""
 
 import os
 import psycopg2

@@ -1,6 +1,14 @@
-"""jentic/jentic-one#529 and #537 (pull requests; issue #534; the same in lrnselfreliance/wrolpi#566). "database is locked" although WAL and a busy timeout of 5 s are set.
-TRUTH: claim() begins deferred, reads the next job and then writes: when another worker has committed in between, the upgrade fails at once (no timeout applies), and the worker sleeps and tries again. Line: the UPDATE in claim() (its transaction begins with the SELECT
-after BEGIN). Fix: BEGIN IMMEDIATE. aiosqlite, three workers."""
+"""jentic/jentic-one#529 and #537 (pull requests; issue #534; the same in
+lrnselfreliance/wrolpi#566). "database is locked" although WAL and a busy timeout of 5 s are set.
+
+Cause: claim() begins deferred, reads the next job and then writes: when another worker has
+committed in between, the upgrade fails at once (no timeout applies), and the worker sleeps and
+tries again.
+
+Line: the UPDATE in claim() (its transaction begins with the SELECT after BEGIN).
+
+Fix: BEGIN IMMEDIATE. aiosqlite, three workers.
+"""
 
 import asyncio
 import sqlite3

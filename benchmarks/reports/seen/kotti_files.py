@@ -1,6 +1,14 @@
-"""Kotti/Kotti#105 (pull request). Pages that list files are slow: "the file data gets fetched from the DB per default".
-TRUTH: the mapped class File has the column data (the uploaded file), so select(File) in listing() reads all of it to show names and sizes. Line: session.scalars in listing(). Fix: deferred(data) (or defer(File.data), load_only).
-No index is missing: the same rows are read, without the large column."""
+"""Kotti/Kotti#105 (pull request). Pages that list files are slow: "the file data gets fetched from
+the DB per default".
+
+Cause: the mapped class File has the column data (the uploaded file), so select(File) in listing()
+reads all files to show names and sizes.
+
+Line: session.scalars in listing().
+
+Fix: deferred(data) (or defer(File.data), load_only). No index is missing: the same rows are read,
+without the large column.
+"""
 
 from sqlalchemy import ForeignKey, LargeBinary, create_engine, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, defer, mapped_column, relationship

@@ -1,6 +1,13 @@
-"""ietf-tools/mailarchive#3922 (pull request). "/arch/browse/http/?so=-frm takes 75811ms": one list's messages, ordered by sender.
-TRUTH: filter on email_list and order by frm: there is an index on each of the two, none on both, so all messages of the list are read and sorted for 20 of them. Line: the slice (list(...)) in browse(). Fix: an index on
-(email_list, frm)."""
+"""ietf-tools/mailarchive#3922 (pull request). "/arch/browse/http/?so=-frm takes 75811ms": one
+list's messages, ordered by sender.
+
+Cause: filter on email_list and order by frm: there is an index on each of the two, none on both, so
+all messages of the list are read and sorted for 20 of them.
+
+Line: the slice (list(...)) in browse().
+
+Fix: an index on (email_list, frm).
+"""
 
 import django
 from django.conf import settings

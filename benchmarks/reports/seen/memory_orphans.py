@@ -1,6 +1,14 @@
-"""basicmachines-co/basic-memory#1581 (pull request 1584). Cleaning up orphaned embeddings "uses a correlated DELETE that stalls cleanup and blocks writers".
-TRUTH: the subquery of DELETE ... WHERE rowid IN (SELECT id FROM chunks ... embeddings.source_hash ...) names a column of the outer table, so the list of the project's chunks is made again for each embedding. Line: db.execute in delete_orphans(). Fix: join
-the two tables inside the subquery, which then runs once. No index is missing."""
+"""basicmachines-co/basic-memory#1581 (pull request 1584). Cleaning up orphaned embeddings "uses a
+correlated DELETE that stalls cleanup and blocks writers".
+
+Cause: the subquery of DELETE ... WHERE rowid IN (SELECT id FROM chunks ... embeddings.source_hash
+...) names a column of the outer table, so the list of the project's chunks is made again for each
+embedding.
+
+Line: db.execute in delete_orphans().
+
+Fix: join the two tables inside the subquery, which then runs once. No index is missing.
+"""
 
 import sqlite3
 from _main import main

@@ -1,6 +1,13 @@
-"""optuna/optuna#1501 (pull request; also #763, #760). Fetching all trials of a study takes minutes with thousands of trials: "an unnecessary amount of queries".
-TRUTH: params, values, user attributes and system attributes of each trial are loaded lazily: four SELECTs for each trial. Lines: trial.params, trial.values, ... in frozen() (loop in get_trials()).
-Fix: selectinload of the four relationships in the query of get_trials()."""
+"""optuna/optuna#1501 (pull request; also #763, #760). Fetching all trials of a study takes minutes
+with thousands of trials: "an unnecessary amount of queries".
+
+Cause: params, values, user attributes and system attributes of each trial are loaded lazily: four
+SELECTs for each trial.
+
+Lines: trial.params, trial.values, ... in frozen() (loop in get_trials()).
+
+Fix: selectinload of the four relationships in the query of get_trials().
+"""
 
 from sqlalchemy import ForeignKey, create_engine, select
 from sqlalchemy.orm import (

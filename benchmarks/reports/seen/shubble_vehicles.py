@@ -1,6 +1,14 @@
-"""Shubble-LLC/shubble#371 (pull request; the same in bagofwords1/bagofwords#273). /api/locations is slow: relationships with lazy="selectin" are loaded and never read.
-TRUTH: each select(Vehicle) also loads all locations, geofence events and assignments of the vehicles (4 more statements, thousands of objects). Line: session.scalars in vehicles() (the select). Fix: lazy="raise" (or lazyload("*")) on the relationships that
-nobody reads. SQLAlchemy's asyncio with aiosqlite."""
+"""Shubble-LLC/shubble#371 (pull request; the same in bagofwords1/bagofwords#273). /api/locations is
+slow: relationships with lazy="selectin" are loaded and never read.
+
+Cause: each select(Vehicle) also loads all locations, geofence events and assignments of the
+vehicles (4 more statements, thousands of objects).
+
+Line: session.scalars in vehicles() (the select).
+
+Fix: lazy="raise" (or lazyload("*")) on the relationships that no code reads. SQLAlchemy's asyncio
+with aiosqlite.
+"""
 
 import asyncio
 from sqlalchemy import ForeignKey, func, select

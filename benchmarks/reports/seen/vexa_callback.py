@@ -1,6 +1,16 @@
-"""Vexa-ai/vexa#779 (twin of #508). A wave of bots that finish exhausts the pool, and reading transcripts fails: connections are "idle in transaction". DSN: environment variable REPORTS_DSN (key=value form).
-TRUTH: on_exit() opens a transaction, reads the sessions, lists the files in S3 (0.08 s, the network) and then updates: the pool's two connections are out all that time, transcripts() waits for one. Line: the awaited
-list_objects() inside the transaction of on_exit(). Fix: list the files before the transaction (or between two short ones). asyncpg; no statement is slow."""
+"""Vexa-ai/vexa#779 (twin of #508). A wave of bots that finish exhausts the pool, and reading
+transcripts fails: connections are "idle in transaction". DSN: environment variable REPORTS_DSN
+(key=value form).
+
+Cause: on_exit() opens a transaction, reads the sessions, lists the files in S3 (0.08 s, the
+network) and then updates: the pool's two connections are in use all that time, transcripts() waits
+for one.
+
+Line: the awaited list_objects() inside the transaction of on_exit().
+
+Fix: list the files before the transaction (or between two short ones). asyncpg; no statement is
+slow.
+"""
 
 import asyncio
 import os

@@ -36,7 +36,7 @@ SourceLines = Callable[[Frame], Sequence[tuple[int, str]] | None]
 
 FINDINGS, BOTTLENECKS, STALLS = 3, 5, 3
 PLAN_LINES = 12
-LONGEST_STATEMENT = 2_000
+MAX_STATEMENT_CHARS = 2_000
 """In characters."""
 
 CLASSES = "queryprof tex2jax_ignore mathjax_ignore"
@@ -191,8 +191,8 @@ class _Cards:
             notes.insert(0, self._report.notes[one.statement])
         failed = f", {counted(totals.errors, 'error')}" if totals.errors else ""
         caller = "".join(f" <- {self._places.frame(frame)}" for frame, _ in one.callers[:1])
-        text = one.statement[:LONGEST_STATEMENT]
-        cut = " ..." if len(one.statement) > LONGEST_STATEMENT else ""
+        text = one.statement[:MAX_STATEMENT_CHARS]
+        cut = " ..." if len(one.statement) > MAX_STATEMENT_CHARS else ""
         return _tag(
             "div",
             _tag(
