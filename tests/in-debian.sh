@@ -77,12 +77,16 @@ if [ ! -e "$root/.complete" ]; then
 fi
 
 mkdir -p "$root/dev/pts" "$root/dev/shm"
-for place in /dev/pts /dev/shm /proc; do
+for place in /dev/shm /proc; do
     if ! mountpoint -q "$root$place"; then
         mount --bind "$place" "$root$place"
         mounted="$root$place $mounted"
     fi
 done
+if ! mountpoint -q "$root/dev/pts"; then # its own, since the other one is for root alone
+    mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+    mounted="$root/dev/pts $mounted"
+fi
 ln -sf pts/ptmx "$root/dev/ptmx"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 for certificates in ${PIP_CERT:-}; do
@@ -106,7 +110,7 @@ for version in $versions; do
     (cd "$here" && git ls-files -z | xargs -0 cp --parents -t "$root/work")
     # shellcheck disable=SC2016 # the inner shell's variables
     # What would have to be compiled for a test takes too long where each instruction is emulated.
-    chroot "$root" env -u TMPDIR HOME=/root VERSION="$version" \
+    chroot "$root" env -u TMPDIR -u VIRTUAL_ENV HOME=/root VERSION="$version" \
         AS_USER="${QUERYPROF_TEST_USER:-}" SERVERS="${foreign:-yes}" ${foreign:+PIP_ONLY_BINARY=:all:} sh -eu -c '
         cd /work
         "python$VERSION" -m venv "/venv-$VERSION"
