@@ -125,7 +125,7 @@ for version in $versions; do
             $pip "$requirement" > /tmp/pip.log 2>&1 ||
                 echo "Python $VERSION: without $requirement"
         done
-        PATH="/venv-$VERSION/bin:$PATH"
+        PATH="/venv-$VERSION/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         if [ -z "$AS_USER" ]; then
             exec "$@"
         fi
