@@ -10,7 +10,8 @@ from keyword import iskeyword
 OPTIONS = {"-o": "name", "--against": "against", "--trace": "trace"}
 
 OPTION = re.compile(
-    r"""(-[a-zA-Z]|--[a-zA-Z][\w-]*)  # its name
+    r"""  # an option and its value
+        (-[a-zA-Z]|--[a-zA-Z][\w-]*)  # its name
         (?:=|\s+|$)
         (?:"([^"]*)"|'([^']*)'|(\S*))\s*""",
     re.VERBOSE,

@@ -9,7 +9,8 @@ from queryprof.sql.tokens import MOST_CHARACTERS
 
 # Unterminated comments and strings end with the text, as in sql/tokens.
 _PIECE = re.compile(
-    r"""(?P<skipped> --[^\n]* | /\*.*?(?:\*/|\Z) | '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z) )
+    r"""  # the pieces of a statement
+        (?P<skipped> --[^\n]* | /\*.*?(?:\*/|\Z) | '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z) )
       | (?P<numbered> \$\d+ )
       | (?P<named> %\((?P<name>[^)]*)\)[sbt] )
       | (?P<format> %[sbt]\b )

@@ -19,7 +19,8 @@ Made = TypeVar("Made")
 
 # Unterminated comments and strings end with the text, so that each character is scanned once.
 _TOKEN = re.compile(
-    r"""(?P<comment> --[^\n]* | /\*.*?(?:\*/|\Z) )
+    r"""  # the kinds of tokens
+        (?P<comment> --[^\n]* | /\*.*?(?:\*/|\Z) )
       | (?P<text> [xX]?'(?:[^']|'')*(?:'|\Z) )
       | (?P<name> "(?:[^"]|"")*(?:"|\Z) | `(?:[^`]|``)*(?:`|\Z) | \[[^\]]*(?:\]|\Z) )
       | (?P<parameter> \?\d* | [:@$]\w+ )
