@@ -71,7 +71,7 @@ def analyze(
     FILE is a trace, a directory of traces, or a glob pattern.
     """
     from queryprof.accepted import read_accepted
-    from queryprof.analysis.findings.proved import with_proofs
+    from queryprof.analysis.findings.proved import planned_in, with_proofs
     from queryprof.analysis.report import Report
     from queryprof.cli.reading import read_whole
     from queryprof.findings import findings_of, misfit
@@ -102,7 +102,7 @@ def analyze(
             from queryprof.analysis.findings.groups import unknown_causes
             from queryprof.report.terminal.findings import print_findings
 
-            unknown = tuple(unknown_causes(report, server.plans))
+            unknown = tuple(unknown_causes(report, {*server.plans, *planned_in(found)}))
             print_findings(shown, Places(report.profile), cautions, unknown, top)
             if dsn is not None:
                 from queryprof.report.terminal.server import print_server
@@ -139,9 +139,11 @@ def _text(
 ) -> str | None:
     """Return the findings in a format; None for the terminal."""
     from queryprof.analysis.findings.groups import unknown_causes
+    from queryprof.analysis.findings.proved import planned_in
     from queryprof.report.places import Places
 
-    places, unknown = Places(report.profile), tuple(unknown_causes(report, server.plans))
+    known = {*server.plans, *planned_in(shown)}
+    places, unknown = Places(report.profile), tuple(unknown_causes(report, known))
     if form == "json":
         from queryprof.report.json.findings import findings_json
 

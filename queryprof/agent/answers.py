@@ -19,6 +19,7 @@ from queryprof.analysis.comparison import compare, regressions
 from queryprof.analysis.comparison_result import Change, StatementChange, Verdict
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unknown_causes
+from queryprof.analysis.findings.proved import planned_in
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.autoload import program_named_in
@@ -101,7 +102,7 @@ class Answers:
     def findings(self, trace: str) -> Answer:
         """Return the findings, largest saving first."""
         report, found = self._read(trace)
-        unknown = tuple(unknown_causes(report))
+        unknown = tuple(unknown_causes(report, planned_in(found)))
         answer: dict[str, Any] = {
             "summary": one_line_summary(report.overview),
             "findings": briefs(found[:MAX_FINDINGS], Places(report.profile)),

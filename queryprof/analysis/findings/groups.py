@@ -357,16 +357,16 @@ def groups_of(report: Report) -> tuple[Group, ...]:
     return tuple(groups.values())
 
 
-def unknown_causes(report: Report, planned_by_server: Container[str] = ()) -> Iterator[str]:
+def unknown_causes(report: Report, known: Container[str] = ()) -> Iterator[str]:
     """Yield a sentence if plans or SQLite's counters are unknown for much of the time.
 
     Args:
-        planned_by_server: statements with a plan from another database's server.
+        known: statements with a known plan although the recording has none.
     """
     planned = [
         group
         for group in groups_of(report)
-        if group.verb in PLANNED and group.statement not in planned_by_server
+        if group.verb in PLANNED and group.statement not in known
     ]
     for what, unknown, missing in (
         ("the plans", [one for one in planned if not one.plans], "a missing index"),

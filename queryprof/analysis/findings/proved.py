@@ -26,6 +26,13 @@ OF_INDEXES = frozenset(
 )
 """Categories that an index or ANALYZE may resolve."""
 
+
+def planned_in(findings: Iterable[Finding]) -> frozenset[str]:
+    """Return the statements with a finding about their plan, perhaps one made here."""
+    planned = OF_INDEXES - {"heavy_query"}
+    return frozenset(one.statement for one in findings if one.category in planned)
+
+
 OF_TEXTS = frozenset(
     {"index_defeated", "full_scan", "automatic_index", "offset_pagination", "n_plus_one"}
 )

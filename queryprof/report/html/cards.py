@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element, tostring
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unknown_causes
+from queryprof.analysis.findings.proved import planned_in
 from queryprof.analysis.overview import complete
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import count, counted, duration, percent
@@ -132,7 +133,7 @@ class _Cards:
         return found
 
     def _what_to_do(self) -> list[Element]:
-        unknown = tuple(unknown_causes(self._report))
+        unknown = tuple(unknown_causes(self._report, planned_in(self._findings)))
         doubts = [_tag("p", f"! {one}", cls="caution") for one in unknown]
         if not self._findings:
             return [_tag("p", nothing_found(unknown)), *doubts]

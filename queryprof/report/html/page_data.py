@@ -17,6 +17,7 @@ from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unknown_causes
+from queryprof.analysis.findings.proved import planned_in
 from queryprof.analysis.lock_holders import sum_of
 from queryprof.analysis.loops import LoopSummary, cumulative
 from queryprof.analysis.overview import complete
@@ -124,7 +125,7 @@ class _Page:
             "profiler_ns",
             "processes",
         )
-        unknown = tuple(unknown_causes(report))
+        unknown = tuple(unknown_causes(report, planned_in(self._findings)))
         found = {
             "facts": {
                 **{name: getattr(overview, name) for name in names},
