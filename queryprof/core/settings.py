@@ -242,7 +242,7 @@ def _pyproject(path: str) -> Mapping[str, object] | None:
     try:
         tool = tomllib.loads(text).get("tool", {})
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path}: is no valid TOML: {error}") from error
+        raise SettingsError(f"{path}: not valid TOML: {error}") from error
     table = tool.get("queryprof") if isinstance(tool, dict) else None
     return table if isinstance(table, dict) else None
 

@@ -162,7 +162,7 @@ def test_bad_input_is_told_in_one_line(
         ("pyproject.toml", "[tool.queryprof]\nrots = []", "no setting 'rots'"),
         ("pyproject.toml", "[tool.queryprof]\nroots = 'a'", "roots must be a list"),
         ("pyproject.toml", "[tool.queryprof]\ncall_path_frames = 9", "must be 1 to 8"),
-        ("pyproject.toml", "[tool.queryprof\n", "is no valid TOML"),
+        ("pyproject.toml", "[tool.queryprof\n", "not valid TOML"),
         ("pyproject.toml", "#" * 10_000_000, "is too large"),
         ("setup.cfg", "[queryprof]\nparameters = maybe", "Not a boolean: maybe"),
         ("setup.cfg", "[queryprof]\ncall_path_frames = x", "invalid literal"),

@@ -73,9 +73,9 @@ def _is_ours(region: str, directory: Path) -> bool:
 
 def clean(*options: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """What the command prints, in this process."""
-    from queryprof.cli.doctor import doctor
+    from queryprof.cli.main import cli
 
-    doctor.main(["--clean", *options], standalone_mode=False)
+    cli.main(["doctor", "--clean", *options], standalone_mode=False)
     return capsys.readouterr().out.splitlines()
 
 
