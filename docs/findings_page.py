@@ -111,6 +111,11 @@ def without_figures(section: str) -> str:
     return re.sub(r"[\d.,]+ ?(?:ns|µs|ms|s|%)?", "0", " ".join(section.split()))
 
 
+def _lower_first(sentence: str) -> str:
+    """Return the sentence as it continues a line. Names such as SQLite keep their capitals."""
+    return sentence if sentence[1].isupper() else sentence[0].lower() + sentence[1:]
+
+
 def main() -> None:
     page = ROOT / "docs" / "findings.md"
     former = {without_figures(one): one for one in re.split("(?m)^(?=## `)", page.read_text())[1:]}
@@ -123,7 +128,7 @@ def main() -> None:
             program = (PROGRAMS / f"{name}.py").read_text().replace("  # culprit", "")
             output = output_of(name, folder)
             section = (
-                f"## `{name}`\n\n**{category.title}**: {category.meaning[0].lower()}{category.meaning[1:]}\n\n```python\n{program}```\n\n"
+                f"## `{name}`\n\n**{category.title}**: {_lower_first(category.meaning)}\n\n```python\n{program}```\n\n"
                 f"```text\n{output}\n```\n\n"
             )
             parts.append(former.get(without_figures(section), section) if output else known[name])

@@ -169,7 +169,9 @@ class Command:
 
     def result(self, status: int = 0) -> str:
         """Waits for its end."""
-        _, errors = self.process.communicate(timeout=60)
+        assert self.process.stderr is not None
+        errors = self.process.stderr.read()  # communicate() loses what readline() has buffered
+        self.process.communicate(timeout=60)
         assert self.process.returncode == status, errors
         return errors
 

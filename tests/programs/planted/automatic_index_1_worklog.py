@@ -1,5 +1,5 @@
 # category: automatic_index
-# fix: CREATE INDEX \w+ ON worklog \(badge\b|index that SQLite builds
+# fix: CREATE INDEX \w+ ON worklog \(badge\b|an index for the join
 import sqlite3
 
 SCHEMA = """

@@ -1,5 +1,5 @@
 # category: automatic_index
-# fix: CREATE INDEX \w+ ON "?review"? \("?isbn"?\b|index that SQLite builds
+# fix: CREATE INDEX \w+ ON "?review"? \("?isbn"?\b|an index for the join
 from sqlalchemy import create_engine, func, insert, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 

@@ -1,5 +1,5 @@
 # category: automatic_index
-# fix: CREATE INDEX \w+ ON "?ticket"? \("?(flight_no|day)"?\b|index that SQLite builds
+# fix: CREATE INDEX \w+ ON "?ticket"? \("?(flight_no|day)"?\b|an index for the join
 import sqlite_utils
 
 db = sqlite_utils.Database(memory=True)
