@@ -11,6 +11,7 @@ from analysis.by_hand import aggregate, profile_of
 
 from queryprof.analysis.findings.groups import groups_of
 from queryprof.analysis.findings.planning import LeftOut, RowSteps, Served
+from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.repeated import is_volatile
 from queryprof.analysis.findings.selectivity import has_enough_rows
 from queryprof.analysis.report import Report
@@ -73,3 +74,13 @@ def test_an_order_is_worth_an_index_if_many_rows_match(
     (group,) = groups_of(Report(dataclasses.replace(profile_of(one), plans=plans)))
     assert has_enough_rows(group, served) == expected
     assert has_enough_rows(group, dataclasses.replace(served, searches=True)) is True
+
+
+@pytest.mark.parametrize(("name", "expected"), [("walk", True), ("card.<locals>.<genexpr>", False)])
+def test_two_generator_expressions_do_not_call_each_other(name: str, expected: bool) -> None:
+    """They have one name, and perhaps one line."""
+    path = (Frame(name, "/app/a.py", 4), Frame(name, "/app/a.py", 4), Frame("main", "/app/a.py", 9))
+    one = aggregate("SELECT a FROM t WHERE b = ?", path, ns=400_000_000, count=50)
+    (group,) = groups_of(Report(profile_of(one)))
+    program = Program(Report(profile_of(one)), lambda *_: None, {})
+    assert bool(program.loop_of(group)) == expected

@@ -176,7 +176,9 @@ def _is_recursion(loop: CallSite | None, group: Group) -> bool:
         return False
     functions = [(frame.file, frame.function) for frame in group.path]
     again = functions.count((loop.frame.file, loop.frame.function)) > 1
-    return again and loop.frame in group.path
+    # Several generator expressions, or lambdas, may have the same name.
+    has_name = not loop.frame.function.endswith(">")
+    return again and has_name and loop.frame in group.path
 
 
 def reads_what_it_writes(program: Program, group: Group) -> bool:

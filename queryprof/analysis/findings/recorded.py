@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from queryprof.analysis.call_sites import MODULE, CallSite, Function, place_of
+from queryprof.analysis.call_sites import CallSite, Function, place_of
 from queryprof.analysis.findings.finding import (
     LEAST_NS,
     LEAST_SHARE,
@@ -334,7 +334,7 @@ class Recorded:
                 return CallSite(loop, group.path[depth + 1 :])
         running = set()
         for depth, frame in enumerate(path):
-            if (frame.file, frame.function) in running and frame.function != MODULE:
+            if (frame.file, frame.function) in running and not frame.function.endswith(">"):
                 return CallSite(frame, group.path[depth + 1 :])
             running.add((frame.file, frame.function))
         return None
