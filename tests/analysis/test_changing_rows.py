@@ -13,9 +13,11 @@ from queryprof.analysis.findings.groups import groups_of
 from queryprof.analysis.findings.planning import LeftOut, RowSteps, Served
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.repeated import is_volatile
+from queryprof.analysis.findings.scan_words import compare_plainly
 from queryprof.analysis.findings.selectivity import has_enough_rows
 from queryprof.analysis.report import Report
 from queryprof.model import Frame, Plan
+from queryprof.sql.tokens import tokens_of
 
 pytestmark = pytest.mark.once
 
@@ -84,3 +86,10 @@ def test_two_generator_expressions_do_not_call_each_other(name: str, expected: b
     (group,) = groups_of(Report(profile_of(one)))
     program = Program(Report(profile_of(one)), lambda *_: None, {})
     assert bool(program.loop_of(group)) == expected
+
+
+def test_functions_of_django_are_in_no_index() -> None:
+    """Only its own connections have them: another client could not write to the table."""
+    operand = tokens_of('django_datetime_cast_date("time", ?, ?)')
+    assert "create an index" not in compare_plainly(operand)
+    assert "or create an index" in compare_plainly(tokens_of("lower(name)"))

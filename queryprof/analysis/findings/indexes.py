@@ -11,6 +11,7 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.planning import NO_INDEX, Served
 from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.scan_words import compare_plainly
 from queryprof.analysis.findings.selectivity import rows_left, wins_of
 from queryprof.analysis.marks import ROW_STEPS
 from queryprof.analysis.plans import signs_of
@@ -210,7 +211,7 @@ def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) 
             return _Reason(
                 f"it compares {text_of(statement, operand)}, not {column}",
                 (
-                    "Compare the column itself, or create an index on the compared expression."
+                    compare_plainly(operand)
                     if is_call
                     else "Move the arithmetic to the other side, so that the column is alone."
                 ),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.selectivity import MANY_RETURNED
 from queryprof.analysis.units import average
 from queryprof.sql.clauses import functions_in
-from queryprof.sql.tokens import tokens_of
+from queryprof.sql.tokens import Token, tokens_of
 
 IN_JSON = (
     "It compares a value inside JSON, which SQLite extracts from each row. Keep that value in a"
@@ -52,3 +54,19 @@ def index_fix(group: Group, served: Served | None, columns: str, is_unknown: boo
     return (
         IN_JSON if any(one.upper().startswith("JSON") for one in called) else served.without_index
     )
+
+
+OF_DJANGO = "django_"
+"""The start of the functions that Django adds to SQLite
+(https://docs.djangoproject.com/en/5.2/ref/databases/#sqlite-notes)."""
+
+
+def compare_plainly(operand: Sequence[Token]) -> str:
+    """Return how to avoid a function around a column."""
+    if any(name.startswith(OF_DJANGO) for name in functions_in(operand)):
+        return (
+            "Compare the column itself: filter by a range, such as"
+            " `.filter(time__gte=start, time__lt=end)` instead of `time__date`. No index can be"
+            " created on the expression, because the function exists only in Django."
+        )
+    return "Compare the column itself, or create an index on the compared expression."
