@@ -208,13 +208,10 @@ def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) 
             return _computed_pattern(statement, operand, column)
         if column_of(operand) != column.lower():
             is_call = len(operand) > 1 and operand[1].text == "(" and operand[-1].text == ")"
+            arithmetic = "Move the arithmetic to the other side, so that the column is alone."
             return _Reason(
                 f"it compares {text_of(statement, operand)}, not {column}",
-                (
-                    compare_plainly(operand)
-                    if is_call
-                    else "Move the arithmetic to the other side, so that the column is alone."
-                ),
+                compare_plainly(operand) if is_call else arithmetic,
             )
         if comparison.operator in ("LIKE", "GLOB"):
             return _Reason(
