@@ -67,11 +67,7 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
                 ),
                 step_of(group, INDEX),
             ),
-            unless_changed(
-                program,
-                group,
-                "Create an index for the join, so that SQLite need not build one each time.",
-            ),
+            unless_changed(program, group, "Create an index for the join."),
             code=code_of(program, group),
         )
 
