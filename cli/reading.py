@@ -75,7 +75,7 @@ def _read_all(given: str, traces: Sequence[str]) -> Profile:
         profile, repeated = read_profiles(traces, step)
     running, killed = map(len, unended(profile))
     ended = len(profile.processes) - running - killed
-    kinds = {"running": running, "ended": ended, "killed, or in another container": killed}
+    kinds = {"running": running, "ended": ended, "killed or in another container": killed}
     listed = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
     more = f", {profile.more.count:,} that ended and are not listed" if profile.more else ""
     print_message(
