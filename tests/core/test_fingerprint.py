@@ -86,6 +86,9 @@ pytestmark = pytest.mark.once
         ("SELECT a FROM t ORDER BY 2 DESC", "select a from t order by 2 desc"),
         ("SELECT a FROM t GROUP BY 1, 2 LIMIT ?", "select a from t group by 1, 2 limit 10"),
         ("SELECT a FROM t ORDER BY ?", "select a from t order by 123456"),
+        ("SELECT a FROM t ORDER BY 999", "select a from t order by 999"),
+        ("SELECT a FROM t ORDER BY ?", "select a from t order by 1234"),
+        ("CREATE TABLE t(a VARCHAR(?))", "create table t (a VARCHAR(1234))"),
         (
             "CREATE TABLE t(a VARCHAR(20), b DECIMAL(10, 2) CHECK (b > ?))",
             "create table t (a VARCHAR(20), b DECIMAL(10, 2) check (b > 5))",

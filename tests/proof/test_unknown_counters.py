@@ -1,0 +1,21 @@
+"""Counters that some executions lack are unknown in their sum."""
+
+from __future__ import annotations
+
+import pytest
+
+from queryprof.model.advice import Cost
+from queryprof.proof.costs import is_less_work, mean, total
+from queryprof.proof.judging import Measured
+
+pytestmark = pytest.mark.once
+
+
+def test_counters_of_some_parameters_are_none_of_all() -> None:
+    """A set of parameters that took longer than the limit has no counters: the others' mean would
+    look like less work.
+    """
+    known, unknown = Measured(1.0, 100, 10, 1, "rows"), Measured(9.0, None, None, 0, "")
+    assert total([known, unknown]) == Cost(10.0, None, None)
+    assert mean([total([known]), total([unknown])]) == Cost(5.0, None, None)
+    assert is_less_work(Cost(1.0, 200.0, 20.0), total([known, unknown])) is None
