@@ -63,10 +63,11 @@ def ab(
     command: tuple[str, ...],
     **judgement: Any,
 ) -> None:
-    """Record COMMAND in two git revisions alternately, and compare them.
+    """Record COMMAND in two git revisions, and compare them.
 
     queryprof checks both revisions out into temporary directories; your work tree does not change.
-    COMMAND starts in the directory that corresponds to the current one.
+    It runs COMMAND alternately in both. COMMAND starts in the directory that corresponds to the
+    current one.
     """
     from queryprof.cli.progress import progress
     from queryprof.cli.revisions import checkouts, find_revision, has_uncommitted_changes

@@ -33,7 +33,8 @@ FAIL_ON = ("high", "medium", "any", "none")
     "databases",
     type=click.Path(),
     multiple=True,
-    help="Database to read the schema from (read-only).  [default: the trace's]",
+    help="Database to read the schema from (read-only); required with --prove.  [default: the"
+    " trace's]",
 )
 @click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option(
@@ -52,7 +53,7 @@ FAIL_ON = ("high", "medium", "any", "none")
 )
 @click.option(
     "--dsn",
-    help="PostgreSQL server that plans the statements (connection string or service=NAME).",
+    help="PostgreSQL server to ask for plans (connection string or service=NAME).",
 )
 @proving_options
 def analyze(

@@ -49,7 +49,7 @@ def comparing(command: Callable[..., None]) -> Callable[..., None]:
             "--fail-on",
             multiple=True,
             type=click.Choice((*GATES, "none")),
-            help="Fail if this gets worse (repeatable).  [default: all]",
+            help="Fail if this gets worse (repeatable).  [default: all of these]",
         ),
         click.option(
             "--tolerance",
@@ -141,8 +141,8 @@ def _print(
 def compare(files: tuple[str, ...], **judgement: Any) -> None:
     """Compare traces from before and after a change.
 
-    The exit status is 1 if something got worse. Times are judged with four or more traces on each
-    side.
+    With several traces, put `::` between the sides. The exit status is 1 if something got worse.
+    Times are judged with four or more traces on each side.
     """
     before, after = _sides(files)
     print_verdict(before, after, **judgement)

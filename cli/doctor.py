@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 @click.option("--clean", "cleans", is_flag=True, help="Make the traces of processes that ended.")
 @click.option("--discard", "discards", is_flag=True, help="Also delete what no trace can hold.")
 def doctor(cleans: bool, discards: bool) -> None:
-    """Show what queryprof can measure here, and what ended processes left in shared memory.
+    """Show what queryprof can measure here.
 
-    A killed process leaves its figures in shared memory. With --clean, queryprof makes its trace
-    and frees the memory. It prints what it cannot save, because the directory of the trace is gone
-    or read-only; --discard deletes it as well.
+    A killed process leaves its figures in shared memory, and this command lists them. With --clean,
+    queryprof makes its trace and frees the memory. It prints what it cannot save, because the
+    directory of the trace is gone or read-only; --discard deletes it as well.
     """
     if cleans or discards:
         from queryprof.cli.clean import clean

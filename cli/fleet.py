@@ -18,4 +18,4 @@ SECTIONS = {
 
 @click.group(cls=LazyGroup, sections=SECTIONS, recording=frozenset({"ship", "prometheus"}))
 def fleet() -> None:
-    """Collect the recordings of many hosts, and ask questions about all of them."""
+    """Collect and analyze the recordings of many hosts."""

@@ -33,7 +33,7 @@ def export(
     environment: str | None,
     anonymize: bool,
 ) -> None:
-    """Write FILES as Parquet files of a fleet, or send them to OpenTelemetry.
+    """Write FILES as a fleet's Parquet files, or send them by OTLP.
 
     FILES are traces, directories of traces, or glob patterns. There is one Parquet file for each
     table, host and window.

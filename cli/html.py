@@ -47,7 +47,8 @@ MAX_BOTTLENECKS = 1000
     "databases",
     type=click.Path(),
     multiple=True,
-    help="Database to read the schema from (read-only).  [default: the trace's]",
+    help="Database to read the schema from (read-only); required with --prove.  [default: the"
+    " trace's]",
 )
 @PROVE
 @click.option("--top", type=click.IntRange(min=1), help="Statements to show.")

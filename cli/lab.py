@@ -11,4 +11,7 @@ EXPERIMENTS = ("replay", "pragmas:tune", "workers:tune", "scenario")
 
 @click.group(cls=LazyGroup, sections={"Commands": EXPERIMENTS})
 def lab() -> None:
-    """Repeat a workload with other settings, indexes or workers, on copies of its database."""
+    """Repeat a workload with other settings on copies of its database.
+
+    Settings are pragmas, indexes, SQLite libraries and numbers of workers.
+    """

@@ -17,7 +17,9 @@ MAGIC = b"SQLite format 3\0"
 @click.command()
 @click.argument("file", type=click.Path())
 def locks(file: str) -> None:
-    """List who holds the locks of the database FILE now, or who held them in the trace FILE.
+    """Show who holds a database's locks, or who held them in a trace.
+
+    For a database: who holds its locks now. For a trace: who held them.
 
     For a process that queryprof records, it also prints the line and the statement that took the
     write lock.

@@ -33,7 +33,7 @@ from queryprof.errors import QueryprofError
     "--parameters",
     "with_parameters",
     is_flag=True,
-    help="Record the values of parameters, which the tool prove needs.",
+    help="Record the values of parameters (the `prove` tool needs them).",
 )
 @click.option(
     "--limit",
@@ -44,10 +44,11 @@ from queryprof.errors import QueryprofError
     help="Time limit of a recorded command.",
 )
 def mcp(directory: str, commands: tuple[str, ...], with_parameters: bool, limit_s: float) -> None:
-    """Serve traces to an AI agent, over the Model Context Protocol on standard input and output.
+    """Serve traces to an AI agent.
 
-    The tools are findings, finding, plan, prove, compare and locks. With --record, the agent can
-    also record the commands that you name, and no others.
+    The server uses the Model Context Protocol on standard input and output. The tools are findings,
+    finding, plan, prove, compare and locks. With --record, the agent can also record the commands
+    that you name, and no others.
     """
     if not os.path.isdir(directory):
         raise QueryprofError(f"mcp: {directory}: no such directory")

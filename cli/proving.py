@@ -32,7 +32,8 @@ def proving_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--python",
             "interpreter",
             type=click.Path(),
-            help="Python with your program's SQLite.  [default: this one]",
+            help="Python to measure with; it should have your program's SQLite version.  [default:"
+            " this one]",
         ),
         click.option(
             "--budget",

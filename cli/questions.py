@@ -87,9 +87,10 @@ def output_options(command: Callable[..., None]) -> Callable[..., None]:
 @output_options
 @selection_options
 def report(places: tuple[str, ...], by: str, top: int | None, form: str, **selected: Any) -> None:
-    """Rank the statements and call sites that took most time on all hosts of PLACES.
+    """Rank the statements and call sites that took most time.
 
-    PLACES are directories of Parquet files, stores (s3://...) or traces.
+    The times are sums over all hosts of PLACES. These are directories of Parquet files, stores
+    (s3://...) or traces.
     """
     from queryprof.cli.fleet_places import opened
     from queryprof.cli.output import output_to_reader
@@ -175,7 +176,10 @@ def compare(
 @click.argument("output", type=click.Path())
 @selection_options
 def fetch(output: str, places: tuple[str, ...], **selected: Any) -> None:
-    """Merge the whole traces that hosts sent into the trace OUTPUT, for `queryprof report`."""
+    """Merge hosts' traces into one file.
+
+    OUTPUT is a trace for `queryprof report`. Its inputs are the whole traces that hosts sent.
+    """
     sys.exit(_fetch(output, places, _selection(selected)))
 
 
@@ -276,8 +280,8 @@ def _print_comparison(
     verdict = ", ".join(f"{gate} {number:,}" for gate, number in worse.items())
     click.echo()
     click.echo(
-        f"{counted(comparison.same, 'statement')} as before; {comparison.unclear:,} unclear: of"
-        " fewer than 8 hosts with one of the versions, or hosts that differ too much"
+        f"{counted(comparison.same, 'statement')} as before; {comparison.unclear:,} unclear:"
+        " fewer than 8 hosts on a side, hosts that differ too much, or a rank test that disagrees"
     )
     for gate, why in comparison.unknown.items():
         click.echo(f"not known: {gate}: {why}")

@@ -83,7 +83,7 @@ def replay(
     """Replay FILE's workload on copies of its database.
 
     Record it with `queryprof run --record-workload`. With --pragma, --index or --sqlite, queryprof
-    replays both settings alternately and compares them.
+    replays the recorded and the changed settings alternately, and compares them.
     """
     from queryprof.confined.folder import passing_folder
     from queryprof.replay.replaying import Setting, differing, parse_pragma, played, replay_of

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--explain-locks",
     is_flag=True,
-    help="Add a note to lock errors: which process and line holds the lock.",
+    help="Add a note to lock errors: which process and line hold the lock.",
 )
 @click.option(
     "--parameters",
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     type=size(1e6, 1e12),
     default="256MB",
     show_default=True,
-    help="Largest workload of each process.",
+    help="Maximum size of each process's workload.",
 )
 @click.option(
     "--stall",
     "stall_s",
     type=duration(0.001, 3600),
-    help="Shortest step of an event loop that is a stall.  [default: 50ms]",
+    help="An event-loop step at least this long counts as a stall.  [default: 50ms]",
 )
 @click.option(
     "--root",

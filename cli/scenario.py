@@ -44,10 +44,10 @@ WORKER = (sys.executable, "-P", "-m", "queryprof.cli.scenario_worker")
 )
 @comparing
 def scenario(file: str, against: str | None, **judgement: Any) -> None:
-    """Run the processes that FILE describes, record them, and print a report.
+    """Run and record the processes that FILE describes.
 
-    The output directory is emptied first; scenario.qprof in it is the trace of all processes. With
-    --against, the exit status is 1 if something got worse.
+    Then queryprof prints a report. The output directory is emptied first; scenario.qprof in it is
+    the trace of all processes. With --against, the exit status is 1 if something got worse.
     """
     described = read_scenario(file)
     with tempfile.TemporaryDirectory(prefix="queryprof-scenario-") as kept:

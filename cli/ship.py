@@ -85,7 +85,7 @@ def ship(
     anonymize: bool,
     places: tuple[str, ...],
 ) -> None:
-    """Send finished windows of recordings to a store, and delete them here.
+    """Send finished windows to a store; delete them here.
 
     PLACE is a directory in which processes record with QUERYPROF_WINDOW, or the path of a trace.
     With a COMMAND (for a container), queryprof runs it, sends what its processes record, and exits

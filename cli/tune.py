@@ -33,10 +33,13 @@ MAX_INTERVALS = 60
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="Replays of each combination; intervals need two or more.",
+    help="Replays of each combination; confidence intervals need two or more.",
 )
 def pragmas(file: str, database: str, factors: tuple[str, ...], replications: int) -> None:
-    """Replay FILE's workload with every combination of pragmas (a 2^k experiment)."""
+    """Replay a workload with every combination of pragmas.
+
+    FILE is a trace with a workload. This is a 2^k factorial experiment.
+    """
     from queryprof.cli.progress import progress
     from queryprof.replay.pragmas import DEFAULT_FACTORS, experiment, parse_factor
     from queryprof.replay.replaying import replay_of
@@ -88,7 +91,10 @@ def workers(
     chosen: tuple[str, ...],
     processes: bool,
 ) -> None:
-    """Find how many workers complete most of FILE's transactions per second."""
+    """Find the number of workers with the highest throughput.
+
+    It counts how many of the transactions in FILE's workload complete per second.
+    """
     from queryprof.replay.replaying import Setting, parse_pragma, replay_of
     from queryprof.replay.workers import search_workers
     from queryprof.report.terminal.tuning import print_workers

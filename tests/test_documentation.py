@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
+from testing.django_project import FILES as PROJECT
 
 from queryprof.analysis.findings.finding import CATEGORIES, OF_SERVERS
 from queryprof.cli.main import cli
@@ -96,6 +97,31 @@ def test_every_program_shown_runs(page: Path) -> None:
             [sys.executable, "-c", block], capture_output=True, text=True, check=False
         )
         assert result.returncode == 0, result.stderr
+
+
+def test_the_wsgi_module_shown_works_in_a_project(tmp_path: Path) -> None:
+    """In a project of Django, whose settings it gets from the environment."""
+    pytest.importorskip("django")
+    for name, text in PROJECT.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text.lstrip())
+    (module,) = blocks(ROOT / "docs" / "django.md", 'python title="wsgi.py"')
+    (tmp_path / "wsgi.py").write_text(module)
+    record = "import queryprof; queryprof.install('x.qprof')"
+    request = "from wsgi import application; from django.test import RequestFactory as F"
+    answer = "print(application(F().get('/nowhere/').environ, lambda *a, **k: print(a[0], a[1])))"
+    result = subprocess.run(
+        [sys.executable, "-c", f"{record}; {request}; {answer}"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "site_settings"},
+        cwd=tmp_path,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "404 Not Found" in result.stdout
+    assert "Server-Timing" in result.stdout
 
 
 def test_the_page_on_findings_has_the_tested_programs() -> None:
