@@ -100,7 +100,8 @@ class Recording:
             if not self._started_session and not session.end_part():
                 session.release(self)
                 raise SessionError(
-                    "what was recorded before cannot be put aside: no file can be made"
+                    "cannot start this recording: the earlier part of the process's recording"
+                    " cannot be saved to a file"
                 )
             self._recorded = session.parts.identity
             self._part_before = session.parts.begin_reading()

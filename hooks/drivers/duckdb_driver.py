@@ -56,7 +56,7 @@ class Relations:
         """Watch the functions that create relations. The probes are attached already."""
         for owner in owners:
             for name in DUCKDB_QUERIES.keys() & vars(owner).keys():
-                made = _core.watched_call(vars(owner)[name], self._made)
+                made = _core.watched_call(vars(owner)[name], self._on_relation_made)
                 self._replacements.measure(owner, name, made)
 
     def detach(self) -> None:
@@ -64,7 +64,7 @@ class Relations:
         self._replacements.undo()
         self._living.clear()
 
-    def _made(self, is_over: bool, *call: object) -> None:
+    def _on_relation_made(self, is_over: bool, *call: object) -> None:
         relation = call[-1]
         if is_over and relation is not None:
             try:

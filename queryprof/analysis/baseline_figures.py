@@ -187,7 +187,7 @@ def _folded(figures: Figures) -> Figures:
 
 
 def _sum(a: Figures, b: Figures) -> Figures:
-    def both(x: int | None, y: int | None) -> int | None:
+    def sum_if_known(x: int | None, y: int | None) -> int | None:
         return None if x is None or y is None else x + y
 
     places: dict[tuple[Frame | None, Frame | None], int] = {}
@@ -198,8 +198,8 @@ def _sum(a: Figures, b: Figures) -> Figures:
     return Figures(
         a.executions + b.executions,
         a.rows + b.rows,
-        both(a.vm_steps, b.vm_steps),
-        both(a.full_scan_steps, b.full_scan_steps),
+        sum_if_known(a.vm_steps, b.vm_steps),
+        sum_if_known(a.full_scan_steps, b.full_scan_steps),
         tuple(Site(*place, executions) for place, executions in ranked),
         tuple(sorted({*a.plans, *b.plans})),
     )

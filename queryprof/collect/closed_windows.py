@@ -98,7 +98,7 @@ class _Search:
         """Return the windows that can be taken, and why other files cannot be read."""
         found: defaultdict[Identity, _Recording] = defaultdict(_Recording)
         before = set(self._parts())
-        self._bring_to_the_disk()
+        self._save_ended_regions()
         regions_of: defaultdict[Identity, list[int]] = defaultdict(list)
         for identity, region in self._opened(regions()):
             regions_of[identity].append(int(region["part_ended"]))
@@ -145,7 +145,7 @@ class _Search:
         """Return the copies of regions."""
         return checkpoints_of(self._trace) if self._trace else copies_in(self._directory)
 
-    def _bring_to_the_disk(self) -> None:
+    def _save_ended_regions(self) -> None:
         """Move the regions of ended processes from memory to the disk."""
         ended = {
             resolved(trace_of(region))

@@ -83,7 +83,7 @@ def save_left_recordings(path: str, recorded: RecordedFiles | None = None) -> li
     if absence():
         return []  # no process can record here
     written = []
-    with alone_in(os.path.dirname(os.path.abspath(path))):
+    with directory_lock(os.path.dirname(os.path.abspath(path))):
         # A process's memory and the copies of it are one recording: see _save_region.
         regions, copies = regions_of(path), checkpoints_of(path)
         if recorded:
@@ -109,7 +109,7 @@ def save_left_recordings(path: str, recorded: RecordedFiles | None = None) -> li
 
 
 @contextmanager
-def alone_in(directory: str) -> Iterator[None]:
+def directory_lock(directory: str) -> Iterator[None]:
     """Let one process at a time write the traces of others in a directory.
 
     Otherwise a process that finds a region and another that finds its copy would write two traces.

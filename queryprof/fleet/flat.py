@@ -109,7 +109,7 @@ class _Figures:
         if to is None:
             known[key] = list(more)
             return
-        for at in self._least:  # figures of calls, if there are any
+        for at in self._least:  # a row without calls has no minimum
             if more[self._count]:
                 to[at] = min(to[at], more[at]) if to[self._count] else more[at]
         for at in self._sums:

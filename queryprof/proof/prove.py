@@ -48,10 +48,12 @@ ROUNDS, ENOUGH_NS = 5, 100_000_000
 """Alternating executions before and after, and the time after which fewer are enough."""
 
 SLOW_NS = 20_000_000
-"""A slower statement is not executed again without the changes if it is now much faster."""
+"""If an execution takes longer than this, the statement is not executed again without the changes
+if it is now much faster.
+"""
 
 LONG_NS = 300_000_000
-"""One set of parameters is enough for a slower statement."""
+"""If an execution takes longer than this, one set of parameters is enough."""
 
 CLOSE, CLOSE_ENOUGH_NS = 0.5, 2_000_000_000
 """If the times differ by less than this factor, rounds go on up to this time."""
@@ -250,7 +252,7 @@ def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> 
     judge.do(AFTER, step.sql(name))
     win_ns = 0.0
     for query in search.queries:
-        is_user = query.writes_to({step.table}) or names(search.plan(query, AFTER), name)
+        is_user = query.is_write_using({step.table}) or names(search.plan(query, AFTER), name)
         if name and not is_user:
             continue
         if not name and search.plan(query, AFTER) == search.plan(query, BEFORE):

@@ -256,7 +256,7 @@ class Search:
                 query, AFTER, HOPELESS * self.times.now[query.statement] + FLOOR_NS
             )
             for query in self.queries
-            if query.writes_to(tables)
+            if query.is_write_using(tables)
             or any(names(self.plan(query, AFTER), one) for one in indexes)
         }
 

@@ -96,7 +96,7 @@ class Query:
     reads_all: bool = False
     vm_steps: float | None = None
 
-    def writes_to(self, tables: set[str]) -> bool:
+    def is_write_using(self, tables: set[str]) -> bool:
         """Return whether it is a write that changes or reads one of these tables."""
         return self.writes and any(access.table in tables for access in self.accesses)
 
@@ -172,8 +172,8 @@ def other_work(query: Query, found: Sequence[Measured]) -> str:
     if all(max(pair) <= times * max(1.0, min(pair)) for *pair, times in pairs):
         return ""
     return (
-        "with values of the database it is another query"
-        f" ({rows_of(fmean(one.rows for one in found))}, {average(rows)} in the recording): record"
+        "with values taken from the database it does different work"
+        f" ({rows_of(fmean(one.rows for one in found))}; {average(rows)} in the recording): record"
         " with --parameters"
     )
 

@@ -131,7 +131,7 @@ class Player:
         self._authorizer = Authorizer(SETTINGS - {name for name, _ in order.pragmas})
         self._connections: dict[object, sqlite3.Connection] = {}
         self._authorizers: list[object] = []
-        self._library = _library()  # before recording starts
+        self._library = _sqlite_library_or_none()  # before recording starts
         self._hashes: dict[str, hashlib.blake2b] = {}
         self._runs: tuple[sqlite3.Connection, Execution, float] | None = None
         self.played = Played()
@@ -223,7 +223,7 @@ class Player:
                 connection.interrupt()
 
 
-def _library() -> Library | None:
+def _sqlite_library_or_none() -> Library | None:
     try:
         return Library()
     except (OSError, AttributeError, ImportError):

@@ -45,7 +45,7 @@ def lines_of(tests: Tests) -> tuple[dict[str, list[Any]], dict[str, str]]:
     statements = {keys[entry]: [entry[0], *json.loads(entry[1])] for entry in entries}
     lines = {
         test: "; ".join(
-            f"{keys[entry]} {_words(figures[entry[0]])}".rstrip()
+            f"{keys[entry]} {_figures_text(figures[entry[0]])}".rstrip()
             for entry in sorted(_entry(statement, one) for statement, one in figures.items())
         )
         for test, figures in sorted(tests.items())
@@ -89,7 +89,7 @@ def _keys(entries: Iterable[Entry]) -> dict[Entry, str]:
     }
 
 
-def _words(figures: Mapping[str, Any]) -> str:
+def _figures_text(figures: Mapping[str, Any]) -> str:
     """Return the known figures. Rows and full-scan steps are omitted if zero."""
     return " ".join(
         f"{figures[name]}{unit}"

@@ -46,8 +46,10 @@ FILE_TABLES = (
             Column("count"),
             Column("total_ns"),
             most("max_ns"),
-            Column("database_ns", "in driver calls of the thread that took the lock, ..."),
-            Column("database_of_ns", "... as part of this known time"),
+            Column(
+                "database_ns", "time in driver calls of the thread that took the lock, where known"
+            ),
+            Column("database_of_ns", "hold time for which database_ns is known"),
             unknown(
                 "changed_rows", "by that thread during the hold; NULL: unknown", "INTEGER", SUM
             ),

@@ -38,8 +38,9 @@ class Effect:
     """The effect of one factor, or of an interaction of several, on the response.
 
     `effect` is half of the difference between the high and the low level, in the response's unit.
-    The multiplicative model has the root of their ratio instead. `interval` (95%) is None without
-    replications. The sum of squares is in the response's unit squared, or of natural logarithms.
+    In the multiplicative model, it is the square root of high / low. `interval` (95%) is None
+    without replications. The sum of squares is in the response's unit squared, or of natural
+    logarithms.
     """
 
     factors: tuple[str, ...]

@@ -71,7 +71,7 @@ def test_how_many_rows_are_added_up_may_not_be_known() -> None:
     profile = replace(profile_of(one), plans=(Plan(statement, "app.db", "SCAN t"),))
     (found,) = findings(profile, Knows(SUM), is_loop=False)
     assert (found.category, found.severity) == ("full_scan", "medium")
-    assert found.doubt.startswith("It is unknown how many rows it adds up")
+    assert found.doubt.startswith("It is unknown how many rows count() or sum() reads")
 
 
 OTHERS = [

@@ -347,7 +347,7 @@ def test_a_lock_that_another_process_holds_is_waited_for_once(
     fcntl.flock(held, fcntl.LOCK_EX)
     try:
         for number in range(3):
-            with recovery.alone_in(os.path.abspath(DIRECTORY)):
+            with recovery.directory_lock(os.path.abspath(DIRECTORY)):
                 assert len(waited) == recovery.MAX_LOCK_TRIES + number
     finally:
         os.close(held)

@@ -153,7 +153,7 @@ def test_a_check_says_what_it_compared(run: Run) -> None:
     suite(times=7, index="")
     result = run("--queryprof-check", "-rf")
     assert "4 tests compared with the baseline: 3 do more" in result.stdout
-    assert "test_suite.py::test_load - Failed: more in the database than in the" in result.stdout
+    assert "test_suite.py::test_load - Failed: does more database work than its" in result.stdout
     assert "the baseline is of" not in result.stdout
 
 

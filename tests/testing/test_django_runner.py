@@ -99,7 +99,7 @@ def test_a_query_in_a_loop_fails_the_check(parallel, baseline):
     assert done.returncode == 1
     assert "FAIL: test_list (shop.tests.Books.test_list)" in done.stderr
     assert "FAILED (failures=2)" in done.stderr
-    assert "more in the database than in the baseline: a new statement" in done.stderr
+    assert "does more database work than its baseline: a new statement" in done.stderr
     assert "20 x books.<locals>.<genexpr> shop/urls.py:8" in done.stderr
     assert "django_runner.py" not in done.stderr
     assert "4 tests compared with the baseline: 2 do more" in done.stdout

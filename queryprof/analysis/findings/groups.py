@@ -122,8 +122,8 @@ class Group:
 
     @cached_property
     def steady_ns(self) -> int:
-        """The same without the longest execution's extra time, if that is a quarter or more: the
-        next run may not have such an execution.
+        """work_ns without the longest execution's excess, if that excess is more than a quarter of
+        self_ns: the next run may not have such an execution.
         """
         is_much = self.longest_ns > TRIMMED * self.self_ns
         return max(0, self.work_ns - (self.longest_ns if is_much else 0))

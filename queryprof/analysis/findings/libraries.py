@@ -346,21 +346,22 @@ NO_RELATION = {
 
 MANY_AT_ONCE = {
     "django": (
-        "with one `filter(field__in=[...])`. If the loop goes over a query's rows, load it with"
-        " that query: `.select_related()` for a single related object, `.prefetch_related()` for"
-        " many."
+        "with one `filter(field__in=[...])`. If the loop goes over a query's rows, load the"
+        " related objects with that query: `.select_related()` for a single one,"
+        " `.prefetch_related()` for many."
     ),
     "sqlalchemy": (
         "with one `select(Model).where(Model.id.in_([...]))`. If the loop goes over a query's"
-        " rows, load it with that query: `.options(selectinload(Model.relation))`."
+        " rows, load the related objects with that query: `.options(selectinload(Model.relation))`."
     ),
     "peewee": (
         "with one `Model.select().where(Model.id.in_([...]))`. If the loop goes over a query's"
-        " rows, load it with that query: `.join(Other)`, or `prefetch(query, Other)`."
+        " rows, load the related objects with that query: `.join(Other)`, or"
+        " `prefetch(query, Other)`."
     ),
     "pony": (
         "with one `select(e for e in Entity if e.id in ids)`. If the loop goes over a query's"
-        " rows, load it with that query: `query.prefetch(Entity.relation)`."
+        " rows, load the related objects with that query: `query.prefetch(Entity.relation)`."
     ),
 }
 """The same if it is unknown for which query's rows they are."""

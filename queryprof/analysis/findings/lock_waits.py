@@ -67,7 +67,7 @@ def by_caller(waits: Mapping[CallPath, Waits]) -> Iterator[Waits]:
 
 
 def frame_at(path: CallPath, sites: Sites) -> Frame | None:
-    """Return the frame of a call path, without helpers."""
+    """Return the ranked frame of a call path (helpers are skipped)."""
     return sites.site(path).frame
 
 

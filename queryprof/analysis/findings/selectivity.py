@@ -13,8 +13,8 @@ from queryprof.sql.tokens import tokens_of
 MANY_RETURNED = 2
 """With fewer returned rows, count() or sum() may have made them from all rows of a range."""
 ADDED_UP = (
-    "It is unknown how many rows it adds up. With more than a tenth of the table, an index saves"
-    " little: --prove measures."
+    "It is unknown how many rows count() or sum() reads. With more than a tenth of the"
+    " table, an index saves little: --prove measures."
 )
 OTHERS = (
     "Other conditions also skip rows, so it is unknown how many this index leaves. With more"

@@ -236,7 +236,7 @@ static PyObject *await_beat(PyObject *Py_UNUSED(module), PyObject *args)
 static qp_step *begin_step_of(qp_running_loop *running_loop, PyObject *code)
 {
     if (!running_loop || running_loop->step) {
-        return NULL; /* inside a step of another loop that it runs on */
+        return NULL; /* this loop runs on another loop, which is already in a step */
     }
     qp_step_begin(told_in(running_loop), running_loop, code, code, code);
     return running_loop->step;

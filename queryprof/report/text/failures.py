@@ -44,7 +44,7 @@ def regression_message(found: Sequence[Deviation]) -> str:
     Possible reasons are printed once for all tests, at the end of the run (causes.py).
     """
     reasons = dict.fromkeys(reason for deviation in found for reason in deviation.reasons)
-    lines = [f"more in the database than in the baseline: {', '.join(reasons)}"]
+    lines = [f"does more database work than its baseline: {', '.join(reasons)}"]
     for deviation in found[:MAX_STATEMENTS]:
         lines += _deviation(deviation)
     if len(found) > MAX_STATEMENTS:

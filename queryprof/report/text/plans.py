@@ -65,10 +65,7 @@ def plan_change(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> str:
         return "a table is read where an index was enough: is one gone, or a column more wanted?"
     if len(new.automatic_indexes) > len(old.automatic_indexes):
         return f"SQLite builds an index on {new.automatic_indexes[0]} each time: is one gone?"
-    return (
-        f"SQLite sorts for {', '.join(new.temporary)} each time: is an index gone that has the"
-        " rows in that order?"
-    )
+    return f"SQLite sorts for {', '.join(new.temporary)} each time: is an index in that order gone?"
 
 
 def _step_of(plan: Steps, table: str) -> str:
