@@ -112,7 +112,7 @@ def test_a_program_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attaching, "__version__", "0.0.1")
-    with running(**STANDBY) as program:
+    with running(POLLS, **STANDBY) as program:  # a debugger waits until the main thread runs
         assert "use that version of this command" in refusal(program.pid)
         assert program("is_on()") == "False"
         assert program.end() == ""
