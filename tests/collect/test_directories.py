@@ -76,7 +76,7 @@ def test_all_processes_are_counted(queryprof: Run, given: str) -> None:
         count, said = executions(queryprof, given)
         assert count == 432
         assert said == (
-            f"queryprof: {given}: 3 traces of 3 processes: 1 running, 1 ended, 1 killed, or in"
+            f"queryprof: {given}: 3 traces of 3 processes: 1 running, 1 ended, 1 killed or in"
             " another container\n"
         )
 
