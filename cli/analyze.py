@@ -72,6 +72,7 @@ def analyze(
     FILE is a trace, a directory of traces, or a glob pattern.
     """
     from queryprof.accepted import read_accepted
+    from queryprof.analysis.findings.groups import unknown_causes
     from queryprof.analysis.findings.proved import planned_in, with_proofs
     from queryprof.analysis.report import Report
     from queryprof.cli.reading import read_whole
@@ -97,13 +98,12 @@ def analyze(
         *(f"accepted, but no finding any more: {one}" for one in accepted if one not in known),
     ]
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]
-    text = _text(form, shown, report, stale, advice, server)
+    unknown = tuple(unknown_causes(report, {*server.plans, *planned_in(found)}))
+    text = _text(form, shown, report, unknown, stale, advice, server)
     with output_to_reader():
         if text is None:
-            from queryprof.analysis.findings.groups import unknown_causes
             from queryprof.report.terminal.findings import print_findings
 
-            unknown = tuple(unknown_causes(report, {*server.plans, *planned_in(found)}))
             print_findings(shown, Places(report.profile), cautions, unknown, top)
             if dsn is not None:
                 from queryprof.report.terminal.server import print_server
@@ -134,17 +134,15 @@ def _text(
     form: str,
     shown: Sequence[Finding],
     report: Report,
+    unknown: tuple[str, ...],
     accepted: list[tuple[str, str, bool]],
     advice: Advice | None,
     server: ServerFacts,
 ) -> str | None:
     """Return the findings in a format; None for the terminal."""
-    from queryprof.analysis.findings.groups import unknown_causes
-    from queryprof.analysis.findings.proved import planned_in
     from queryprof.report.places import Places
 
-    known = {*server.plans, *planned_in(shown)}
-    places, unknown = Places(report.profile), tuple(unknown_causes(report, known))
+    places = Places(report.profile)
     if form == "json":
         from queryprof.report.json.findings import findings_json
 

@@ -101,12 +101,10 @@ CPU: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
 MEMORY: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
         Metric("peak_memory_bytes", "time", lambda _: None),
-        lambda p: max(
-            (x.peak_memory_bytes for x in p.processes if x.peak_memory_bytes), default=None
-        ),
+        lambda p: _largest([one.peak_memory_bytes for one in p.processes]),
     ),
 )
-"""The peak memory of the largest process."""
+"""The peak memory of the largest process; unknown if a process was killed."""
 
 LOOPS: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
@@ -128,6 +126,11 @@ _CHANGED = (Verdict.BETTER, Verdict.WORSE)
 
 def _parted(before: list[float], after: list[float]) -> bool:
     return min(after) > max(before) or max(after) < min(before)
+
+
+def _largest(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return max(known) if known and len(known) == len(values) else None
 
 
 def _mean(total: int, count: int) -> float | None:

@@ -207,6 +207,22 @@ def test_a_connection_for_several_statements_may_be_a_request_s(
     assert (found.severity, bool(found.doubt)) == (severity, severity is Severity.MEDIUM)
 
 
+@pytest.mark.parametrize(("created", "is_setup"), [(10, True), (9, False)])
+def test_what_each_connection_sets_up_is_not_what_it_is_for(created: int, is_setup: bool) -> None:
+    """Run for every other connection, it prepares them, and its time is saved too."""
+    connecting = aggregate("(connect)", SITE, ns=50 * MS, count=20)._replace(operation="connect")
+    create = aggregate("CREATE TABLE IF NOT EXISTS t (a)", SITE, ns=400 * MS, count=created)
+    executed = aggregate(READ, SITE, ns=MS, count=20)
+    (found,) = (
+        one
+        for one in findings(profile_of(connecting, create, executed), True)
+        if one.category == "connection_per_query"
+    )
+    assert "20 statements" in found.evidence[0]
+    assert ("runs CREATE again" in found.evidence[0]) == is_setup
+    assert (found.gain_ns >= 450 * MS) == is_setup
+
+
 @pytest.mark.parametrize(
     ("runs", "texts", "is_one"),
     [(100, 50, True), (101, 50, False), (60, 49, False), (9000, 129, True), (9000, 128, False)],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from queryprof.analysis.call_sites import CallSite
@@ -23,12 +25,17 @@ def finding(code: str = INDEX) -> Finding:
     )
 
 
-def advice(after_ns: float, *outweighed: Outweighed, is_complete: bool = True) -> Advice:
+def advice(
+    after_ns: float,
+    *outweighed: Outweighed,
+    is_complete: bool = True,
+    is_drawn: bool = False,
+) -> Advice:
     is_proved = after_ns < 1e6
     change = Change(INDEX, "DROP INDEX item_price;", "item_price", "item", 5e8, 4096, None, 0)
     before, after = Cost(1e6, 3000.0, 50.0), Cost(after_ns, 3000.0, 50.0)
     uses = ("item_price",) if is_proved else ()
-    proof = Proof(SQL, 9, 9 * 10**6, before, after, uses, is_proved, "", False)
+    proof = Proof(SQL, 9, 9 * 10**6, before, after, uses, is_proved, "", is_drawn)
     changes = (change,) if is_proved else ()
     return Advice("a.db", changes, outweighed, (proof,), (), (), "3.40.1", "", 1, is_complete, 1.0)
 
@@ -37,6 +44,23 @@ def test_a_proved_index_is_the_fix() -> None:
     (one,) = with_proofs([finding()], advice(1e5))
     assert one.fix.startswith("proved: 1.00 ms -> 100 µs (x10)")
     assert one.code == INDEX
+
+
+@pytest.mark.parametrize(("is_drawn", "severity"), [(False, "high"), (True, "low")])
+def test_a_proof_on_recorded_values_leaves_no_doubt(is_drawn: bool, severity: str) -> None:
+    doubtful = replace(finding(), severity=Severity.LOW, doubt="The index may not be used.")
+    (one,) = with_proofs([doubtful], advice(1e5, is_drawn=is_drawn))
+    assert (one.severity, bool(one.doubt)) == (severity, is_drawn)
+
+
+def test_findings_are_sorted_again_once_they_are_proved() -> None:
+    """Calls that fail stay first."""
+    other = replace(finding(""), statement="SELECT 1", severity=Severity.MEDIUM)
+    fails = replace(other, category="lock_upgrade", severity=Severity.LOW)
+    doubtful = replace(finding(), severity=Severity.LOW)
+    sorted_again = with_proofs([fails, other, doubtful], advice(1e5))
+    assert [one.category for one in sorted_again] == ["lock_upgrade", "full_scan", "full_scan"]
+    assert [one.severity for one in sorted_again[1:]] == [Severity.HIGH, Severity.MEDIUM]
 
 
 def test_an_index_that_won_nothing_is_no_advice_any_more() -> None:

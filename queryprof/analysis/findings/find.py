@@ -28,7 +28,7 @@ from queryprof.analysis.findings import (
     work,
 )
 from queryprof.analysis.findings.choices import OF_WORK, PLANNED, choose
-from queryprof.analysis.findings.finding import Finding, Severity, most_severe
+from queryprof.analysis.findings.finding import Finding, Severity, importance, most_severe
 from queryprof.analysis.findings.merging import of_one_cause
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
 from queryprof.analysis.findings.program import Program
@@ -285,11 +285,6 @@ def find(
     findings = of_one_cause(_without_covered(found.values()))
     order = sorted(
         (replace(one, library=program.called_library(one.statement)) for one in findings),
-        key=lambda one: (
-            one.category != "lock_upgrade",  # calls fail, which matters more than slowness
-            one.severity.rank,
-            -one.gain_ns,
-            one.identity,
-        ),
+        key=importance,
     )
     return tuple(order)

@@ -250,3 +250,9 @@ def severity_of(
     if share >= HIGH_SHARE or span_ns >= HIGH_SPAN_NS:
         return Severity.HIGH
     return Severity.MEDIUM if share >= MEDIUM_SHARE else Severity.LOW
+
+
+def importance(finding: Finding) -> tuple[bool, int, int, str]:
+    """Return the key that sorts findings, the most important first."""
+    fails = finding.category == "lock_upgrade"  # failing calls matter more than slow ones
+    return not fails, finding.severity.rank, -finding.gain_ns, finding.identity

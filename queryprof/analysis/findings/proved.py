@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from queryprof.analysis.findings.finding import Finding, Severity, severity_of
+from queryprof.analysis.findings.finding import Finding, Severity, importance, severity_of
 from queryprof.analysis.units import counted, duration, shortened, size, times
 from queryprof.model.advice import Advice, Change, Outweighed, Proof, Rewrite
 
@@ -47,7 +47,7 @@ DRAWN = "The values come from rows of the database, not from the recording."
 
 
 def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, ...]:
-    """Return the findings, most severe first, with the measurements of proved advice."""
+    """Return the findings, most important first, with the measurements of proved advice."""
     proofs = {proof.statement: proof for proof in advice.proofs}
     rewrites = {rewrite.statement: rewrite for rewrite in advice.rewrites}
     proved = (
@@ -57,7 +57,7 @@ def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, .
         )
         for finding in findings
     )
-    return tuple(sorted(proved, key=lambda one: one.severity.rank))
+    return tuple(sorted(proved, key=importance))
 
 
 def _proved_severity(finding: Finding, is_drawn: bool) -> Severity:
