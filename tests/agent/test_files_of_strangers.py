@@ -29,7 +29,7 @@ def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, path: str, target: str)
 
 @pytest.fixture
 def answers_inside() -> Answers:
-    """What is asked about a directory; beside it is another one."""
+    """Answer questions about a directory that has another directory beside it."""
     for place in ("elsewhere", "inside/traces"):
         Path(place).mkdir(parents=True)
         Path(place, "x.qprof").write_bytes(b"secret")

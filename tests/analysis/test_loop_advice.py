@@ -137,7 +137,7 @@ def test_a_walk_is_one_recursive_query(calls_itself: bool) -> None:
 
 @pytest.mark.parametrize(("steps", "category"), [(249, "autocommit_reads"), (250, "n_plus_one")])
 def test_reads_in_turn_are_in_one_transaction_or_one_query(steps: int, category: str) -> None:
-    """What both win is said on one card; the lock is not much beside many steps."""
+    """One card has the gain of both. With many steps, the lock takes a small part of the time."""
     one = aggregate(READ, SITE, ns=10 * MS, count=1000)._replace(vm_steps=1000 * steps)
     work = FileWork(
         READ,

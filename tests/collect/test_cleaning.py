@@ -51,7 +51,7 @@ def worker(trace: str, executions: int = 3, program: str = WORKER) -> Iterator[i
 
 @pytest.fixture(autouse=True)
 def _nothing_of_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What other tests leave meanwhile is none of these."""
+    """Hide the regions that other tests leave meanwhile."""
     from queryprof.collect import cleaning
 
     everything = cleaning.regions

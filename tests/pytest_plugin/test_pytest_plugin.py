@@ -303,7 +303,7 @@ def test_a_gate_that_measured_nothing_fails(run: Run) -> None:
 
 
 def test_settings(run: Run) -> None:
-    """What fails and what is left out can be said in pytest's settings."""
+    """Settings of pytest choose what fails, and which statements are left out."""
     suite()
     run("--queryprof-save")
     suite(times=6, extra='db.execute("PRAGMA user_version")')

@@ -223,7 +223,7 @@ def test_the_command(queryprof: Run, script: Callable[[str], Path], tmp_path: Pa
 
 @pytest.mark.slow
 def test_run_writes_the_page_at_its_end(queryprof: Run, script: Callable[[str], Path]) -> None:
-    """And says where it is; what stands in its way is said before the program runs."""
+    """It prints the path. If the page cannot be written, it says so before the program runs."""
     program = script(
         "import sqlite3\nsqlite3.connect(':memory:').execute('SELECT 1')\nprint('ran')\n"
     )

@@ -1,4 +1,4 @@
-"""What is said of those that hold locks, and of those that wait, on profiles made by hand."""
+"""The sentences of lock holders and of waiting statements, on profiles made by hand."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_a_process_that_is_recorded_in_any_case_does_not_wait(tmp_path: Path) ->
 
 
 def test_its_environment_is_that_of_its_start(tmp_path: Path, queryprof: Run) -> None:
-    """What it is told by it (`--parameters`, a workload) holds, and nothing of it comes back."""
+    """Its settings there (`--parameters`, a workload) hold. The program sees none of them again."""
     (tmp_path / "parent.py").write_text(PARENT)
     (tmp_path / "child.py").write_text(
         f"import os; os.environ.clear(); import sqlite3; {RUN}; print(dict(os.environ))"

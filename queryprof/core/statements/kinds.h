@@ -20,9 +20,9 @@ typedef enum {
 
 /* A row without a text, with the kind of a statement of this normal form:
  *
- * - `changes_rows`: it changes rows and returns none; - `changes_uncounted`: it changes rows that
- * the standard library's driver does not count, because it begins with WITH; - `can_be_explained`:
- * EXPLAIN QUERY PLAN accepts it; - `schema_change`: how it changes the schema; `script_change`: the
+ * `changes_rows`: it changes rows and returns none. `changes_uncounted`: it changes rows that the
+ * standard library's driver does not count, because it begins with WITH. `can_be_explained`:
+ * EXPLAIN QUERY PLAN accepts it. `schema_change`: how it changes the schema. `script_change`: the
  * same for a script of several statements.
  */
 qp_statement_row qp_statement_kinds(const char *form, size_t length);
