@@ -276,6 +276,21 @@ def test_what_leads_to_the_objects_is_named(
     assert fix in found.fix
 
 
+@pytest.mark.parametrize(("count", "is_said"), [(84, True), (83, False)])
+def test_what_a_line_also_loads_is_named(count: int, is_said: bool) -> None:
+    """A lazy load that runs about as often: the line's time includes it."""
+    frame = Frame("_LazyLoader._load", "/venv/site-packages/sqlalchemy/x.py", 1, "library")
+    book, publisher = "SELECT t FROM book WHERE id = ?", "SELECT n FROM publisher WHERE id = ?"
+    loops = loop(book, 60, 60, others=60), loop(publisher, 50, 50, others=50, count=count)
+    one = replace(
+        profile(*loops),
+        stack_samples=tuple(StackSample(text, (frame, *SITE), 64, 1) for text in (book, publisher)),
+        notes={book: "lazy load of Line.book", publisher: "lazy load of Book.publisher"},
+    )
+    found = {each.statement: each for each in findings(one)}[book]
+    assert ("Its line also loads Book.publisher:" in found.fix) == is_said
+
+
 @pytest.mark.parametrize(("rows_each", "gain_ns"), [(1, 100 * MS), (10, 0.37 * 100 * MS)])
 def test_rows_are_fetched_by_the_join_as_well(rows_each: int, gain_ns: float) -> None:
     """Of the time of those beyond the first of each query a join wins three tenths."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from queryprof.proof.accesses import EQUAL, Access, Comparison
+from queryprof.proof.accesses import EQUAL, RANGE, Access, Comparison
 from queryprof.proof.candidates import candidates_of
 from queryprof.proof.judging import BEFORE, Judge
 from queryprof.proof.schema import schema_of
@@ -25,6 +25,30 @@ pytestmark = pytest.mark.once
 def test_what_an_index_begins_with_is_not_tried(
     tmp_path: Path, existing: str, tried: set[tuple[str, ...]], not_tried: set[tuple[str, ...]]
 ) -> None:
+    found = tried_with(
+        tmp_path, existing, [("a", min(EQUAL)), ("b", min(EQUAL))], "a = 1 AND b = 1"
+    )
+    assert tried <= found
+    assert not found & not_tried
+
+
+def test_an_index_has_each_column_once(tmp_path: Path) -> None:
+    """A column may be compared and sorted by, and compared twice."""
+    compared = [("a", min(EQUAL)), ("b", min(RANGE)), ("b", max(RANGE))]
+    where = "a = 1 AND b > 1 AND b IS NOT NULL ORDER BY b"
+    found = tried_with(tmp_path, "c", compared, where, (("b", False),))
+    assert ("a", "b") in found
+    assert not [one for one in found if len(set(one)) < len(one)]
+
+
+def tried_with(
+    tmp_path: Path,
+    existing: str,
+    compared: list[tuple[str, int]],
+    where: str,
+    order: tuple[tuple[str, bool], ...] = (),
+) -> set[tuple[str, ...]]:
+    """Return the columns of the indexes that are tried for a table with one index."""
     path = tmp_path / "tables.db"
     db = sqlite3.connect(path)
     db.executescript(f"CREATE TABLE t (a, b, c); CREATE INDEX i ON t ({existing})")
@@ -34,11 +58,7 @@ def test_what_an_index_begins_with_is_not_tried(
     with Judge() as judge:
         judge.take(f"{path.as_uri()}?mode=ro", BEFORE)
         schema = schema_of(judge)
-    compared = tuple(Comparison(column, min(EQUAL), "BINARY", 1) for column in ("a", "b"))
-    access = Access("t", compared, (), None)
-    sql = "SELECT * FROM t WHERE a = 1 AND b = 1"
-    found = {
-        tuple(term.column for term in one.terms) for one in candidates_of(sql, [access], schema)
-    }
-    assert tried <= found
-    assert not found & not_tried
+    comparisons = tuple(Comparison(column, one, "BINARY", 1) for column, one in compared)
+    access = Access("t", comparisons, order, None)
+    found = candidates_of(f"SELECT * FROM t WHERE {where}", [access], schema)
+    return {tuple(term.column for term in one.terms) for one in found}

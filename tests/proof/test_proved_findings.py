@@ -11,6 +11,7 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.proved import NO_INDEX, with_proofs
 from queryprof.model import Frame
 from queryprof.model.advice import Advice, Change, Cost, Outweighed, Proof
+from queryprof.report.findings.text import details
 
 pytestmark = pytest.mark.once
 SQL = "SELECT id FROM item WHERE price > ?"
@@ -61,6 +62,13 @@ def test_findings_are_sorted_again_once_they_are_proved() -> None:
     sorted_again = with_proofs([fails, other, doubtful], advice(1e5))
     assert [one.category for one in sorted_again] == ["lock_upgrade", "full_scan", "full_scan"]
     assert [one.severity for one in sorted_again[1:]] == [Severity.HIGH, Severity.MEDIUM]
+
+
+def test_each_line_of_a_migration_is_a_line_of_the_report() -> None:
+    one = replace(finding(), library="sqlalchemy")
+    assert one.migration.count("\n")
+    code = [line for kind, line in details(one) if kind == "code"]
+    assert code == [INDEX, *one.migration.split("\n")]
 
 
 def test_an_index_that_won_nothing_is_no_advice_any_more() -> None:
