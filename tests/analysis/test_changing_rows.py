@@ -8,6 +8,7 @@ import dataclasses
 
 import pytest
 from analysis.by_hand import aggregate, profile_of
+from analysis.test_causes import Knows, findings
 
 from queryprof.analysis.findings.groups import groups_of
 from queryprof.analysis.findings.planning import LeftOut, RowSteps, Served
@@ -73,7 +74,12 @@ def test_an_order_is_worth_an_index_if_many_rows_match(
         rows=50 * 4, vm_steps=50 * (steps or 90_000), counted=50, full_scan_steps=50 * 10_000
     )
     plans = (Plan(statement, "app.db", "\n".join(served.plan)),)
-    (group,) = groups_of(Report(dataclasses.replace(profile_of(one), plans=plans)))
+    profile = dataclasses.replace(profile_of(one), plans=plans)
+    (group,) = groups_of(Report(profile))
+    filtering = Served(served.plan, "CREATE INDEX t_b ON t (lower(b));", ("lower(b)",))
+    filters = dataclasses.replace(served, filtering=filtering)
+    (found,) = findings(profile, Knows(filters))
+    assert ("(lower(b))" in found.fix) == (expected is False)
     assert has_enough_rows(group, served) == expected
     assert has_enough_rows(group, dataclasses.replace(served, searches=True)) is True
 
