@@ -240,6 +240,7 @@ def test_unknown_plans_are_said(ns: int, is_said: bool) -> None:
         one for one in unknown_causes(report) if one.startswith("the plans of 1 statement with 10")
     ]
     assert len(said) == is_said
+    assert not [one for one in unknown_causes(report, {READ}) if one in said], "known otherwise"
 
 
 @pytest.mark.parametrize(
