@@ -38,28 +38,18 @@ ONCE_ONLY = r"^pytestmark = .*\bmark\.once\b"
 SAME_EXAMPLES = "--hypothesis-seed=0"
 """What passed passes again: random examples are looked for by the session `slow`."""
 
-RANDOM = (
-    "tests/core/test_ground_truth.py",
-    "tests/core/test_lives.py",
-    "tests/core/test_secrets.py",
-    "tests/core/test_secrets_everywhere.py",
-    "tests/collect/test_damaged_traces.py",
-    "tests/collect/test_older_traces.py",
-    "tests/report/test_hostile_names.py",
-    "tests/report/test_hostile_names_in_files.py",
-    "tests/tuning",
-    "tests/states/test_sequences.py",
-    "tests/vfs/test_random_files.py",
-    "tests/strangers/test_changed_files.py",
-    "tests/strangers/test_changed_stores.py",
-)
+RANDOM_NAMES = """
+core/test_ground_truth.py core/test_lives.py core/test_secrets.py core/test_secrets_everywhere.py
+collect/test_damaged_traces.py report/test_hostile_names.py
+report/test_hostile_names_in_files.py tuning states/test_sequences.py vfs/test_random_files.py
+strangers/test_changed_files.py strangers/test_changed_stores.py
+"""
+RANDOM = [f"tests/{name}" for name in RANDOM_NAMES.split()]
 """Tests of random programs, texts, files and figures."""
 
 LARGEST_CORE_BYTES = 400_000
-
 CHECKED = {"QUERYPROF_CHECK_TRACES": "1"}
 """Every trace that a test leaves is read again, and its figures must be possible."""
-
 
 WHEELS = {
     "manylinux_2_17_x86_64": ("x86_64-linux-gnu.2.17", "x86_64-linux-gnu"),
@@ -69,8 +59,7 @@ WHEELS = {
 }
 """By a wheel's platform: what the compiler calls it, and what Python's extension modules do."""
 
-SAY_TAG = "import sys; print(f'cpython-{sys.version_info[0]}{sys.version_info[1]}')"
-
+SAY_TAG = "import sys; print('cpython-%d%d' % sys.version_info[:2])"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.error_on_missing_interpreters = True
@@ -117,9 +106,7 @@ PYTHONS = interpreters()
 
 @contextmanager
 def building() -> Iterator[None]:
-    """Keep other sessions out of build/ while one builds there, and remove it before and after: an
-    old one would ship deleted modules.
-    """
+    """Let one session build at a time, in a build/ without modules that were deleted since."""
     with Path(".nox", "building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         shutil.rmtree("build", ignore_errors=True)

@@ -35,6 +35,14 @@ ASYNCPG = "asyncpg"
 DRIVERS = tuple(name.partition(".")[0] for name in (*SQLITES, *PEP249, ASYNCPG))
 """All drivers except the standard library's."""
 
+POOLS = (
+    "sqlalchemy.util.queue",
+    "psycopg_pool.pool",
+    "psycopg_pool.pool_async",
+    "asyncpg.pool",
+)
+"""Modules with pools of connections: the keys of POOLS in drivers/pools.py."""
+
 THREADS = (
     "concurrent.futures.thread",
     "twisted.python.threadpool",
@@ -48,6 +56,7 @@ HOMES = {
     **dict.fromkeys(PEP249, "drivers.pep249:KnownDriverHook"),
     "duckdb": "drivers.duckdb_driver:DuckdbHook",
     ASYNCPG: "drivers.asyncpg_driver:AsyncpgHook",
+    **dict.fromkeys(POOLS, "drivers.pools:PoolHook"),
     **dict.fromkeys(THREADS, "executors:ExecutorHook"),
     "sqlalchemy.orm.strategies": "lazy_loads:LazyLoads",
     "django.db.models.fields.related_descriptors": "lazy_loads:LazyLoads",

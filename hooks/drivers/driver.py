@@ -13,7 +13,7 @@ from queryprof.errors import DriverError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
     Methods = Mapping[str, str | "Query"]
@@ -29,9 +29,13 @@ class Query:
         operation: its operation, as for other methods.
         returns: one of RESULTS. Unless it is "cursor", each further argument is a parameter.
         text_of: attribute of the receiver that has the statement; by default, the first argument.
+            For a pool wait, a function that returns whether a call with these arguments waits;
+            by default, each call does.
     """
 
-    def __init__(self, operation: str, returns: str = "cursor", *text_of: str) -> None:
+    def __init__(
+        self, operation: str, returns: str = "cursor", *text_of: str | Callable[..., object]
+    ) -> None:
         self.operation = operation
         self.returns = RESULTS.index(returns)
         self.text_of = text_of

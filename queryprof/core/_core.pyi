@@ -31,7 +31,7 @@ def attach(
     has_own_sqlite: bool,
     system: int = 1,
     returns: int = 0,
-    text_of: str = ...,
+    text_of_or_only_if: str | Callable[..., object] = ...,
     /,
 ) -> Attachment: ...
 def detach(attachment: Attachment, /) -> None: ...

@@ -107,6 +107,10 @@ CATEGORIES = {
         "Connection per query",
         "The program opens a connection for each query.",
     ),
+    "pool_wait": Category(
+        "Waiting for a pool",
+        "Calls wait until another thread or task gives its connection back to the pool.",
+    ),
     "offset_pagination": Category("OFFSET pagination", "OFFSET reads every row that it skips."),
     "full_scan": Category("Full table scan", "A query reads a whole table to return a few rows."),
     "temp_btree_sort": Category(

@@ -104,10 +104,10 @@ static bool drops_statements(qp_operation operation)
 
 static PyObject *attach(PyObject *module, PyObject *args)
 {
-    PyObject *owner, *name, *cursor_type, *text_of = NULL;
+    PyObject *owner, *name, *cursor_type, *attribute = NULL;
     int operation, has_own_sqlite, system = QP_SYSTEM_SQLITE, returns = QP_RETURNS_CURSOR;
-    if (!PyArg_ParseTuple(args, "OUiOp|iiU:attach", &owner, &name, &operation, &cursor_type,
-                          &has_own_sqlite, &system, &returns, &text_of)) {
+    if (!PyArg_ParseTuple(args, "OUiOp|iiO:attach", &owner, &name, &operation, &cursor_type,
+                          &has_own_sqlite, &system, &returns, &attribute)) {
         return NULL;
     }
     if (operation < 0 || operation >= QP_OPERATIONS || returns < 0 || returns >= QP_RETURNS) {
@@ -116,7 +116,8 @@ static PyObject *attach(PyObject *module, PyObject *args)
     if (system < 0 || system >= QP_SYSTEMS) {
         return PyErr_Format(PyExc_ValueError, "no database system %d", system);
     }
-    if (cursor_type != Py_None && (text_of || !PyType_Check(cursor_type))) {
+    bool is_wait = operation == QP_POOL_WAIT; /* then the attribute is a function */
+    if (cursor_type != Py_None && (attribute || !PyType_Check(cursor_type))) {
         return PyErr_Format(PyExc_TypeError, "cursor_type is no type: %R", cursor_type);
     }
     qp_module_state *state = PyModule_GetState(module);
@@ -126,7 +127,8 @@ static PyObject *attach(PyObject *module, PyObject *args)
                       .drops = has_own_sqlite || drops_statements((qp_operation)operation),
                       .has_own_sqlite = has_own_sqlite,
                       .returns = (qp_returns)returns,
-                      .text_of = text_of,
+                      .text_of = is_wait ? NULL : attribute,
+                      .only_if = is_wait ? attribute : NULL,
                       .cursor_type = cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type};
     return qp_attach(owner, name, &probe, state);
 }

@@ -62,6 +62,20 @@ static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject 
     return found;
 }
 
+/* Whether a call is measured. Raises nothing. */
+static bool is_chosen(const qp_probe *probe, PyObject *const *args, Py_ssize_t positional,
+                      PyObject *names)
+{
+    if (!probe->only_if) {
+        return true;
+    }
+    PyObject *found = PyObject_Vectorcall(probe->only_if, args, (size_t)positional, names);
+    bool chosen = found && PyObject_IsTrue(found) > 0;
+    Py_XDECREF(found);
+    PyErr_Clear(); /* the call itself will raise what is wrong */
+    return chosen;
+}
+
 static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t flagged,
                             PyObject *names)
 {
@@ -71,6 +85,11 @@ static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t fl
     Py_ssize_t first = probe->has_receiver;
     PyObject *receiver = first && positional ? args[0] : NULL;
     Py_INCREF(callable); /* the call may detach us */
+    if (!is_chosen(probe, args, positional, names)) {
+        PyObject *unmeasured = qp_wrapper_call(self, args, flagged, names);
+        Py_DECREF(callable);
+        return unmeasured;
+    }
     measured is = measured_of(probe, receiver, args, first, positional, names);
     PyObject *result;
     if (probe->is_awaited) {
@@ -94,8 +113,10 @@ PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wra
                         PyTypeObject *coroutine_proxy_type)
 {
     PyObject *self = qp_wrapper_new(type, call_probe, wrapped, (PyObject *)coroutine_proxy_type);
-    /* A probe has one of both at most. */
-    PyObject *referred = probe->text_of ? probe->text_of : (PyObject *)probe->cursor_type;
+    /* A probe has at most one of them. */
+    PyObject *referred = probe->text_of   ? probe->text_of
+                         : probe->only_if ? probe->only_if
+                                          : (PyObject *)probe->cursor_type;
     qp_probe *held = self ? qp_wrapper_hold(self, sizeof *held, referred) : NULL;
     if (!held) {
         Py_XDECREF(self);

@@ -20,6 +20,7 @@ const qp_operation_facts qp_operations[QP_OPERATIONS] = {
     [QP_SERIALIZE] = {"serialize", QP_SOURCE_FIXED, "(serialize)"},
     [QP_DESERIALIZE] = {"deserialize", QP_SOURCE_FIXED, "(deserialize)"},
     [QP_BEGIN] = {"begin", QP_SOURCE_FIXED, "BEGIN"},
+    [QP_POOL_WAIT] = {"pool wait", QP_SOURCE_FIXED, "(pool wait)"},
     [QP_EXIT] = {"exit", QP_SOURCE_EXIT, 0},
 };
 
