@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import io
 import re
-import subprocess
 import tokenize
 import tomllib
 from collections import defaultdict
@@ -22,7 +21,8 @@ import pytest
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "queryprof", "hooks", "cli")
+FOLDERS = ("docs", "queryprof", "hooks", "cli")
+PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 HABITS = tomllib.loads(Path(__file__).with_name("prose.toml").read_text())
 KINDS = ("docs", "code", "messages")
 MESSAGE_WORDS = 6
@@ -99,12 +99,10 @@ def c_comments(path: Path) -> Iterator[tuple[int, str]]:
 @pytest.fixture(scope="module")
 def texts() -> dict[str, list[Text]]:
     """All texts by kind: docs, code and messages."""
-    listed = subprocess.run(
-        ["git", "ls-files", *FOLDERS], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
     found: dict[str, list[Text]] = defaultdict(list)
-    for name in listed.splitlines():
-        path = ROOT / name
+    files = [file for name in FOLDERS for file in (ROOT / name).rglob("*")]
+    for path in sorted((*files, *(ROOT / name for name in PAGES))):
+        name = str(path.relative_to(ROOT))
         if path.suffix == ".md" and name != "docs/findings.md":  # its outputs are generated
             for line, words in paragraphs(path):
                 found["docs"].append(Text("docs", f"{name}:{line}", words))
