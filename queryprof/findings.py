@@ -82,7 +82,12 @@ def findings_of(
     sources = sources or Sources(profile.sources)
     if not with_planner or not can_confine():
         return find(
-            report, sources.loop_at, schemas, makes_tasks=sources.makes_tasks, server=server
+            report,
+            sources.loop_at,
+            schemas,
+            makes_tasks=sources.makes_tasks,
+            server=server,
+            follows_rows=sources.follows_rows,
         )
     # late, because its process has limits that not all systems have
     from queryprof.proof.planner import Planner
@@ -94,7 +99,15 @@ def findings_of(
     elif len(schemas) == 1:  # a driver may show neither plans nor their databases
         files = {**dict.fromkeys(statements, *schemas), **files}
     with Planner(schemas, files, statements, profile.sqlite_versions) as planner:
-        return find(report, sources.loop_at, schemas, planner, sources.makes_tasks, server)
+        return find(
+            report,
+            sources.loop_at,
+            schemas,
+            planner,
+            sources.makes_tasks,
+            server,
+            sources.follows_rows,
+        )
 
 
 def findings_of_request(report: Report, sources: Sources) -> tuple[Finding, ...]:
@@ -104,7 +117,13 @@ def findings_of_request(report: Report, sources: Sources) -> tuple[Finding, ...]
     """
     found = findings_of(report, sources=sources)
     known = {(one.statement, one.site) for one in found}
-    program = Program(report, sources.loop_at, {}, makes_tasks=sources.makes_tasks)
+    program = Program(
+        report,
+        sources.loop_at,
+        {},
+        makes_tasks=sources.makes_tasks,
+        follows_rows=sources.follows_rows,
+    )
     loops = n_plus_one(program, lambda _: False)
     fast = [one for one in loops if (one.statement, one.site) not in known]
     return (*found, *(replace(one, severity=Severity.LOW) for one in fast))
@@ -127,7 +146,14 @@ def findings_of_test(
     sources, schemas = Sources(profile.sources), schemas_of(sorted(profile.databases))
 
     def found(planner: ProgramsPlanner) -> list[Finding]:
-        program = TestProgram(report, sources.loop_at, schemas, planner, sources.makes_tasks)
+        program = TestProgram(
+            report,
+            sources.loop_at,
+            schemas,
+            planner,
+            sources.makes_tasks,
+            follows_rows=sources.follows_rows,
+        )
         return [one for name in sorted(categories) for one in RULES[name](program, is_test)]
 
     if not can_confine():

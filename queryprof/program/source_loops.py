@@ -12,7 +12,8 @@ from queryprof.model import ENDLESS, Frame
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-LOOPS = (ast.For, ast.AsyncFor, ast.While, *COMPREHENSIONS)
+STATEMENTS = (ast.For, ast.AsyncFor, ast.While)
+LOOPS = (*STATEMENTS, *COMPREHENSIONS)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 FRAMES_OF_ITEMS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
@@ -43,6 +44,45 @@ MAKES_TASKS = frozenset(
 def makes_tasks(text: str, line: int) -> bool:
     """Return whether a line names a function that makes tasks."""
     return not MAKES_TASKS.isdisjoint(_mentions(text).get(line, ()))
+
+
+def follows_rows(text: str, line: int) -> bool:
+    """Return whether a call in a loop takes a value that comes from its own result, so that each
+    query needs the row of the one before.
+    """
+    around = [one for one in _loops(text) if isinstance(one, STATEMENTS) and _spans(one, line)]
+    loop = max(around, key=lambda one: one.lineno, default=None)
+    inside = [one for part in loop.body for one in ast.walk(part)] if loop else []
+    assigned = [(_names(one.target), one.iter) for one in inside if isinstance(one, ast.For)]
+    for one in inside:
+        if isinstance(one, ast.Assign):
+            assigned.append((set().union(*map(_names, one.targets)), one.value))
+        elif isinstance(one, ast.AnnAssign | ast.NamedExpr) and one.value:
+            assigned.append((_names(one.target), one.value))
+    here = [(names, value) for names, value in assigned if _spans(value, line)]
+    from_rows = set().union(*(names for names, _ in here))
+    known = -1
+    while len(from_rows) > known:
+        known = len(from_rows)
+        from_rows |= set().union(*(names for names, value in assigned if _names(value) & from_rows))
+    return any(_given(value) & from_rows for _, value in here)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def _given(value: ast.expr) -> set[str]:
+    """Return the names in the arguments of the innermost calls, or in a value without calls."""
+    calls = [one for one in ast.walk(value) if isinstance(one, ast.Call)]
+    arguments = [[*one.args, *(each.value for each in one.keywords)] for one in calls]
+    innermost = [
+        each
+        for given in arguments
+        if not any(isinstance(one, ast.Call) for part in given for one in ast.walk(part))
+        for each in given
+    ]
+    return set().union(*map(_names, innermost)) if calls else _names(value)
 
 
 def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
@@ -101,7 +141,7 @@ def _runs_again(
     return first <= frame.line <= last and not _always_leaves(node.body)
 
 
-def _spans(node: ast.expr, line: int) -> bool:
+def _spans(node: ast.expr | ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 

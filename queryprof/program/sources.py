@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from queryprof.model import Frame
 from queryprof.program.source_facts import source_of
-from queryprof.program.source_loops import loop_in, makes_tasks
+from queryprof.program.source_loops import follows_rows, loop_in, makes_tasks
 
 NO_HASHES: frozenset[str] = frozenset()
 LINES_AROUND = 3
@@ -41,6 +41,13 @@ class Sources:
         """Return whether a frame's line makes tasks; None without the source."""
         text = self._text(frame.file)
         return makes_tasks(text, frame.line) if text else None
+
+    def follows_rows(self, frame: Frame) -> bool:
+        """Return whether a query in a loop needs the row of the one before; False without the
+        source.
+        """
+        text = self._text(frame.file)
+        return bool(text) and follows_rows(text, frame.line)
 
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
         """Return the lines around a frame's line with their numbers; None without the same

@@ -217,7 +217,21 @@ def finding(category: str, severity: Severity, gain_ms: int) -> Finding:
             61,
             Severity.HIGH,
         ),
-        (finding("commit_per_write", Severity.HIGH, 60), True, "lock_wait", 30, Severity.MEDIUM),
+        (
+            finding("commit_per_write", Severity.LOW, 3),
+            True,
+            "commit_per_write",
+            30,
+            Severity.MEDIUM,
+        ),
+        (
+            finding("commit_per_write", Severity.HIGH, 61),
+            False,
+            "commit_per_write",
+            61,
+            Severity.HIGH,
+        ),
+        (finding("commit_per_write", Severity.HIGH, 60), False, "lock_wait", 30, Severity.MEDIUM),
     ],
 )
 def test_of_two_changes_the_one_that_wins_most(

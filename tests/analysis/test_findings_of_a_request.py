@@ -22,7 +22,9 @@ BIG, TINY = 200_000_000, 20_000
 @pytest.mark.parametrize(("ns", "has_gain"), [(BIG, True), (TINY, False)], ids=["slow", "fast"])
 def test_a_query_in_a_loop_is_there_once(ns: int, has_gain: bool) -> None:
     sources: Any = SimpleNamespace(
-        loop_at=lambda frame, _: replace(frame, line=1), makes_tasks=NO_TASKS
+        loop_at=lambda frame, _: replace(frame, line=1),
+        makes_tasks=NO_TASKS,
+        follows_rows=NO_TASKS,
     )
     loop = aggregate(LOOKUP, (MAIN,), ns=ns, count=20)
     found = findings_of_request(Report(profile_of(loop)), sources)

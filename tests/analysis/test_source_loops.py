@@ -170,3 +170,37 @@ def test_what_reads_an_attribute_is_said_where_it_is_read_at_one_place(
     program = Program(Report(profile), lambda *_: None, {})
     notes = {program.note_of(group) for group in program.all_groups}
     assert notes == {"lazy load of Book.publisher" + " in template books.html:3" * is_said}
+
+
+CHAINS = """
+def f(db, nodes):
+    while key:
+        key = db.execute("SELECT next FROM node WHERE id = ?", (key,)).fetchone()[0]
+    for _ in range(9):
+        name, salt = db.execute("SELECT name, salt FROM node WHERE id = ?", (key,)).fetchone()
+        digest = hash(name, salt)
+        key = digest % 100
+    while node:
+        node = node.parent
+    for key in nodes:
+        total = total + db.execute("SELECT a FROM t WHERE id = ?", (key,)).fetchone()[0]
+    for key in nodes:
+        row = db.execute("SELECT a FROM t WHERE id = ?", (key,)).fetchone()
+        rows = add(rows, row)
+    while page := db.execute("SELECT a FROM t WHERE id > ?", (last,)).fetchall():
+        last = page[-1]
+    for row in db.execute("SELECT 1"):
+        found = db.execute("SELECT a FROM t WHERE id = ?", row).fetchone()
+        merged = merge(merged, get(db, row))
+    name = db.execute("SELECT a FROM t WHERE id = ?", (name,)).fetchone()
+"""
+
+
+def test_queries_that_need_the_row_before(tmp_path: Path) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(CHAINS)
+    sources = Sources({str(file): [sha256(CHAINS.encode()).hexdigest()]})
+    queries = [4, 6, 10, 12, 14, 16, 19, 20, 21]
+    lines = [line for line in queries if sources.follows_rows(Frame("f", str(file), line))]
+    assert lines == [4, 6, 10]
+    assert not Sources({}).follows_rows(Frame("f", str(file), 4))

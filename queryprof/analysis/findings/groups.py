@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 
 from queryprof.analysis.call_sites import MODULE, CallSite, Function
 from queryprof.analysis.files import Files
@@ -57,7 +58,6 @@ class Group:
     """One statement at one call site.
 
     Attributes:
-        paths: its call paths, with the executions of each.
         plans: the statement's plans; empty if unknown.
         planned_here: True if the plans come from an empty copy of the schema, because the driver
             does not show the program's plans.
@@ -67,6 +67,7 @@ class Group:
         line_times: of its call paths.
         handed_ns: the total time to hand its executions to a thread and back: its part of its
             function's time.
+        inside_ns: the time of other lines inside its line. most_line_ns: that of the line around.
         overlaps: True if handed_ns is unknown because executions are awaited together.
     """
 
@@ -82,6 +83,8 @@ class Group:
     planned_here: bool = False
     planned_by: str = ""
     handed_ns: float = 0.0
+    inside_ns: float = 0.0
+    most_line_ns: float = inf
     overlaps: bool = False
     collapsed: Collapsed | None = None
 
@@ -161,14 +164,17 @@ class Group:
         if self.line_ns is None:
             return measured_ns
         elsewhere_ns = measured_ns if self.handed_ns else 0.0
-        line_ns = self.line_ns * self.totals.statement_executions
+        line_ns = min(self.all_lines_ns, self.most_line_ns) - self.inside_ns
         return max(measured_ns, line_ns + elsewhere_ns)
 
     @property
+    def all_lines_ns(self) -> float:
+        """The time of its line in all executions; 0 if it was not timed."""
+        return (self.line_ns or 0.0) * self.totals.statement_executions
+
+    @property
     def alone_ns(self) -> int:
-        """The time of the executions if each took the median. Among parallel threads, few
-        executions wait for each other, but these wait long.
-        """
+        """The time of the executions if each took the median: few of them wait, but long."""
         return (self.totals.p50_ns or 0) * self.totals.executions
 
     @cached_property

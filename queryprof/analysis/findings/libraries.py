@@ -194,6 +194,10 @@ def without_reader(note: str) -> str:
     return note.partition(" in ")[0]
 
 
+BOTH = "with the query before both"
+"""In the fix of nested lazy loads, which includes the fix of the outer one."""
+
+
 def owner_of(note: str) -> str:
     """Return the class that owns the attribute in a note of a lazy load."""
     named = note.removeprefix(LAZY).partition(" in ")[0].removeprefix(MANY).removeprefix(COLUMN)
@@ -229,7 +233,7 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
         how = f"`.options(selectinload({around}).selectinload({relation}))`"
         if library == "django":
             how = f'`.prefetch_related("{around.rpartition(".")[2]}__{attribute}")`'
-        return f"Load {around} and {relation} with the query before both: {how}."
+        return f"Load {around} and {relation} {BOTH}: {how}."
     how = f"`.options(selectinload({relation}))`, or `joinedload()`"
     path = "" if is_of_owner else "PATH__"
     if not is_of_owner:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings.finding import Finding, Severity, most_severe, severity_of
+from queryprof.analysis.findings.libraries import BOTH
 from queryprof.analysis.units import counted, duration
 
 ALIKE = 0.34
@@ -26,7 +27,42 @@ def of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
             cause = next((code for code in found if is_part(one.code, code)), one.code)
         found.setdefault(cause, []).append(one)
     merged = [_merged(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()]
-    return _of_one_line(merged)
+    return _with_outer_loads(_of_one_line(merged))
+
+
+def _with_outer_loads(findings: Iterable[Finding]) -> list[Finding]:
+    """Merge a lazy load and the lazy load around it if the fix of the inner one loads both."""
+    found = list(findings)
+    for inner in [one for one in found if BOTH in one.fix]:
+        outer = next(
+            (
+                one
+                for one in found
+                if (one.category, one.statement) == (inner.category, inner.parent) and one != inner
+            ),
+            None,
+        )
+        if outer:
+            found.remove(outer)
+            found[found.index(inner)] = _nested(inner, outer)
+    return found
+
+
+def _nested(inner: Finding, outer: Finding) -> Finding:
+    gain_ns = inner.gain_ns + outer.gain_ns
+    first = max(inner, outer, key=lambda one: one.gain_ns)
+    share = _share(first, gain_ns)
+    line = outer.site.frame.line if outer.site.frame else "(unknown)"
+    return replace(
+        inner,
+        gain_ns=gain_ns,
+        share=share,
+        severity=most_severe(inner.severity, outer.severity, _severity([inner, outer])),
+        evidence=(
+            *inner.evidence,
+            f"the fix includes the load around it in line {line}: {outer.evidence[0]}",
+        ),
+    )
 
 
 def _of_one_line(findings: Iterable[Finding]) -> list[Finding]:

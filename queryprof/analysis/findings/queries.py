@@ -58,6 +58,12 @@ not for one item.
 
 SIDE_BY_SIDE = "The loop creates tasks, which run concurrently, as requests do."
 
+FOLLOWING = (
+    "If SQL can compute the next value, read all rows with one query (WITH RECURSIVE). Otherwise"
+    " the queries are needed."
+)
+FOLLOWS = "Each query needs a value from the row before."
+
 FIRST_OF_EACH = (
     "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER"
     " BY ...) in a subquery, and a WHERE on that number."
@@ -136,6 +142,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         if IN_TEMPLATE in (program.note_of(group) or ""):
             loop = None  # the loop is the template's
         is_recursion = _is_recursion(loop, group)
+        follows = not in_spans and _follows_rows(program, loop, group)
         makes_tasks = not in_spans and _makes_tasks(program, loop, group)
         if loop and loop.frame:
             place = f"in line {loop.frame.line} of {loop.frame.function}"
@@ -147,13 +154,20 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             * (group.cost_ns - (1 - shares.JOINED) * group.more_rows_ns)
             * (1 - 1 / max(runs, 1)),
             tuple(evidence),
-            (RECURSIVE if is_recursion and not parent else one_query(program, group, parent))
+            (
+                FOLLOWING
+                if follows
+                else RECURSIVE
+                if is_recursion and not parent
+                else one_query(program, group, parent)
+            )
             + NO_AUTOFLUSH * program.flushed_before(group),
             loop,
             doubt=said_of_threads(group)
             or SIDE_BY_SIDE * makes_tasks
+            or FOLLOWS * follows
             or ("" if in_spans or parent else "The items of the loop may not come from a query."),
-            most=Severity.LOW if makes_tasks else Severity.HIGH,
+            most=Severity.LOW if makes_tasks or follows else Severity.HIGH,
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
 
@@ -166,6 +180,16 @@ def _makes_tasks(program: Program, loop: CallSite | None, group: Group) -> bool:
     return within is not None and any(
         program.makes_tasks(frame)
         for frame in (within, *group.path)
+        if (frame.file, frame.function) == (within.file, within.function)
+    )
+
+
+def _follows_rows(program: Program, loop: CallSite | None, group: Group) -> bool:
+    """Return whether each execution in the loop needs the row of the one before."""
+    within = loop.frame if loop else None
+    return within is not None and any(
+        program.follows_rows(frame)
+        for frame in group.path
         if (frame.file, frame.function) == (within.file, within.function)
     )
 

@@ -28,6 +28,7 @@ from queryprof.analysis.findings.libraries import (
     package_of,
     without_reader,
 )
+from queryprof.analysis.findings.lines_inside import take_from_callers
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
 from queryprof.analysis.findings.selectivity import has_enough_rows
 from queryprof.analysis.findings.whole import whole_of
@@ -49,7 +50,9 @@ ANALYZE found.
 """
 
 TaskFinder = Callable[[Frame], bool | None]
-"""Returns whether a frame's line creates tasks, which run concurrently; None if unknown."""
+"""Returns whether a frame's line creates tasks, which run concurrently, or whether its query needs
+the row of the one before; None if unknown.
+"""
 
 NO_TASKS: TaskFinder = lambda _: None  # noqa: E731  as no source is there
 
@@ -64,7 +67,7 @@ class Recorded:
     """The recorded data that findings are made from.
 
     Attributes:
-        loop_at, makes_tasks: look these up in the program's source.
+        loop_at, makes_tasks, follows_rows: look these up in the program's source.
         schemas: by database file, as far as readable. planner: SQLite's.
         server: what a PostgreSQL server reports about the statements.
     """
@@ -75,6 +78,7 @@ class Recorded:
     planner: Planner = NO_PLANNER
     makes_tasks: TaskFinder = NO_TASKS
     server: ServerFacts = NO_SERVER
+    follows_rows: TaskFinder = NO_TASKS
 
     def served(self, group: Group) -> Served | None:
         """Return how to serve a group's statement better; None if unknown."""
@@ -102,6 +106,7 @@ class Recorded:
     def all_groups(self) -> tuple[Group, ...]:
         groups = groups_of(self.report)
         hand_over(groups, waits_of(self.report.handoffs), self._is_alone)
+        take_from_callers(groups)
         return groups
 
     def _is_alone(self, group: Group) -> bool:

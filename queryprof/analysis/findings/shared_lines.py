@@ -14,6 +14,7 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import AUTOFLUSH, COLUMN, LAZY, MANY, is_own
 from queryprof.analysis.findings.recorded import Recorded
 from queryprof.model import Frame
+from queryprof.sql.tokens import tokens_of
 
 AS_OFTEN = 1.2
 """Statements of a line run equally often if their counts differ by at most this factor."""
@@ -78,13 +79,17 @@ class SharedLines(Recorded):
         }
 
     def flushed_before(self, group: Group) -> bool:
-        """Return whether an ORM writes something before each execution of a query."""
+        """Return whether an ORM writes something before each execution of a query that does not
+        look for it.
+        """
         place = place_of(group.site.frame)
-        return any(
-            place_of(one.site.frame) == place and self.is_flushed(one)
+        written = {
+            one.clauses.changed
             for one in self.near(group.function)
-            if one.writes
-        )
+            if one.writes and place_of(one.site.frame) == place and self.is_flushed(one)
+        }
+        read = {token.text.strip('"`') for token in tokens_of(group.statement)}
+        return bool(written) and not written & read
 
     def is_inside(self, group: Group) -> bool:
         """Return whether a library executes it in a call that the program makes for another
