@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
-from queryprof.analysis.findings.finding import UNKNOWN_FAULT, Finding, Severity
+from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import NO_OBJECTS, NO_RELATION
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.units import average, counted, duration, percent, size
+from queryprof.analysis.units import counted, duration, percent
 from queryprof.analysis.units import rows as rows_of
 from queryprof.sql.tokens import tokens_of
-
-AWAITED = {
-    "sqlite": "aiosqlite",
-    "postgresql": "psycopg.AsyncConnection or asyncpg",
-    "mysql": "aiomysql",
-    "oracle": "oracledb.AsyncConnection",
-}
-"""Async drivers by database system."""
-
-
-def off_the_loop(program: Program, statement: str) -> str:
-    """Return how to keep an event loop from waiting for a statement."""
-    return (
-        f"Run the query outside the event loop: {_awaited(program, statement)}await"
-        " asyncio.to_thread(function, ...). Also make the query faster."
-    )
-
-
-def to_thread(program: Program, statement: str) -> str:
-    """Return the same advice as an addition to another fix."""
-    return (
-        "or run it unchanged outside the event loop:"
-        f" {_awaited(program, statement)}asyncio.to_thread()"
-    )
-
-
-def _awaited(program: Program, statement: str) -> str:
-    driver = AWAITED.get(program.report.profile.systems.get(statement, ""))
-    return f"{driver}, or " if driver else ""
-
-
-LONG_ON_LOOP_NS = 1_000_000
-"""Far longer than handing a call to a thread and back takes."""
-
-ON_LOOP_SHARE = 0.10
-"""The share of the run in which a statement blocks an event loop."""
 
 MANY = 1000
 CHEAP_NS = 300_000
@@ -58,15 +22,9 @@ items at once does not save it. Measured with sums over 0 to 100 rows of a cover
 """
 MANY_SHARE = 0.10
 
-NAMED_SHARE = 0.20
-"""Statements with at least this share of the time are reported even if no fault is known."""
-
 OBJECTS = 50
 """With at least this many rows per execution, making objects of them takes most of the line's time.
 """
-
-FEW = 20
-"""With at least this many executions, INSERTs of single rows run in a loop."""
 
 
 def many_cheap(program: Program) -> Iterator[Finding | None]:
@@ -99,250 +57,6 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
                 doubt="queryprof cannot tell whether the program needs all of them.",
                 most=Severity.MEDIUM,
             )
-
-
-def _is_on_loop(program: Program, group: Group) -> bool:
-    return any(
-        (cause.statement, cause.site.frame) == (group.statement, group.site.frame)
-        for loop in program.report.loops
-        for function in loop.functions
-        for cause in function.causes
-    )
-
-
-def heavy_query(program: Program) -> Iterator[Finding | None]:
-    """Find statements that take much of the time and that no other rule explains. This rule runs
-    last.
-    """
-    for group in program.groups:
-        totals = group.totals
-        share = program.share_of(group, group.work_ns)
-        each_ns = group.steady_ns / max(totals.executions, 1)
-        is_on_loop = each_ns >= LONG_ON_LOOP_NS and _is_on_loop(program, group)
-        is_known = group.reads or group.writes or any(kind(group) for kind, _, _ in KINDS)
-        if share < (ON_LOOP_SHARE if is_on_loop and group.reads else NAMED_SHARE):
-            continue
-        if not is_known:
-            continue  # the driver's own statement, such as RESET ALL
-        if is_on_loop and group.reads:
-            yield program.finding(
-                "blocked_loop",
-                group,
-                group.steady_ns,
-                (
-                    (
-                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)} each"
-                        f" block the event loop for {percent(min(1.0, share))} of the"
-                        f" {program.whole}"
-                    ),
-                ),
-                off_the_loop(program, group.statement),
-                program.loop_of(group),
-                doubt="It is unknown whether other callbacks had to wait.",
-                most=Severity.MEDIUM,
-            )
-            continue
-        yield _heavy(program, group, [group])
-
-
-def heavy_kind(program: Program) -> Iterator[Finding | None]:
-    """Find kinds of statements that take much of the time together, though no single one does."""
-    for is_of_kind, _, _ in KINDS:
-        groups = [group for group in program.all_groups if is_of_kind(group)]
-        share = sum(program.share_of(one, one.work_ns) for one in groups)
-        if len(groups) > 1 and share >= NAMED_SHARE:
-            yield _heavy(program, max(groups, key=lambda one: one.work_ns), groups)
-
-
-def _is_commit(group: Group) -> bool:
-    return "commit" in group.calls_of or group.verb in ("COMMIT", "END")
-
-
-def _is_connect(group: Group) -> bool:
-    return "connect" in group.calls_of
-
-
-def _is_single_insert(group: Group) -> bool:
-    runs = group.totals.executions
-    return group.verb in ("INSERT", "REPLACE") and runs >= FEW and group.rows <= 2 * runs
-
-
-def _is_vacuum(group: Group) -> bool:
-    return group.verb == "VACUUM"
-
-
-def _is_definition(group: Group) -> bool:
-    return group.verb in ("CREATE", "DROP", "ALTER")
-
-
-def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding | None:
-    """Return a finding about statements of one kind, at the place that takes most of the time."""
-    runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
-    took_ns = sum(one.work_ns for one in groups)
-    each = " each" if runs > 1 else ""
-    name, fix = next(
-        ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
-        ("execution", f"{UNKNOWN_FAULT} Check its plan, and how often it runs."),
-    )
-    if _is_definition(group) and len(groups) == 1 and runs > 1:
-        fix = "It creates the same table or index each time: create it once, and keep it."
-    if _is_single_insert(group):
-        fix = INSERTS_AT_ONCE.get(program.report.profile.systems.get(group.statement, ""), fix)
-    spilled = _spilled(group) or _read_again(group)
-    if spilled:
-        fix = BIGGER_CACHE if group.writes else BIGGER_CACHE_TO_READ
-    waits = _waits_for_rows(program, group)
-    if waits:
-        fix = ROW_LOCKS
-    is_sent = program.report.profile.systems.get(group.statement, "") in INSERTS_AT_ONCE
-    is_loop = is_sent and _is_single_insert(group) and program.loop_of(group)
-    is_known = bool(waits or spilled or is_loop)
-    doubt = "It is unknown whether the program needs all of this work."
-    if waits:
-        doubt = NOT_RECORDED
-    elif fix.startswith(UNKNOWN_FAULT):
-        doubt = ""
-    places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
-    work = "" if steps is None else f", {average(steps)} VM steps{each}"
-    returned = group.totals.rows_each if group.reads else None
-    rows = "" if returned is None else f", {rows_of(returned)}{each}"
-    return program.finding(
-        "heavy_query",
-        group,
-        group.files.read_ns + group.files.write_ns if spilled else took_ns,
-        (
-            (
-                f"{counted(runs, name)}{places} of {duration(took_ns / max(1, runs))}{each}{work}"
-                f"{rows}"
-            ),
-            *spilled,
-            *waits,
-            *_longest(groups),
-        ),
-        fix,
-        program.loop_of(group),
-        doubt=doubt,
-        most=Severity.MEDIUM if is_known else Severity.LOW,
-    )
-
-
-def _waits_for_rows(program: Program, group: Group) -> tuple[str, ...]:
-    """Return a sentence if concurrent writes of single rows take long in a server's database."""
-    system = program.report.profile.systems.get(group.statement, "")
-    runs = group.totals.executions
-    each_ns = group.work_ns / max(1, runs)
-    is_of_rows = group.writes and runs >= FEW and group.rows <= 2 * runs
-    if system not in SERVERS or not is_of_rows or each_ns < LONG_WRITE_NS:
-        return ()
-    if group.threads < 2 and not group.overlaps:
-        return ()
-    where = "concurrent tasks" if group.threads > 1 else "tasks side by side"
-    return (f"it changes single rows, from {where}",)
-
-
-def _read_again(group: Group) -> tuple[str, ...]:
-    """Return a sentence if a query reads pages from the file in each execution."""
-    files, runs = group.files, group.totals.executions
-    is_much = files.read_ns >= SPILLED * group.work_ns
-    is_again = runs >= FEW_READS and files.read_bytes >= SPILLED_BYTES
-    if not (group.reads and is_much and is_again):
-        return ()
-    return (
-        (
-            f"each reads {size(files.read_bytes / runs)} from the file, which takes"
-            f" {percent(files.read_ns / max(1, group.work_ns))} of its time"
-        ),
-    )
-
-
-def _spilled(group: Group) -> tuple[str, ...]:
-    """Return a sentence if a write reads and writes pages repeatedly before its commit."""
-    files = group.files
-    moved_ns = files.read_ns + files.write_ns
-    is_much = moved_ns >= max(SPILLED * group.work_ns, 2 * files.sync_ns)
-    is_both = min(files.read_bytes, files.written_bytes) >= SPILLED_BYTES
-    if not (group.writes and is_much and is_both):
-        return ()
-    moved = f"{size(files.read_bytes)} read and {size(files.written_bytes)} written"
-    return (
-        (
-            f"{moved} before its commit, which took {percent(moved_ns / max(1, group.work_ns))} of"
-            " its time"
-        ),
-    )
-
-
-def _longest(groups: Sequence[Group]) -> Iterator[str]:
-    """Return a sentence if a single execution took most of the time."""
-    for totals in (one.totals for one in groups if one.outlier_ns):
-        yield (
-            f"one execution took {duration(totals.max_ns)}, half of them at most"
-            f" {duration(totals.p50_ns)} (queryprof report --show slowest)"
-        )
-
-
-SPILLED = 0.2
-"""The share of a write's time that pages take which do not fit in the cache."""
-
-SPILLED_BYTES = 10_000_000
-"""The fewest bytes read and also written that exceed the cache, which has 2 MB by default."""
-
-BIGGER_CACHE = (
-    "SQLite's page cache is too small for its pages. Enlarge it (PRAGMA cache_size = -200000 is"
-    " 200 MB), or write the rows in key order."
-)
-
-BIGGER_CACHE_TO_READ = (
-    "Its pages do not stay in SQLite's page cache. Enlarge it (PRAGMA cache_size = -200000 is"
-    " 200 MB), and keep the connection open. Writes of another process also empty the cache."
-)
-
-FEW_READS = 5
-
-SERVERS = frozenset({"postgresql", "mysql", "oracle"})
-"""Database systems with locks on single rows."""
-
-LONG_WRITE_NS = 5_000_000
-"""A server takes 0.1 ms to 1 ms to find a row by its key, and a little more for the commit."""
-
-ROW_LOCKS = (
-    "They may wait for each other: a transaction locks the rows that it changed until its"
-    " COMMIT. Do slow work (calls, files, rendering) before the first change, or after COMMIT."
-)
-NOT_RECORDED = "The recording does not show what it waits for in the server."
-
-KINDS = (
-    (_is_commit, "commit", "Commit less often: one transaction for several writes."),
-    (_is_connect, "connection", "Keep a connection open and reuse it, or use a pool."),
-    (
-        _is_single_insert,
-        "single-row INSERT",
-        "Insert many rows with one call: executemany().",
-    ),
-    (
-        _is_vacuum,
-        "VACUUM",
-        (
-            "Run it rarely, when PRAGMA freelist_count shows many free pages: it rewrites the whole"
-            " file."
-        ),
-    ),
-    (
-        _is_definition,
-        "schema change",
-        "Put them in one transaction.",
-    ),
-)
-"""Kinds of statements: a pattern, a name, and what to do about many of them."""
-
-INSERTS_AT_ONCE = {
-    "postgresql": "Insert many rows with one call: executemany(), or COPY.",
-    "duckdb": (
-        "Insert many rows with one statement: INSERT INTO t SELECT * FROM a_dataframe, or load"
-        " the file with read_csv() or read_parquet()."
-    ),
-}
-"""By database system: what is faster than INSERTs of single rows."""
 
 
 SEVERAL_JOINS = 2

@@ -11,6 +11,7 @@ from queryprof.analysis.findings import (
     autocommit,
     connections,
     covering,
+    heavy,
     indexes,
     large_values,
     locks,
@@ -70,12 +71,12 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                     _stalls(loop.loop.kind, stall),
                     *delayed,
                 ),
-                amounts.off_the_loop(program, cause.statement),
+                heavy.off_the_loop(program, cause.statement),
                 doubt="No callback or timer waited for it." * is_alone,
                 most=Severity.LOW if is_alone else Severity.HIGH,
             )
             if finding:
-                otherwise = amounts.to_thread(program, cause.statement)
+                otherwise = heavy.to_thread(program, cause.statement)
                 yield locks.Consequence(finding, is_of_work=True, otherwise=otherwise)
 
 
@@ -139,8 +140,8 @@ RULES: tuple[Rule, ...] = (
     amounts.many_cheap,
     amounts.many_objects,
     redundant_indexes.redundant_index,
-    amounts.heavy_query,
-    amounts.heavy_kind,
+    heavy.heavy_query,
+    heavy.heavy_kind,
 )
 """The rules in order of precedence. At one statement and call site, the first finding is the cause,
 and later ones are its symptoms.
