@@ -72,8 +72,8 @@ def analyze(
     FILE is a trace, a directory of traces, or a glob pattern.
     """
     from queryprof.accepted import read_accepted
-    from queryprof.analysis.findings.groups import unknown_causes
     from queryprof.analysis.findings.proved import planned_in, with_proofs
+    from queryprof.analysis.findings.unknown_causes import unknown_causes
     from queryprof.analysis.report import Report
     from queryprof.cli.reading import read_whole
     from queryprof.findings import findings_of, misfit

@@ -18,8 +18,8 @@ from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.comparison import compare, regressions
 from queryprof.analysis.comparison_result import Change, StatementChange, Verdict
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.findings.proved import planned_in
+from queryprof.analysis.findings.unknown_causes import unknown_causes
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.autoload import program_named_in

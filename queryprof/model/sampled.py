@@ -41,7 +41,8 @@ class LineTime:
         passes: number of timed passes.
         executions: executions of the statement in these passes.
         others: executions of other statements in these passes.
-        ns: time of these passes.
+        ns: time of these passes. left_out_ns: of the longest pass that is not one of them, because
+            it was interrupted, or its start was not seen; 0 without one.
     """
 
     statement: str
@@ -50,3 +51,4 @@ class LineTime:
     executions: int
     others: int
     ns: int
+    left_out_ns: int = 0

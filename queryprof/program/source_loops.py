@@ -53,12 +53,12 @@ def follows_rows(text: str, line: int) -> bool:
     around = [one for one in _loops(text) if isinstance(one, STATEMENTS) and _spans(one, line)]
     loop = max(around, key=lambda one: one.lineno, default=None)
     inside = [one for part in loop.body for one in ast.walk(part)] if loop else []
-    assigned = [(_names(one.target), one.iter) for one in inside if isinstance(one, ast.For)]
+    assigned = [(_stored(one.target), one.iter) for one in inside if isinstance(one, ast.For)]
     for one in inside:
         if isinstance(one, ast.Assign):
-            assigned.append((set().union(*map(_names, one.targets)), one.value))
+            assigned.append((set().union(*map(_stored, one.targets)), one.value))
         elif isinstance(one, ast.AnnAssign | ast.NamedExpr) and one.value:
-            assigned.append((_names(one.target), one.value))
+            assigned.append((_stored(one.target), one.value))
     here = [(names, value) for names, value in assigned if _spans(value, line)]
     from_rows = set().union(*(names for names, _ in here))
     known = -1
@@ -66,6 +66,12 @@ def follows_rows(text: str, line: int) -> bool:
         known = len(from_rows)
         from_rows |= set().union(*(names for names, value in assigned if _names(value) & from_rows))
     return any(_given(value) & from_rows for _, value in here)
+
+
+def _stored(target: ast.AST) -> set[str]:
+    """Return the variables that get a new value, without those of `items[key] = ...`."""
+    names = (one for one in ast.walk(target) if isinstance(one, ast.Name))
+    return {one.id for one in names if isinstance(one.ctx, ast.Store)}
 
 
 def _names(node: ast.AST) -> set[str]:

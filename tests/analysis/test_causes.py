@@ -12,10 +12,10 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.findings.libraries import outside_of_request
 from queryprof.analysis.findings.merging import is_alike
 from queryprof.analysis.findings.planning import NoPlanner, Planner, Served
+from queryprof.analysis.findings.unknown_causes import unknown_causes
 from queryprof.analysis.plans import Steps
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import rows

@@ -193,6 +193,9 @@ def f(db, nodes):
         found = db.execute("SELECT a FROM t WHERE id = ?", row).fetchone()
         merged = merge(merged, get(db, row))
     name = db.execute("SELECT a FROM t WHERE id = ?", (name,)).fetchone()
+    for customer in db.customers:
+        counts[customer.id] = len(customer.orders)
+        customer.total = count(customer.orders)
 """
 
 
@@ -200,7 +203,7 @@ def test_queries_that_need_the_row_before(tmp_path: Path) -> None:
     file = tmp_path / "app.py"
     file.write_text(CHAINS)
     sources = Sources({str(file): [sha256(CHAINS.encode()).hexdigest()]})
-    queries = [4, 6, 10, 12, 14, 16, 19, 20, 21]
+    queries = [4, 6, 10, 12, 14, 16, 19, 20, 21, 23, 24]
     lines = [line for line in queries if sources.follows_rows(Frame("f", str(file), line))]
     assert lines == [4, 6, 10]
     assert not Sources({}).follows_rows(Frame("f", str(file), 4))

@@ -44,7 +44,7 @@ def write_trace(path: str) -> None:
             store.add("lock_event", [(*lock, 10**18, 10**8, 3, 0)])
             store.add("statement_use", [(statement, 5)])
             store.add("parameter_sample", [(*by, 9, 8, 3, 60, 2)])
-            store.add("line_time", [(*by, 3, 3, 0, 10**9)])
+            store.add("line_time", [(*by, 3, 3, 0, 10**9, 0)])
             store.add("source", [(f"/x/{number}.py", "0" * 64, 9)])
             store.add("stack_sample", [(*by, 64, 10**9)])
             tree = "SCAN t\n  USE TEMP B-TREE FOR ORDER BY\n"

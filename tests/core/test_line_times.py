@@ -90,6 +90,28 @@ def test_a_statement_that_is_executed_once_is_timed_from_its_execution(times: Ti
     assert one.ns >= SLOW_NS
 
 
+def test_the_longest_pass_that_is_left_out_is_kept_beside_the_others(times: Times) -> None:
+    """The first pass makes objects of 1,000 rows, and each other pass makes one."""
+    library = Path("site-packages/mapper/rows.py")
+    library.parent.mkdir(parents=True)
+    library.write_text(
+        "import time\n"
+        "def objects(db, most):\n"
+        '    rows = db.execute("SELECT id FROM item LIMIT ?", (most,)).fetchall()\n'
+        "    start = time.perf_counter_ns()\n"
+        "    while time.perf_counter_ns() - start < len(rows) * 50_000: pass\n"
+        "    return rows\n"
+    )
+    program = """
+        import mapper.rows
+        for n in range(300):
+            mapper.rows.objects(mapper.db, 1 if n else 1000)
+        """
+    one = times(program)["SELECT id FROM item LIMIT ?"]
+    assert one.left_out_ns >= 1000 * 50_000
+    assert one.passes == one.executions
+
+
 def test_commits_are_timed(times: Times) -> None:
     program = """
         import mapper.commits

@@ -96,7 +96,7 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"{counted(runs, 'execution')} with {rows_of(rows)}{each}; the line takes"
-                    f" {duration(group.line_ns)}{each}, of which the driver takes"
+                    f" {duration(group.mean_line_ns)}{each}, of which the driver takes"
                     f" {duration(group.steady_ns / runs)}"
                 ),
             ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +16,6 @@ from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, self_ns_of
-from queryprof.analysis.units import counted, percent
 from queryprof.model import OF_ALL, Aggregate, CallPath, Collapsed, LineTime
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.sql.clauses import (
@@ -48,10 +47,6 @@ LOOP_EXECUTIONS = 1.5
 """From this number of executions per pass of a line, a library executes them in a loop of its own.
 """
 
-PLANNED = frozenset({"SELECT", "WITH", "UPDATE", "DELETE"})
-NOTABLE_SHARE = 0.10
-"""A share of the database time."""
-
 
 @dataclass
 class Group:
@@ -67,6 +62,8 @@ class Group:
         line_times: of its call paths.
         handed_ns: the total time to hand its executions to a thread and back: its part of its
             function's time.
+        skewed_ns: how much longer the line takes for the longest execution than for others, if its
+            rows explain that.
         inside_ns: the time of other lines inside its line. most_line_ns: that of the line around.
         overlaps: True if handed_ns is unknown because executions are awaited together.
     """
@@ -83,6 +80,7 @@ class Group:
     planned_here: bool = False
     planned_by: str = ""
     handed_ns: float = 0.0
+    skewed_ns: float = 0.0
     inside_ns: float = 0.0
     most_line_ns: float = inf
     overlaps: bool = False
@@ -128,7 +126,7 @@ class Group:
         """work_ns without the longest execution's excess, if that excess is more than a quarter of
         self_ns: the next run may not have such an execution.
         """
-        is_much = self.longest_ns > TRIMMED * self.self_ns
+        is_much = self.longest_ns > TRIMMED * self.self_ns and not self.skewed_ns
         return max(0, self.work_ns - (self.longest_ns if is_much else 0))
 
     @cached_property
@@ -168,9 +166,15 @@ class Group:
         return max(measured_ns, line_ns + elsewhere_ns)
 
     @property
+    def mean_line_ns(self) -> float:
+        """The time of its line per execution; 0 if it was not timed."""
+        return self.all_lines_ns / max(1, self.totals.statement_executions)
+
+    @property
     def all_lines_ns(self) -> float:
         """The time of its line in all executions; 0 if it was not timed."""
-        return (self.line_ns or 0.0) * self.totals.statement_executions
+        lines_ns = (self.line_ns or 0.0) * self.totals.statement_executions
+        return lines_ns + self.skewed_ns if lines_ns else 0.0
 
     @property
     def alone_ns(self) -> int:
@@ -361,34 +365,6 @@ def groups_of(report: Report) -> tuple[Group, ...]:
         if group:
             group.line_times.append(one)
     return tuple(groups.values())
-
-
-def unknown_causes(report: Report, known: Container[str] = ()) -> Iterator[str]:
-    """Yield a sentence if plans or SQLite's counters are unknown for much of the time.
-
-    Args:
-        known: statements with a known plan although the recording has none.
-    """
-    planned = [
-        group
-        for group in groups_of(report)
-        if group.verb in PLANNED and group.statement not in known
-    ]
-    for what, unknown, missing in (
-        ("the plans", [one for one in planned if not one.plans], "a missing index"),
-        (
-            "SQLite's counters",
-            [one for one in planned if one.plans and not one.totals.counted],
-            "a scan or a sort",
-        ),
-    ):
-        share = sum(one.share for one in unknown)
-        if share >= NOTABLE_SHARE:
-            number = len({one.statement for one in unknown})
-            yield (
-                f"{what} of {counted(number, 'statement')} with {percent(share)} of the database"
-                f" time are unknown: {missing} may be missing in the findings"
-            )
 
 
 def by_function(groups: Iterable[Group]) -> Mapping[Function, list[Group]]:

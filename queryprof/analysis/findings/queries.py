@@ -243,7 +243,7 @@ def line_time(program: Program, group: Group) -> str:
     if group.handed_ns:
         said = f"; handing it to a thread and back takes {duration(group.handed_ns / runs)}"
     if group.line_ns is not None:
-        return f"{said}; the line takes {duration(group.line_ns)} each time"
+        return f"{said}; the line takes {duration(group.mean_line_ns)} each time"
     library = program.called_library(group.statement)
     unknown = f"; the time of {library} was not measured, so the gain may be larger"
     return said + unknown * (library in ONE_QUERY)

@@ -31,6 +31,7 @@ from queryprof.analysis.findings.libraries import (
 from queryprof.analysis.findings.lines_inside import take_from_callers
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
 from queryprof.analysis.findings.selectivity import has_enough_rows
+from queryprof.analysis.findings.skew import note_skew
 from queryprof.analysis.findings.whole import whole_of
 from queryprof.analysis.handoffs import waits_of
 from queryprof.analysis.report import Report
@@ -106,6 +107,7 @@ class Recorded:
     def all_groups(self) -> tuple[Group, ...]:
         groups = groups_of(self.report)
         hand_over(groups, waits_of(self.report.handoffs), self._is_alone)
+        note_skew(groups, self.profile, self.report.sites)
         take_from_callers(groups)
         return groups
 

@@ -170,7 +170,7 @@ void qp_line_passes_flush(void)
         if (!table.kinds[at].count) {
             continue;
         }
-        sample found[TIMED];
+        sample found[TIMED] = {0};
         int count = take_samples(&table.kinds[at].key, found);
         qp_line_time_row *row = qp_line_times_of(&table.kinds[at].key);
         int left_out = count < FEW ? 0 : (count + LEFT_OUT_OF - 1) / LEFT_OUT_OF;
@@ -179,6 +179,11 @@ void qp_line_passes_flush(void)
             row->executions += found[i].count;
             row->others += found[i].pass->executions - found[i].count;
             row->ns += found[i].pass->ns;
+        }
+        for (int i = count - left_out; row && i < TIMED && found[i].pass; i++) {
+            if (found[i].pass->ns > row->left_out_ns) {
+                row->left_out_ns = found[i].pass->ns;
+            }
         }
     }
     drop_ended();

@@ -32,5 +32,5 @@ void qp_line_passes_part(void);
 void qp_line_passes_drop(void);
 
 /* Adds the ended passes to the rows: for each statement and path all but the longest. Partial ones
- * count only where no whole pass is known. */
+ * count only where no whole pass is known. The longest pass that does not count is noted beside. */
 void qp_line_passes_flush(void);

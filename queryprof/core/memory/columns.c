@@ -252,13 +252,11 @@ static const qp_column parameters[] = {
     COLUMN(qp_parameter_row, offsets, 'q'),       COLUMN(qp_parameter_row, skipped, 'q'),
     COLUMN(qp_parameter_row, open_patterns, 'q'), END};
 
-static const qp_column line_times[] = {COLUMN(qp_line_time_row, statement, 'I'),
-                                       COLUMN(qp_line_time_row, path, 'I'),
-                                       COLUMN(qp_line_time_row, passes, 'q'),
-                                       COLUMN(qp_line_time_row, executions, 'q'),
-                                       COLUMN(qp_line_time_row, others, 'q'),
-                                       COLUMN(qp_line_time_row, ns, 'q'),
-                                       END};
+static const qp_column line_times[] = {
+    COLUMN(qp_line_time_row, statement, 'I'),   COLUMN(qp_line_time_row, path, 'I'),
+    COLUMN(qp_line_time_row, passes, 'q'),      COLUMN(qp_line_time_row, executions, 'q'),
+    COLUMN(qp_line_time_row, others, 'q'),      COLUMN(qp_line_time_row, ns, 'q'),
+    COLUMN(qp_line_time_row, left_out_ns, 'q'), END};
 
 static const qp_column calls[] = {
     COLUMN(qp_execution, stage, 'I'),

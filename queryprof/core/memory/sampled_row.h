@@ -20,8 +20,9 @@ typedef struct {
 typedef struct {
     uint32_t statement;
     uint32_t path;
-    int64_t passes;     /* that were timed */
-    int64_t executions; /* of the statement in them ... */
-    int64_t others;     /* ... and of other statements */
-    int64_t ns;         /* the time of these passes */
+    int64_t passes;      /* that were timed */
+    int64_t executions;  /* of the statement in them ... */
+    int64_t others;      /* ... and of other statements */
+    int64_t ns;          /* the time of these passes */
+    int64_t left_out_ns; /* of the longest pass that is not one of them */
 } qp_line_time_row;

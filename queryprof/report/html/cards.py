@@ -13,8 +13,8 @@ from xml.etree.ElementTree import Element, tostring
 
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.findings.proved import planned_in
+from queryprof.analysis.findings.unknown_causes import unknown_causes
 from queryprof.analysis.overview import complete
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import count, counted, duration, percent

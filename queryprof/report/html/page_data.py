@@ -16,8 +16,8 @@ from typing import Any
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.findings.proved import planned_in
+from queryprof.analysis.findings.unknown_causes import unknown_causes
 from queryprof.analysis.lock_holders import sum_of
 from queryprof.analysis.loops import LoopSummary, cumulative
 from queryprof.analysis.overview import complete
