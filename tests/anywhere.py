@@ -102,7 +102,8 @@ def run(
     """Run the tests in one of the surroundings."""
     with ExitStack() as stack:
         for _ in range(BUSY_PROCESSES if place.is_busy else 0):
-            busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            # At the tests' own priority and cores: below others, they would get no time at all.
+            busy = subprocess.Popen([*place.command, sys.executable, "-c", "while True: pass"])
             stack.callback(busy.wait)
             stack.callback(busy.kill)
         environment = {**os.environ, **place.environment}
