@@ -13,7 +13,7 @@ from queryprof.errors import DriverError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from types import ModuleType
 
     Methods = Mapping[str, str | "Query"]
@@ -29,12 +29,12 @@ class Query:
         operation: its operation, as for other methods.
         returns: one of RESULTS. Unless it is "cursor", each further argument is a parameter.
         text_of: attribute of the receiver that has the statement; by default, the first argument.
-            For a pool wait, a function that returns whether a call with these arguments waits;
-            by default, each call does.
+            For a pool wait, the name of the argument that lets a call wait, or "", and the
+            attributes that lead to the free connections; by default, each call waits.
     """
 
     def __init__(
-        self, operation: str, returns: str = "cursor", *text_of: str | Callable[..., object]
+        self, operation: str, returns: str = "cursor", *text_of: str | tuple[str, ...]
     ) -> None:
         self.operation = operation
         self.returns = RESULTS.index(returns)

@@ -7,33 +7,15 @@ from __future__ import annotations
 
 from queryprof.hooks.drivers.driver import Driver, DriverHook, Query
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Protocol
-
-    class _Queue(Protocol):
-        def empty(self) -> bool: ...
-
-    class _AsyncpgPool(Protocol):
-        _queue: _Queue
-
-
-def _queue_waits(queue: _Queue, block: object = True, timeout: object = None) -> object:  # noqa: ARG001
-    return block and queue.empty()
-
-
-def _asyncpg_waits(pool: _AsyncpgPool, timeout: object = None) -> object:  # noqa: ARG001
-    return pool._queue.empty()  # noqa: SLF001
-
-
-SQLALCHEMY_WAIT = Query("pool wait", "cursor", _queue_waits)
+THREADS_WAIT = Query("pool wait", "cursor", ("block", "queue"))
+TASKS_WAIT = Query("pool wait", "cursor", ("block", "_queue", "_queue"))
 
 POOLS = {
     pool.module: pool
     for pool in (
         Driver(
             "sqlalchemy.util.queue",
-            {"Queue": {"get": SQLALCHEMY_WAIT}, "AsyncAdaptedQueue?": {"get": SQLALCHEMY_WAIT}},
+            {"Queue": {"get": THREADS_WAIT}, "AsyncAdaptedQueue?": {"get": TASKS_WAIT}},
             functions={},
         ),
         Driver(
@@ -50,7 +32,7 @@ POOLS = {
         ),
         Driver(
             "asyncpg.pool",
-            {"Pool": {"_acquire": Query("pool wait", "cursor", _asyncpg_waits)}},
+            {"Pool": {"_acquire": Query("pool wait", "cursor", ("", "_queue", "_queue"))}},
             functions={},
             system="postgresql",
         ),

@@ -31,7 +31,7 @@ def attach(
     has_own_sqlite: bool,
     system: int = 1,
     returns: int = 0,
-    text_of_or_only_if: str | Callable[..., object] = ...,
+    text_of_or_only_if: str | tuple[str, ...] = ...,
     /,
 ) -> Attachment: ...
 def detach(attachment: Attachment, /) -> None: ...

@@ -46,6 +46,7 @@ def makes_tasks(text: str, line: int) -> bool:
     return not MAKES_TASKS.isdisjoint(_mentions(text).get(line, ()))
 
 
+@cache
 def follows_rows(text: str, line: int) -> bool:
     """Return whether a call in a loop takes a value that comes from its own result, so that each
     query needs the row of the one before.
@@ -60,11 +61,15 @@ def follows_rows(text: str, line: int) -> bool:
         elif isinstance(one, ast.AnnAssign | ast.NamedExpr) and one.value:
             assigned.append((_stored(one.target), one.value))
     here = [(names, value) for names, value in assigned if _spans(value, line)]
-    from_rows = set().union(*(names for names, _ in here))
-    known = -1
-    while len(from_rows) > known:
-        known = len(from_rows)
-        from_rows |= set().union(*(names for names, value in assigned if _names(value) & from_rows))
+    made_of: dict[str, set[str]] = defaultdict(set)
+    for names, value in assigned:
+        for name in _names(value):
+            made_of[name] |= names
+    from_rows: set[str] = set()
+    new = set().union(*(names for names, _ in here))
+    while new:
+        from_rows |= new
+        new = set().union(*(made_of[name] for name in new)) - from_rows
     return any(_given(value) & from_rows for _, value in here)
 
 

@@ -178,3 +178,36 @@ def test_the_pools_are_as_before_afterwards() -> None:
     with queryprof.profile():
         assert (sqlalchemy_queue.Queue.get is original) == (sys.version_info >= (3, 12))
     assert sqlalchemy_queue.Queue.get is original
+
+
+def test_a_trace_function_sees_what_it_sees_without_recording() -> None:
+    """Nothing of queryprof's runs in Python, so that no handler of a signal runs there either."""
+
+    def lines() -> list[tuple[str, int]]:
+        seen: list[tuple[str, int]] = []
+
+        def trace(frame: Any, event: str, _: object) -> Any:
+            seen.append((frame.f_code.co_filename, frame.f_lineno))
+            return trace
+
+        queue: Any = sqlalchemy_queue.Queue()
+        queue.put(1)
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            assert queue.get() == 1
+            with pytest.raises(sqlalchemy_queue.Empty):
+                queue.get(block=False)
+            with pytest.raises(sqlalchemy_queue.Empty):
+                queue.get(True, 0.001)
+        finally:
+            sys.settrace(before)
+        return seen
+
+    lines()  # modules are imported, and caches filled
+    bare = lines()
+    with queryprof.profile() as recording:
+        recorded = lines()
+    assert recorded == bare
+    (wait,) = waits_of(recording.profile)
+    assert (wait.count, wait.errors) == (1, 1)

@@ -116,11 +116,11 @@ static PyObject *attach(PyObject *module, PyObject *args)
     if (system < 0 || system >= QP_SYSTEMS) {
         return PyErr_Format(PyExc_ValueError, "no database system %d", system);
     }
-    bool is_wait = operation == QP_POOL_WAIT; /* then the attribute is a function */
-    if (cursor_type != Py_None && (attribute || !PyType_Check(cursor_type))) {
+    bool is_wait = operation == QP_POOL_WAIT; /* then `attribute` is a tuple: only_if */
+    bool is_wrong = attribute && !(is_wait ? PyTuple_Check(attribute) : PyUnicode_Check(attribute));
+    if (is_wrong || (cursor_type != Py_None && (attribute || !PyType_Check(cursor_type)))) {
         return PyErr_Format(PyExc_TypeError, "cursor_type is no type: %R", cursor_type);
     }
-    qp_module_state *state = PyModule_GetState(module);
     qp_probe probe = {.operation = (qp_operation)operation,
                       .source = qp_operations[operation].source,
                       .system = (qp_system)system,
@@ -130,7 +130,7 @@ static PyObject *attach(PyObject *module, PyObject *args)
                       .text_of = is_wait ? NULL : attribute,
                       .only_if = is_wait ? attribute : NULL,
                       .cursor_type = cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type};
-    return qp_attach(owner, name, &probe, state);
+    return qp_attach(owner, name, &probe, PyModule_GetState(module));
 }
 
 static PyObject *detach(PyObject *Py_UNUSED(module), PyObject *capsule)

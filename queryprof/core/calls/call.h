@@ -35,8 +35,10 @@ typedef struct {
                          * replaced */
     PyObject *text_of;  /* owned by the wrapper: the name of the receiver's attribute that is the
                          * statement; NULL: its first argument is */
-    PyObject *only_if;  /* owned by the wrapper: a function that takes the call's arguments and
-                         * returns whether to measure it; NULL: every call is measured */
+    PyObject *only_if;  /* owned by the wrapper, for a pool: a tuple with the name of the argument
+                         * that lets a call wait, or "", and the names of the attributes that lead
+                         * from the receiver to its free connections. A call is measured if there
+                         * are none. NULL: every call is measured */
 } qp_probe;
 
 static inline qp_dialect qp_dialect_of(const qp_probe *probe)

@@ -62,18 +62,50 @@ static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject 
     return found;
 }
 
-/* Whether a call is measured. Raises nothing. */
-static bool is_chosen(const qp_probe *probe, PyObject *const *args, Py_ssize_t positional,
+/* Whether the argument with the first name of `only_if`, if it has one, is true: the second
+ * positional one, or a keyword. An argument that is not given is. -1 with an exception. */
+static int is_argument_true(PyObject *name, PyObject *const *args, Py_ssize_t positional,
+                            PyObject *names)
+{
+    if (PyUnicode_GET_LENGTH(name) == 0) {
+        return 1;
+    }
+    if (positional > 1) {
+        return PyObject_IsTrue(args[1]);
+    }
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++) {
+        if (PyUnicode_Compare(PyTuple_GET_ITEM(names, i), name) == 0) {
+            return PyObject_IsTrue(args[positional + i]);
+        }
+    }
+    return 1;
+}
+
+/* Whether a call waits: the collection that its pool keeps free connections in is empty. Nothing of
+ * Python's runs, so that signal handlers and trace functions see the driver's calls alone. -1 with
+ * an exception, which such a handler may still raise in a property. */
+static int is_waiting(PyObject *only_if, PyObject *const *args, Py_ssize_t positional,
                       PyObject *names)
 {
-    if (!probe->only_if) {
-        return true;
+    int waits = is_argument_true(PyTuple_GET_ITEM(only_if, 0), args, positional, names);
+    PyObject *at = waits > 0 ? Py_NewRef(args[0]) : NULL;
+    for (Py_ssize_t i = 1; at && i < PyTuple_GET_SIZE(only_if); i++) {
+        PyObject *next = PyObject_GetAttr(at, PyTuple_GET_ITEM(only_if, i));
+        Py_SETREF(at, next);
     }
-    PyObject *found = PyObject_Vectorcall(probe->only_if, args, (size_t)positional, names);
-    bool chosen = found && PyObject_IsTrue(found) > 0;
-    Py_XDECREF(found);
-    PyErr_Clear(); /* the call itself will raise what is wrong */
-    return chosen;
+    if (at) {
+        int is_filled = PyObject_IsTrue(at);
+        waits = is_filled < 0 ? -1 : !is_filled;
+        Py_DECREF(at);
+    } else if (waits > 0) {
+        waits = -1;
+    }
+    if (waits < 0 &&
+        (PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_TypeError))) {
+        PyErr_Clear(); /* another version of the library */
+        return 0;
+    }
+    return waits;
 }
 
 static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t flagged,
@@ -85,8 +117,10 @@ static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t fl
     Py_ssize_t first = probe->has_receiver;
     PyObject *receiver = first && positional ? args[0] : NULL;
     Py_INCREF(callable); /* the call may detach us */
-    if (!is_chosen(probe, args, positional, names)) {
-        PyObject *unmeasured = qp_wrapper_call(self, args, flagged, names);
+    int waits =
+        probe->only_if ? receiver ? is_waiting(probe->only_if, args, positional, names) : 0 : 1;
+    if (waits <= 0) {
+        PyObject *unmeasured = waits < 0 ? NULL : qp_wrapper_call(self, args, flagged, names);
         Py_DECREF(callable);
         return unmeasured;
     }
