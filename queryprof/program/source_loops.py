@@ -7,6 +7,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from typing import NamedTuple
 
 from queryprof.model import ENDLESS, Frame
 
@@ -50,27 +51,53 @@ def makes_tasks(text: str, line: int) -> bool:
 def follows_rows(text: str, line: int) -> bool:
     """Return whether a call in a loop takes a value that comes from its own result, so that each
     query needs the row of the one before.
+
+    Assignments are followed from the query to the end of the loop, and from its start to the query.
+    A call that takes the item of a `for` loop is one for each item.
     """
-    around = [one for one in _loops(text) if isinstance(one, STATEMENTS) and _spans(one, line)]
+    around = [one for one in _loops(text) if isinstance(one, STATEMENTS) and _is_in_body(one, line)]
     loop = max(around, key=lambda one: one.lineno, default=None)
-    inside = [one for part in loop.body for one in ast.walk(part)] if loop else []
-    assigned = [(_stored(one.target), one.iter) for one in inside if isinstance(one, ast.For)]
-    for one in inside:
-        if isinstance(one, ast.Assign):
-            assigned.append((set().union(*map(_stored, one.targets)), one.value))
-        elif isinstance(one, ast.AnnAssign | ast.NamedExpr) and one.value:
-            assigned.append((_stored(one.target), one.value))
-    here = [(names, value) for names, value in assigned if _spans(value, line)]
-    made_of: dict[str, set[str]] = defaultdict(set)
-    for names, value in assigned:
-        for name in _names(value):
-            made_of[name] |= names
-    from_rows: set[str] = set()
-    new = set().union(*(names for names, _ in here))
-    while new:
-        from_rows |= new
-        new = set().union(*(made_of[name] for name in new)) - from_rows
-    return any(_given(value) & from_rows for _, value in here)
+    changes = list(_changes(loop)) if loop else []
+    query = [one for one in changes if _spans(one.value, line)]
+    others = [one for one in changes if not _spans(one.value, line)]
+    rows = set().union(*(one.names for one in query))
+    loops = [one for one in around if not isinstance(one, ast.While)]
+    items = set().union(*(_stored(one.target) for one in loops))
+    for one in sorted(others, key=lambda one: (one.value.lineno < line, one.value.lineno)):
+        rows = rows | one.names if _names(one.value) & rows else rows - one.names
+        if one.value.lineno < line:
+            items = items | one.names if _names(one.value) & items else items - one.names
+    given = set().union(*(_given(one.value) for one in query))
+    return bool(given & rows - items) and not given & items
+
+
+class _Change(NamedTuple):
+    """Variables that get a new value, and the expression that it comes from."""
+
+    names: set[str]
+    value: ast.expr
+
+
+def _is_in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
+    return loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or line)
+
+
+def _changes(loop: ast.For | ast.AsyncFor | ast.While) -> Iterator[_Change]:
+    """Yield the changes of variables in a loop's body. A call whose result is not used changes its
+    receiver, as a cursor's `execute` does.
+    """
+    for one in (node for part in loop.body for node in ast.walk(part)):
+        match one:
+            case ast.Assign():
+                yield _Change(set().union(*map(_stored, one.targets)), one.value)
+            case ast.AnnAssign(value=ast.expr() as value):
+                yield _Change(_stored(one.target), value)
+            case ast.AugAssign() | ast.NamedExpr():
+                yield _Change(_stored(one.target), one.value)
+            case ast.For() | ast.AsyncFor():
+                yield _Change(_stored(one.target), one.iter)
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+                yield _Change({name}, one.value)
 
 
 def _stored(target: ast.AST) -> set[str]:

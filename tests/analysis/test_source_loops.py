@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from analysis.by_hand import aggregate, profile_of
@@ -12,6 +15,7 @@ from analysis.by_hand import aggregate, profile_of
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.report import Report
 from queryprof.model import ENDLESS, Frame, StackSample
+from queryprof.program.source_loops import follows_rows
 from queryprof.program.sources import Sources
 
 pytestmark = pytest.mark.once
@@ -175,27 +179,51 @@ def test_what_reads_an_attribute_is_said_where_it_is_read_at_one_place(
 CHAINS = """
 def f(db, nodes):
     while key:
-        key = db.execute("SELECT next FROM node WHERE id = ?", (key,)).fetchone()[0]
+        key = db.execute("SELECT next FROM node WHERE id = ?", (key,)).fetchone()[0]  # chain
     for _ in range(9):
-        name, salt = db.execute("SELECT name, salt FROM node WHERE id = ?", (key,)).fetchone()
+        name, salt = db.execute("SELECT name, salt FROM n WHERE id = ?", (key,)).fetchone()  # chain
         digest = hash(name, salt)
         key = digest % 100
     while node:
-        node = node.parent
+        node = node.parent  # chain
+    while key:
+        cursor.execute("SELECT next FROM node WHERE id = ?", (key,))  # chain
+        (key,) = cursor.fetchone()
+    while key:
+        for row in db.execute("SELECT next FROM node WHERE id = ?", (key,)):  # chain
+            key = row[0]
+    for _ in range(9):
+        key += db.execute("SELECT step FROM node WHERE id = ?", (key,)).fetchone()[0]  # chain
+    while key := next_of(key):
+        row = db.execute("SELECT 1 WHERE id = ?", (key,))  # query
     for key in nodes:
-        total = total + db.execute("SELECT a FROM t WHERE id = ?", (key,)).fetchone()[0]
+        total = total + db.execute("SELECT a FROM t WHERE id = ?", (key,)).fetchone()[0]  # query
     for key in nodes:
-        row = db.execute("SELECT a FROM t WHERE id = ?", (key,)).fetchone()
+        row = db.execute("SELECT a FROM t WHERE id = ?", (key,)).fetchone()  # query
         rows = add(rows, row)
-    while page := db.execute("SELECT a FROM t WHERE id > ?", (last,)).fetchall():
+    for user in nodes:
+        user = db.execute("SELECT a FROM t WHERE id = ?", (user[0],)).fetchone()  # query
+    for item in nodes:
+        key = item.key
+        key = lookup(db, key)  # query
+    for item in nodes:
+        total = add_price(db, item, total)  # query
+    for item in nodes:
+        db, row = query(db, item)  # query
+        args = [row]
+    for item in nodes:
+        args = [item]
+        row = db.execute("SELECT a FROM t WHERE id = ?", args)  # query
+        args = [row]
+    while page := db.execute("SELECT a FROM t WHERE id > ?", (last,)).fetchall():  # query
         last = page[-1]
-    for row in db.execute("SELECT 1"):
-        found = db.execute("SELECT a FROM t WHERE id = ?", row).fetchone()
-        merged = merge(merged, get(db, row))
-    name = db.execute("SELECT a FROM t WHERE id = ?", (name,)).fetchone()
+    for row in db.execute("SELECT 1"):  # query
+        found = db.execute("SELECT a FROM t WHERE id = ?", row).fetchone()  # query
+        merged = merge(merged, get(db, row))  # query
+    name = db.execute("SELECT a FROM t WHERE id = ?", (name,)).fetchone()  # query
     for customer in db.customers:
-        counts[customer.id] = len(customer.orders)
-        customer.total = count(customer.orders)
+        counts[customer.id] = len(customer.orders)  # query
+        customer.total = count(customer.orders)  # query
 """
 
 
@@ -203,7 +231,39 @@ def test_queries_that_need_the_row_before(tmp_path: Path) -> None:
     file = tmp_path / "app.py"
     file.write_text(CHAINS)
     sources = Sources({str(file): [sha256(CHAINS.encode()).hexdigest()]})
-    queries = [4, 6, 10, 12, 14, 16, 19, 20, 21, 23, 24]
-    lines = [line for line in queries if sources.follows_rows(Frame("f", str(file), line))]
-    assert lines == [4, 6, 10]
+    marked = {
+        number: line.rpartition("# ")[2]
+        for number, line in enumerate(CHAINS.splitlines(), 1)
+        if "  # " in line
+    }
+    found = {
+        number: "chain" if sources.follows_rows(Frame("f", str(file), number)) else "query"
+        for number in marked
+    }
+    assert found == marked
     assert not Sources({}).follows_rows(Frame("f", str(file), 4))
+
+
+def test_a_loop_with_thousands_of_assignments_is_read_once(tmp_path: Path) -> None:
+    """Counted in lines that a trace function sees: for twice the assignments, twice as many."""
+
+    def steps(count: int) -> int:
+        names = [f"a{number}" for number in range(count)]
+        chain = "".join(f"    {new} = g({old})\n" for old, new in pairwise(reversed(names)))
+        text = f"while True:\n    {names[-1]} = db.execute('SELECT 1', ({names[0]},))\n{chain}"
+        seen = 0
+
+        def count_lines(_frame: object, _event: str, _arg: object) -> Any:
+            nonlocal seen
+            seen += 1
+            return count_lines
+
+        before = sys.gettrace()
+        sys.settrace(count_lines)
+        try:
+            assert follows_rows(text, 2)
+        finally:
+            sys.settrace(before)
+        return seen
+
+    assert steps(400) < 2.2 * steps(200)

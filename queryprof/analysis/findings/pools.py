@@ -39,22 +39,29 @@ def pool_wait(program: Program) -> Iterator[Finding | None]:
             " sleeping): end the `with` block, or close the session. If that is not possible, make"
             " the pool larger: pool_size and max_overflow in SQLAlchemy, max_size in psycopg_pool"
             " and asyncpg.",
-            doubt=(
-                "Other calls take half of the run or more. If the database is busy, more"
-                " connections wait for it in turn."
-                if _others_ns(program) >= BUSY_SHARE * program.run_ns
-                else ""
-            ),
+            doubt=_doubt(program, group),
         )
+
+
+def _doubt(program: Program, group: Group) -> str:
+    if _others_ns(program) >= BUSY_SHARE * program.run_ns:
+        return (
+            "Other calls take half of the run or more. If the database is busy, more connections"
+            " wait for it in turn."
+        )
+    if "psycopg_pool" in program.called_library(group.statement):
+        return "The pool may still be opening connections: open it early, or raise min_size."
+    return ""
 
 
 def _saved_ns(program: Program, group: Group) -> float:
     """Return the time that no waiting would save.
 
     Each request saves its own waits. A thread saves its waits, too, and the run the longest sum of
-    a thread. If tasks wait together in the thread of an event loop, there are on average
-    `waited / loop's run` of them beside one or more that work. With enough connections they all
-    work at once.
+    a thread. In the thread of an event loop, tasks wait at once, and save the time in which one or
+    more of them wait: this part of the sum is that of the longest waits, whose times are known. On
+    average `waited / loop's run` tasks wait beside at least one that works, so that with enough
+    connections all of it takes at least `run / (1 + waited / run)`.
     """
     if program.spans:
         return group.totals.total_ns
@@ -62,10 +69,27 @@ def _saved_ns(program: Program, group: Group) -> float:
     for member in group.members:
         by_thread[member.thread] += member.total_ns
     waited_ns = max(by_thread.values())
-    ran_ns = max((one.loop.run_ns for one in program.report.loops), default=program.run_ns)
-    if waited_ns > ran_ns:
-        return waited_ns * ran_ns / (waited_ns + ran_ns)
-    return waited_ns
+    loops_ns = max((one.loop.run_ns for one in program.report.loops), default=0)
+    if not loops_ns:
+        return waited_ns
+    at_once_ns = waited_ns * loops_ns / (waited_ns + loops_ns)
+    return min(waited_ns * _union_of_longest(program, group), at_once_ns)
+
+
+def _union_of_longest(program: Program, group: Group) -> float:
+    """Return the time in which any of the longest calls waits, as a part of their sum."""
+    intervals = sorted(
+        (one.started_unix_ns, one.started_unix_ns + one.duration_ns)
+        for one in program.profile.exemplars
+        if one.statement == POOL_WAIT and one.thread in {each.thread for each in group.members}
+    )
+    union_ns = 0
+    until_ns = 0
+    for start_ns, end_ns in intervals:
+        union_ns += max(0, end_ns - max(start_ns, until_ns))
+        until_ns = max(until_ns, end_ns)
+    total_ns = sum(end_ns - start_ns for start_ns, end_ns in intervals)
+    return union_ns / total_ns if total_ns else 1.0
 
 
 def _others_ns(program: Program) -> int:

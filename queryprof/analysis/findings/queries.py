@@ -142,7 +142,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         if IN_TEMPLATE in (program.note_of(group) or ""):
             loop = None  # the loop is the template's
         is_recursion = _is_recursion(loop, group)
-        follows = not in_spans and _follows_rows(program, loop, group)
+        follows = not in_spans and not parent and _follows_rows(program, loop, group)
         makes_tasks = not in_spans and _makes_tasks(program, loop, group)
         if loop and loop.frame:
             place = f"in line {loop.frame.line} of {loop.frame.function}"
