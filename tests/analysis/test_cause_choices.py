@@ -15,7 +15,7 @@ from queryprof.analysis.findings.locks import Consequence
 from queryprof.analysis.findings.planning import NoPlanner, Served
 from queryprof.analysis.plans import Steps
 from queryprof.analysis.report import Report
-from queryprof.model import Frame, Plan, Profile, Thread
+from queryprof.model import Frame, Plan, Profile, StackSample, Thread
 from queryprof.model.loops import Cause, Distribution, Loop, Step
 
 pytestmark = pytest.mark.once
@@ -303,6 +303,32 @@ def test_rows_that_a_connection_s_first_statement_fetches_are_no_cost_of_it() ->
     found = findings(profile_of(connect, query, fetched))
     (one,) = (one for one in found if one.category == "connection_per_query")
     assert one.gain_ns == pytest.approx((20 + 0.78 * 10) * MS)
+
+
+@pytest.mark.parametrize("has_threads", [True, False])
+def test_a_thread_for_each_connection_is_not_in_its_time(has_threads: bool) -> None:
+    connect = aggregate("(connect)", SITE, ns=200 * MS, count=100)._replace(operation="connect")
+    query = aggregate(READ, SITE, ns=10 * MS, count=100)
+    frame = Frame("connect", "/venv/site-packages/aiosqlite/core.py", 1, "library")
+    stack = StackSample("(connect)", (frame, *SITE), 64, 1)
+    stacks = (stack,) * has_threads
+    found = findings(replace(profile_of(connect, query), stack_samples=stacks))
+    (one,) = (one for one in found if one.category == "connection_per_query")
+    assert one.is_least == has_threads
+
+
+def test_the_way_off_the_loop_is_said_once() -> None:
+    cause, stalls = (
+        finding("heavy_query", Severity.LOW, 60),
+        finding("blocked_loop", Severity.HIGH, 30),
+    )
+    known = replace(cause, category="full_scan", code="CREATE INDEX ...")
+    consequence = Consequence(stalls, is_of_work=True, otherwise="or in a thread")
+    assert "or in a thread" in _with_consequence(known, consequence).evidence
+    other = replace(cause, category="full_scan", gain_ns=MS)
+    first = _with_consequence(other, consequence)
+    assert first.category == "blocked_loop"
+    assert "or in a thread" not in first.evidence
 
 
 @pytest.mark.parametrize(

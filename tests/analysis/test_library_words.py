@@ -50,6 +50,25 @@ def test_collections_that_are_joined_multiply(joins: int, is_said: bool) -> None
     assert found.fix.startswith(MULTIPLIED) == is_said
 
 
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("Session.refresh", "Leave out `refresh()`"),
+        ("InstanceState._load_expired", "expire_on_commit=False"),
+        ("Session.get", "selectinload(Model.relation)"),
+    ],
+)
+def test_what_loads_an_object_again(function: str, words: str) -> None:
+    sql = "SELECT a FROM job WHERE job.id = ?"
+    parent = aggregate("SELECT a FROM job", (MAIN,), ns=MS, count=1)._replace(rows=100)
+    one = aggregate(sql, (QUERY, MAIN), ns=300 * MS, count=100)._replace(rows=100)
+    stack = StackSample(sql, (replace(MAPPER, function=function), QUERY, MAIN), 20, 50 * MS)
+    profile = replace(profile_of(parent, one), stack_samples=(stack,))
+    found = {each.statement: each for each in find(Report(profile), lambda *_: None, {})}[sql]
+    assert found.category == "n_plus_one"
+    assert words in found.fix
+
+
 @pytest.mark.parametrize("has_handler", [True, False])
 def test_what_a_save_also_runs_is_named(has_handler: bool) -> None:
     """A handler of a signal, which an insert of many rows does not call."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from queryprof.analysis.call_sites import Function, Place, place_of
 from queryprof.analysis.findings import shares
@@ -55,7 +56,8 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
             first = 0  # CREATE has read the schema
         words = " and ".join(sorted({one.verb for one in setup}))
         is_one_each = executed <= opened
-        yield program.finding(
+        threads = tuple(_thread_of_each(program, group))
+        found = program.finding(
             "connection_per_query",
             group,
             group.totals.self_ns
@@ -69,7 +71,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
                     " schema for its first statement"
                     + (f", and runs {words} again" if words else "")
                 ),
-                *_thread_of_each(program, group),
+                *threads,
             ),
             _keep_one(program.library(group.statement), is_one_each),
             program.loop_of(group),
@@ -80,6 +82,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
             ),
             most=Severity.HIGH if is_one_each else Severity.MEDIUM,
         )
+        yield replace(found, is_least=True) if found and threads else found
 
 
 def _keep_one(library: str, is_one_each: bool) -> str:

@@ -169,9 +169,9 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
         )
     if waits.doubt or is_idle:  # no call waited, so the fix saves nothing there
         return replace(cause, evidence=(*cause.evidence, *waits.evidence))
+    said = waits.evidence
     if waits.category == "blocked_loop":
-        waits = replace(waits, evidence=(*waits.evidence, consequence.otherwise))
-    if waits.category == "blocked_loop":
+        said = (*said, consequence.otherwise)
         # The cause of a scan is known if an index can be named and certainly helps.
         is_known = cause.category != "full_scan" or bool(cause.code and not cause.doubt)
     else:
@@ -179,14 +179,15 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
         explains = (*OF_WORK, "commit_per_write")
         is_known = cause.category in explains and consequence.is_of_work
     if not is_known:  # two possible changes: take the larger gain
-        first, then = (waits, cause) if 2 * waits.gain_ns >= cause.gain_ns else (cause, waits)
-        return replace(first, evidence=(*first.evidence, *then.evidence))
+        if 2 * waits.gain_ns >= cause.gain_ns:
+            return replace(waits, evidence=(*waits.evidence, *cause.evidence))
+        return replace(cause, evidence=(*cause.evidence, *said))
     return replace(
         cause,
         gain_ns=max(cause.gain_ns, waits.gain_ns),
         share=max(cause.share, waits.share),
         severity=most_severe(cause.severity, waits.severity),
-        evidence=(*cause.evidence, *waits.evidence),
+        evidence=(*cause.evidence, *said),
     )
 
 

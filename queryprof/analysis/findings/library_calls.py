@@ -34,6 +34,15 @@ FIXES = {
         "Write all of them with one `bulk_create(objects, update_conflicts=True,"
         " update_fields=[...], unique_fields=[...])`."
     ),
+    ("sqlalchemy", "refresh"): (
+        "Leave out `refresh()`: the objects have the values that the query before loaded. To see"
+        " other transactions' changes, load all of them again with one `select(Model)` and"
+        " `.execution_options(populate_existing=True)`."
+    ),
+    ("sqlalchemy", "_load_expired"): (
+        "A commit expired these objects, and each is loaded again. Commit once after the loop, or"
+        " keep the values: `Session(expire_on_commit=False)`."
+    ),
 }
 """By library and function name."""
 
