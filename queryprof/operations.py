@@ -9,6 +9,9 @@ FETCH_OPERATIONS = frozenset({"fetchone", "fetchmany", "fetchall", UNCOUNTED, "n
 STATEMENT_OPERATIONS = frozenset({"execute", "executemany", "executescript", "commit", "rollback"})
 """Operations that run a statement. Each call is an execution."""
 
+POOL_WAIT = "pool wait"
+"""The operation that waits for a connection of a pool."""
+
 OWN_NOTE = "Django's own, for its list of queries; only with DEBUG = True"
 """The note on statements that a library executes for itself."""
 

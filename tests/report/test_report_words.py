@@ -73,3 +73,12 @@ def test_more_than_the_run_is_said_to_be_of_threads(ms: int, is_said: bool) -> N
     text = io.StringIO()
     print_report(Report(profile), file=text, width=200)
     assert ("threads run side by side" in text.getvalue()) == is_said
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_waits_for_a_pool_are_named_beside_the_time_in_the_database(waits: bool) -> None:
+    query = aggregate("SELECT a FROM t", (LOOP,), ns=2_000_000)
+    wait = aggregate("(pool wait)", (LOOP,), ns=700_000_000, operation="pool wait")
+    text = io.StringIO()
+    print_report(Report(profile_of(query, *[wait] * waits)), file=text, width=200)
+    assert ("700 ms of it waited for a pool's connection" in text.getvalue()) == waits
