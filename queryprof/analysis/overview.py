@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from queryprof.analysis.totals import self_ns_of
 from queryprof.analysis.units import counted
 from queryprof.model import OTHER_LINE, Process, Profile
-from queryprof.operations import NO_CALLS, STATEMENT_OPERATIONS, UNCOUNTED
+from queryprof.operations import NO_CALLS, POOL_WAIT, STATEMENT_OPERATIONS, UNCOUNTED
 
 
 def complete(processes: int) -> str:
@@ -36,6 +36,7 @@ class Overview:
         rows: None if some rows were fetched in a form without a count.
         run_ns: from the first start to the last end. process_ns: the sum of the processes' run
             times.
+        database_ns: time in calls. pool_ns: the part that waited for a connection of a pool.
         database_share: of process_ns; can exceed 1 with threads.
         profiler_ns: queryprof's own time in calls (an estimate: it measures 1 of 61 calls), in
             turns and for new statements. Time for spans, event loops and files is not included.
@@ -47,6 +48,7 @@ class Overview:
     run_ns: int
     process_ns: int
     database_ns: int
+    pool_ns: int
     database_share: float
     calls: int
     executions: int
@@ -73,6 +75,7 @@ def overview_of(profile: Profile) -> Overview:
         run_ns=end_unix_ns - start_unix_ns,
         process_ns=process_ns,
         database_ns=database_ns,
+        pool_ns=self_ns_of([a for a in aggregates if a.operation == POOL_WAIT]),
         database_share=database_ns / process_ns if process_ns else 0.0,
         calls=calls,
         executions=sum(executed),

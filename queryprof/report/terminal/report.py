@@ -18,7 +18,6 @@ from queryprof.analysis.overview import Overview, complete
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, count, counted, duration, percent, seconds
 from queryprof.analysis.views import Caller, Row, View
-from queryprof.operations import POOL_WAIT
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
 from queryprof.report.terminal.errors import errors
@@ -128,8 +127,7 @@ def _overview(report: Report) -> Iterable[RenderableType]:
         yield Text(names, "dim")
     processes = f" in {overview.processes} processes" if overview.processes > 1 else ""
     whole = "their times, added up" if processes else "the run time"
-    aggregates = report.profile.aggregates
-    waited_ns = sum(one.total_ns for one in aggregates if one.operation == POOL_WAIT)
+    waited_ns = overview.pool_ns
     waited = f"; {duration(waited_ns)} of it waited for a pool's connection" if waited_ns else ""
     yield Text.assemble(
         "ran ",
