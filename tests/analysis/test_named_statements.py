@@ -81,6 +81,26 @@ def test_what_is_made_again_and_again(count: int, fix: str) -> None:
     assert fix in found.fix
 
 
+@pytest.mark.parametrize(("syncs", "fix"), [(99, "knows no problem"), (100, "one transaction")])
+def test_schema_changes_without_syncs_are_in_a_transaction(syncs: int, fix: str) -> None:
+    """A hundred of them, of two tables: each transaction of its own would sync a file."""
+    made = [
+        aggregate(f"CREATE TABLE {name} (x)", SITE, ns=150 * MS, count=50) for name in ("a", "b")
+    ]
+    work = files(made[0].statement, syncs=syncs)
+    (found,) = findings(replace(profile_of(*made), file_work=(work,)))
+    assert found.category == "heavy_query"
+    assert fix in found.fix
+
+
+@pytest.mark.parametrize(("count", "fix"), [(19, "write less"), (20, "Commit less often")])
+def test_few_commits_cannot_be_fewer(count: int, fix: str) -> None:
+    one = aggregate("COMMIT", SITE, ns=600 * MS, operation="commit", count=count)
+    (found,) = findings(profile_of(one))
+    assert found.category == "heavy_query"
+    assert fix in found.fix
+
+
 def test_what_no_transaction_takes_is_not_put_into_one() -> None:
     vacuum = aggregate("VACUUM", SITE, ns=600 * MS, count=30)
     work = files("VACUUM", syncs=60, sync_ns=200 * MS)
