@@ -1,4 +1,4 @@
-"""Which of several causes is said, and in which words, on profiles made by hand."""
+"""The choice among several causes, and its words, on profiles made by hand."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def on_loop(each_ns: int, is_on_loop: bool) -> Profile:
         functions=(steps,),
         stalls=(),
     )
-    # Of so many executions a third of the time, at the least, whatever each takes.
+    # The executions take a third of the run, however long each one takes.
     process_ns = 300 * each_ns
     profile = profile_of(aggregate(READ, SITE, ns=100 * each_ns, count=100))
     processes = tuple(replace(one, end_unix_ns=process_ns) for one in profile.processes)

@@ -31,8 +31,10 @@ def covered(
     pages: float = 0,
     ns: int = 200 * MS,
 ) -> list[Finding]:
-    """Of a statement that takes 200 ms of the second, or `ns`: those of covering indexes. `read`, `rows`,
-    `steps`, `pages`: of an execution.
+    """Return the findings about covering indexes for a statement that takes `ns` of a second.
+
+    Args:
+        read, rows, steps, pages: of each execution.
     """
     one = aggregate(statement, SITE, ns=ns, count=executions)._replace(
         rows=rows * executions,
@@ -107,7 +109,7 @@ def test_where_many_rows_are_left_they_are_not_looked_up(taken: int, is_better: 
 
 @pytest.mark.parametrize(("rows", "severity"), [(499, "high"), (500, "medium")])
 def test_rows_that_are_fetched_are_looked_up_one_by_one(rows: int, severity: str) -> None:
-    """Of 10,000: what a twentieth of them takes is not known, unless the index has all of it."""
+    """The scan reads 10,000 rows. The gain is high only if less than a twentieth is fetched."""
     for covers in (False, True):
         served = Served(("SCAN t",), NARROW, ("b",), covers=covers, row_steps=OF_ROW)
         one = aggregate("SELECT a FROM t WHERE b = ?", SITE, ns=900 * MS, count=11)._replace(
@@ -152,7 +154,7 @@ def test_what_page_fetches_do_not_take_is_not_saved(ns: int, won: int) -> None:
 def test_rows_of_an_index_are_looked_up(
     plan: str, read: int, pages: int, rows: int, won: float
 ) -> None:
-    """By the pages that each takes: those that lie in the index's order take none of their own."""
+    """Rows need page fetches of their own unless they are stored in the order of the index."""
     statement = SUM if "SEARCH" in plan else GROUPS
     found = covered(
         statement, Served((plan,), widened=WIDE), read, rows, 12_000, pages=pages, ns=FETCHING

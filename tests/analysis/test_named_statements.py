@@ -1,4 +1,4 @@
-"""What is said of statements that take much of the time: what they are, and what follows from it."""
+"""Findings about statements that take much of the time, and their advice."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ def test_pages_that_do_not_fit_in_the_cache(
 
 
 def test_one_execution_that_takes_most_of_the_time() -> None:
-    """Where all of them are much of it."""
     one = aggregate("DELETE FROM t WHERE a < ?", SITE, ns=400 * MS, count=30)._replace(
         execution_max_ns=371 * MS,
         max_ns=371 * MS,

@@ -23,6 +23,13 @@ def times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queryprof: Run) -> Ti
     return recorder(tmp_path, monkeypatch, queryprof)
 
 
+def write_library(name: str, source: str) -> None:
+    """Add a module to the object mapper."""
+    library = Path("site-packages/mapper", name)
+    library.parent.mkdir(parents=True)
+    library.write_text(source)
+
+
 def test_passes_of_a_line_are_timed(times: Times) -> None:
     one = times("for n in range(600): mapper.get_slowly(n)")[ITEM]
     assert is_each(1, one)
@@ -63,15 +70,14 @@ def test_each_kind_of_loop(times: Times, loop: str) -> None:
 
 def test_rows_that_are_made_later_belong_to_the_pass(times: Times) -> None:
     """The query is executed when the loop begins; each pass of its line makes an object."""
-    library = Path("site-packages/mapper/rows.py")
-    library.parent.mkdir(parents=True)
-    library.write_text(
+    write_library(
+        "rows.py",
         "import time\n"
         "def objects(db):\n"
         '    for id, in db.execute("SELECT id FROM item LIMIT 20"):\n'
         "        start = time.perf_counter_ns()\n"
         "        while time.perf_counter_ns() - start < 50_000: pass\n"
-        "        yield id\n"
+        "        yield id\n",
     )
     program = """
         import mapper.rows
@@ -92,15 +98,14 @@ def test_a_statement_that_is_executed_once_is_timed_from_its_execution(times: Ti
 
 def test_the_longest_pass_that_is_left_out_is_kept_beside_the_others(times: Times) -> None:
     """The first pass makes objects of 1,000 rows, and each other pass makes one."""
-    library = Path("site-packages/mapper/rows.py")
-    library.parent.mkdir(parents=True)
-    library.write_text(
+    write_library(
+        "rows.py",
         "import time\n"
         "def objects(db, most):\n"
         '    rows = db.execute("SELECT id FROM item LIMIT ?", (most,)).fetchall()\n'
         "    start = time.perf_counter_ns()\n"
         "    while time.perf_counter_ns() - start < len(rows) * 50_000: pass\n"
-        "    return rows\n"
+        "    return rows\n",
     )
     program = """
         import mapper.rows

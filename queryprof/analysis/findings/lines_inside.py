@@ -15,8 +15,8 @@ ALL = 0.999
 def take_from_callers(groups: Iterable[Group]) -> None:
     """Take the time of statements out of the lines of the program that call them.
 
-    A timed line includes what it calls. If it executes a query in a library, and then calls a
-    function whose line executes another one, that other line has the time of the other query.
+    The time of a line includes everything that it calls. A line may call a function of the program
+    whose own line executes another query. The time of that query then belongs to the inner line.
     """
     timed: dict[Place, list[Group]] = defaultdict(list)
     all_groups = tuple(groups)

@@ -10,8 +10,9 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import counted, duration
 from queryprof.model import Thread
+from queryprof.operations import POOL_WAIT as OPERATION
 
-POOL_WAIT = "(pool wait)"
+POOL_WAIT = f"({OPERATION})"
 
 BUSY_SHARE = 0.5
 """From this share of the run in other calls, the database may be what all connections wait for."""
@@ -57,11 +58,14 @@ def _doubt(program: Program, group: Group) -> str:
 def _saved_ns(program: Program, group: Group) -> float:
     """Return the time that no waiting would save.
 
-    Each request saves its own waits. A thread saves its waits, too, and the run the longest sum of
-    a thread. In the thread of an event loop, tasks wait at once, and save the time in which one or
-    more of them wait: this part of the sum is that of the longest waits, whose times are known. On
-    average `waited / loop's run` tasks wait beside at least one that works, so that with enough
-    connections all of it takes at least `run / (1 + waited / run)`.
+    - A request saves its own waits.
+    - A run with threads saves the waits of the thread that waits longest.
+    - The tasks of an event loop wait at the same time. The loop saves the time in which one or more
+      tasks wait. The share of overlapping time comes from the longest waits, whose start and end
+      are recorded.
+    - The loop cannot save all of its time: `waited / run` tasks wait on average while one or more
+      work. With enough connections all of them work, and the loop runs for
+      `run / (1 + waited / run)`.
     """
     if program.spans:
         return group.totals.total_ns
@@ -78,13 +82,13 @@ def _saved_ns(program: Program, group: Group) -> float:
 
 def _union_of_longest(program: Program, group: Group) -> float:
     """Return the time in which any of the longest calls waits, as a part of their sum."""
+    threads = {each.thread for each in group.members}
     intervals = sorted(
         (one.started_unix_ns, one.started_unix_ns + one.duration_ns)
         for one in program.profile.exemplars
-        if one.statement == POOL_WAIT and one.thread in {each.thread for each in group.members}
+        if one.statement == POOL_WAIT and one.thread in threads
     )
-    union_ns = 0
-    until_ns = 0
+    union_ns = until_ns = 0
     for start_ns, end_ns in intervals:
         union_ns += max(0, end_ns - max(start_ns, until_ns))
         until_ns = max(until_ns, end_ns)

@@ -16,8 +16,8 @@ def note_skew(groups: Iterable[Group], profile: Profile, sites: Sites) -> None:
     """Note how much longer a line takes for a statement's longest execution, if its rows explain
     that.
 
-    The time of a line comes from passes of which the longest is left out, as it may have been
-    interrupted. If few executions return most of the rows, that pass is the one that counts.
+    The timed passes of a line do not include the longest pass, because it may have been
+    interrupted. If one execution returns most of the rows, the longest pass is needed.
     """
     longest: dict[tuple[str, Place], Exemplar] = {}
     for one in profile.exemplars:
