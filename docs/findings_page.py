@@ -53,6 +53,7 @@ The saving is driver time. If your code calls an object mapper, it is the time o
 - A saving below 0.1%, or below both 0.5% and 1 ms, is not reported.
 - Without requests, a saving below 100 ms is low. Findings of some kinds are at most medium or low,
   because it is unknown how much a fix saves.
+- A query of a background thread saves at most the time that the main thread does not use itself. Then the finding is at most medium.
 - If the trace has spans, shares refer to their time, unless many spans overlap. Work outside of spans refers to the run. If the program
   mostly waits for something else, shares refer to the time in which it ran.
 

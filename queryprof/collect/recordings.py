@@ -7,6 +7,7 @@ because their parts stay.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import NamedTuple
 
 from queryprof.collect.collection import collections_of_trace
@@ -188,14 +189,25 @@ def _regions(path: str, recorded: RecordedFiles) -> Iterator[Region]:
     # A process's regions are found by the path of the first one's trace, or by their content.
     families = dict.fromkeys((path, without_process(path)))
     regions = [region for one in families for region in regions_of(one)]
-    copies = [copy for one in families for copy in checkpoints_of(one)]
-    of_content = recorded.copies_of(path)
-    ordered = newest_first(list(dict.fromkeys([*copies, *of_content])))
-    for found in dict.fromkeys([*regions, *recorded.regions_of(path), *ordered]):
+    copies = [*_copies(families), *recorded.copies_of(path)]
+    moved = False
+    for found in dict.fromkeys([*regions, *recorded.regions_of(path), *_newest_first(copies)]):
         try:
             yield Region(path=found)
         except TraceError:
-            continue
+            moved = moved or not os.path.lexists(found)
+    if moved:  # another process has copied a region to the disk since
+        for found in _newest_first(_copies(families)):
+            with suppress(TraceError):
+                yield Region(path=found)
+
+
+def _copies(families: Iterable[str]) -> list[str]:
+    return [copy for one in families for copy in checkpoints_of(one)]
+
+
+def _newest_first(copies: list[str]) -> list[str]:
+    return newest_first(list(dict.fromkeys(copies)))
 
 
 def _belongs(region: Region, path: str, identity: Identity) -> bool:

@@ -58,9 +58,11 @@ def test_values_that_are_read(rows: int, count: int, pages: float, is_one: bool)
     assert ("large_values" in found) == is_one
 
 
-def changes(count: int, written: int, worked_ms: int = 300) -> Profile:
+def changes(count: int, written: int, worked_ms: int = 300, steps: int = 0) -> Profile:
     none = FileWork(CHANGE, SITE, "", Thread(1, "MainThread"), "execute", *([0] * 10))
-    one = aggregate(CHANGE, SITE, ns=worked_ms * MS, count=count)._replace(rows=count)
+    one = aggregate(CHANGE, SITE, ns=worked_ms * MS, count=count)._replace(
+        rows=count, vm_steps=steps * count
+    )
     return replace(
         profile_of(one), file_work=(replace(none, calls=count, written_bytes=written * count),)
     )
@@ -83,19 +85,20 @@ def test_values_that_are_written(
 
 
 @pytest.mark.parametrize(
-    ("count", "worked_ms", "columns", "fix"),
+    ("count", "worked_ms", "steps", "columns", "fix"),
     [
-        (20, 2, (), "AFTER UPDATE OF"),
-        (19, 2, (), ""),
-        (21, 2, (), ""),  # less than 100 us for each
-        (20, 2, ("a",), "Do less in the trigger"),
-        (20, 2, None, ""),
+        (20, 2, 0, (), "AFTER UPDATE OF"),
+        (19, 2, 0, (), ""),
+        (21, 2, 999, (), ""),  # less than 100 us and 1,000 steps for each
+        (21, 2, 1000, (), "AFTER UPDATE OF"),
+        (20, 2, 0, ("a",), "Do less in the trigger"),
+        (20, 2, 0, None, ""),
     ],
 )
 def test_a_trigger_takes_most(
-    count: int, worked_ms: int, columns: tuple[str, ...] | None, fix: str
+    count: int, worked_ms: int, steps: int, columns: tuple[str, ...] | None, fix: str
 ) -> None:
-    found = findings(changes(count, 0, worked_ms), columns)
+    found = findings(changes(count, 0, worked_ms, steps), columns)
     (said,) = [one.fix for one in found if one.category == "trigger_work"] or [""]
     assert fix in said
     assert bool(fix) == bool(said)

@@ -110,6 +110,13 @@ def recorder(
     return run
 
 
+def write_library(name: str, source: str, package: str = "mapper") -> None:
+    """Add a module to a package, the object mapper by default."""
+    library = Path("site-packages", package, name)
+    library.parent.mkdir(parents=True)
+    library.write_text(source)
+
+
 def is_each(number: float, line: LineTime) -> bool:
     """Whether so many executions are in each pass, of passes enough: sums may have been halved."""
     return line.passes >= LEAST and abs(line.executions / line.passes - number) < 0.2

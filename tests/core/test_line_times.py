@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from core.line_programs import ITEM, LEAST, Run, Times, is_each, recorder
+from core.line_programs import ITEM, LEAST, Run, Times, is_each, recorder, write_library
 
 from queryprof.collect.reader import read_profile
 
@@ -21,13 +21,6 @@ SLOW_NS = 200_000
 @pytest.fixture
 def times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queryprof: Run) -> Times:
     return recorder(tmp_path, monkeypatch, queryprof)
-
-
-def write_library(name: str, source: str) -> None:
-    """Add a module to the object mapper."""
-    library = Path("site-packages/mapper", name)
-    library.parent.mkdir(parents=True)
-    library.write_text(source)
 
 
 def test_passes_of_a_line_are_timed(times: Times) -> None:

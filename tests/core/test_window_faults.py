@@ -6,6 +6,7 @@ import os
 import sqlite3
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -200,7 +201,6 @@ def test_a_copy_beside_its_part_counts_once(tmp_path: Path) -> None:
 
 
 def test_a_reader_begins_again_when_a_part_ends() -> None:
-    from contextlib import ExitStack
 
     connection = sqlite3.connect(":memory:")
     with recorded() as border, ExitStack() as files:

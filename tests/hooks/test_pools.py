@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -36,10 +36,28 @@ async def others_run_until(is_true: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
-def engine_of_one(timeout_s: float = NO_TIMEOUT) -> Any:
-    return create_engine(
-        "sqlite:///app.db", poolclass=QueuePool, pool_size=1, max_overflow=0, pool_timeout=timeout_s
-    )
+MakeEngine = Callable[..., Any]
+
+
+@pytest.fixture
+def engine_of() -> Iterator[MakeEngine]:
+    """Makes engines with pools of `size` connections. They are closed after the test."""
+    engines = []
+
+    def make(size: int, overflow: int = 0, timeout_s: float = NO_TIMEOUT) -> Any:
+        engine = create_engine(
+            "sqlite:///app.db",
+            poolclass=QueuePool,
+            pool_size=size,
+            max_overflow=overflow,
+            pool_timeout=timeout_s,
+        )
+        engines.append(engine)
+        return engine
+
+    yield make
+    for engine in engines:
+        engine.dispose()
 
 
 def is_waiting(queue: Any) -> bool:
@@ -47,8 +65,8 @@ def is_waiting(queue: Any) -> bool:
     return bool(queue.not_empty._waiters)
 
 
-def test_a_thread_that_waits_is_recorded_with_its_line() -> None:
-    engine = engine_of_one()
+def test_a_thread_that_waits_is_recorded_with_its_line(engine_of: MakeEngine) -> None:
+    engine = engine_of(1)
 
     def borrow() -> None:
         with engine.connect() as connection:
@@ -68,15 +86,15 @@ def test_a_thread_that_waits_is_recorded_with_its_line() -> None:
     assert next(one.line for one in wait.path if one.kind == "user") == line
 
 
-def test_a_pool_that_grows_waits_for_nothing() -> None:
-    engine = create_engine("sqlite:///app.db", poolclass=QueuePool, pool_size=1, max_overflow=1)
+def test_a_pool_that_grows_waits_for_nothing(engine_of: MakeEngine) -> None:
+    engine = engine_of(1, overflow=1)
     with queryprof.profile() as recording, engine.connect(), engine.connect():
         pass
     assert not waits_of(recording.profile)
 
 
-def test_one_that_gives_up_raises_as_before() -> None:
-    engine = engine_of_one(timeout_s=0.01)
+def test_one_that_gives_up_raises_as_before(engine_of: MakeEngine) -> None:
+    engine = engine_of(1, timeout_s=0.01)
     with queryprof.profile() as recording, engine.connect():
         with pytest.raises(exc.TimeoutError) as raised:
             engine.connect()

@@ -18,6 +18,7 @@ from queryprof.analysis.findings.finding import (
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import ONE_QUERY
 from queryprof.analysis.findings.shared_lines import SharedLines
+from queryprof.analysis.findings.side_by_side import IN_BACKGROUND, longest_gain_ns
 from queryprof.analysis.findings.whole import RUN, SPANS
 
 
@@ -42,11 +43,14 @@ class Program(SharedLines):
         Args:
             most: the highest severity.
         """
+        longest_ns = longest_gain_ns(group, self.profile)
+        if longest_ns < gain_ns:
+            doubt, most = doubt or IN_BACKGROUND, least_severe(most, Severity.MEDIUM)
         found = self.about(
             category,
             group.statement,
             group.site,
-            gain_ns,
+            min(gain_ns, longest_ns),
             evidence,
             fix,
             loop,

@@ -1,9 +1,14 @@
-"""Threads that execute a statement at the same time: their times include waiting for each other."""
+"""Threads that run at the same time. Their times for one statement include waiting for each other,
+and a background thread's time is part of the run only while the main thread waits.
+"""
 
 from __future__ import annotations
 
-from queryprof.analysis.findings.groups import Group
+from math import inf
+
+from queryprof.analysis.findings.groups import MAIN_THREAD, Group
 from queryprof.analysis.units import duration
+from queryprof.model import Profile
 
 MOST_THREADS = 60
 """The most threads with names of their own in a recording, minus a margin."""
@@ -26,3 +31,29 @@ def said_of_threads(group: Group) -> str:
         f" If each execution took the median, the total would be {duration(group.alone_ns)}"
         f" instead of {duration(group.steady_ns)}."
     )
+
+
+IN_BACKGROUND = (
+    "It runs in a background thread while the main thread works: the fix saves time only if"
+    " something waits for that thread."
+)
+
+
+def longest_gain_ns(group: Group, profile: Profile) -> float:
+    """Return the most that the run can become shorter without the executions of a background
+    thread: the main thread's own work remains. It is infinite for other threads and for calls that
+    are handed to a thread.
+    """
+    handed = group.handed_ns or group.overlaps
+    if handed or len(group.process_ids) != 1 or any(one.span for one in group.members):
+        return inf
+    if any(one.thread.name == MAIN_THREAD for one in group.members):
+        return inf
+    (process_id,) = group.process_ids
+    wall_ns = sum(one.wall_ns for one in profile.processes if one.id == process_id)
+    main_ns = sum(
+        one.user_ns + one.system_ns
+        for one in profile.thread_usage
+        if one.thread.process_id == process_id and one.thread.name == MAIN_THREAD
+    )
+    return wall_ns - main_ns if 0 < main_ns < wall_ns else inf

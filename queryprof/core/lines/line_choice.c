@@ -55,6 +55,7 @@ typedef struct {
     const void *frame;
     int instruction;
     bool has_library; /* between the line and the driver */
+    qp_libraries libraries;
 } user_line;
 
 static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int instruction)
@@ -64,7 +65,10 @@ static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int in
     if (!qp_code_find(code, globals, &owner) || owner == QP_CODE_IGNORED) {
         return true;
     }
-    found->has_library = found->has_library || owner == QP_CODE_LIBRARY;
+    if (owner == QP_CODE_LIBRARY) {
+        found->has_library = true;
+        qp_libraries_add(&found->libraries, globals);
+    }
     if (owner == QP_CODE_USER && found->has_library) {
         found->code = code;
         found->instruction = instruction;
@@ -156,8 +160,9 @@ static void watch_function(const qp_thread *thread, uint32_t path, qp_line_time_
 {
     PyCodeObject *entry = qp_library_entry(thread->tstate);
     if (entry && is_due(own)) {
+        const qp_libraries none = {0}; /* no calls are seen */
         halve(row);
-        choice.is_refused = !qp_line_watch_begin(entry, 0, 0, path, NULL, thread, now);
+        choice.is_refused = !qp_line_watch_begin(entry, 0, 0, path, NULL, &none, thread, now);
     }
 }
 
@@ -170,8 +175,8 @@ static void watch_line(const user_line *line, const qp_thread *thread, const qp_
     }
     halve(row);
     uint32_t recording = qp_recording;
-    choice.is_refused =
-        !qp_line_watch_begin(line->code, first, last, key->path, line->frame, thread, from_ticks);
+    choice.is_refused = !qp_line_watch_begin(line->code, first, last, key->path, line->frame,
+                                             &line->libraries, thread, from_ticks);
     bool is_begun = recording == qp_recording && qp_watched_line.code == line->code;
     if (is_begun && line->frame && qp_watched_line.frame == line->frame) {
         qp_line_note_first(key);
@@ -265,8 +270,8 @@ static QP_COLD void consider_submission(const qp_thread *thread, uint32_t path)
     int first, last;
     if (recording == qp_recording && line.code && !is_dear(now) &&
         find_lines(&line, &first, &last) && is_due(own)) {
-        choice.is_refused =
-            !qp_line_watch_begin(line.code, first, last, path, line.frame, thread, now);
+        choice.is_refused = !qp_line_watch_begin(line.code, first, last, path, line.frame,
+                                                 &line.libraries, thread, now);
     }
 }
 

@@ -23,11 +23,14 @@ enum {
     EVENTS = 4000, /* of one watch */
     EVENT_NS = 80, /* what an event takes; in a loop of empty lines it was 38 to 78 */
     FRUITLESS = 4, /* passes without an execution end a watch */
+    FOREIGN = 3,   /* foreign calls do not count if they take more than this part of a pass: a
+                    * shorter one may build the statement, which the fix saves */
     UNITS = 20000  /* the most units of code: adding the events to each takes time */
 };
 
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count);
 static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t count);
+static PyObject *on_call(PyObject *module, PyObject *const *args, Py_ssize_t count);
 static PyObject *on_start(PyObject *module, PyObject *const *args, Py_ssize_t count);
 static PyObject *on_resume(PyObject *module, PyObject *const *args, Py_ssize_t count);
 static PyObject *on_yield(PyObject *module, PyObject *const *args, Py_ssize_t count);
@@ -37,13 +40,14 @@ static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t c
 
 static qp_code_event events[] = {
     {"LINE", true, CALLBACK(on_line)},        {"JUMP", true, CALLBACK(on_jump)},
-    {"PY_RESUME", true, CALLBACK(on_resume)}, {"PY_YIELD", true, CALLBACK(on_yield)},
-    {"PY_START", true, CALLBACK(on_start)},   {"PY_RETURN", true, CALLBACK(on_return)},
+    {"CALL", true, CALLBACK(on_call)},        {"PY_RESUME", true, CALLBACK(on_resume)},
+    {"PY_YIELD", true, CALLBACK(on_yield)},   {"PY_START", true, CALLBACK(on_start)},
+    {"PY_RETURN", true, CALLBACK(on_return)},
 };
 
 enum {
     EVENT_KINDS = sizeof events / sizeof *events,
-    FUNCTION_EVENTS = 4 /* the first of the events for calls of a function */
+    FUNCTION_EVENTS = 5 /* the first of the events for calls of a function */
 };
 
 static bool is_in_line(int line)
@@ -51,11 +55,20 @@ static bool is_in_line(int line)
     return qp_watched_line.first_line <= line && line <= qp_watched_line.last_line;
 }
 
-/* Adds the time since the frame has entered the line. */
+/* Adds the time since the frame has entered the line, or made its last call. */
+static void add_part(uint64_t now)
+{
+    int64_t ticks = (int64_t)qp_clock_elapsed(qp_watched_line.from_ticks, now);
+    qp_watched_line.ticks += ticks;
+    qp_watched_line.foreign_ticks += qp_watched_line.is_foreign ? ticks : 0;
+    qp_watched_line.from_ticks = now;
+    qp_watched_line.is_foreign = false;
+}
+
 static void leave_line(void)
 {
     if (qp_watched_line.is_inside) {
-        qp_watched_line.ticks += qp_clock_elapsed(qp_watched_line.from_ticks, qp_clock_ticks());
+        add_part(qp_clock_ticks());
         qp_watched_line.is_inside = false;
     }
 }
@@ -63,15 +76,23 @@ static void leave_line(void)
 static void enter_line(void)
 {
     qp_watched_line.is_inside = true;
+    qp_watched_line.is_foreign = false;
     qp_watched_line.since_pass = qp_watched_line.elsewhere = 0;
     qp_watched_line.from_ticks = qp_clock_ticks();
+}
+
+/* The ticks of the pass in progress that count. */
+static int64_t counted_ticks(void)
+{
+    bool is_much = FOREIGN * qp_watched_line.foreign_ticks > qp_watched_line.ticks;
+    return qp_watched_line.ticks - (is_much ? qp_watched_line.foreign_ticks : 0);
 }
 
 /* Ends the pass in progress, and the watch if enough passes have ended. */
 static void end_pass(void)
 {
-    int64_t ticks = qp_watched_line.ticks;
-    qp_watched_line.ticks = 0;
+    int64_t ticks = counted_ticks();
+    qp_watched_line.ticks = qp_watched_line.foreign_ticks = 0;
     bool is_partial = qp_watched_line.is_partial;
     qp_watched_line.is_partial = false;
     qp_watched_line.serial++;
@@ -90,8 +111,8 @@ static void drop_pass(void)
 {
     qp_watched_line.frame = NULL;
     qp_watched_line.is_inside = qp_watched_line.is_suspended = qp_watched_line.is_partial =
-        qp_watched_line.is_mixed = false;
-    qp_watched_line.ticks = 0;
+        qp_watched_line.is_mixed = qp_watched_line.is_foreign = false;
+    qp_watched_line.ticks = qp_watched_line.foreign_ticks = 0;
     qp_watched_line.serial++;
     qp_line_passes_drop();
     qp_line_passes_part();
@@ -173,6 +194,21 @@ static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t cou
         if (qp_watched_line.code) {
             enter_line();
         }
+    } else if (is_inside) {
+        add_part(qp_clock_ticks()); /* the next row is not made by the last call */
+    }
+    Py_RETURN_NONE;
+}
+
+/* The line makes a call: the last one has ended, so each part of the line belongs to one call. */
+static PyObject *on_call(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    (void)module;
+    const void *frame = reporting_frame(args, count);
+    if (frame && frame == qp_watched_line.frame && qp_watched_line.is_inside && count > 3) {
+        add_part(qp_clock_ticks());
+        qp_watched_line.is_foreign =
+            qp_call_is_foreign(&qp_watched_line.libraries, args[2], args[3]);
     }
     Py_RETURN_NONE;
 }
@@ -232,7 +268,8 @@ static const qp_line_row *line_of(uint32_t path)
 }
 
 bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,
-                         const void *frame, const qp_thread *thread, uint64_t from_ticks)
+                         const void *frame, const qp_libraries *libraries, const qp_thread *thread,
+                         uint64_t from_ticks)
 {
     if (qp_watched_line.is_changing || path <= QP_PATH_OTHER || Py_SIZE(code) > UNITS) {
         return true; /* its line is not known, or its events cost too much */
@@ -251,6 +288,7 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
         .is_inside = frame != NULL,
         .is_partial = frame != NULL,
         .from_ticks = from_ticks,
+        .libraries = *libraries,
         .spent_ns = qp_watched_line.spent_ns,
         .is_changing = true,
     };
@@ -278,6 +316,7 @@ void qp_line_note_first(const qp_key *key)
                   (line && line->function == qp_watched_line.function &&
                    line->file == qp_watched_line.file && is_in_line((int)line->line));
     qp_watched_line.has_executed = qp_watched_line.has_executed || is_own;
+    qp_watched_line.is_foreign = false;
     qp_line_passes_note(is_own ? key : NULL);
 }
 
@@ -326,10 +365,11 @@ void qp_line_watch_stop(void)
 #else
 
 bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,
-                         const void *frame, const qp_thread *thread, uint64_t from_ticks)
+                         const void *frame, const qp_libraries *libraries, const qp_thread *thread,
+                         uint64_t from_ticks)
 {
     (void)code, (void)first_line, (void)last_line, (void)path, (void)frame;
-    (void)thread, (void)from_ticks;
+    (void)libraries, (void)thread, (void)from_ticks;
     return false;
 }
 

@@ -2,8 +2,9 @@
  *
  * A pass lasts from the start of the line to the start of the next line of the same frame, or to
  * its end, with all that it calls: an object mapper builds the statement, makes objects of the rows
- * and commits. While a generator or coroutine is suspended, the time does not count. On Python 3.11
- * nothing is timed.
+ * and commits. While a generator or coroutine is suspended, the time does not count. Nor does the
+ * time of other libraries and of the program's own functions that execute nothing, where it is more
+ * than a third. On Python 3.11 nothing is timed.
  */
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lines/foreign_calls.h"
 #include "memory/tables.h"
 #include "threads/threads.h"
 
@@ -33,8 +35,10 @@ typedef struct {
     bool is_suspended; /* the generator or coroutine is, in the line */
     bool is_partial;   /* its begin was not seen */
     bool is_mixed;     /* another greenlet has executed something during the pass */
+    bool is_foreign;   /* the call since from_ticks is, and has executed nothing so far */
     uint64_t from_ticks;
-    int64_t ticks;
+    int64_t ticks, foreign_ticks;
+    qp_libraries libraries;
     int64_t spent_ns; /* by all watches of a recording */
 } qp_line_watch;
 
@@ -43,10 +47,11 @@ extern qp_line_watch qp_watched_line;
 
 /* Begins to watch the lines from `first_line` to `last_line` of a code object in the running
  * thread, or its calls if these are 0. `path` begins with the line. `frame` has run it since
- * `from_ticks`; NULL if unknown. Returns false if no tool number is free. Audit hooks of the
- * program may run; raises nothing. */
+ * `from_ticks`; NULL if unknown. `libraries` are between the line and the driver, as far as known.
+ * Returns false if no tool number is free. Audit hooks of the program may run; raises nothing. */
 bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,
-                         const void *frame, const qp_thread *thread, uint64_t from_ticks);
+                         const void *frame, const qp_libraries *libraries, const qp_thread *thread,
+                         uint64_t from_ticks);
 
 /* Notes the execution with which a watch has begun. */
 void qp_line_note_first(const qp_key *key);

@@ -7,8 +7,5 @@
  * driver, inside the program's innermost frame (among the innermost 250). For functions that pause
  * and continue (generators, coroutines), it is the frame inside them. Borrowed: the thread runs it.
  * NULL: the program calls the driver itself. Raises nothing.
- *
- * A package is identified by the first part of its module's name, Django by the first two:
- * django.db, and not the template around it.
  */
 PyCodeObject *qp_library_entry(PyThreadState *tstate);

@@ -1,0 +1,52 @@
+#include "lines/foreign_calls.h"
+
+#include <string.h>
+
+#include "stacks/code_lines.h"
+
+static bool has(const qp_libraries *libraries, const char *package)
+{
+    bool found = false;
+    for (int i = 0; i < libraries->count && !found; i++) {
+        found = !strcmp(libraries->names[i], package);
+    }
+    return found;
+}
+
+void qp_libraries_add(qp_libraries *libraries, PyObject *globals)
+{
+    char package[QP_PACKAGE_BYTES];
+    qp_package_of(globals, package);
+    if (package[0] && libraries->count < QP_LIBRARIES && !has(libraries, package)) {
+        memcpy(libraries->names[libraries->count++], package, sizeof package);
+    }
+}
+
+/* Whether globals belong to a package that is known, and is none of the libraries. */
+static bool is_of_others(const qp_libraries *libraries, PyObject *globals)
+{
+    char package[QP_PACKAGE_BYTES];
+    qp_package_of(globals, package);
+    return package[0] && libraries->count && !has(libraries, package);
+}
+
+bool qp_call_is_foreign(const qp_libraries *libraries, PyObject *callable, PyObject *argument)
+{
+    if (PyIter_Check(argument)) {
+        return false;
+    }
+    if (PyMethod_Check(callable)) {
+        callable = PyMethod_GET_FUNCTION(callable);
+    }
+    if (PyCFunction_CheckExact(callable)) {
+        PyObject *module = PyCFunction_GET_SELF(callable);
+        return module && PyModule_CheckExact(module) &&
+               is_of_others(libraries, PyModule_GetDict(module));
+    }
+    if (!PyFunction_Check(callable)) {
+        return false;
+    }
+    qp_code_owner owner = qp_code_kind((PyCodeObject *)PyFunction_GET_CODE(callable));
+    return owner == QP_CODE_USER || owner == QP_CODE_STANDARD ||
+           (owner == QP_CODE_LIBRARY && is_of_others(libraries, PyFunction_GET_GLOBALS(callable)));
+}

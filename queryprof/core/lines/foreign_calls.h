@@ -1,0 +1,26 @@
+/* Calls in a line that do not belong to the libraries which execute the line's statement. If the
+ * program fixes the line, it still makes these calls.
+ */
+#pragma once
+
+#include <Python.h>
+#include <stdbool.h>
+
+#include "stacks/packages.h"
+
+enum { QP_LIBRARIES = 4 };
+
+/* The packages between a line and the driver. */
+typedef struct {
+    char names[QP_LIBRARIES][QP_PACKAGE_BYTES];
+    int count;
+} qp_libraries;
+
+/* Adds the package of a frame's globals, unless it is known, or there is no more room. Raises
+ * nothing. */
+void qp_libraries_add(qp_libraries *libraries, PyObject *globals);
+
+/* Whether a call is foreign: one of the program's own functions, or of other packages. A call whose
+ * first argument is an iterator is not, as it may make the objects of a query's rows. `callable`
+ * and `argument` are borrowed. Raises nothing. */
+bool qp_call_is_foreign(const qp_libraries *libraries, PyObject *callable, PyObject *argument);
