@@ -88,6 +88,7 @@ class Judge:
         self._folder = ExitStack()
         self._directory = ""
         self._taken: tuple[str, str] | None = None
+        self.dummy_functions: set[str] = set()
         self._end_s = float("inf")
         self._is_ended = False
         self._start()
@@ -216,6 +217,7 @@ class Judge:
         self._ask("blank", name)
 
     def dummies(self, name: str, functions: Sequence[str], collations: Sequence[str]) -> None:
+        self.dummy_functions.update(one.lower() for one in functions)
         self._ask("dummies", name, list(functions), list(collations))
 
     def do(self, name: str, sql: str) -> None:

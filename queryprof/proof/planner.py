@@ -22,7 +22,7 @@ from queryprof.proof.row_steps import row_steps, scan_of
 from queryprof.proof.statistics import set_statistics
 from queryprof.proof.trial import Trial
 from queryprof.proof.values import placeholders, replaced
-from queryprof.sql.clauses import comparisons_of
+from queryprof.sql.clauses import comparisons_of, functions_in
 from queryprof.sql.tokens import parameters_in, tokens_of
 from queryprof.sql.triggers import Trigger, triggers_in, triggers_of
 
@@ -96,6 +96,10 @@ class Planner:
             judge = self._judge
             if found and judge and judge.version not in self._versions:
                 found = replace(found, other_version=judge.version)
+            elif found and judge:
+                called = functions_in(tokens_of(statement))
+                own = dict.fromkeys(one for one in called if one in judge.dummy_functions)
+                found = replace(found, functions=tuple(own))
             self._known[statement] = found
         return self._known[statement]
 

@@ -16,6 +16,7 @@ OF_WORK = (
     "offset_pagination",
     "over_fetch",
     "correlated_subquery",
+    "duplicate_rows",
     "automatic_index",
     "full_scan",
     "temp_btree_sort",

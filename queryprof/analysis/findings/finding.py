@@ -122,6 +122,10 @@ CATEGORIES = {
         "SQLite builds a temporary index each time the query runs.",
     ),
     "correlated_subquery": Category("Correlated subquery", "A subquery runs again for each row."),
+    "duplicate_rows": Category(
+        "Duplicate rows from a join",
+        "A join returns a row many times, and DISTINCT removes the duplicates.",
+    ),
     "missing_covering_index": Category(
         "Missing covering index",
         "No index holds all the columns that the query reads.",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from queryprof.analysis.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.scan_words import CALLED
 from queryprof.analysis.units import average, counted, duration, percent, size
 from queryprof.analysis.units import rows as rows_of
 
@@ -149,12 +150,15 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
     spilled = _spilled(group) or _read_again(group)
     if spilled:
         fix = BIGGER_CACHE if group.writes else BIGGER_CACHE_TO_READ
+    called = _called(program, group)
+    if called:
+        fix = CALLED.format(name=called)
     waits = _waits_for_rows(program, group)
     if waits:
         fix = ROW_LOCKS
     is_sent = program.report.profile.systems.get(group.statement, "") in INSERTS_AT_ONCE
     is_loop = is_sent and _is_single_insert(group) and program.loop_of(group)
-    is_known = bool(waits or spilled or is_loop)
+    is_known = bool(waits or spilled or called or is_loop)
     doubt = "It is unknown whether the program needs all of this work."
     if waits:
         doubt = NOT_RECORDED
@@ -182,6 +186,13 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
         doubt=doubt,
         most=Severity.MEDIUM if is_known else Severity.LOW,
     )
+
+
+def _called(program: Program, group: Group) -> str:
+    """Return a function of the program that a query calls for many rows; "" if there is none."""
+    served = program.served(group) if group.reads and group.work_ns else None
+    rows = max(group.totals.rows_each or 0.0, group.totals.full_scan_steps or 0.0)
+    return served.functions[0] if served and served.functions and rows >= FEW else ""
 
 
 def _is_in_transactions(program: Program, groups: Sequence[Group]) -> bool:

@@ -133,6 +133,7 @@ class Served:
             else "".
         differing: columns for which an index would help if they had another type.
         recollated: columns for which an index would help without their collation.
+        functions: functions that the program or an extension registered, in lower case.
     """
 
     plan: Steps
@@ -153,6 +154,7 @@ class Served:
     folds: bool = False
     differing: tuple[str, ...] = ()
     recollated: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
     partial: tuple[str, str, bool] | None = None
     is_other: bool = False
     row_steps: RowSteps | None = None

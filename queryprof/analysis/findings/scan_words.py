@@ -8,7 +8,7 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.selectivity import MANY_RETURNED
 from queryprof.analysis.units import average
-from queryprof.sql.clauses import functions_in
+from queryprof.sql.clauses import comparisons_of, functions_in
 from queryprof.sql.tokens import Token, tokens_of
 
 IN_JSON = (
@@ -16,6 +16,28 @@ IN_JSON = (
     " column of its own, or in a generated column, with an index (Django: a field with"
     " db_index=True). An index on the expression helps only if the path is in the text."
 )
+
+
+STORED = (
+    "SQLite calls {name}(), which the program registered, for each row that it reads. Store the"
+    " result in a column of its own when you write a row, and create an index on that column."
+)
+CALLED = (
+    "SQLite calls {name}(), which the program registered, for each row. Let other conditions choose"
+    " few rows first, or call it in Python only for the rows that you need."
+)
+
+
+def stored_function(statement: str, served: Served) -> str:
+    """Return a function of the program that a statement compares and whose result a column could
+    hold, because no parameter is among its arguments; "" if there is none.
+    """
+    for one in comparisons_of(statement):
+        for operand in (one.left, one.right):
+            called = [name for name in functions_in(operand) if name in served.functions]
+            if called and not any(token.kind in ("parameter", "text") for token in operand):
+                return called[0]
+    return ""
 
 
 def made_of(needed: float, returned: float) -> str:
@@ -50,6 +72,9 @@ def index_fix(group: Group, served: Served | None, columns: str, is_unknown: boo
         return f"Create {several} on the compared columns: {columns}.{measure}"
     if served is None:
         return "Create an index on the compared columns."
+    if served.functions:
+        name = stored_function(group.statement, served)
+        return STORED.format(name=name) if name else CALLED.format(name=served.functions[0])
     called = functions_in(tokens_of(group.statement))
     return (
         IN_JSON if any(one.upper().startswith("JSON") for one in called) else served.without_index

@@ -5,34 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.indexes import PREFIX, SCAN_STEPS, works_hard
+from queryprof.analysis.findings.indexes import PREFIX
 from queryprof.analysis.findings.libraries import loaded_before
 from queryprof.analysis.findings.planning import Served, partial_note
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.scan_words import index_fix, made_of
+from queryprof.analysis.findings.scan_words import index_fix, made_of, stored_function
 from queryprof.analysis.findings.selectivity import (
     MANY_RETURNED,
     MOST_ROWS,
     NEARLY_ALL,
     Left,
     folds,
-    has_enough_rows,
     order_note,
     rows_left,
     wins_of,
 )
-from queryprof.analysis.marks import INDEX, SCAN, SORT, marked_step
+from queryprof.analysis.marks import INDEX, SCAN, marked_step
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
 
-AFTER_OFFSET = (
-    " OFFSET still reads the rows that it skips. For far pages, continue after the last row of"
-    " the page before (WHERE key > ?)."
-)
 BUILD_STEPS = 8
 """VM steps per row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
 FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/opcode.html).
@@ -166,7 +160,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                                     if is_looked_up
                                     else (
                                         "No helpful index is known: it may have to read all rows."
-                                        if served and not (served.code or served.is_other)
+                                        if _has_no_help(group, served)
                                         else ""
                                     )
                                 )
@@ -176,6 +170,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                 )
             ),
             most=_most(
+                group,
                 served,
                 is_once,
                 is_wide or is_unknown or is_prefix or is_most or is_looked_up,
@@ -265,9 +260,16 @@ def unless_changed(program: Program, group: Group, fix: str) -> str:
     )
 
 
-def _most(served: Served | None, is_once: bool, is_wide: bool) -> Severity:
+def _has_no_help(group: Group, served: Served | None) -> bool:
+    """Return whether neither an index is known that helps, nor a column for a function's result."""
+    if served is None or served.code or served.is_other:
+        return False
+    return not stored_function(group.statement, served)
+
+
+def _most(group: Group, served: Served | None, is_once: bool, is_wide: bool) -> Severity:
     """Return the highest severity of a scan."""
-    has_none = bool(served and not (served.code or served.is_other))
+    has_none = _has_no_help(group, served)
     if is_once and has_none:
         return Severity.LOW  # it may have to read all rows, and no index is known
     return Severity.MEDIUM if is_once or is_wide or has_none else Severity.HIGH
@@ -290,86 +292,6 @@ def stops_early(group: Group) -> bool:
     """
     sorts = any(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
     return sorts and group.clauses.limits and not group.clauses.groups
-
-
-FEW_MATCH = (
-    "It is unknown how many rows match its WHERE. If they are few, the index makes it slower:"
-    " --prove measures."
-)
-
-
-def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
-    scanning = (group for group in marked(program, SCAN) if stops_early(group))
-    for group in (*marked(program, SORT), *scanning):
-        totals = group.totals
-        limited = group.clauses.limits
-        scanned = totals.full_scan_steps or 0
-        served = program.served(group)
-        is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
-        if not (served.sorts_less or served.is_other) if served else is_matched:
-            continue  # no index has this order
-        takes_few = limited or (sorts_less(program, group) and _sorts_for_few(group))
-        may_be_few = bool(limited and scanned) and has_enough_rows(group, served) is None
-        read = f", and reads {rows_of_scan(scanned)}," if scanned else ""
-        if totals.executions <= ONCE or not (
-            limited or group.given.repeats or totals.executions > 10
-        ):
-            continue
-        yield program.finding(
-            "temp_btree_sort",
-            group,
-            group.steady_ns * (1 - shares.needed(totals) if takes_few else shares.SORTED),
-            (
-                (
-                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps)} VM"
-                    f" steps each{read} to return {rows_of(totals.rows_each or 0)}"
-                ),
-                step_of(group, SORT),
-            ),
-            unless_changed(
-                program,
-                group,
-                f"Create an index in the order of {_sorted_for(group)} (the compared columns"
-                " first): the rows then come sorted"
-                + (", and LIMIT stops after the first rows." if limited else "")
-                + (AFTER_OFFSET if group.skips else "")
-                + (
-                    (", and SQLite makes no more rows than the program fetches.")
-                    if takes_few > limited
-                    else ""
-                )
-                + ("" if takes_few else "."),
-            ),
-            code=code_of(program, group) if sorts_less(program, group) else "",
-            doubt=(
-                FEW_MATCH
-                if may_be_few
-                else (
-                    ""
-                    if takes_few
-                    else "All rows are returned: the sort is only a part of the time."
-                )
-            ),
-            most=Severity.HIGH if takes_few and not may_be_few else Severity.MEDIUM,
-        )
-
-
-def _sorted_for(group: Group) -> str:
-    """Return the clause that needs the sorted rows."""
-    words = {word for plan in group.plans for word in signs_of(plan).temporary}
-    return "GROUP BY" if any("GROUP BY" in word for word in words) else "ORDER BY"
-
-
-def _sorts_for_few(group: Group) -> bool:
-    """Return whether it sorts many more rows by ORDER BY alone than the program takes."""
-    totals = group.totals
-    scanned = SCAN_STEPS * (totals.full_scan_steps or 0)
-    is_plain = all(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
-    return (
-        is_plain
-        and not group.clauses.groups
-        and works_hard((totals.vm_steps or 0.0) - scanned, totals.rows_each or 0.0)
-    )
 
 
 def marked(program: Program, kind: str) -> Iterator[Group]:

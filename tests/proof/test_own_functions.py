@@ -1,0 +1,41 @@
+"""Functions that the program registered: SQLite calls them for each row."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+import queryprof
+from queryprof.analysis.report import Report
+from queryprof.findings import findings_of
+
+pytestmark = pytest.mark.once
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT id FROM song WHERE plain(title) = plain(?)", "calls plain(), which"),
+        ("SELECT id FROM song WHERE plain(title) = plain(?)", "Store the result in a column"),
+        ("SELECT id FROM song WHERE alike(title, ?) > ?", "few rows first"),
+        ("SELECT id, plain(title) FROM song", "few rows first"),
+        ("SELECT id FROM song WHERE upper(title) = upper(?)", ""),
+    ],
+)
+def test_the_function_is_named(sql: str, words: str) -> None:
+    connection = sqlite3.connect("songs.db")
+    connection.create_function("plain", 1, lambda text: text.strip().lower())
+    connection.create_function("alike", 2, lambda one, other: float(one == other))
+    with queryprof.profile() as recording:
+        connection.execute("CREATE TABLE song (id INTEGER PRIMARY KEY, title TEXT)")
+        connection.executemany(
+            "INSERT INTO song (title) VALUES (?)", [(f"a{n}",) for n in range(20_000)]
+        )
+        for _ in range(5):
+            connection.execute(sql, ("a7",) * sql.count("?")).fetchall()
+        connection.commit()
+    connection.close()
+    found = [one for one in findings_of(Report(recording.profile)) if one.statement == sql]
+    said = " ".join(one.fix for one in found)
+    assert ((words or "which the program registered") in said) == bool(words)
