@@ -33,7 +33,7 @@ FAIL_ON = ("high", "medium", "any", "none")
     "databases",
     type=click.Path(),
     multiple=True,
-    help="Database to read the schema from (read-only); required with --prove.  [default: the"
+    help="Read the schema from this database (read-only); required with --prove.  [default: the"
     " trace's]",
 )
 @click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)

@@ -29,7 +29,9 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option(
     "--for", "for_s", type=duration(0.05, 86_400), help="Stop after this time.  [default: Ctrl-C]"
 )
-@click.option("-o", "--output", type=click.Path(), help="Trace file.  [default: PID.qprof]")
+@click.option(
+    "-o", "--output", type=click.Path(), help="Write the trace to this file.  [default: PID.qprof]"
+)
 @click.option("--no-report", is_flag=True, help="Write the trace, but print no report.")
 def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_report: bool) -> None:
     """Record running processes until Ctrl-C, and print a report.

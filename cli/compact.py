@@ -21,7 +21,12 @@ from queryprof.cli.fleet_extra import fleet_extra
     show_default=True,
     help="Merge the files of days that ended this long ago.",
 )
-@click.option("--keep", "keep_s", type=DURATION, help="Delete days that ended this long ago.")
+@click.option(
+    "--keep",
+    "keep_s",
+    type=DURATION,
+    help="Delete the data of days that ended at least this long ago.",
+)
 def compact(place: str, older_s: float, keep_s: float | None) -> None:
     """Merge the files of each day into one file per table.
 
@@ -44,7 +49,7 @@ def compact(place: str, older_s: float, keep_s: float | None) -> None:
     for note in notes:
         print_message(note)
     print_message(
-        f"{place}: {counted(done.days, 'file')} of days written, of"
-        f" {done.sources:,}; {done.removed:,} deleted"
+        f"{place}: merged {counted(done.sources, 'file')} into {done.days:,}; deleted"
+        f" {done.removed:,}"
     )
     sys.exit(1 if notes else 0)

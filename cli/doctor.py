@@ -74,9 +74,9 @@ def doctor(cleans: bool, discards: bool) -> None:
         rows += f"; {coarse_tick(ns_per_tick)}"
     lines += [
         ("core", f"loaded from {_core.__file__}"),
-        ("clock", f"{source}, {ns_per_tick:.4f} ns a tick; {rows}"),
+        ("clock", f"{source}, {ns_per_tick:.4f} ns per tick; {rows}"),
         ("frames", f"read {'from the interpreter' if direct else 'through public functions'}"),
-        ("cost", f"{cost_ns:.0f} ns a call here (calibrated; SQLite's counters come on top)"),
+        ("cost", f"{cost_ns:.0f} ns per call here, plus SQLite's counters (calibrated)"),
         ("sqlite3", f"SQLite {sqlite3.sqlite_version}, measured"),
         (
             "counters",

@@ -26,5 +26,5 @@ def extra(name: str) -> Iterator[None]:
         if (error.name or "").startswith("queryprof"):
             raise
         raise QueryprofError(
-            f"it needs {error.name}, which is not installed: pip install 'queryprof[{name}]'"
+            f"{error.name} is not installed; run: pip install 'queryprof[{name}]'"
         ) from error

@@ -48,16 +48,17 @@ class Notes:
             where = "in more than one file (or a clock was set back)"
             self._others.append(f"{windows} of processes {where}: counted with each")
         if store.lost:
-            are = "window was" if store.lost == 1 else "windows were"
+            were, are = ("was", "is") if store.lost == 1 else ("were", "are")
             self._others.append(
-                f"{store.lost:,} {are} lost before they were sent: the sums lack them"
+                f"{counted(store.lost, 'window')} {were} lost before being sent and {are} missing"
+                " from these figures"
             )
 
     def print(self) -> None:
         """Print the messages on stderr."""
         from queryprof.cli.output import print_message
 
-        for note in [*(f"left out: {reason}" for reason in self.left_out), *self._others]:
+        for note in [*(f"skipped: {reason}" for reason in self.left_out), *self._others]:
             print_message(note)
 
 

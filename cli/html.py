@@ -47,7 +47,7 @@ MAX_BOTTLENECKS = 1000
     "databases",
     type=click.Path(),
     multiple=True,
-    help="Database to read the schema from (read-only); required with --prove.  [default: the"
+    help="Read the schema from this database (read-only); required with --prove.  [default: the"
     " trace's]",
 )
 @PROVE

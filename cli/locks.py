@@ -50,8 +50,7 @@ def locks(file: str) -> None:
     places = Places(Profile((), ()))
     if not _may_be_database(file):
         click.echo(
-            f"queryprof: locks: {visible(file)} does not begin as a database of SQLite does: it is"
-            " another file, or encrypted",
+            f"queryprof: locks: {visible(file)}: not a SQLite database, or encrypted",
             err=True,
         )
     if not owners:

@@ -112,7 +112,7 @@ class Endpoint:
             self._known.clear()
             left_out, self._watch.left_out[:] = self._watch.left_out[:], []
         for reason in left_out:
-            print_message(f"left out: {reason}")
+            print_message(f"skipped: {reason}")
         return len(found)
 
     def look_again(self, end: Callable[[], None]) -> None:

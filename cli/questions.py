@@ -45,7 +45,7 @@ def _instant(
         return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
     except (ValueError, OverflowError):
         raise click.BadParameter(
-            f"{value!r} is no time: 2026-11-01, 2026-11-01T06:00, 36h, 7d or 2w"
+            f"{value!r}: not a time; write 2026-11-01, 2026-11-01T06:00, 36h, 7d or 2w"
         ) from None
 
 
@@ -206,7 +206,7 @@ def _fetch(output: str, places: tuple[str, ...], selection: Selection) -> int:
         print_message(f"{counted(repeated, 'window')} in more than one trace: counted with each")
     left_out += damaged
     for reason in left_out:
-        print_message(f"left out: {reason}")
+        print_message(f"skipped: {reason}")
     fetched = len(traces) - len(damaged)
     print_message(f"{output}: {counted(fetched, 'trace')} of the fleet, added up")
     return EXIT_LEFT_OUT if left_out else 0

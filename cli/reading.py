@@ -33,7 +33,7 @@ class LeftOut:
 
         if reason not in self._reasons:
             self._reasons.add(reason)
-            print_message(f"left out: {reason}")
+            print_message(f"skipped: {reason}")
 
     def __bool__(self) -> bool:
         return bool(self._reasons)
@@ -85,7 +85,7 @@ def _read_all(given: str, traces: Sequence[str]) -> Profile:
     if profile.left_out:
         hidden = len(profile.left_out) - SHOWN
         rest = f"; and {hidden:,} more" if hidden > 0 else ""
-        print_message(f"left out: {'; '.join(profile.left_out[:SHOWN])}{rest}")
+        print_message(f"skipped: {'; '.join(profile.left_out[:SHOWN])}{rest}")
     if repeated:
         print_message(in_several(repeated))
     _print_size(given, profile)
@@ -144,7 +144,6 @@ def _other_traces(path: str, others: Sequence[str]) -> str:
     stem, extension = os.path.splitext(path)
     merged, first, pattern = map(quote, (f"{stem}-all{extension}", path, f"{stem}-*{extension}"))
     return (
-        f"{counted(len(names), 'further trace')} of this recording:"
-        f" {', '.join(names[:SHOWN])}{more}; all together: queryprof merge {merged}"
-        f" {first} {pattern}"
+        f"this recording has {counted(len(names), 'more trace')}: {', '.join(names[:SHOWN])}{more};"
+        f" merge all of its traces: queryprof merge {merged} {first} {pattern}"
     )

@@ -242,7 +242,7 @@ class Parts:
             ) from error
         self.output = output or self.output
         for reason in self._collection.skipped.values():
-            print_message(f"left out: {reason}")
+            print_message(f"skipped: {reason}")
         if living:
             print_message(
                 f"process {', '.join(map(str, living))} still runs; what it does from here on is"

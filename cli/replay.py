@@ -129,11 +129,13 @@ def _print_summary(
         name = ("before", "after")[number] if len(sides) > 1 else "database time"
         interval = f" ± {duration(half)} (95%)" if half is not None else ""
         speed = sum(run.executions for run in side) / sum(run.wall_s for run in side)
-        lines.append(f"{name}: {duration(mean)}{interval}, {speed:,.0f} executions a second")
+        lines.append(f"{name}: {duration(mean)}{interval}, {speed:,.0f} executions per second")
     if found.is_cut:
-        lines.append("! the workload is not whole: its file had its most bytes, or its end is cut")
+        lines.append(
+            "! the workload is incomplete: it reached its size limit, or its end is missing"
+        )
     for reason, many in first.left_out.most_common(MAX_REASONS):
-        lines.append(f"! {counted(many, 'execution')} left out: it {reason}")
+        lines.append(f"! {counted(many, 'execution')} skipped: it {reason}")
     if not others:
         lines.append("rows: equal in all rounds" if first.digests else "rows: none were compared")
     for line in lines:

@@ -18,7 +18,7 @@ def _git(*arguments: str, directory: str = ".") -> str:
             ["git", "-C", directory, *arguments], capture_output=True, text=True, check=False
         )
     except FileNotFoundError as error:
-        raise QueryprofError("ab: there is no git here") from error
+        raise QueryprofError("ab: git not found") from error
     if result.returncode != 0:
         lines = result.stderr.strip().splitlines() or ["no reason is known"]
         raise QueryprofError(f"git {arguments[0]}: {lines[-1].removeprefix('fatal: ')}")
@@ -57,7 +57,7 @@ def checkouts(commits: list[str]) -> Iterator[list[str]]:
         places = [os.path.join(tree, prefix) for tree in trees]
         for place, commit in zip(places, commits, strict=True):
             if not os.path.isdir(place):
-                raise QueryprofError(f"{commit[:12]}: has no directory {prefix}")
+                raise QueryprofError(f"{commit[:12]}: no directory {prefix}")
         yield places
     finally:
         for tree in trees:

@@ -231,8 +231,8 @@ def _write_functions(statistics: Statistics | None, trace: str) -> str | None:
 
     if statistics is None:
         click.echo(
-            "queryprof: no functions' times: the program was killed, left by os._exit, or"
-            " is no Python program",
+            "queryprof: no function times: the program was killed, called os._exit(), or is not a"
+            " Python program",
             err=True,
         )
         return None

@@ -77,7 +77,9 @@ def read_scenario(path: str) -> Scenario:
         raise QueryprofError(f"{path}: not valid TOML: {error}") from error
     unknown = sorted(set(table) - {"output", "groups", "at"})
     if unknown:
-        raise QueryprofError(f"{path}: {unknown[0]}: a scenario has output, groups and at alone")
+        raise QueryprofError(
+            f"{path}: unknown key {unknown[0]!r}; a scenario has output, groups and at"
+        )
     groups = _groups(path, table.get("groups"))
     lines = table.get("at")
     if not isinstance(lines, list) or not lines:
@@ -96,7 +98,7 @@ def _groups(path: str, table: object) -> tuple[tuple[str, int], ...]:
     for name, processes in table.items():
         if not GROUP.fullmatch(name):
             raise QueryprofError(
-                f"{path}: group {name!r}: a name has letters, digits, blanks, _ and - alone"
+                f"{path}: group {name!r}: use only letters, digits, spaces, _ and -"
             )
         if type(processes) is not int or not 1 <= processes <= MAX_PROCESSES:
             raise QueryprofError(
@@ -116,7 +118,7 @@ def _line(where: str, line: object, groups: dict[str, int]) -> Line:
     if isinstance(at_s, bool) or not isinstance(at_s, int | float) or not at_s >= 0:
         raise QueryprofError(f"{where}: s must be seconds after the start, not {at_s!r}")
     if not isinstance(group, str) or group not in groups:
-        raise QueryprofError(f"{where}: there is no group {group!r} in [groups]")
+        raise QueryprofError(f"{where}: no group {group!r} in [groups]")
     if not isinstance(call, str) or not CALL.fullmatch(call):
         raise QueryprofError(f"{where}: call must be module:function, not {call!r}")
     if not isinstance(arguments, list):

@@ -208,9 +208,9 @@ def _unknown_calls(profile: Profile) -> list[str]:
             " too many cursors were open (docs/measuring.md)"
         )
     if lines:
-        cautions.append(f"{lines:,} calls came from no known line of the program")
+        cautions.append(f"{counted(lines, 'call')} {'has' if lines == 1 else 'have'} no known line")
     if no_room:
-        cautions.append(f"{no_room:,} calls came from lines under (other): too many lines")
+        cautions.append(f"{no_room:,} calls are under (other): too many different lines")
     return cautions
 
 

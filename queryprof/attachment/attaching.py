@@ -276,8 +276,8 @@ def _remote_exec(pid: int, script: str) -> None:
     except (RuntimeError, OSError) as error:
         version = ".".join(map(str, sys.version_info[:2]))
         raise AttachError(
-            f"process {pid} is no Python {version} that can be attached to ({error}): run this"
-            " command by its Python, or start it with QUERYPROF=standby"
+            f"cannot attach to process {pid} with Python {version} ({error}): run this command"
+            " with the process's Python, or start the process with QUERYPROF=standby"
         ) from error
 
 

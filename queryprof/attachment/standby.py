@@ -42,7 +42,7 @@ def stand_by(begin: Begin) -> None:
         RuntimeError: the program uses the signal.
     """
     if _signal.getsignal(SIGNAL) is not _signal.SIG_DFL:
-        raise RuntimeError(f"signal {SIGNAL} has a handler")
+        raise RuntimeError(f"signal {SIGNAL} already has a handler")
     forks.watch()
 
     def look(_number: int, _frame: object) -> None:

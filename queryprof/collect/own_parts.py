@@ -77,7 +77,7 @@ class OwnParts:
             parts, unsound = parts_of_process(paths, self.identity)
         for reason in set(unsound.values()) - self._reported:
             self._reported.add(reason)
-            complain(f"left out: {reason}")
+            complain(f"skipped: {reason}")
         return parts
 
     @property

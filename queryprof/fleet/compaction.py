@@ -158,7 +158,7 @@ class Compaction:
             if day.superfluous or day.folded:  # their rows are in a day's file, if it is intact
                 damaged = unread_files([paths[one] for one in day.counted if one.startswith(DAY)])
             for reason in damaged.values():
-                self._note(f"left out: {reason}")
+                self._note(f"skipped: {reason}")
             unread = {os.path.basename(path) for path in damaged}
         ages = {os.path.basename(one.name): self._now_ns - one.modified_ns for one in entries}
         sound = [name for name in day.counted if name.startswith(DAY) and name not in unread]
@@ -177,7 +177,7 @@ class Compaction:
                 found[name] = sound_footer(path, table)
             except TraceError as error:
                 if os.path.lexists(path):
-                    self._note(f"left out: {error}")
+                    self._note(f"skipped: {error}")
         return found
 
     def _fold_readable(
@@ -200,7 +200,7 @@ class Compaction:
             if not damaged or not sound:
                 raise
             for reason in damaged.values():
-                self._note(f"left out: {reason}")
+                self._note(f"skipped: {reason}")
             self._fold(table, folder, sound, footers)
             return len(sound)
         return len(paths)

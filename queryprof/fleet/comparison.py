@@ -124,8 +124,8 @@ def compare_versions(
     known = {one["version"] for one in engine.answer("names", selection).records()}
     for version in (before, after):
         if version not in known:
-            there = ", ".join(sorted(filter(None, known))) or "none that has a name"
-            raise TraceError(f"there is no version {version!r}: versions there are: {there}")
+            names = ", ".join(sorted(filter(None, known))) or "none with a name"
+            raise TraceError(f"no version {version!r}; known versions: {names}")
     sides = {"before": before, "after": after}
 
     def answer(question: str) -> list[dict[str, Any]]:

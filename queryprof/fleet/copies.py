@@ -142,8 +142,8 @@ class Copies:
                 total -= size
         if total > self._most_bytes:
             raise QueryprofError(
-                f"{self._store.url}: what is asked for has {total / 1e9:.1f} GB, and copies may"
-                f" have {self._most_bytes / 1e9:.1f}: choose less (--since, --service)"
+                f"{self._store.url}: the selection has {total / 1e9:.1f} GB, but the cache holds"
+                f" {self._most_bytes / 1e9:.1f} GB; select less (--since, --service)"
             )
 
     def _files(self) -> Iterator[tuple[int, int, str]]:

@@ -203,7 +203,7 @@ class Engine:
             return
         there = self.answer("names", Selection()).records()
         if not there:
-            raise TraceError("the files have no rows")
+            raise TraceError("the selected files contain no rows")
         names = dict.fromkeys(
             f"{one['service']} {one['version'] or '(no version)'}"
             f" {one['environment'] or '(no environment)'}"

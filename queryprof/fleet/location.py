@@ -234,8 +234,8 @@ class ObjectStore:
         parts = urlsplit(url)
         if parts.username or parts.password or set(parse_qs(parts.query)) & set(SECRETS):
             raise LocationError(
-                f"{parts.scheme}://{parts.hostname or ''}: keys are no part of a URL: give them in"
-                " the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, ...)"
+                f"{parts.scheme}://{parts.hostname or ''}: a URL must not contain keys; set them"
+                " in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, ...)"
             )
         if not parts.netloc:
             raise LocationError(f"{url}: names no bucket")

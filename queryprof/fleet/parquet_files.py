@@ -152,10 +152,10 @@ def refuse_other_schema(directory: str) -> None:
         for path, _ in files_below(os.path.join(directory, table.name)):
             found = _schema_of(path) if path.endswith(ENDING) else None
             if found not in (None, SCHEMA):
-                what = f"version {found}" if found else "no version"
+                version = f"schema version {found}" if found else "no schema version"
                 raise TraceError(
-                    f"{directory}: has tables of {what} of queryprof's schema ({path}), and these"
-                    f" are of version {SCHEMA}; choose another directory"
+                    f"{directory}: contains tables with {version} ({path}), but this queryprof"
+                    f" writes version {SCHEMA}; choose another directory"
                 )
             if found:
                 return

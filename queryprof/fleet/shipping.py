@@ -173,14 +173,14 @@ class Shipper:
         for place in self._places:
             windows, left_out = closed_windows(place)
             for reason in left_out:
-                self._note(f"left out: {reason}")
+                self._note(f"skipped: {reason}")
             for window in windows:
                 try:
                     with opened_region(window.path) as region:
                         groups.setdefault(_group(region), []).append(window)
                 except TraceError as error:
                     if os.path.lexists(window.path):
-                        self._note(f"left out: {error}")
+                        self._note(f"skipped: {error}")
         return [groups[key] for key in sorted(groups)]
 
     def _send(self, batch: Batch, reaches_telemetry: bool) -> int:

@@ -97,7 +97,7 @@ def tables(
     for table in FLEET_TABLES:
         files = _files(location, table, wanted)
         if table.name == "aggregate" and not files:
-            raise TraceError(f"{url}: there are no sums of a fleet")
+            raise TraceError(f"{url}: no fleet data")
         frame = _frame(spark, url, table, files)
         for name, value in chosen.items():
             frame = frame if value is None else frame.filter(frame[name] == value)

@@ -117,10 +117,10 @@ def read_store(places: Iterable[Place]) -> Store:
         for table in FLEET_TABLES:
             reading.add(table, place.files.get(table.name, ()))
     if not reading.files["aggregate"]:
-        why = f"; left out: {reading.left_out[0]}" if reading.left_out else ""
+        why = f"; skipped: {reading.left_out[0]}" if reading.left_out else ""
         raise TraceError(
-            f"{', '.join(one.name for one in named)}: there are no sums of a fleet"
-            f" (queryprof fleet export -o DIR){why}"
+            f"{', '.join(one.name for one in named)}: no fleet data; create it with"
+            f' "queryprof fleet export -o DIR"{why}'
         )
     return reading.store()
 

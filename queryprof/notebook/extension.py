@@ -208,9 +208,7 @@ class Extension:
         if options.against:
             earlier, words = self.shell.user_ns.get(options.against), f"Since {options.against}"
             if not isinstance(earlier, Recording) or not earlier.has_ended:
-                raise self._usage_error(
-                    f"--against {options.against}: is no recording that has ended"
-                )
+                raise self._usage_error(f"--against {options.against}: not a finished recording")
         recording = Recording(options.trace or None)
         try:
             recording.__enter__()

@@ -58,7 +58,7 @@ def read_options(line: str) -> tuple[Options, str]:
         if option == "--trace":
             value = os.path.abspath(os.path.expanduser(value))
         elif not value.isidentifier() or iskeyword(value):
-            raise ValueError(f"{option} {value}: is no name of a variable")
+            raise ValueError(f"{option} {value}: not a variable name")
         options = replace(options, **{OPTIONS[option]: value})
         rest = rest[found.end() :]
     return options, rest

@@ -321,7 +321,7 @@ class _Server:
             if rows is not None:
                 rows += cursor.fetchall()
         except UnicodeEncodeError:
-            reason = "its text is no Unicode"
+            reason = "its text is not valid Unicode"
         except psycopg.Error as error:
             if self._connection.closed:
                 raise

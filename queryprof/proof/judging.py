@@ -44,7 +44,7 @@ class _Plain(pickle.Unpickler):
     """
 
     def find_class(self, module_name: str, global_name: str) -> Any:
-        raise pickle.UnpicklingError(f"{module_name}.{global_name} is no plain value")
+        raise pickle.UnpicklingError(f"{module_name}.{global_name} is not a plain value")
 
 
 class StatementError(Exception):

@@ -189,8 +189,8 @@ def _queries(
     if len(missing) == len(queries):
         names = sorted({f"{found[1]} {found[2]}" for found in missing})
         raise ProofError(
-            f"{database}: it is not the recording's database, or its schema has changed since: it"
-            f" has no {', '.join(names[:5])}"
+            f"{database}: not the recorded database, or its schema has changed; missing:"
+            f" {', '.join(names[:5])}"
         )
     return queries
 

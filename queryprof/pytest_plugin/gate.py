@@ -93,7 +93,7 @@ class Gate:
         try:
             for marker in item.iter_markers("queryprof"):
                 if marker.args:
-                    raise TypeError(f"{marker.args[0]!r} has no name: each budget is by name")
+                    raise TypeError(f"{marker.args[0]!r}: pass the limit by name")
             limits = limits_of(budgets, "max_")
         except (TypeError, ValueError) as error:
             return f"queryprof marker of {item.nodeid}: {error}"

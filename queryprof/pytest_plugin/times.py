@@ -37,7 +37,9 @@ class TestTimes:
     def __init__(self, config: pytest.Config) -> None:
         cache = getattr(config, "cache", None)
         if cache is None:
-            raise SettingsError("queryprof_fail_on: time needs pytest's cache (-p cacheprovider)")
+            raise SettingsError(
+                "queryprof_fail_on = time needs pytest's cache; enable it with -p cacheprovider"
+            )
         self._cache = cache
         self._known: dict[str, list[int]] = cache.get(KEY, {})
 

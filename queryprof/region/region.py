@@ -148,10 +148,10 @@ class Region:
         self._values = dict(zip(names, self._head.decoder(names).unpack(row), strict=True))
         for kind, wanted in HEADER.items():
             if not all(isinstance(self._values[one], kind) for one in wanted):
-                raise ValueError("its header is of other kinds")
+                raise ValueError("its header has values of unexpected types")
         counts = self.values("counts", "I")
         if len(counts) != len(self._order):
-            raise ValueError("it does not count its tables")
+            raise ValueError("its row counts do not match its tables")
         self.counts = {
             name: min(count, self.tables[name].capacity)
             for name, count in zip(self._order, counts, strict=False)

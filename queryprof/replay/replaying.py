@@ -226,8 +226,8 @@ def _check_schema(replay: Replay, found: Played) -> None:
     if sum(found.left_out[reason] for reason in missing) > found.executions:
         what = missing[0].rpartition("no such ")[2]
         raise ProofError(
-            f"{replay.database}: it has no {what.replace(':', '')}, and most of the workload fails"
-            " on it: give a copy of the database as it was before the recording"
+            f"{replay.database}: no such {what.replace(':', '')}, so most of the workload fails;"
+            " use a copy from before the recording"
         )
 
 

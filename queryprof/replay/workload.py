@@ -157,7 +157,7 @@ def read_workload(trace: str) -> Workload:
             raise TraceError(f"{path}: cannot be read: {error.strerror or error}") from error
         size += len(content)
         if not content.startswith(MAGIC):
-            raise TraceError(f"{path}: is no workload of this version of queryprof")
+            raise TraceError(f"{path}: not a workload of this queryprof version")
         reader = _Reader(content, number)
         try:
             reader.read()

@@ -89,7 +89,7 @@ class CheckedTrace:
         for chunk in self._chunks(f"SELECT {', '.join(columns)} FROM {table} NOT INDEXED", table):
             left -= len(chunk)
             if left < 0:
-                raise self.damaged(f"{table} has more rows than there is room for")
+                raise self.damaged(f"{table} has more rows than a file of this size can hold")
             for (name, check), values in zip(column_checks, zip(*chunk, strict=True), strict=True):
                 try:
                     totals[name] += check(values)

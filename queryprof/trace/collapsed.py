@@ -47,5 +47,6 @@ def settings_of(source: CheckedTrace) -> dict[str, int]:
     found = {name: settings[name] for name in (*COLLAPSED, *MORE_SUMS) if name in settings}
     some = found.keys() & set(MORE_PROCESSES)
     if some and some != set(MORE_PROCESSES):
-        raise source.damaged(f"setting has {min(some)} alone, of {len(MORE_PROCESSES)} together")
+        missing = ", ".join(sorted(set(MORE_PROCESSES) - some))
+        raise source.damaged(f"setting has {min(some)}, but not {missing}")
     return found

@@ -89,7 +89,8 @@ def _has_journal(path: str) -> bool:
         return False
     if names_another:
         raise TraceError(
-            f"{path}: the journal beside it names another file, so no recording has left it"
+            f"{path}: the journal next to the trace names another file, so queryprof did not write"
+            " it"
         )
     return True
 

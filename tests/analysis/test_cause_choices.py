@@ -263,7 +263,7 @@ def test_what_is_changed_for_each_row_of_a_query_names_it(parent_rows: int) -> N
         for one in findings(profile_of(parent, change._replace(rows=100)))
         if one.category == "single_changes"
     )
-    assert found.fix.startswith("Change all of them with one UPDATE whose WHERE finds them")
+    assert found.fix.startswith("Change all rows with one UPDATE whose WHERE finds them")
     said = "as often as SELECT id FROM p returns rows (100 rows)"
     assert (said in found.evidence) == (parent_rows == 100)
 

@@ -80,7 +80,7 @@ def test_a_program_without_standby_that_does_not_answer(monkeypatch: pytest.Monk
 @pytest.mark.skipif(not BY_DEBUGGER, reason="Python 3.14 and newer have sys.remote_exec")
 def test_a_program_that_cannot_be_debugged() -> None:
     with running(POLLS, "-X", "disable-remote-debug") as program:
-        assert "is no Python" in refusal(program.pid)
+        assert "cannot attach to process" in refusal(program.pid)
         assert program.end() == ""
     with running(POLLS, PYTHON_DISABLE_REMOTE_DEBUG="1") as program:
         assert "PYTHON_DISABLE_REMOTE_DEBUG" in refusal(program.pid)
@@ -91,7 +91,9 @@ def test_a_variable_alone_is_no_standby() -> None:
     """A process that was started so and has no handler would die of the signal."""
     process = subprocess.Popen(["sleep", "60"], env={**os.environ, **STANDBY})
     try:
-        assert ("is no Python" if BY_DEBUGGER else "is not in standby") in refusal(process.pid)
+        assert ("cannot attach to process" if BY_DEBUGGER else "is not in standby") in refusal(
+            process.pid
+        )
         assert process.poll() is None
     finally:
         process.kill()

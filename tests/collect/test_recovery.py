@@ -55,7 +55,7 @@ def test_a_bad_region_costs_itself_alone(queryprof: Run, script: Script) -> None
     other = Path(SHARED_MEMORY, result.stdout.strip())
     other.unlink()
     assert result.returncode == 0
-    assert result.stderr == f"queryprof: left out: {other}: not a queryprof recording\n"
+    assert result.stderr == f"queryprof: skipped: {other}: not a queryprof recording\n"
     assert asked() == 5
 
 

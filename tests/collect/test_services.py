@@ -73,7 +73,7 @@ def test_a_running_worker_s_trace_has_its_name(pids: dict[int, int]) -> None:
 def test_the_command_that_report_names(queryprof: Run, pids: dict[int, int]) -> None:
     """It adds up what runs, as it stands there, and again when its output is there."""
     shown = queryprof("report", "rec/shop.qprof").stderr
-    found = re.search(r"all together: queryprof (merge .*)", shown)
+    found = re.search(r"merge all of its traces: queryprof (merge .*)", shown)
     assert found
     for _ in range(2):
         command = f"{sys.executable} -m queryprof {found[1]}"

@@ -370,7 +370,7 @@ def test_another_file_is_said_to_be_one(tmp_path: Path, queryprof: Run) -> None:
     (tmp_path / "empty.db").write_text("")
     result = queryprof("locks", "settings.py")
     assert result.returncode == 0
-    assert "settings.py does not begin as a database of SQLite does" in result.stderr
+    assert "settings.py: not a SQLite database, or encrypted" in result.stderr
     assert queryprof("locks", "empty.db").stderr == ""
 
 

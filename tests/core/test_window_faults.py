@@ -130,7 +130,7 @@ def test_the_windows_of_workers_are_named(queryprof: Run) -> None:
     result = run(FORKS, QUERYPROF="shop.qprof", QUERYPROF_WINDOW="1h")
     assert (result.returncode, result.stderr) == (0, "")
     report = queryprof("report", "shop.qprof")
-    assert "3 further traces of this recording" in " ".join(report.stderr.split())
+    assert "this recording has 3 more traces" in " ".join(report.stderr.split())
     assert queryprof("merge", "all.qprof", "shop.qprof", "shop-*.qprof").returncode == 0
     profile = read_profile("all.qprof")
     assert by_operation(profile)[ONE] == 301

@@ -46,7 +46,7 @@ def test_a_footer_that_duckdb_alone_refuses(queryprof: Run) -> None:
     make_footer_lie(path)
     status, count, said = calls(queryprof)
     assert (status, count) == (1, 20)
-    assert f"left out: {path}: is damaged: " in said
+    assert f"skipped: {path}: is damaged: " in said
 
 
 def test_a_day_is_made_of_what_duckdb_can_read(queryprof: Run) -> None:
@@ -54,7 +54,7 @@ def test_a_day_is_made_of_what_duckdb_can_read(queryprof: Run) -> None:
     make_footer_lie(path)
     result = queryprof("fleet", "compact", "out", "--older", "1h")
     assert result.returncode == 1
-    assert f"left out: {path}: is damaged: " in result.stderr
+    assert f"skipped: {path}: is damaged: " in result.stderr
     assert len([*path.parent.glob("day-*.parquet")]) == 1
     assert path.exists()
     assert calls(queryprof)[:2] == (1, 20)
@@ -69,7 +69,7 @@ def test_a_days_file_that_cannot_be_read_keeps_its_sources(queryprof: Run) -> No
     for path in (day, *sources):
         os.utime(path, (0, 0))
     result = queryprof("fleet", "compact", "out", "--older", "1h")
-    assert f"left out: {day}: is damaged: " in result.stderr
+    assert f"skipped: {day}: is damaged: " in result.stderr
     assert all(path.exists() for path in sources)
 
 
@@ -101,10 +101,10 @@ def test_a_column_whose_name_is_no_unicode(queryprof: Run) -> None:
     path.write_bytes(content.replace(b"statement_id", b"statement_i\xc3", 1))
     status, count, said = calls(queryprof)
     assert (status, count) == (1, 10)
-    assert f"left out: {path}: " in said
+    assert f"skipped: {path}: " in said
     result = queryprof("fleet", "compact", "out", "--older", "1h")
     assert result.returncode == 1
-    assert f"left out: {path}: " in result.stderr
+    assert f"skipped: {path}: " in result.stderr
     assert path.exists()
 
 
@@ -121,7 +121,7 @@ def test_a_whole_trace_with_damaged_rows_is_left_out(queryprof: Run) -> None:
     damage(folder / "0000-b-2.qprof")
     result = queryprof("fleet", "fetch", "all.qprof", "out")
     assert result.returncode == 1
-    assert f"left out: {folder}/0000-b-2.qprof: damaged: " in result.stderr
+    assert f"skipped: {folder}/0000-b-2.qprof: damaged: " in result.stderr
     assert "all.qprof: 1 trace of the fleet" in result.stderr
 
 

@@ -75,7 +75,7 @@ def test_a_selection(queryprof: Run) -> None:
     assert calls("--host", "h2") == calls("--version", "v2") == 12
     unknown = queryprof("fleet", "compare", "v1", "v9", "out")
     assert unknown.returncode == 2
-    assert "there is no version 'v9': versions there are: v0, v1, v2" in unknown.stderr
+    assert "no version 'v9'; known versions: v0, v1, v2" in unknown.stderr
     for when in ("tomorrow", "7x", "", "99999999999d", "2026-13-01"):
         result = queryprof("fleet", "report", "out", "--since", when)
         assert (result.returncode, result.stdout) == (2, "")
@@ -100,7 +100,7 @@ def test_files_that_cannot_be_read(queryprof: Run) -> None:
     assert [one["calls"] for one in json.loads(result.stdout)] == [10]
     lines = result.stderr.splitlines()
     assert len(lines) == 4
-    assert all(line.startswith("queryprof: left out: out/aggregate/") for line in lines)
+    assert all(line.startswith("queryprof: skipped: out/aggregate/") for line in lines)
     assert (
         "later.parquet: has version 2 of the schema; this queryprof reads version 1"
         in result.stderr
@@ -110,7 +110,7 @@ def test_files_that_cannot_be_read(queryprof: Run) -> None:
     Path("empty").mkdir()
     empty = queryprof("fleet", "report", "empty")
     assert (empty.returncode, empty.stdout) == (2, "")
-    assert "empty: there are no sums of a fleet" in empty.stderr
+    assert "empty: no fleet data; create it with" in empty.stderr
 
 
 def test_a_window_twice_is_told(queryprof: Run) -> None:
@@ -137,7 +137,7 @@ def test_without_duckdb(queryprof: Run) -> None:
     result = queryprof("fleet", "report", "out", env={"PYTHONPATH": "without"})
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == (
-        "queryprof: it needs duckdb, which is not installed: pip install 'queryprof[fleet]'\n"
+        "queryprof: duckdb is not installed; run: pip install 'queryprof[fleet]'\n"
     )
 
 

@@ -46,7 +46,7 @@ def test_what_cannot_be_read_is_left_out(queryprof: Run) -> None:
     )
     assert result.returncode == 1
     left_out = [
-        line for line in result.stderr.splitlines() if line.startswith("queryprof: left out: ")
+        line for line in result.stderr.splitlines() if line.startswith("queryprof: skipped: ")
     ]
     assert [line.split()[3].rstrip(":") for line in left_out] == [
         "damaged.qprof",
@@ -89,7 +89,7 @@ def test_a_directory_of_others(queryprof: Run, tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), folder / "a.parquet")
     result = export(queryprof, "x.qprof")
     assert (result.returncode, result.stdout) == (2, "")
-    assert "out: has tables of no version of queryprof's schema" in result.stderr
+    assert "out: contains tables with no schema version" in result.stderr
     assert "a.parquet" in result.stderr
     Path("file").write_text("")
     result = queryprof("fleet", "export", "-o", "file", "x.qprof")
@@ -122,7 +122,7 @@ def test_without_pyarrow(queryprof: Run) -> None:
     result = export(queryprof, "x.qprof", env={"PYTHONPATH": "without"})
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == (
-        "queryprof: it needs pyarrow, which is not installed: pip install 'queryprof[fleet]'\n"
+        "queryprof: pyarrow is not installed; run: pip install 'queryprof[fleet]'\n"
     )
 
 

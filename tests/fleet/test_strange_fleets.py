@@ -99,16 +99,16 @@ def test_a_window_that_is_missing_is_named(queryprof: Run, how: str) -> None:
         part.unlink()
     result = export(queryprof, "x.qprof")
     assert result.returncode == 1
-    assert "left out: " in result.stderr
+    assert "skipped: " in result.stderr
     result = ranking(queryprof, "x.qprof")
     assert (result.returncode, executions(result)) == (1, 505)
-    assert "left out: " in result.stderr
+    assert "skipped: " in result.stderr
     for command in (
         ["merge", "m.qprof", "x.qprof"],
         ["compare", "x.qprof", "x.qprof"],
         ["export", "--format", "speedscope", "-o", "-", "x.qprof"],
     ):
-        assert "left out: " in queryprof(*command).stderr
+        assert "skipped: " in queryprof(*command).stderr
 
 
 @pytest.mark.slow
@@ -281,7 +281,7 @@ def test_a_file_with_damaged_pages_is_left_out(queryprof: Run) -> None:
     path.write_bytes(content)
     result = ranking(queryprof, "out")
     assert result.returncode == 1
-    assert f"left out: {path}: is damaged" in result.stderr
+    assert f"skipped: {path}: is damaged" in result.stderr
     assert [one["calls"] for one in json.loads(result.stdout)] == [20]
 
 

@@ -188,7 +188,7 @@ def test_profile_in_a_cell_shows_the_same(outputs):
             "words",
             "'of_customer(3)': the statements are on the lines below %%queryprof; -o NAME keeps the recording in a variable",
         ),
-        ("variable", "--against con: is no recording that has ended"),
+        ("variable", "--against con: not a finished recording"),
     ],
 )
 def test_a_wrong_option_is_one_line(outputs, cell, message):

@@ -108,7 +108,7 @@ def test_analyze_names_scans_and_estimates_with_their_lines(queryprof: Run, dsn:
         assert lines["server_calls"] == 400
         assert lines["server_ns"] > 0
         assert lines["query_id"]
-        assert any("on average over 20 calls of all" in one for one in scan["evidence"])
+        assert any("(20 calls by all programs" in one for one in scan["evidence"])
     else:
         assert "pg_stat_statements is not in this database" in document["server"]["times_off"]
         assert lines["server_calls"] is None

@@ -107,4 +107,6 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
     (path,) = [Path(name) for name in tmp_path.glob("x.qprof-workload-*")]
     assert str(path).startswith(prefix_of(str(tmp_path / "x.qprof")))
     path.write_bytes(b"queryprof workload 1\n")
-    assert "is no workload of this version" in bad("lab", "replay", "x.qprof", "--db", before)
+    assert "not a workload of this queryprof version" in bad(
+        "lab", "replay", "x.qprof", "--db", before
+    )

@@ -81,7 +81,7 @@ def test_single_requests_are_those_of_the_json_report() -> None:
     (event,) = told["loops"][0]["stall_events"]
     assert loop["events"]["duration_ns"] == [event["duration_ns"]]
     assert page(replace(profile, slow_spans=()))["slowest"] == []
-    assert "single requests" in found["not_recorded"]
+    assert "individual spans" in found["not_recorded"]
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
                 "Fetch many items with one query (WHERE id IN (...), a JOIN), or keep in memory"
                 " what you read repeatedly.",
                 program.loop_of(group),
-                doubt="queryprof cannot tell whether the program needs all of them.",
+                doubt="queryprof cannot tell whether the program needs all rows.",
                 most=Severity.MEDIUM,
             )
 

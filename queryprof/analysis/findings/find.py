@@ -87,8 +87,8 @@ def _stalls(kind: str, stall: StallSummary) -> str:
     if stall.stall.count == 1:
         return f"it blocked the {kind} loop once for {duration(stall.stall.max_ns)}"
     return (
-        f"it blocked the {kind} loop {counted(stall.stall.count, 'time')},"
-        f" {duration(stall.mean_ns)} each, {duration(stall.stall.max_ns)} at most"
+        f"it blocked the {kind} loop {counted(stall.stall.count, 'time')}"
+        f" (mean {duration(stall.mean_ns)}, longest {duration(stall.stall.max_ns)})"
     )
 
 

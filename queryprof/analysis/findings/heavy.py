@@ -251,7 +251,7 @@ def _longest(groups: Sequence[Group]) -> Iterator[str]:
     """Return a sentence if a single execution took most of the time."""
     for totals in (one.totals for one in groups if one.outlier_ns):
         yield (
-            f"one execution took {duration(totals.max_ns)}, half of them at most"
+            f"the slowest execution took {duration(totals.max_ns)}; the median is"
             f" {duration(totals.p50_ns)} (queryprof report --show slowest)"
         )
 

@@ -144,15 +144,15 @@ def _planned(served: Served) -> _Reason | None:
     if served.recollated and not served.code:
         columns = " and ".join(served.recollated)
         return _Reason(
-            f"it compares {columns} with another collation than the column's own, so SQLite uses"
-            " no index on it",
-            f"Compare with the collation of {columns}: the left operand's, or COLLATE after the"
-            " comparison. Or create an index with the collation of the comparison.",
+            f"it compares {columns} with a different collation than the column's own, so SQLite"
+            " cannot use an index on the column",
+            f"Use the collation of {columns}: put it on the left of the comparison, or write its"
+            " COLLATE. Or create an index with the comparison's collation.",
         )
     if served.differing and not served.code:
         columns = " and ".join(served.differing)
         return _Reason(
-            f"it compares {columns} with another type, so SQLite can use no index on it",
+            f"it compares {columns} with another type, so SQLite cannot use an index on it",
             "Declare both columns with the same type. Or CAST the other side to the type of"
             f" {columns}, and create an index on the column.",
         )
@@ -201,7 +201,7 @@ def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) 
             continue
         if "COLLATE" in keywords_of((*operand, *other)):
             return _Reason(
-                f"it compares {column} with another collation than the index has",
+                f"the comparison of {column} uses a different collation than the index",
                 f"Create the index with the collation of the comparison: ({column} COLLATE ...).",
             )
         if column_of(operand) != column.lower() and comparison.operator in ("LIKE", "GLOB"):
@@ -329,7 +329,7 @@ def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
 def _work(totals: Totals) -> str:
     rows = totals.rows_each or 0.0
     return (
-        f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps)} VM steps each"
+        f"{counted(totals.executions, 'execution')} took {average(totals.vm_steps)} VM steps each"
         f" to return {rows_of(rows)}"
     )
 

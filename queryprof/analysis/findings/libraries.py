@@ -155,10 +155,10 @@ EXPIRES = {
 """What else a commit does at the cost of its line."""
 
 ROWS_AT_ONCE = {
-    "django": " Or create all of them with one `Model.objects.bulk_create(objects)`.",
+    "django": " Or create all objects with one `Model.objects.bulk_create(objects)`.",
     "sqlalchemy": " For similar rows: `session.execute(insert(Model), rows)`.",
-    "peewee": " Or insert all of them with `Model.insert_many(rows)`.",
-    "dataset": " Or insert all of them with one `insert_many(rows)`.",
+    "peewee": " Or insert all rows with one `Model.insert_many(rows)`.",
+    "dataset": " Or insert all rows with one `insert_many(rows)`.",
 }
 """How many INSERTs become one statement."""
 
@@ -252,35 +252,35 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
 
 ONE_INSERT = {
     "django": (
-        "Create all of them with one `Model.objects.bulk_create(objects)`. It sends no signals"
+        "Create all objects with one `Model.objects.bulk_create(objects)`. It sends no signals"
         " and does not call `save()`. If rows may already exist, add `ignore_conflicts=True`."
     ),
     "sqlalchemy": (
-        "Insert all of them with one `session.execute(insert(Model), rows)`, with a dict per"
+        "Insert all rows with one `session.execute(insert(Model), rows)`, with a dict per"
         " row. Or commit once after the loop: the session then inserts many at once."
     ),
     "peewee": (
-        "Insert all of them with one `Model.insert_many(rows).execute()`, or"
+        "Insert all rows with one `Model.insert_many(rows).execute()`, or"
         " `Model.bulk_create(objects)`. If rows may already exist, add `.on_conflict_ignore()`."
     ),
-    "sqlite_utils": "Insert all of them with one `db[table].insert_all(rows)`.",
-    "dataset": "Insert all of them with one `table.insert_many(rows)`.",
+    "sqlite_utils": "Insert all rows with one `db[table].insert_all(rows)`.",
+    "dataset": "Insert all rows with one `table.insert_many(rows)`.",
 }
 """How rows that are inserted one by one are inserted at once."""
 
 ONE_CHANGE = {
     "django": (
-        'Change all of them with one `.update(field=F("field") + ...)` or `.delete()` of a'
+        'Change all objects with one `.update(field=F("field") + ...)` or `.delete()` of a'
         " query. These send no signals and do not call `save()`. On SQLite, `bulk_update()`"
         " takes as long as `save()` of each."
     ),
     "sqlalchemy": (
-        "Change all of them with one `session.execute(update(Model).where(...).values(...))` or"
+        "Change all rows with one `session.execute(update(Model).where(...).values(...))` or"
         " `delete(...)`. If Python computes the values, use `session.execute(update(Model),"
         " rows)`, with a dict per row that has its primary key."
     ),
     "peewee": (
-        "Change all of them with one `Model.update(...).where(...).execute()` or"
+        "Change all rows with one `Model.update(...).where(...).execute()` or"
         " `Model.delete()`. If Python computes the values, use `Model.bulk_update(objects,"
         " fields=[...])`."
     ),

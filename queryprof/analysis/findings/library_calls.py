@@ -31,7 +31,7 @@ FIXES = {
         " create the others with one `bulk_create(objects, ignore_conflicts=True)`."
     ),
     ("django", "update_or_create"): (
-        "Write all of them with one `bulk_create(objects, update_conflicts=True,"
+        "Write all objects with one `bulk_create(objects, update_conflicts=True,"
         " update_fields=[...], unique_fields=[...])`."
     ),
     ("sqlalchemy", "refresh"): (
@@ -59,15 +59,15 @@ GROUPED = {
         " `.prefetch_related()` loaded."
     ),
     "sqlalchemy": (
-        "Compute it for all of them with one `select(Model.key,"
+        "Compute it for all objects with one `select(Model.key,"
         " func.{name}({column})).group_by(Model.key)`, and look it up in a dict."
     ),
     "peewee": (
-        "Compute it for all of them with one `Model.select(Model.key,"
+        "Compute it for all objects with one `Model.select(Model.key,"
         " fn.{NAME}({column})).group_by(Model.key).tuples()`, and look it up in a dict."
     ),
     "pony": (
-        "Compute it for all of them with one `select((e.key, {name}({value})) for e in"
+        "Compute it for all objects with one `select((e.key, {name}({value})) for e in"
         " Entity)`, and look it up in a dict."
     ),
 }

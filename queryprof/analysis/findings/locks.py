@@ -257,10 +257,10 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
         None,
         (
             (
-                f"{counted(hold.count, 'read transaction')} stayed open up to"
-                f" {duration(hold.max_ns)}, and the write-ahead log then had"
-                f" {size(hold.log_bytes)}: SQLite cannot reset it while a transaction reads an"
-                " older state, so each write enlarges it"
+                f"{counted(hold.count, 'read transaction')} stayed open for up to"
+                f" {duration(hold.max_ns)}, and the write-ahead log grew to {size(hold.log_bytes)}."
+                " SQLite cannot reset the log while a transaction reads an older state, so each"
+                " write enlarges it"
             ),
         ),
         (
@@ -306,8 +306,9 @@ def lock_upgrade(program: Program) -> Iterator[Finding | None]:
             None,
             (
                 (
-                    f"it was refused {counted(count, 'time')} at once, whatever the timeout: its"
-                    " transaction had read before it wrote, while another one wrote"
+                    f"SQLite refused the write {counted(count, 'time')} without waiting, whatever"
+                    " the timeout: the transaction had read, and another transaction wrote in"
+                    " between"
                 ),
             ),
             BEGIN_IMMEDIATE.get(library, NO_LIBRARY),

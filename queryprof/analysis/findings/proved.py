@@ -166,4 +166,4 @@ def costs_in_words(changes: Iterable[Change]) -> list[str]:
     listed = list(changes)
     costs = [f"+{size(sum(change.bytes for change in listed))}"]
     slower_ns = [change.insert_ns for change in listed if change.insert_ns is not None]
-    return costs + ([f"+{duration(sum(slower_ns))} an insert"] if slower_ns else [])
+    return costs + ([f"+{duration(sum(slower_ns))} per insert"] if slower_ns else [])

@@ -310,7 +310,7 @@ def _loaded_before(program: Program, group: Group, parent: Group | None, note: s
     is_of_owner = not (is_of_other or is_preloaded)
     library = program.library(group.statement) or program.mapper
     others = " and ".join(program.also_loaded(group))
-    also = f" Its line also loads {others}: load all of them in this way." if others else ""
+    also = f" Its line also loads {others}: load these in the same way." if others else ""
     return loaded_before(library, note, outer, is_of_owner) + also
 
 
@@ -349,7 +349,7 @@ def one_query(program: Program, group: Group, parent: Group | None) -> str:
 
 def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
     if library in MANY_AT_ONCE:
-        return f"Load all of them before the loop: {MANY_AT_ONCE[library]}"
+        return f"Load all rows before the loop: {MANY_AT_ONCE[library]}"
     if library and library not in (*DRIVERS, *PASSING):
         return (
             f"{library} executes it. Check its documentation for one call that fetches many, or"

@@ -56,6 +56,7 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
                 f"Drop {index.name}: {wider.name} serves the same"
                 f" queries.{_in_django(program, most)}",
                 code=f"DROP INDEX {index.name};",
-                doubt="The gain is an estimate: an equal part of the write time per index.",
+                doubt="The gain is an estimate: it splits the write time equally among the table"
+                " and its indexes.",
                 most=Severity.LOW,
             )

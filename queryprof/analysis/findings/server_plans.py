@@ -38,7 +38,7 @@ MOST_CHARACTERS = 200
 """The characters of a filter to show."""
 
 GENERIC = "The plan is for any values: the server may choose another plan for some."
-NOT_PROVED = f"{GENERIC} EXPLAIN shows whether it uses the index once it exists."
+NOT_PROVED = f"{GENERIC} Create the index, then use EXPLAIN to see whether the server uses it."
 
 
 def server_scan(program: Program) -> Iterator[Finding | None]:
@@ -160,8 +160,9 @@ def bad_estimate(program: Program) -> Iterator[Finding | None]:
             _served_ns(program, group),
             (
                 (
-                    f"PostgreSQL expects {rows_of(plan.rows)}, but {average(returned)} come on"
-                    f" average over {counted(group.totals.statement_executions, 'execution')}"
+                    f"PostgreSQL expects {rows_of(plan.rows)}, but the query returns"
+                    f" {average(returned)} on average"
+                    f" ({counted(group.totals.statement_executions, 'execution')})"
                 ),
                 *(_age(one.name, one.changed, one.analyzed) for one in plan.tables),
                 *server_time(program, group),
@@ -212,9 +213,8 @@ def server_time(program: Program, group: Group) -> tuple[str, ...]:
     since = f" since {program.server.since}" if program.server.since else ""
     return (
         (
-            f"the server takes {duration(time.mean_ns)} on average over"
-            f" {counted(time.calls, 'call')} of all programs{since}; the program waited"
-            f" {duration(each_ns)}"
+            f"mean server time {duration(time.mean_ns)} ({counted(time.calls, 'call')} by all"
+            f" programs{since}); this program waited {duration(each_ns)} per execution"
         ),
     )
 

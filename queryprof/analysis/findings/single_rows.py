@@ -31,10 +31,10 @@ FETCH_MANY = (
     "Await many rows at once: fetchall(), fetchmany(), or `async for row in cursor`, which fetches"
     " 64 at a time."
 )
-INSERT_MANY = "Await one executemany() of all of them, or of a few hundred at a time."
+INSERT_MANY = "Await one executemany() for all rows, or for a few hundred at a time."
 
 AT_ONCE = (
-    "Change all of them with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM)"
+    "Change all rows with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM)"
     " if SQL can compute the new values, else with one executemany()."
 )
 """How to write the fix without a library."""

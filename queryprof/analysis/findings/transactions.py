@@ -299,8 +299,8 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
                 "each is its own transaction (no BEGIN before them)",
                 f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}",
             ),
-            "Put one transaction around them: BEGIN before the first, COMMIT after the last."
-            f" {MEANWHILE}",
+            "Put one transaction around these statements: BEGIN before the first, COMMIT after the"
+            f" last. {MEANWHILE}",
             program.loop_of(most),
         )
 

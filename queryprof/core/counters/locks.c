@@ -26,7 +26,7 @@ void qp_locks_opened(const void *file, const char *path, bool of_main)
     for (int i = 0; number && i < QP_LOCKED_FILES_NEAR; i++) {
         const void *none = NULL;
         if (atomic_compare_exchange_strong(&place[i].file, &none, file)) {
-            place[i].path = number; /* it is read for this file alone, which is not in use yet */
+            place[i].path = number; /* only read for this file, which is not in use yet */
             place[i].number = ++last_file;
             place[i].has_wal = false;
             memset(place[i].held, 0, sizeof place[i].held);
@@ -160,7 +160,7 @@ static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
 enum { ORPHANS = 32 };
 static struct {
     _Atomic int state;  /* free, being written, complete */
-    uint32_t recording; /* its key is valid in this recording alone */
+    uint32_t recording; /* the key is valid only in this recording */
     qp_call_hold hold;
 } orphans[ORPHANS];
 

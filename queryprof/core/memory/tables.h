@@ -294,8 +294,8 @@ typedef struct {
     qp_distribution beat;  /* how late the heartbeat was, at every time that it was due */
 } qp_loop;
 
-/* The database time of steps or stalls: the first pairs of statement and call path; the rest is in
- * the total alone. */
+/* The database time of steps or stalls: the first pairs of statement and call path; the rest is
+ * only in the total. */
 typedef struct {
     int64_t database_ticks;
     uint32_t first; /* 1 + the number of a row; 0: the list is empty */

@@ -16,7 +16,7 @@ struct qp_running_loop;
 typedef struct qp_thread {
     PyThreadState *tstate;                /* of the thread */
     uint16_t number;                      /* of its name */
-    uint32_t recording;                   /* `number` is valid in this recording alone */
+    uint32_t recording;                   /* `number` is valid only in this recording */
     uint32_t random;                      /* state of its generator, never 0 */
     struct qp_execution *serving;         /* the execution that it fetched from last; check its
                                            * cursor */

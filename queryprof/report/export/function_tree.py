@@ -80,6 +80,6 @@ def _checked(content: bytes) -> Statistics:
             for (file_, line_, name_), (*_, caller_s) in callers.items():
                 _ = (file_ + name_, line_ + caller_s)
     except (EOFError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError("is no file of cProfile's") from error
+        raise ValueError("not a cProfile file") from error
     checked: Statistics = found
     return checked

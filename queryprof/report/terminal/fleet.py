@@ -134,7 +134,7 @@ def trend_cards(rows: Sequence[Record]) -> list[Card]:
     return [
         (
             f"{row['since_day']}  {times(row['times'])}  {_seconds(row['cost_seconds'])} since",
-            f"version {row['version']} came that day" if row["version"] else "",
+            f"the main version changed to {row['version']} that day" if row["version"] else "",
             (
                 row["statement"],
                 f"{duration(row['mean_before_ns'])} -> {duration(row['mean_after_ns'])}",
@@ -165,7 +165,7 @@ def finding_cards(rows: Sequence[Record]) -> list[Card]:
     """Return cards for the findings of the fleet."""
     return [
         (
-            f"{row['category']}  {duration((row['gain_seconds_a_day'] or 0.0) * 1e9)} a day",
+            f"{row['category']}  {duration((row['gain_seconds_a_day'] or 0.0) * 1e9)} per day",
             row["site"] or "",
             (
                 row["fix"] or "",
@@ -198,7 +198,7 @@ def slower_cards(rows: Sequence[Record]) -> list[Card]:
 
 def _cost(row: Record) -> str:
     cost = row["cost_seconds_a_day"]
-    return f"{duration(abs(cost) * 1e9)} a day {'more' if cost > 0 else 'less'}"
+    return f"{duration(abs(cost) * 1e9)} per day {'more' if cost > 0 else 'less'}"
 
 
 def step_cards(rows: Sequence[Record]) -> list[Card]:

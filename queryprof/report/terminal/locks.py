@@ -36,7 +36,7 @@ def lock_summary(report: Report) -> list[RenderableType]:
     return [
         heading(
             f"Waiting for locks: {duration(waited_ns)} ({percent(waited_ns / database_ns)} of the"
-            f" database time) in {counted(calls, 'call')}, at most"
+            f" database time) in {counted(calls, 'call')}, longest"
             f" {duration(max(one.max_lock_ns for one in work))} (--show locks)"
         )
     ]
@@ -64,7 +64,7 @@ def print_locks(report: Report, file: TextIO | None = None, width: int | None = 
 
 
 def _hold(hold: LockHold, report: Report, places: Places) -> list[RenderableType]:
-    each = f", at most {duration(hold.max_ns)}" if hold.count > 1 else ""
+    each = f", longest {duration(hold.max_ns)}" if hold.count > 1 else ""
     times = f"{hold.kind}  {count(hold.count)} x {duration(hold.total_ns / max(hold.count, 1))}"
     site = Text.assemble(
         (_site(hold.path, report, places), "bold cyan"), f"  {_thread(hold, report)}"

@@ -73,9 +73,9 @@ def _loop(finding: LoopSummary, report: Report, places: Places, width: int) -> l
         Text.assemble(
             f"ran {duration(loop.run_ns)}, busy ",
             (busy, "bold"),
-            f", {count(loop.steps)} steps" if loop.has_steps else ", its steps cannot be seen",
+            f", {count(loop.steps)} steps" if loop.has_steps else ", steps unknown",
             (
-                f", {average(finding.mean_waiting)} callbacks ready at a step (at most"
+                f", {average(finding.mean_waiting)} callbacks ready per step (maximum"
                 f" {count(loop.waiting_max)})"
                 if finding.mean_waiting is not None
                 else ""

@@ -55,8 +55,8 @@ def _statement(
     executions = group.totals.statement_executions
     each = duration(group.self_ns / executions) if executions else "(unknown)"
     at_server = (
-        f"; the server takes {duration(time.mean_ns)}, as the mean of"
-        f" {counted(time.calls, 'call')} of all programs"
+        f"; mean server time {duration(time.mean_ns)}"
+        f" ({counted(time.calls, 'call')} by all programs)"
         if time
         else ""
     )
@@ -68,8 +68,8 @@ def _statement(
     ]
     if unknown:
         names = ", ".join(unknown)
-        said = f"! never analyzed, so that no scan is judged: {names}"
-        inside.append(Text(said, "yellow", overflow="fold"))
+        note = f"! full scans cannot be judged without row counts; run ANALYZE on {names}"
+        inside.append(Text(note, "yellow", overflow="fold"))
     scanned = {scan.table for scan in plan.scans}
     for depth, step in plan.steps[:MAX_STEPS]:
         is_scan = any(f" on {name}" in step for name in scanned) and "Cond:" not in step

@@ -136,7 +136,7 @@ def _processes(profile: Profile) -> list[RenderableType]:
     text = f"The {who} read {size(read)} and wrote {size(written)}"
     if wall_ns >= MIN_RATE_NS:
         hourly = HOUR_NS / wall_ns / 1e6
-        text += f": {read * hourly:,.1f} MB and {written * hourly:,.1f} MB an hour"
+        text += f": {read * hourly:,.1f} MB and {written * hourly:,.1f} MB per hour"
     return [Text(text)]
 
 

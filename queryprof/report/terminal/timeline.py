@@ -42,7 +42,7 @@ def print_timeline(report: Report, file: TextIO | None = None, width: int | None
             percent(moment.busy),
             Text(_bar(moment.busy / most * room), "cyan"),
         )
-    title = f"Intervals of {duration(timeline.width_ns)}: time in the database, by the wall clock"
+    title = f"Database time per {duration(timeline.width_ns)} of wall time"
     parts: list[RenderableType] = [heading(title), table]
     if most > 1:
         parts.append(Text("Over 100%: several threads or processes at once.", "dim"))

@@ -63,8 +63,8 @@ def screen(
     awake = [loop for loop in now.loops if loop.lag_p99_ns is not None or loop.stalls]
     loops = [
         Text(
-            f"{loop.kind} loop in {loop.thread} ({loop.pid}): 99% at most"
-            f" {duration(loop.lag_p99_ns)} late, blocked {counted(loop.stalls, 'time')}",
+            f"{loop.kind} loop in {loop.thread} ({loop.pid}): 99th percentile lag"
+            f" {duration(loop.lag_p99_ns)}, blocked {counted(loop.stalls, 'time')}",
             "yellow" if loop.stalls else "",
             no_wrap=True,
             overflow="ellipsis",

@@ -112,9 +112,9 @@ def print_workers(
     if last.operations < 0.9 * top.operations:
         parts.append(
             Text(
-                f"More workers are slower: {last.workers} complete"
-                f" {percent(1 - last.operations / top.operations)} fewer than {top.workers}. A"
-                " database has one writer at a time.",
+                f"More workers are slower: {last.workers} workers complete"
+                f" {percent(1 - last.operations / top.operations)} fewer operations per second than"
+                f" {top.workers}. A database has one writer at a time.",
                 "yellow",
                 overflow="fold",
             )

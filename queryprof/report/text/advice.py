@@ -8,12 +8,12 @@ from queryprof.analysis.findings.proved import outweighed_in_words, proof_in_wor
 from queryprof.analysis.units import counted, duration, percent, size
 from queryprof.model.advice import Advice, Change, Proof, Rewrite
 
-NO_CHANGE = "No index and no ANALYZE won 3% of the recorded time or more: nothing to change."
+NO_CHANGE = "No index and no ANALYZE saves 3% or more of the recorded time; nothing to change."
 NO_INDEX = (
-    "No index and no ANALYZE won 3% of the recorded time or more; another text of a statement did."
+    "No index and no ANALYZE saves 3% or more of the recorded time, but rewriting a statement does."
 )
 NO_CHANGE_YET = (
-    "No index and no ANALYZE won 3% of the recorded time or more, as far as it was measured."
+    "No index and no ANALYZE saves 3% or more of the recorded time, as far as it was measured."
 )
 MIN_MEASURED_SHARE = 0.8
 """Share of the recorded time that must be measured before "nothing to change" is printed."""
@@ -49,7 +49,7 @@ def change_in_words(change: Change, advice: Advice) -> str:
         parts.append(f"+{size(change.bytes)}")
     if change.insert_ns is not None:
         parts.append(
-            f"+{duration(change.insert_ns)} an insert ({counted(change.inserts, 'insert')}"
+            f"+{duration(change.insert_ns)} per insert ({counted(change.inserts, 'insert')}"
             " recorded)"
         )
     rewritten = {one.statement for one in advice.rewrites if not one.with_changes}

@@ -48,7 +48,7 @@ def _stalls(bottleneck: Bottleneck, report: Report) -> Iterator[str]:
         if mine:
             times = counted(sum(stall.count for stall in mine), "time")
             longest_ns = max(stall.max_ns for stall in mine)
-            yield f"it blocked the {loop.loop.kind} loop {times}, {duration(longest_ns)} at most"
+            yield f"it blocked the {loop.loop.kind} loop {times}, longest {duration(longest_ns)}"
 
 
 def _same(bottleneck: Bottleneck, statement: str, site: CallSite) -> bool:
@@ -93,7 +93,7 @@ def repeat_in_words(found: RepeatSummary) -> str:
     """Return how often a query ran in one span."""
     return (
         f"{average(round(found.each, 1))} times in each of {counted(found.spans, 'span')}"
-        f" {found.span} (at most {count(found.most)}): a query in a loop?"
+        f" {found.span} (up to {count(found.most)} in one span): a query in a loop?"
     )
 
 

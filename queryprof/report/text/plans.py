@@ -62,7 +62,10 @@ def plan_change(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> str:
                 " or another collation around the column?"
             )
     if len(new.scans) > len(old.scans):
-        return "a table is read where an index was enough: is one gone, or a column more wanted?"
+        return (
+            "the query now reads the table, not only an index: was the index dropped, or does the"
+            " query need one more column?"
+        )
     if len(new.automatic_indexes) > len(old.automatic_indexes):
         return f"SQLite builds an index on {new.automatic_indexes[0]} each time: is one gone?"
     return f"SQLite sorts for {', '.join(new.temporary)} each time: is an index in that order gone?"

@@ -8,7 +8,7 @@ from queryprof.model import SlowSpan, SpanRun
 from queryprof.report.places import Places
 
 NO_SPANS = "No span has ended: nothing marked requests or other pieces of work."
-NOT_RECORDED = "Recorded without single requests: this trace has their sums alone."
+NOT_RECORDED = "This trace has no individual spans, only their totals."
 OTHERS = "(other)"
 """The statement of the run that sums up all calls after the first 63 runs."""
 

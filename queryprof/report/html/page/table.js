@@ -148,7 +148,7 @@ function statements() {
         ? h(
           "p",
           { class: "dim" },
-          `${counted(D.statements.left, "statement")} with less time are left out (--top).`,
+          `${counted(D.statements.left, "statement")} with less time are not shown (--top).`,
         )
         : null,
     ),
