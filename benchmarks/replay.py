@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from queryprof.replay.replaying import Setting, played, replay_of
+from queryprof.replay.replaying import Setting, load_replay, played
 from queryprof.tuning.student import mean_95
 
 QUERYPROF = Path(sys.executable).with_name("queryprof")
@@ -128,7 +128,7 @@ def replayed_time(folder: Path, rounds: int) -> None:
     trace = folder / "x.qprof"
     shutil.copy(before, database)
     said(QUERYPROF, "run", "--no-report", "--record-workload", "-o", trace, program, database)
-    replay = replay_of(str(trace), str(before))
+    replay = load_replay(str(trace), str(before))
     bare_s, replayed_s, rows = [], [], set()
     for _ in range(rounds):
         shutil.copy(before, database)

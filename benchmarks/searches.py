@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 from worker_searches import HillClimbing, LinearSearch
 
-from queryprof.replay.replaying import Replay, Setting, played, replay_of
+from queryprof.replay.replaying import Replay, Setting, load_replay, played
 from queryprof.replay.workers import search_workers
 from queryprof.tuning.workers import Search, SteadySearch
 
@@ -78,7 +78,7 @@ def recorded(folder: Path) -> Replay:
     trace = folder / "x.qprof"
     command = [QUERYPROF, "run", "--no-report", "--record-workload", "-o", trace, program, database]
     subprocess.run(command, check=True)
-    return replay_of(str(trace), str(before))
+    return load_replay(str(trace), str(before))
 
 
 def fixed_speeds(

@@ -86,11 +86,11 @@ def replay(
     replays the recorded and the changed settings alternately, and compares them.
     """
     from queryprof.confined.folder import passing_folder
-    from queryprof.replay.replaying import Setting, differing, parse_pragma, played, replay_of
+    from queryprof.replay.replaying import Setting, differing, load_replay, parse_pragma, played
 
     chosen = Setting(tuple(map(parse_pragma, pragmas)), indexes, library or "")
     sides = [Setting()] if chosen == Setting() else [Setting(), chosen]
-    found = replay_of(file, database)
+    found = load_replay(file, database)
     with passing_folder() as folder:
         runs: list[list[Played]] = [[] for _ in sides]
         traces: list[list[str]] = [[] for _ in sides]

@@ -76,7 +76,7 @@ def _show(target: str | None, every: float, sort: str, once: bool, as_json: bool
         elif once or not (sys.stdin.isatty() and sys.stdout.isatty()):
             _print_once(watch, every, sort)
         else:
-            _follow(watch, every, sort)
+            _run_screen(watch, every, sort)
     except KeyboardInterrupt:
         pass
     finally:
@@ -103,12 +103,12 @@ def _look(watch: Watch, sort: str) -> Now:
 
 
 def _print_json(watch: Watch, every: float, sort: str, once: bool) -> None:
-    from queryprof.report.json.writing import text_of
+    from queryprof.report.json.writing import to_json
 
     watch.look()
     while True:
         time.sleep(every)
-        activity = text_of(_look(watch, sort))
+        activity = to_json(_look(watch, sort))
         click.echo(f'{{"at_unix_ns": {unix_ns()}, {activity.removeprefix("{")}')
         sys.stdout.flush()
         if once:
@@ -129,7 +129,7 @@ def _title(every: float, sort: str) -> str:
     return f"queryprof top: the last {every:g} s, by {sort}"
 
 
-def _follow(watch: Watch, every: float, sort: str) -> None:
+def _run_screen(watch: Watch, every: float, sort: str) -> None:
     """Show refreshes until the user ends it, and handle keys in between."""
     from rich.live import Live
 

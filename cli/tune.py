@@ -42,11 +42,11 @@ def pragmas(file: str, database: str, factors: tuple[str, ...], replications: in
     """
     from queryprof.cli.progress import progress
     from queryprof.replay.pragmas import DEFAULT_FACTORS, experiment, parse_factor
-    from queryprof.replay.replaying import replay_of
+    from queryprof.replay.replaying import load_replay
     from queryprof.report.terminal.tuning import print_pragmas
 
     chosen = [parse_factor(text) for text in factors or DEFAULT_FACTORS]
-    found = replay_of(file, database)
+    found = load_replay(file, database)
     with progress("replaying", replications * 2 ** len(chosen)) as step:
         result = experiment(found, chosen, replications, lambda *_: step())
     print_pragmas(result)
@@ -95,7 +95,7 @@ def workers(
 
     It counts how many of the transactions in FILE's workload complete per second.
     """
-    from queryprof.replay.replaying import Setting, parse_pragma, replay_of
+    from queryprof.replay.replaying import Setting, load_replay, parse_pragma
     from queryprof.replay.workers import search_workers
     from queryprof.report.terminal.tuning import print_workers
     from queryprof.tuning.workers import SteadySearch
@@ -104,6 +104,6 @@ def workers(
     setting = Setting(tuple(map(parse_pragma, chosen)))
     search = SteadySearch(1, highest)
     points, best = search_workers(
-        replay_of(file, database), setting, search, interval_s, MAX_INTERVALS, processes
+        load_replay(file, database), setting, search, interval_s, MAX_INTERVALS, processes
     )
     print_workers(points, best)

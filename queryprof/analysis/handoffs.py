@@ -67,7 +67,7 @@ class HandoffSummary:
         )
 
 
-def waits_of(handoffs: Iterable[HandoffSummary]) -> dict[Frame, Waits]:
+def handoff_waits_by_line(handoffs: Iterable[HandoffSummary]) -> dict[Frame, Waits]:
     """Return the waits by line. For short waits this is the median, since a busy machine makes some
     of them long.
     """

@@ -1,4 +1,4 @@
-"""Percentiles from the log-linear histogram of the core (queryprof/core/histogram.h).
+"""Percentiles from the log-linear histogram of the core (queryprof/core/memory/histogram.h).
 
 Below 16 ns a bucket is 1 ns wide; above, each octave has 16 buckets. A bucket's middle is never
 more than 3.2% from a value in it, so a percentile is right to 4%.

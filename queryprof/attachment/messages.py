@@ -53,7 +53,7 @@ def receive(connection: Any, timeout_s: float) -> dict[str, Any]:
     line = b""
     while not line.endswith(b"\n"):
         try:
-            some = _received(connection, deadline_s - monotonic())
+            some = _receive(connection, deadline_s - monotonic())
         except TimeoutError:
             raise TimeoutError(f"no complete message within {timeout_s:g} s") from None
         line += some
@@ -66,7 +66,7 @@ def receive(connection: Any, timeout_s: float) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
-def _received(connection: Any, timeout_s: float) -> bytes:
+def _receive(connection: Any, timeout_s: float) -> bytes:
     """Return the bytes that come next. Raises TimeoutError."""
     if timeout_s <= 0:
         raise TimeoutError

@@ -102,7 +102,7 @@ class Sums:
         self.known: set[Identity] = set()
         """The processes in the store."""
         self.repeated = 0
-        """How many processes were added again by later traces. They count each time."""
+        """Number of repeats of processes in later traces. Each repeat is added again."""
         self._collapse = collapse
         self._left = LARGEST_SUM
 

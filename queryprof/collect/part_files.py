@@ -38,7 +38,7 @@ def files_of(parts: list[str], region: Region) -> list[str]:
 
 
 def has_all(parts: Sequence[str], region: Region) -> bool:
-    """Return whether a part repeats what a region, or an older copy of it, holds.
+    """Return whether the parts already contain everything in the region, or in an older copy.
 
     A process that is killed before it empties the region, or before it removes the copy, leaves
     both.

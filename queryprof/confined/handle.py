@@ -68,7 +68,7 @@ class Library:
             An object that must live as long as the connection.
         """
 
-        def called(
+        def authorize(
             _: int, action: int, first: bytes | None, second: bytes | None, *_at: Any
         ) -> int:
             try:
@@ -76,7 +76,7 @@ class Library:
             except BaseException:  # ctypes would print the exception and allow the action
                 return DENY
 
-        kept = AUTHORIZER(called)
+        kept = AUTHORIZER(authorize)
         set_authorizer = self.functions.sqlite3_set_authorizer
         set_authorizer.argtypes = [ctypes.c_void_p, AUTHORIZER, ctypes.c_void_p]
         if set_authorizer(self.handle(connection), kept, None):

@@ -108,7 +108,7 @@ enter_loop = leave_loop = loop_beat = loop_timer = await_beat = step_begin = ste
 
 
 def __getattr__(name: str) -> Callable[..., NoReturn]:
-    """Raise the reason why there is no recording to read or configure."""
+    """Return a function that raises SessionError: without the compiled core nothing is recorded."""
     if name.startswith("_"):
         raise AttributeError(name)
     return _refuse

@@ -10,7 +10,7 @@
                          "files": number of windows dropped while a store was away
     queryprof.sources    JSON list, in a combined file of a day: the names of its sources
 
-The metadata is data: it is compared, never used as a path.
+The metadata is not trusted: its names are only compared and never used as paths.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SCHEMA_KEY, VERSION_KEY, SERVICE_KEY, PROCESSES_KEY, LOST_KEY, SOURCES_KEY = (
     f"queryprof.{name}".encode()
     for name in ("schema", "version", "service", "processes", "lost", "sources")
 )
-LARGEST_COUNT = 10**12
+MAX_LOST_WINDOWS = 10**12
 """Larger numbers of lost windows are invalid."""
 
 
@@ -108,7 +108,7 @@ def _lost(found: Any) -> Lost:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= LARGEST_COUNT
+    return type(value) is int and 0 <= value <= MAX_LOST_WINDOWS
 
 
 def _number(value: Any) -> int:

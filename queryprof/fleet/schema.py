@@ -26,7 +26,7 @@ TEXT, INTEGER, SMALL, REAL, INSTANT, BUCKETS, COUNTS = (
     "buckets",
     "counts",
 )
-KINDS = {"INTEGER": INTEGER, "REAL": REAL, "TEXT": TEXT}
+TYPE_BY_SQL_TYPE = {"INTEGER": INTEGER, "REAL": REAL, "TEXT": TEXT}
 
 COUNTED_BY = {
     "min_ns": "count",
@@ -91,7 +91,7 @@ def _texts(*names: str) -> tuple[FleetColumn, ...]:
 def figures(table: str, prefix: str = "") -> tuple[FleetColumn, ...]:
     """Return the columns of a trace's table that are not in the key."""
     return tuple(
-        FleetColumn(f"{prefix}{column.name}", KINDS[column.sql_type], column.role)
+        FleetColumn(f"{prefix}{column.name}", TYPE_BY_SQL_TYPE[column.sql_type], column.role)
         for column in TABLE[table].columns
         if column.role != KEY
     )

@@ -16,7 +16,7 @@ INDEXES = (
     "SELECT i.name, m.name, i.\"unique\" OR i.origin != 'c', i.partial FROM sqlite_schema AS m,"
     " pragma_index_list(m.name) AS i WHERE m.type = 'table' ORDER BY m.name, i.seq"
 )
-CREATED = (
+SCHEMA_SQL_QUERY = (
     "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%' ORDER BY rowid"
 )
 HAS_STATISTICS = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1' AND type = 'table'"
@@ -62,7 +62,7 @@ def read_schema(path: str) -> Schema:
                 columns = tuple(column for column, *_ in keys)
                 order = tuple((collation, is_descending) for _, collation, is_descending in keys)
                 indexes.append(Index(name, table, columns, bool(unique), bool(partial), order))
-            created = connection.execute(CREATED).fetchmany(MAX_OBJECTS)
+            created = connection.execute(SCHEMA_SQL_QUERY).fetchmany(MAX_OBJECTS)
             has_statistics = connection.execute(HAS_STATISTICS).fetchone()[0]
             found = connection.execute(STATISTICS).fetchmany(MAX_OBJECTS) if has_statistics else ()
             statistics = tuple(row for row in found if {*map(type, row)} <= {str, type(None)})

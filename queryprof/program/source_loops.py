@@ -57,7 +57,7 @@ def follows_rows(text: str, line: int) -> bool:
     """
     around = [one for one in _loops(text) if isinstance(one, STATEMENTS) and _is_in_body(one, line)]
     loop = max(around, key=lambda one: one.lineno, default=None)
-    changes = list(_changes(loop)) if loop else []
+    changes = list(_variable_changes(loop)) if loop else []
     query = [one for one in changes if _spans(one.value, line)]
     others = [one for one in changes if not _spans(one.value, line)]
     rows = set().union(*(one.names for one in query))
@@ -82,7 +82,7 @@ def _is_in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
     return loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or line)
 
 
-def _changes(loop: ast.For | ast.AsyncFor | ast.While) -> Iterator[_Change]:
+def _variable_changes(loop: ast.For | ast.AsyncFor | ast.While) -> Iterator[_Change]:
     """Yield the changes of variables in a loop's body. A call whose result is not used changes its
     receiver, as a cursor's `execute` does.
     """

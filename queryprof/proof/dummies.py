@@ -13,11 +13,12 @@ from queryprof.proof.judging import Judge, StatementError
 Answer = TypeVar("Answer")
 
 MOST_UNKNOWN = 30
-"""In one statement."""
+"""The most missing functions and collations in one statement."""
 
 
 def with_dummies(judge: Judge, copy: str, action: Callable[[], Answer]) -> Answer:
-    """Return the result of an action on a copy, with dummies for what the copy lacks.
+    """Run an action on a copy, adding dummies for missing functions and collations. Return its
+    result.
 
     Raises:
         StatementError: SQLite refuses it for another reason.

@@ -62,6 +62,6 @@ class Candidate:
         """Return whether another index has its columns first, or is the same."""
         return self.table == other.table and other.terms[: len(self.terms)] == self.terms
 
-    def shortened(self) -> Candidate:
+    def without_last_column(self) -> Candidate:
         """Return the index without its last column."""
         return replace(self, terms=self.terms[:-1])

@@ -213,7 +213,7 @@ def _served_otherwise(judge: Judge, statement: str, plans: Sequence[Steps]) -> S
         judge.enforce_references(EMPTY, False)
 
 
-PREFIXES = {"LIKE": "'a%'", "GLOB": "'a*'"}
+PREFIX_PATTERNS = {"LIKE": "'a%'", "GLOB": "'a*'"}
 
 
 def with_prefixes_of(statement: str) -> str:
@@ -221,9 +221,9 @@ def with_prefixes_of(statement: str) -> str:
     search an index by these (https://www.sqlite.org/optoverview.html#the_like_optimization).
     """
     patterns = {
-        one.right[0].start: PREFIXES[one.operator]
+        one.right[0].start: PREFIX_PATTERNS[one.operator]
         for one in comparisons_of(statement)
-        if len(one.right) == 1 and one.operator in PREFIXES
+        if len(one.right) == 1 and one.operator in PREFIX_PATTERNS
     }
     spans = parameters_in(statement)
     return replaced(statement, [patterns.get(start, statement[start:end]) for start, end in spans])

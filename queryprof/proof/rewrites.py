@@ -134,7 +134,10 @@ def _measured(search: Search, query: Query, copy: str, rewriting: Rewriting) -> 
                 return None
             costs.append(_least(search.judge, copy, turn))
         before, after = (mean([pair[side] for pair in costs]) for side in (0, 1))
-        if copy == BEFORE and MUCH * _with_changes_ns(search.judge, rewriting) <= after.ns:
+        if (
+            copy == BEFORE
+            and MUCH * _original_ns_after_changes(search.judge, rewriting) <= after.ns
+        ):
             return None  # a proposed index saves much more
         if after.ns < FASTER * before.ns and is_less_work(before, after) is not False:
             return Rewrite(
@@ -150,7 +153,7 @@ def _measured(search: Search, query: Query, copy: str, rewriting: Rewriting) -> 
     return None
 
 
-def _with_changes_ns(judge: Judge, rewriting: Rewriting) -> float:
+def _original_ns_after_changes(judge: Judge, rewriting: Rewriting) -> float:
     """Return the time of the original statements with the changes: the least of several rounds
     each.
     """

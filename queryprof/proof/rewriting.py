@@ -319,8 +319,8 @@ def _unwrapped(
 
 
 def _is_day(one: exp.Expr, column: exp.Column) -> bool:
-    """Return whether it is date(column), or strftime() of it in a format with which the text
-    begins.
+    """Return whether an expression is date(column), or strftime(column) with a prefix of
+    "%Y-%m-%d".
     """
     if isinstance(one, exp.Date):
         return one.this is column and not one.expressions and not one.args.get("zone")

@@ -351,10 +351,10 @@ class Search:
             if others and self._goes_without(one, None, most_ns):
                 self.chosen.remove(one)
                 continue
-            while len(kept.terms) > 1 and not self._is_known(kept.shortened(), others):
-                if not self._goes_without(kept, kept.shortened(), self.times.least_ns()):
+            while len(kept.terms) > 1 and not self._is_known(kept.without_last_column(), others):
+                if not self._goes_without(kept, kept.without_last_column(), self.times.least_ns()):
                     break
-                kept = self.chosen[place] = kept.shortened()
+                kept = self.chosen[place] = kept.without_last_column()
 
     def _prune_analyze(self) -> None:
         before = {query.statement: self.plan(query, AFTER) for query in self.queries}

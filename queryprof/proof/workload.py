@@ -38,10 +38,8 @@ SHARE = 0.9995
 LIMIT = 20
 """The value for LIMIT ? if it was not recorded."""
 
-MOST_DRAWN = 1000
-"""The most parameters for which values are drawn. Each is searched among all tokens of its
-statement.
-"""
+MAX_DRAWN = 1000
+"""Maximum number of parameters to draw values for. Finding each one scans the statement."""
 
 OTHER_ROWS, OTHER_STEPS, OTHER_SUMS, ALIKE_ROWS = 3, 2, 1.3, 10
 """If a query with drawn values has more than this many times the rows (plus a few) or VM steps, it
@@ -211,7 +209,8 @@ def _with_samples(
         samples = [Sample(one[0], _plain(one[1]), False, read[one] + 1) for one in chosen]
         if not query.writes or any(_changes(judge, one) for one in samples):
             return of(tuple(samples), used)
-        # The program has already changed its rows, so other rows of the table replace them.
+        # The program already made these changes, so repeating them changes nothing.
+        # Draw values from other rows.
     samples = _drawn_samples(query, exemplars, used, judge, schema)
     return of(tuple(samples), used, "" if samples else _unknown(query, bool(recorded)))
 
@@ -283,7 +282,7 @@ def _drawn(
 ) -> Iterator[tuple[str, tuple[object, ...]]]:
     """Yield the statement with values from rows at several places of its tables."""
     names = placeholders(statement)
-    if len(names) > MOST_DRAWN:
+    if len(names) > MAX_DRAWN:
         return
     sources = [_source(statement, number, accesses, schema) for number in range(len(names))]
     if any(source is None for source in sources):

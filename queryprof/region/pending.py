@@ -3,7 +3,7 @@
 A process notes each call's measurements and sums several calls at once. If it is killed, noted
 calls remain outside the sums. Two values show which of them are in the sums already: the stage of
 each call, stored after the values it covers, and the earlier count of the sums' row (see
-queryprof/core/executions.h).
+queryprof/core/calls/executions.h).
 
 Counts are therefore exact, whenever the process was killed. Times of the calls that were just being
 summed may be missing or counted twice. The arithmetic is the core's.

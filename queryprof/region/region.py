@@ -1,7 +1,7 @@
 """Read a recording's memory: this process's own, or a file of another process.
 
-See queryprof/core/region.h. The region describes the rows of its tables. The content of a file is
-not trusted: nothing beyond its end is read.
+See queryprof/core/memory/region.h. The region describes the rows of its tables. The content of a
+file is not trusted: nothing beyond its end is read.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Replay:
     bytes: int
 
 
-def replay_of(trace: str, database: str) -> Replay:
+def load_replay(trace: str, database: str) -> Replay:
     """Find the workload of a trace for a database.
 
     Raises:

@@ -14,7 +14,7 @@ from queryprof.analysis.histogram import bucket_bounds
 from queryprof.model.live import ProcessActivity
 from queryprof.report.inert import visible
 
-MIN_SHARE = 0.01
+MIN_STATEMENT_SHARE = 0.01
 MAX_SERIES = 200
 """Maximum number of statements with their own series, over all services."""
 
@@ -124,7 +124,10 @@ class Counters:
             by_statement[key.statement] = by_statement.get(key.statement, 0) + ns
         largest_first = sorted(by_statement, key=lambda one: (-by_statement[one], one))
         for statement in largest_first:
-            if len(self._shown) == MAX_SERIES or by_statement[statement] < MIN_SHARE * self._all_ns:
+            if (
+                len(self._shown) == MAX_SERIES
+                or by_statement[statement] < MIN_STATEMENT_SHARE * self._all_ns
+            ):
                 break
             self._shown.add(statement)
         if len(self._hidden_ns) > MAX_HIDDEN:

@@ -56,7 +56,7 @@ class Calls:
         return tuple(sorted(found, key=lambda step: -step.durations.max_ns))
 
     def locks_longer_than(self, kind: str, ms: float) -> tuple[LockTime, ...]:
-        """Return the lock waits, or holds, that took longer, longest first."""
+        """Return the lock waits or holds longer than `ms`, longest first."""
         times = [one for part in self.parts for one in self.descriptions.lock_times(part)]
         found = [one for one in times if one.kind == kind and one.max_ns > ms * 1e6]
         return tuple(sorted(found, key=lambda one: -one.max_ns))

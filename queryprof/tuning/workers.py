@@ -104,7 +104,9 @@ class SteadySearch:
         return next(iter(others or wanted), None)
 
     def _doubtful(self) -> list[int]:
-        """Return numbers with only one interval, or whose intervals may mostly be dips."""
+        """Return the worker counts to measure again: those with one interval, or with a low median
+        of scattered intervals.
+        """
         varies = variation(self._observations)
         return [
             workers

@@ -11,7 +11,7 @@ from proof.counted_time import counted, proved
 
 import queryprof as api
 from queryprof.analysis.report import Report
-from queryprof.proof.workload import MOST_DRAWN
+from queryprof.proof.workload import MAX_DRAWN
 
 pytestmark = pytest.mark.once
 
@@ -46,7 +46,7 @@ def test_values_of_the_database_have_more_rows_than_the_program_read(
     assert reads_all == (not proof.doubt)
 
 
-@pytest.mark.parametrize("values", [MOST_DRAWN, MOST_DRAWN + 1])
+@pytest.mark.parametrize("values", [MAX_DRAWN, MAX_DRAWN + 1])
 @pytest.mark.repeats
 def test_values_of_very_many_parameters_are_not_drawn(tmp_path: Path, values: int) -> None:
     """The statement is not measured, and the reason is said."""
@@ -65,8 +65,8 @@ def test_values_of_very_many_parameters_are_not_drawn(tmp_path: Path, values: in
         for _ in range(5):
             db.execute(query, ["c7"] * values).fetchall()
     advice = proved(Report(counted(recording.profile)), str(path))
-    assert bool(advice.proofs) == (values <= MOST_DRAWN)
-    assert [bool(one.reason) for one in advice.not_measured] == [True] * (values > MOST_DRAWN)
+    assert bool(advice.proofs) == (values <= MAX_DRAWN)
+    assert [bool(one.reason) for one in advice.not_measured] == [True] * (values > MAX_DRAWN)
 
 
 OTHERS = {

@@ -188,7 +188,7 @@ def test_a_text_is_not_advised_where_an_index_wins_three_times_as_much(
             taken_ns = 1e6 if "OFFSET" in sql else 500_000
             return {name: replace(one, ns=taken_ns) for name, one in found.items()}
 
-    monkeypatch.setattr("queryprof.proof.rewrites._with_changes_ns", lambda *_: ns)
+    monkeypatch.setattr("queryprof.proof.rewrites._original_ns_after_changes", lambda *_: ns)
     advice, _ = advice_on(books, monkeypatch, REWRITTEN["keyset"][0], judge=Judge)
     assert [one.with_changes for one in advice.rewrites] == ([False] if is_advised else [True])
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryprof.report.json.writing import cached_writer, document_pieces, text_of
+from queryprof.report.json.writing import cached_writer, document_pieces, to_json
 
 pytestmark = pytest.mark.once
 
@@ -62,7 +62,7 @@ def without_delete(text: str) -> str:
 @given(VALUES)
 @pytest.mark.slow
 def test_values(value: Any) -> None:
-    written = text_of(value)
+    written = to_json(value)
     # Equal names of a mapping, 1 and "1", are both written.
     assert json.loads(written, parse_constant=str) == json.loads(
         json.dumps(plain(value)), parse_constant=str
@@ -73,8 +73,8 @@ def test_values(value: Any) -> None:
 
 @given(SIMPLE, st.lists(SIMPLE).map(tuple))
 def test_simple_values_to_the_letter(value: Any, several: tuple[Any, ...]) -> None:
-    assert text_of(value) == without_delete(json.dumps(value))
-    assert text_of(several) == without_delete(json.dumps(several))
+    assert to_json(value) == without_delete(json.dumps(value))
+    assert to_json(several) == without_delete(json.dumps(several))
 
 
 @given(VALUES, VALUES)
@@ -82,7 +82,7 @@ def test_a_document_in_pieces(first: Any, second: Any) -> None:
     """A line for each field, and for each element of its lists."""
     document = Pair(first, second)
     text = "".join(document_pieces(document))
-    assert json.loads(text, parse_constant=str) == json.loads(text_of(document), parse_constant=str)
+    assert json.loads(text, parse_constant=str) == json.loads(to_json(document), parse_constant=str)
     assert text.endswith("}\n")
 
 

@@ -81,7 +81,7 @@ LOADS_MANY = "QuerySet._fetch_all"
 
 
 def loads_lazily(stack: Iterable[Frame], note: str) -> bool:
-    """Return whether an ORM loads the attribute in a note at this place."""
+    """Return whether the stack shows an ORM lazily loading the attribute in the note."""
     loaders = (*LOADERS, LOADS_MANY) if note.startswith(LAZY + MANY) else LOADERS
     return any(frame.function.startswith(loaders) for frame in stack)
 

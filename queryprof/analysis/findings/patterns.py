@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.work import marked, step_of
+from queryprof.analysis.findings.work import groups_with_mark, step_of
 from queryprof.analysis.marks import SCAN
 from queryprof.analysis.units import average, counted, rows_of_scan
 
@@ -15,7 +15,7 @@ def open_pattern(program: Program) -> Iterator[Finding | None]:
     """Find scans for patterns that begin with a wildcard, if the statement compares nothing else
     for which an index would help.
     """
-    for group in marked(program, SCAN):
+    for group in groups_with_mark(program, SCAN):
         totals, served = group.totals, program.served(group)
         has_index = served and (served.is_other or (served.code and not served.by_prefix))
         if group.share_of_open != 1.0 or has_index:

@@ -1,4 +1,4 @@
-"""Put fixes that were measured on a copy of the database in place of advice."""
+"""Replace advice with fixes measured on a copy of the database."""
 
 from __future__ import annotations
 

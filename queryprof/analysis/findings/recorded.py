@@ -33,7 +33,7 @@ from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
 from queryprof.analysis.findings.selectivity import has_enough_rows
 from queryprof.analysis.findings.skew import note_skew
 from queryprof.analysis.findings.whole import whole_of
-from queryprof.analysis.handoffs import waits_of
+from queryprof.analysis.handoffs import handoff_waits_by_line
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, counted
 from queryprof.model import ENDLESS, CallPath, Frame, Profile, Schema
@@ -106,7 +106,7 @@ class Recorded:
     @cached_property
     def all_groups(self) -> tuple[Group, ...]:
         groups = groups_of(self.report)
-        hand_over(groups, waits_of(self.report.handoffs), self._is_alone)
+        hand_over(groups, handoff_waits_by_line(self.report.handoffs), self._is_alone)
         note_skew(groups, self.profile, self.report.sites)
         take_from_callers(groups)
         return groups

@@ -131,16 +131,20 @@ def awaited_rows(program: Program) -> Iterator[Finding | None]:
             continue
         fetches = group.calls_of.get("fetchone", 0) + group.calls_of.get("next", 0)
         if group.reads and fetches >= FEW * max(1, group.totals.executions):
-            yield _awaited(program, group, fetches, "fetched", FETCH_MANY)
+            yield _awaited_rows_finding(program, group, fetches, "fetched", FETCH_MANY)
     for group in _one_by_one(program, ("INSERT", "REPLACE")):
         is_library_s = program.library(group.statement) in ONE_INSERT  # see single_inserts
         if group.handed_ns > group.steady_ns and not (
             is_library_s or has_own_commits(program, group)
         ):
-            yield _awaited(program, group, group.totals.executions, "inserted", INSERT_MANY)
+            yield _awaited_rows_finding(
+                program, group, group.totals.executions, "inserted", INSERT_MANY
+            )
 
 
-def _awaited(program: Program, group: Group, calls: int, done: str, fix: str) -> Finding | None:
+def _awaited_rows_finding(
+    program: Program, group: Group, calls: int, done: str, fix: str
+) -> Finding | None:
     each_ns = group.handed_ns / calls
     return program.finding(
         "awaited_rows",

@@ -13,7 +13,7 @@ from queryprof.analysis.findings.selectivity import has_enough_rows
 from queryprof.analysis.findings.work import (
     ONCE,
     code_of,
-    marked,
+    groups_with_mark,
     sorts_less,
     step_of,
     stops_early,
@@ -78,8 +78,8 @@ def _is_random(tokens: Sequence[Token]) -> bool:
 
 
 def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
-    scanning = (group for group in marked(program, SCAN) if stops_early(group))
-    for group in (*marked(program, SORT), *scanning):
+    scanning = (group for group in groups_with_mark(program, SCAN) if stops_early(group))
+    for group in (*groups_with_mark(program, SORT), *scanning):
         totals = group.totals
         limited = group.clauses.limits
         scanned = totals.full_scan_steps or 0

@@ -8,7 +8,7 @@ from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.indexes import SCAN_STEPS
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.work import code_of, marked, step_of, unless_changed
+from queryprof.analysis.findings.work import code_of, groups_with_mark, step_of, unless_changed
 from queryprof.analysis.marks import CORRELATED, MANY_ROWS
 from queryprof.analysis.units import average, counted
 from queryprof.analysis.units import rows as rows_of
@@ -30,7 +30,7 @@ NOT_CORRELATED = (
 
 
 def correlated_subquery(program: Program) -> Iterator[Finding | None]:
-    for group in marked(program, CORRELATED):
+    for group in groups_with_mark(program, CORRELATED):
         totals, code = group.totals, code_of(program, group)
         with_index = ", or create an index on the columns that the subquery compares"
         yield program.finding(

@@ -48,7 +48,7 @@ NEAR = 2
 caller.
 """
 
-WAITS_BETWEEN = (
+MOVE_WAITS_OUT = (
     "The program mostly waits for something else: keep slow work out of the transaction, and"
     " note that a rollback does not undo what happens outside the database."
 )
@@ -149,7 +149,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             tuple(evidence),
             fix + BY_ITSELF * is_synced,
             program.loop_of(group),
-            doubt=doubt or WAITS_BETWEEN * (program.whole == RAN),
+            doubt=doubt or MOVE_WAITS_OUT * (program.whole == RAN),
             most=Severity.LOW if program.whole == RAN else most,
         )
 
@@ -347,7 +347,7 @@ def _one_transaction(program: Program, group: Group, plain: str) -> str:
 
 
 def _spans_of(program: Program, group: Group) -> int:
-    """Return the number of spans with the names in which it is executed."""
+    """Return how many spans have the name of a span that executes the group."""
     names = {member.span for member in group.members}
     return sum(found.span.count for found in program.report.spans if found.span.name in names)
 

@@ -44,7 +44,7 @@ findings.
 
 
 def automatic_index(program: Program) -> Iterator[Finding | None]:
-    for group in marked(program, INDEX):
+    for group in groups_with_mark(program, INDEX):
         totals = group.totals
         if totals.executions <= ONCE:
             continue  # creating an index takes as long
@@ -75,7 +75,7 @@ def is_chosen_by_scan(group: Group, served: Served | None) -> bool:
 
 
 def full_scan(program: Program) -> Iterator[Finding | None]:
-    for group in marked(program, SCAN):
+    for group in groups_with_mark(program, SCAN):
         totals = group.totals
         read = totals.full_scan_steps or 0.0
         returned = totals.rows_each or 0.0
@@ -294,7 +294,7 @@ def stops_early(group: Group) -> bool:
     return sorts and group.clauses.limits and not group.clauses.groups
 
 
-def marked(program: Program, kind: str) -> Iterator[Group]:
+def groups_with_mark(program: Program, kind: str) -> Iterator[Group]:
     """Yield the groups with a mark of a kind."""
     for group in program.groups:
         if group.reads or group.writes:

@@ -65,8 +65,8 @@ static PyObject *call_on_start(PyObject *on_start, PyObject *loop)
     return on_end;
 }
 
-/* Calls what ends the heartbeat. An exception that is not ours stays set and replaces the earlier
- * one. */
+/* Calls the function that ends the heartbeat. If it raises an exception of the program, that one
+ * replaces the exception already set. */
 static void call_on_end(PyObject *on_end)
 {
     qp_exception exception = qp_exception_take();

@@ -36,9 +36,9 @@ static PyObject *region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)
 
 static PyObject *has_recorded(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    enum { UNNAMED_SPANS = 2 }; /* of no name, and "(other)": there from the beginning */
+    enum { INITIAL_SPANS = 2 }; /* the nameless span and "(other)", which always exist */
     return PyBool_FromLong(qp_row_count(QP_LOOP_ROWS) || qp_aggregates_have_calls() ||
-                           qp_row_count(QP_SPAN_ROWS) > UNNAMED_SPANS);
+                           qp_row_count(QP_SPAN_ROWS) > INITIAL_SPANS);
 }
 
 static PyObject *region_path(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))

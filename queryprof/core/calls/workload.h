@@ -1,6 +1,6 @@
 /* The workload: every execution in its order, with its text and parameters, in a file of its own.
  *
- * It is off unless a path is given, as values are the program's secrets. Its form is described in
+ * It is off unless a path is given, as values are the program's secrets. Its format is described in
  * queryprof/replay/workload.py, which reads it.
  */
 #pragma once

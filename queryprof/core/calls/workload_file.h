@@ -23,7 +23,7 @@ void qp_workload_begin_file(void);
 /* Writes out what is in the buffer. */
 void qp_workload_flush(void);
 
-/* Whether the file has its most bytes. */
+/* Returns whether the file has reached its maximum size. */
 bool qp_workload_is_full(void);
 
 /* Whether the last flush was over a second ago. */

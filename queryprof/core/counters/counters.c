@@ -312,8 +312,8 @@ bool qp_counters_trace_ends(PyObject *connection, bool ends)
         return false; /* a callback of the program may have replaced ours */
     }
     t->watchers += ends ? 1 : t->watchers ? -1u : 0;
-    /* The caller has the GIL, for which the mutex's holder may be waiting: never wait for it. Then
-     * the next end of a statement stops the trace of ends. */
+    /* The caller holds the GIL and the mutex's holder may be waiting for it: blocking on the mutex
+     * could deadlock. If it is taken, the next end of a statement stops the trace of ends. */
     void *mutex = t->sqlite->db_mutex(t->db);
     if (t->sqlite->mutex_try(mutex) != 0) {
         t->watchers -= ends;

@@ -58,9 +58,9 @@ static inline bool qp_plan_known(PyObject *connection, uint32_t statement)
 bool qp_plan_request(qp_plan_question *question, PyObject *connection, uint32_t statement,
                      qp_operation operation);
 
-/* Keeps the call's plan or schema change, after the call, whether it failed or not. It ran on
- * `connection` with the SQL `argument` (both borrowed, the latter may be NULL). Keeps the exception
- * that is set. */
+/* Stores the call's plan or schema change, after the call, whether it failed or not. It ran on
+ * `connection` with the SQL `argument` (both borrowed, the latter may be NULL). Preserves the
+ * current exception. */
 void qp_plan_answer(qp_plan_question *question, PyObject *connection, uint32_t statement,
                     PyObject *argument);
 

@@ -1,5 +1,5 @@
-/* Readings of all statements that are counted, whichever call they belong to: of connections that
- * are alive and that no other thread uses. */
+/* Reads the counters of all counted statements, on open connections that no other thread is
+ * using. */
 #pragma once
 
 #include "memory/tables.h"

@@ -11,13 +11,14 @@
 
 #include "sqlite/library.h"
 
-/* Watches the files that a library's own VFSs open from now on; not where their memory cannot be
- * written, or others have exchanged their functions. Returns whether any is. With the GIL. */
+/* Watches the files that a library's own VFSs open from now on. Skips a VFS whose memory cannot be
+ * written, or whose functions were replaced. Returns whether at least one VFS is watched. With the
+ * GIL. */
 bool qp_vfs_watch(const qp_sqlite_functions *sqlite);
 
-/* Whether what is done with the files of a connection (sqlite3 *) is seen; false for a VFS of the
- * program's own. It has just been opened, or its mutex is held: its files are watched from now on.
- */
+/* Returns whether queryprof sees the file access of a connection (sqlite3 *). False if it uses the
+ * program's own VFS. It has just been opened, or its mutex is held: its files are watched from now
+ * on. */
 bool qp_vfs_sees_connection(const qp_sqlite_functions *sqlite, void *db);
 
 /* Puts back what qp_vfs_watch exchanged, unless others have exchanged it since. With the GIL. */

@@ -170,8 +170,8 @@ static const void *running_task(void)
     return task;
 }
 
-/* Replaces a handle's context when its callback has raised: its `run` restores the handle and
- * raises what the callback raised. */
+/* Temporary context of a handle whose callback raised: its `run` restores the handle and raises
+ * the exception again. */
 typedef struct {
     PyObject_HEAD PyObject *handle; /* owned, like all here */
     PyObject *context;

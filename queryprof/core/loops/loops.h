@@ -35,7 +35,7 @@ typedef struct qp_running_loop {
     _Atomic int64_t queued_ns; /* ... and between that and its last one */
     uint64_t watched_number;   /* the watchdog's own: the step that it watches, ... */
     int64_t watched_ns;        /* ... and after which duration it samples that */
-    /* The rest with the GIL. */
+    /* The fields below are protected by the GIL. */
     bool in_use;
     bool has_clock; /* its time is the monotonic clock's: its lag can be computed */
     uint32_t recording;

@@ -196,8 +196,8 @@ typedef struct {
     /* Sum over the executions that this operation began, with their fetches. */
     double execution_sum_sq_ns2;
     qp_counters counters;
-    qp_extremes now;    /* since the mark ... */
-    qp_extremes before; /* ... and before it */
+    qp_extremes now;    /* since the mark */
+    qp_extremes before; /* before the mark */
     qp_histogram histogram;
     int64_t carried; /* in the histogram, and counted by an earlier part */
 } qp_aggregate;

@@ -78,7 +78,7 @@ static void forget_code(void)
 static bool cannot_write; /* parts: what does not fit is added to "(other)" */
 static bool has_complained;
 
-/* `with_held`: also locks that are held, however short so far. */
+/* `with_held`: also count write locks that are still held, even for less than a second. */
 static void flush(bool with_held)
 {
     qp_stalls_flush();

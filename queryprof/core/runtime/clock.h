@@ -33,7 +33,7 @@ void qp_clock_prepare(void);
 /* Chooses the source and calibrates it; takes up to one millisecond. */
 void qp_clock_start(void);
 
-/* Measures the rate again over the time since qp_clock_start. */
+/* Recalibrates the rate over the time since qp_clock_start. */
 void qp_clock_calibrate(void);
 
 /* Follows the wall clock if it was set, as the present Unix time `unix_ns` shows. */

@@ -27,8 +27,8 @@ typedef struct {
         *submitter;     /* of the innermost work that it runs for another; owned by the work */
     bool muted;         /* during the profiler's own work: nothing is recorded */
     bool has_own_files; /* it shares none with the program */
-    uint32_t usage_recording; /* the recording in which ... */
-    uint32_t usage_row;       /* ... it writes its usage to this row; UINT32_MAX: none */
+    uint32_t usage_recording; /* the recording of usage_row */
+    uint32_t usage_row;       /* the row of this thread's usage; UINT32_MAX: none */
 } qp_local;
 
 extern QP_THREAD_LOCAL qp_local qp_here;

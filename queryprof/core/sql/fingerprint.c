@@ -9,7 +9,7 @@
 #include "sql/scanner.h"
 #include "sql/tokens.h"
 
-/* Whether a verb is only a prefix of the statement's own, which follows it. */
+/* Returns whether a keyword is part of EXPLAIN QUERY PLAN; the statement's own verb follows. */
 static bool explains(const char *verb)
 {
     return is_keyword(verb, "EXPLAIN") || is_keyword(verb, "QUERY") || is_keyword(verb, "PLAN");

@@ -169,8 +169,9 @@ static uint32_t task_path(void)
     return found->task ? found->path : QP_PATH_NONE;
 }
 
-/* The path, or the stack, of the running work's submitter or the running task's creator. */
-static uint32_t behind(bool is_stack)
+/* Returns the path, or the stack (is_stack), of the running work's submitter. Without a submitter,
+ * returns the path of the running task's creator. */
+static uint32_t submitter_or_creator(bool is_stack)
 {
     const qp_submitter *submitter = qp_submitter_now();
     if (submitter) {
@@ -182,10 +183,10 @@ static uint32_t behind(bool is_stack)
 
 QP_COLD uint32_t qp_path_behind_find(void)
 {
-    return behind(false);
+    return submitter_or_creator(false);
 }
 
 QP_COLD uint32_t qp_stack_behind(void)
 {
-    return behind(true);
+    return submitter_or_creator(true);
 }

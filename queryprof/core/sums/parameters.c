@@ -10,7 +10,7 @@
 
 enum {
     REMEMBERED = 8,
-    LONGEST = 4096, /* hashing a longer text would be felt */
+    LONGEST = 4096, /* hashing longer texts would add noticeable overhead */
     ENOUGH = 4      /* from this many samples, slow executions would count too often */
 };
 

@@ -19,7 +19,7 @@ static PyObject *bind(PyObject *self, PyObject *instance, PyObject *type)
         }
         Py_DECREF(bound);
         if (bound == wrapped) {
-            return Py_NewRef(self); /* it does not bind */
+            return Py_NewRef(self); /* the wrapped object does not bind */
         }
     }
     return PyMethod_New(self, instance);

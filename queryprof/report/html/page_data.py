@@ -52,8 +52,8 @@ PARETO_ROWS = 20
 NOTABLE_SHARE = 0.01
 INTERVALS = 120
 MAX_NAMES = 3
-SPANS = LOCKS = ERRORS = STALLS = 50
-PROCESSES = 200
+MAX_SPANS = MAX_LOCKS = MAX_ERRORS = MAX_STALLS = 50
+MAX_PROCESSES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class _Page:
                 for line in (nothing_found(unknown), *(f"! {one}" for one in unknown))
             ],
             "headline": self._headline(),
-            "spans": [self._span(each) for each in report.spans[:SPANS]],
+            "spans": [self._span(each) for each in report.spans[:MAX_SPANS]],
             "repeats": [
                 {
                     "each": one.each,
@@ -159,7 +159,7 @@ class _Page:
                     **self._numbers.mention(one.statement),
                     "site": self._numbers.site(one.site.frame),
                 }
-                for one in report.repeats[:SPANS]
+                for one in report.repeats[:MAX_SPANS]
             ],
             "slowest": self._spans.slowest(),
             "not_recorded": NOT_RECORDED,
@@ -174,7 +174,7 @@ class _Page:
             "errors": self._errors(),
             "statements": self._statements.columns(),
             "details": self._statements.details(self._findings),
-            "processes": [self._process(one) for one in report.profile.processes[:PROCESSES]],
+            "processes": [self._process(one) for one in report.profile.processes[:MAX_PROCESSES]],
         }
         found["source"] = self._statements.sources(self._source) if self._source else {}
         found["footer"] = self._footer()
@@ -281,7 +281,7 @@ class _Page:
                     "delay_ns": one.delay_ns,
                     "database_share": one.stall.database_ns / (one.stall.total_ns or 1),
                 }
-                for one in found.stalls[:STALLS]
+                for one in found.stalls[:MAX_STALLS]
             ],
         }
 
@@ -304,7 +304,7 @@ class _Page:
                 "max_ns": hold.max_ns,
                 "changed_rows": hold.changed_rows,
             }
-            for hold in sums[:LOCKS]
+            for hold in sums[:MAX_LOCKS]
         ]
 
     def _errors(self) -> list[dict[str, Any]]:
@@ -315,7 +315,7 @@ class _Page:
                 "site": self._numbers.site(error.site.frame),
                 "count": error.count,
             }
-            for error in self._report.errors[:ERRORS]
+            for error in self._report.errors[:MAX_ERRORS]
         ]
 
     def _process(self, process: Process) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from queryprof.report.json.writing import (
     cached_writer,
     document_pieces,
     template_of,
-    text_of,
+    to_json,
     to_shape,
 )
 
@@ -66,7 +66,7 @@ def json_report(report: Report, dimension: str | None = None) -> Iterator[str]:
 @lru_cache(MAX_CACHED_TEXTS)
 def _frame_text(frame: Frame) -> str:
     known = {"line": frame.line or None, "first_line": frame.first_line or None}
-    return text_of(build(to.Frame, frame, **known))
+    return to_json(build(to.Frame, frame, **known))
 
 
 TOTALS_SOURCES = {

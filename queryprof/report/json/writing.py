@@ -84,14 +84,14 @@ def _pieces(value: object) -> Iterator[str]:
     elif type(value) is tuple and value:
         separator = "["
         for each in value:
-            yield separator + text_of(each)
+            yield separator + to_json(each)
             separator = ",\n"
         yield "]"
     else:
-        yield text_of(value)
+        yield to_json(value)
 
 
-def text_of(value: Any) -> str:
+def to_json(value: Any) -> str:
     """Return a value as exact ASCII JSON without control characters."""
     return WRITERS[type(value)](value)
 
@@ -107,16 +107,16 @@ class _Writers(dict[type, Callable[[Any], str]]):
 def _writer(kind: type) -> Callable[[Any], str]:
     shape = to_shape.dispatch(kind)
     if shape is not to_shape.dispatch(object):
-        return lambda value: text_of(shape(value))
+        return lambda value: to_json(shape(value))
     if is_dataclass(kind) or hasattr(kind, "_fields"):
-        return _writer_of_fields(kind)
+        return _dataclass_writer(kind)
     for base, write in COLLECTIONS.items():
         if issubclass(kind, base):
             return write
     return dumps
 
 
-def _writer_of_fields(kind: type) -> Callable[[Any], str]:
+def _dataclass_writer(kind: type) -> Callable[[Any], str]:
     names = _names(kind)
     take = _getter(names)
     template = template_of(names)
@@ -173,7 +173,7 @@ def _of_tuple(value: tuple[Any, ...]) -> str:
 
 
 def _of_mapping(value: Mapping[Any, Any]) -> str:
-    pairs = [f"{_of_str(str(name))}: {text_of(each)}" for name, each in value.items()]
+    pairs = [f"{_of_str(str(name))}: {to_json(each)}" for name, each in value.items()]
     return f"{{{', '.join(pairs)}}}"
 
 

@@ -27,7 +27,7 @@ from queryprof.report.terminal.sql import Sql
 COLOURS = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "bold"}
 STYLES = {"evidence": "", "fix": "green", "code": "cyan", "doubt": "dim"}
 SHOWN = 3
-SIGNS = {"evidence": "", "fix": "-> ", "code": "   ", "doubt": ""}
+LINE_PREFIXES = {"evidence": "", "fix": "-> ", "code": "   ", "doubt": ""}
 
 
 def print_findings(
@@ -96,7 +96,8 @@ def finding_card(number: int, finding: Finding, places: Places, width: int) -> R
     if finding.statement:
         inside.append(Sql(finding.statement, width - 7))
     inside += [
-        Text(SIGNS[kind] + line, STYLES[kind], overflow="fold") for kind, line in details(finding)
+        Text(LINE_PREFIXES[kind] + line, STYLES[kind], overflow="fold")
+        for kind, line in details(finding)
     ]
     inside.append(Text(finding.identity, "dim"))
     return Group(Text(""), _head(number, finding), Padding(Group(*inside), (0, 0, 0, 5)))
