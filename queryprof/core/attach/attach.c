@@ -207,8 +207,8 @@ static bool has_other_names(PyObject *owner, PyObject *found)
     return names > 1;
 }
 
-/* Whether calling it returns a coroutine; also for a class method around a function that does, and
- * for what functools.wraps has put around one. */
+/* Returns whether calling it returns a coroutine. Also recognizes coroutine functions inside a
+ * class method or a wrapper made with functools.wraps. */
 static bool is_coroutine_function(PyObject *found)
 {
     PyObject *function = function_of(found);

@@ -95,7 +95,7 @@ static PyObject *operations(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unu
     return names;
 }
 
-/* Whether the driver prepares statements for the operation that it drops before the call ends. */
+/* Returns whether a call of the operation drops the statements that it prepares. */
 static bool drops_statements(qp_operation operation)
 {
     return operation == QP_EXECUTESCRIPT || operation == QP_COMMIT || operation == QP_ROLLBACK ||

@@ -8,7 +8,7 @@
 #include "runtime/assertion.h"
 
 #ifdef QP_FAULT_INJECTION
-/* Whether a call is in progress. */
+/* Returns whether a call is in progress. */
 bool qp_call_is_active(const qp_call *call);
 #endif
 
@@ -41,7 +41,7 @@ static inline void qp_call_leave(qp_call *call)
  * them. */
 bool qp_call_nest(qp_call *call);
 
-/* Adds a call to the thread's free list; false without memory. */
+/* Adds a call to the thread's free list. Returns false if out of memory. */
 bool qp_call_add(qp_thread *thread);
 
 /* Pauses and resumes a call in progress where other code runs between its parts: an awaited call.

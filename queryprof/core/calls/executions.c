@@ -89,7 +89,7 @@ static bool has_served(const qp_execution *e)
     return has_fetched && (p->timed_calls > p->rows || qp_operation_serves_all(p->operation));
 }
 
-/* Whether a full set drops `a` before `b`. */
+/* Returns whether a full set drops `a` before `b`. */
 static bool goes_before(const qp_execution *a, const qp_execution *b)
 {
     bool is_over = has_served(a);

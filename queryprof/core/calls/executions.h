@@ -21,8 +21,8 @@
 #include "sums/aggregates.h"
 #include "threads/threads.h"
 
-/* Makes the table (it is never freed, for calls that are in progress when recording stops); false
- * without memory. */
+/* Allocates the table. It is never freed, because calls may be in progress when recording stops.
+ * Returns false if out of memory. */
 bool qp_executions_start(void);
 
 /* Returns a place for a new execution: marked in use, the rest for the caller to fill in. NULL:

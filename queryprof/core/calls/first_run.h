@@ -14,7 +14,7 @@
  * driver drops them, requests the plan. `ours`: the call is the program's. */
 void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours);
 
-/* Whether it is still to be decided which statement the call's text is. `result` as for
+/* Returns whether it is still unknown which statement the call's text is. `result` as for
  * qp_call_end. */
 static inline bool qp_first_run_is_undecided(const qp_call *call, PyObject *result)
 {

@@ -33,8 +33,8 @@ qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument
  * row), and frees the call. Keeps the exception that is set. */
 void qp_call_end(qp_call *call, PyObject *result);
 
-/* Whether the thread fetches from the same execution as last time, so that no table lookup is
- * needed: the path of almost every fetch. */
+/* Returns whether the thread fetches from the same execution as last time. Almost every fetch does,
+ * and then needs no table lookup. */
 static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
                                       qp_operation operation)
 {

@@ -62,8 +62,8 @@ static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject 
     return found;
 }
 
-/* Whether the argument with the first name of `only_if`, if it has one, is true: the second
- * positional one, or a keyword. An argument that is not given is. -1 with an exception. */
+/* Returns whether an argument is true: the second positional one, or the keyword `name`. A missing
+ * argument counts as true, and so does an empty `name`. Returns -1 with an exception. */
 static int is_argument_true(PyObject *name, PyObject *const *args, Py_ssize_t positional,
                             PyObject *names)
 {
@@ -81,9 +81,9 @@ static int is_argument_true(PyObject *name, PyObject *const *args, Py_ssize_t po
     return 1;
 }
 
-/* Whether a call waits: the collection that its pool keeps free connections in is empty. Nothing of
- * Python's runs, so that signal handlers and trace functions see the driver's calls alone. -1 with
- * an exception, which such a handler may still raise in a property. */
+/* Returns whether a call waits: whether its pool has no free connection. Runs no Python code, so
+ * that signal handlers and trace functions see only the driver's calls. Returns -1 with an
+ * exception, which a handler may still raise in a property. */
 static int is_waiting(PyObject *only_if, PyObject *const *args, Py_ssize_t positional,
                       PyObject *names)
 {

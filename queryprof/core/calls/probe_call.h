@@ -13,8 +13,8 @@
 PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped,
                         PyTypeObject *coroutine_proxy_type);
 
-/* Whether a wrapper has this type. */
+/* Returns whether a wrapper has this type. */
 bool qp_probe_call_is(const PyObject *wrapper);
 
-/* Whether an object of any type is such a wrapper around `wrapped`. */
+/* Returns whether an object of any type is such a wrapper around `wrapped`. */
 bool qp_probe_call_wraps(PyObject *object, PyObject *wrapped);

@@ -12,8 +12,9 @@
 #include "calls/call.h"
 #include "calls/workload_file.h"
 
-/* Writes executions from now on to files whose names begin with `prefix` (copied), one a process,
- * up to `most_bytes` each; empty: no more. False without memory. With the GIL. */
+/* Writes executions from now on to files whose names begin with `prefix` (copied): one per process,
+ * of up to `most_bytes` each. An empty prefix stops that. Returns false if out of memory. With the
+ * GIL. */
 bool qp_workload_to(const char *prefix, int64_t most_bytes);
 
 /* Notes a call that has ended; `result` is borrowed, NULL: it raised. Never raises, and runs no

@@ -13,8 +13,8 @@
 /* Whether executions are written; a file that cannot be written ends it. */
 extern bool qp_workload_on;
 
-/* Begins to write files whose names begin with `prefix` (copied), one a process, up to `most_bytes`
- * each. False without memory, or for too long a prefix. */
+/* Begins to write files whose names begin with `prefix` (copied): one per process, of up to
+ * `most_bytes` each. Returns false if out of memory, or if the prefix is too long. */
 bool qp_workload_begin(const char *prefix, int64_t most_bytes);
 
 /* Begins a new file; what is in the buffer is dropped. */
@@ -26,7 +26,7 @@ void qp_workload_flush(void);
 /* Returns whether the file has reached its maximum size. */
 bool qp_workload_is_full(void);
 
-/* Whether the last flush was over a second ago. */
+/* Returns whether the last flush was over a second ago. */
 bool qp_workload_is_old(uint64_t now_ticks);
 
 /* Puts bytes (copied), a number, or bytes behind their kind and length. */

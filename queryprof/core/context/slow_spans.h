@@ -44,7 +44,7 @@ void qp_span_runs_join(qp_span_runs **outer, const qp_span_runs *inner);
 /* `runs` may be NULL. */
 void qp_span_runs_give_back(qp_span_runs *runs);
 
-/* Whether a span of this name that lasted so long is one of the slowest. */
+/* Returns whether a span with this name and duration is one of the slowest. */
 bool qp_slow_span_counts(uint32_t span, int64_t duration_ns);
 
 /* Keeps one of the slowest spans; `runs` may be NULL. */

@@ -225,7 +225,7 @@ uint32_t qp_traced_page_fetches(const qp_traced_connection *t)
 }
 
 #ifdef QP_FAULT_INJECTION
-/* Whether a statement of a connection is not finalized yet. */
+/* Returns whether a statement of a connection is not finalized yet. */
 static bool is_living(const qp_traced_connection *t, const void *statement)
 {
     void *living = t->sqlite->next_stmt(t->db, NULL);

@@ -69,7 +69,7 @@ typedef struct {
     qp_statement_block first;
 } qp_traced_connection;
 
-/* Allocates the table, once; false without memory. */
+/* Allocates the table, once. Returns false if out of memory. */
 bool qp_traced_connections_start(void);
 
 /* The record of a connection (sqlite3 *), or NULL. Its content may change at any time. */
@@ -111,8 +111,8 @@ qp_counted_statement *qp_traced_find(qp_traced_connection *traced, const void *s
 qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, const qp_key *key,
                                       bool transient);
 
-/* Whether a connection is in a transaction. It must be open: in one of SQLite's calls on it, or,
- * where the driver clears its reference first, with the GIL. */
+/* Returns whether a connection is in a transaction. It must be open: in one of SQLite's calls on
+ * it, or, where the driver clears its reference first, with the GIL. */
 static inline qp_transaction qp_traced_transaction(const qp_traced_connection *t)
 {
     return t->sqlite->get_autocommit(t->db) ? QP_NO_TRANSACTION : QP_IN_TRANSACTION;

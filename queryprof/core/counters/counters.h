@@ -53,15 +53,15 @@ void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_activ
  * counted, or busy. */
 bool qp_counters_trace_ends(PyObject *connection, bool ends);
 
-/* Whether a connection (borrowed) is counted: then SQLite reports the start of its statements,
- * unless the program has set a trace callback since. */
+/* Returns whether a connection (borrowed) is counted: SQLite then reports the start of its
+ * statements, unless the program has set a trace callback since. */
 bool qp_counters_traced(PyObject *connection);
 
 /* The record of a connection (borrowed); NULL: it is not counted, or the program has set a callback
  * on it, which would also be called for queryprof's statements. */
 qp_traced_connection *qp_counters_connection(PyObject *connection);
 
-/* Whether an explained statement has run as it was explained: SQLite detects a changed schema only
+/* Returns whether a statement ran with the plan that was read. SQLite detects a changed schema only
  * after it has reported that the statement starts. */
 bool qp_counters_explained(qp_traced_connection *traced, const qp_explanation *explanation);
 

@@ -54,7 +54,7 @@ static int64_t database_ticks(const qp_thread *thread, const qp_active *call, ui
     return thread->database_ticks + qp_clock_elapsed(call->start_ticks, now);
 }
 
-/* Whether a call has taken a lock of a file. */
+/* Returns whether a call has taken a lock of a file. */
 static bool has_lock_of(const qp_locked_file *file, const qp_active *call)
 {
     return file->held[QP_WRITE_LOCK].call_start_ticks == call->start_ticks ||
@@ -179,8 +179,8 @@ static void keep_orphan(const qp_call_hold *hold)
     }
 }
 
-/* Whether a read transaction has been open for so long that it is kept. One that writes has the
- * write lock, which is kept. */
+/* Returns whether a read transaction has been open long enough to be kept. For a transaction that
+ * writes, its write lock is kept instead. */
 static bool is_long_read(const qp_locked_file *file, qp_lock_kind kind, uint64_t now)
 {
     const qp_held_lock *lock = &file->held[kind];
@@ -190,7 +190,7 @@ static bool is_long_read(const qp_locked_file *file, qp_lock_kind kind, uint64_t
            qp_clock_ns(ticks) >= (blocks_none ? READ_NOTABLE_NS : READ_BLOCKS_NS);
 }
 
-/* Whether a lock that is held is counted before its end; `with_held`: however short so far. */
+/* Returns whether a held lock is counted before it ends. `with_held`: also one that is new. */
 static bool is_collected(const qp_locked_file *file, qp_lock_kind kind, uint64_t now,
                          bool with_held)
 {

@@ -90,7 +90,7 @@ static void remember(uint64_t schema, uint32_t statement, uint32_t plan)
     *entry = (known_plan){schema, statement, plan};
 }
 
-/* Whether there is room for a plan, and time to request it. */
+/* Returns whether there is room for a plan, and time to request it. */
 static bool is_affordable(void)
 {
     if (qp_row_count(QP_PLAN_ROWS) == QP_PLANS) {
@@ -190,7 +190,7 @@ static uint32_t place_of(uint32_t statement, const char *database, const char *t
     return added + 1;
 }
 
-/* Whether a plan reads a table. */
+/* Returns whether a plan reads a table. */
 static bool reads_a_table(const char *tree)
 {
     if (strstr(tree, "SEARCH ")) {
@@ -204,8 +204,8 @@ static bool reads_a_table(const char *tree)
     return false;
 }
 
-/* Whether a plan reads a table of a database that should still be empty: a database in memory may
- * be shared with connections that have filled it. */
+/* Returns whether a plan reads a table of a database that should still be empty. A database in
+ * memory may be shared with connections that have filled it. */
 static bool is_shared(const qp_traced_connection *traced, const char *tree)
 {
     return !traced->schema.file && !traced->schema.own.state && reads_a_table(tree);

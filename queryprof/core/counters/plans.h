@@ -44,7 +44,7 @@ static inline qp_plan_cached *qp_plan_place(const void *db, uint32_t statement)
     return &qp_plan_cache[(first + statement) % QP_PLAN_CACHE];
 }
 
-/* Whether a statement on a connection (borrowed) needs no request. */
+/* Returns whether a statement on a connection (borrowed) needs no request. */
 static inline bool qp_plan_known(PyObject *connection, uint32_t statement)
 {
     const void *db = qp_connection_db(connection);
@@ -71,7 +71,7 @@ double qp_plans_allow(double share);
 /* Returns a new list of the rows of the plans used since the last call; NULL with an exception. */
 PyObject *qp_plans_met(void);
 
-/* Allocates the tables; false without memory. */
+/* Allocates the tables. Returns false if out of memory. */
 bool qp_plans_start(void);
 void qp_plans_stop(void);
 

@@ -221,7 +221,7 @@ static QP_COLD void connection_closed(qp_traced_connection *t)
     qp_traced_release(t);
 }
 
-/* Whether a statement starts again for the same owner: a loop over one statement. */
+/* Returns whether a statement starts again for the same owner: a loop over one statement. */
 static inline bool starts_again(const qp_traced_connection *t, const void *statement,
                                 const qp_meter *meter)
 {

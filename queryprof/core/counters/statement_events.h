@@ -49,7 +49,7 @@ typedef struct qp_active {
     qp_file_work work;
 } qp_active;
 
-/* Whether statements are counted, and in which epoch: what is of another epoch is not valid. */
+/* Whether statements are counted, and the present epoch: values of another epoch are not valid. */
 extern struct qp_counting {
     volatile bool is_on;
     volatile bool notes_connections; /* for a workload */

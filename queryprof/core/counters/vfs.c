@@ -110,7 +110,8 @@ EACH_VFS(DEFINE_FUNCTIONS)
 static const vfs ours[] = {EACH_VFS(FUNCTIONS)};
 _Static_assert(sizeof ours / sizeof *ours == VFSS, "a VFS has no functions");
 
-/* Whether two functions are of one library: a VFS of the program's own may have any name. */
+/* Returns whether two functions are in the same library. The name does not help: the program may
+ * give its own VFS any name. */
 static bool same_library(const void *one, const void *other)
 {
     Dl_info of_one, of_other;
@@ -153,7 +154,8 @@ static bool learn_tables(vfs *base)
     return is_known;
 }
 
-/* Whether a VFS' memory may be written: a read(2) into it writes the bytes that it has already. */
+/* Returns whether a VFS's memory is writable. Tries it with a read(2) that writes the bytes that
+ * are already there. */
 static bool is_writable(vfs *v)
 {
     int ends[2];

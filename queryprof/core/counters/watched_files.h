@@ -22,7 +22,7 @@ bool qp_file_table_learn(const void *table);
  * mutex is held. Returns whether it is watched: its table is known. */
 bool qp_file_watch(void *file);
 
-/* Whether an open file has a table of functions: without one it is in memory. */
+/* Returns whether an open file has a table of functions. A file without one is in memory. */
 bool qp_file_has_table(const void *file);
 
 /* The call in progress in this thread, or NULL. */

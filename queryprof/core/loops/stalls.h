@@ -12,8 +12,8 @@
  * and the callbacks that it delayed are counted. */
 void qp_stall_flush(qp_step *step, int64_t ns, bool ended);
 
-/* Whether an object among a loop's timers is one of the program's that has not been cancelled; if
- * so, sets when it is due, in seconds of the monotonic clock. */
+/* Returns whether an object among a loop's timers is a timer of the program that is not cancelled.
+ * If so, sets its due time in seconds of the monotonic clock. */
 typedef bool qp_timer_is_due(PyObject *timer, double *due_s);
 
 /* Sets the function that reads timers. */

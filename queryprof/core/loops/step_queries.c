@@ -2,7 +2,8 @@
 
 #include "memory/region.h"
 
-/* The row of a pair in a list, added if there is room; NULL without room. */
+/* Returns the row of a pair in a list, and adds it if it is new. Returns NULL if the list is full.
+ * */
 static qp_cause_row *row_of(qp_cause_list *list, uint32_t statement, uint32_t path)
 {
     qp_cause_row *rows = qp_rows(QP_CAUSE_ROWS);

@@ -219,8 +219,8 @@ void qp_step_end(qp_step *step)
     }
 }
 
-/* Whether a running loop's thread still has its state: a greenlet may wait in a step whose thread
- * has ended. */
+/* Returns whether a running loop's thread still has its state: a greenlet may wait in a step whose
+ * thread has ended. */
 static bool has_thread(const qp_running_loop *running_loop)
 {
     PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Get());

@@ -47,6 +47,6 @@ void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t ask
 /* Clears the sums; the functions that ran stay. */
 void qp_steps_clear(void);
 
-/* Allocates the table; false without memory. */
+/* Allocates the table. Returns false if out of memory. */
 bool qp_steps_start(void);
 void qp_steps_stop(void);

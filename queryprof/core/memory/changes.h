@@ -37,7 +37,7 @@ PyObject *qp_changes_drain(bool watches);
 /* Keeps what has changed before rows are emptied; false with an exception. */
 bool qp_changes_seal(void);
 
-/* Allocates the log and sets a mark; false without memory. */
+/* Allocates the log and sets a mark. Returns false if out of memory. */
 bool qp_changes_start(void);
 void qp_changes_stop(void);
 

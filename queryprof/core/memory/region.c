@@ -127,8 +127,8 @@ size_t qp_table_bytes(qp_table table)
 }
 
 #ifdef __linux__
-/* Allocates pages of a file in shared memory: without room a store into one would raise SIGBUS, a
- * system call that writes into it fails. */
+/* Allocates pages of a file in shared memory. When the memory is full, this system call returns an
+ * error, whereas a store into a page would raise SIGBUS. */
 static bool populate(char *from, size_t bytes)
 {
     if (!madvise(from, bytes, MADV_POPULATE_WRITE)) {

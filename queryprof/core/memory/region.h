@@ -24,7 +24,7 @@ extern qp_header *qp_head;
 /* Rows of each table; the header repeats it for readers. */
 extern uint32_t qp_row_counts[QP_TABLES];
 
-/* Maps the memory, with all tables empty; false without memory. */
+/* Maps the memory, with all tables empty. Returns false if out of memory. */
 bool qp_region_start(void);
 
 /* Empties all tables except calls, which executions.c clears: some are still in progress. */

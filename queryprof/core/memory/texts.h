@@ -11,7 +11,7 @@
 
 enum { QP_TEXT_NONE = 0, QP_TEXT_FULL = UINT32_MAX };
 
-/* Makes the empty text; false without memory. */
+/* Adds the empty text. Returns false if out of memory. */
 bool qp_texts_start(void);
 void qp_texts_stop(void);
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Allocates everything and starts recording; -1 with an exception without memory. */
+/* Allocates everything and starts recording. Returns -1 with an exception if out of memory. */
 int qp_recorder_start(void);
 
 /* Stops recording and frees everything. */

@@ -17,7 +17,7 @@ bool qp_windows_of(int64_t length_ns, uint32_t kept);
 /* While it is held no window is removed: its parts are about to be read. */
 void qp_windows_hold(bool is_held);
 
-/* Whether the present window, if there is one, is over at this Unix time: its end has come, or the
+/* Returns whether the present window, if any, is over at this Unix time: its end has come, or the
  * clock was set back to before its start. */
 bool qp_window_is_over(int64_t unix_ns);
 

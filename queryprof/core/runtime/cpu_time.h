@@ -7,7 +7,7 @@
 /* The system's number of the running thread; 0: unknown. */
 long qp_thread_kernel_id(void);
 
-/* Whether the running thread is the first of its process; true where that is unknown. */
+/* Returns whether the running thread is the first of its process; true where that is unknown. */
 bool qp_thread_is_main(void);
 
 /* Nanoseconds that a living thread of this process ran; -1: unknown. Needs no GIL. */

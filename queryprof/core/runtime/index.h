@@ -21,7 +21,7 @@ typedef struct {
     uint32_t mask;
 } qp_index;
 
-/* Allocates `slots` slots, a power of two; false without memory. */
+/* Allocates `slots` slots, a power of two. Returns false if out of memory. */
 static inline bool qp_index_start(qp_index *index, uint32_t slots)
 {
     index->slots = qp_allocate(slots, sizeof *index->slots);

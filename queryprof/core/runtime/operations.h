@@ -56,13 +56,13 @@ typedef enum {
 
 extern const qp_operation_facts qp_operations[QP_OPERATIONS];
 
-/* Whether an operation is of QP_SOURCE_ROWS. */
+/* Returns whether an operation has the source QP_SOURCE_ROWS. */
 static inline bool qp_operation_serves_rows(qp_operation operation)
 {
     return operation >= QP_FETCHONE && operation <= QP_NEXT;
 }
 
-/* Whether it serves all rows. */
+/* Returns whether an operation fetches all rows. */
 static inline bool qp_operation_serves_all(qp_operation operation)
 {
     return operation == QP_FETCHALL || operation == QP_FETCHTABLE;

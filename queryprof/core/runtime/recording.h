@@ -19,7 +19,7 @@ enum { QP_OWN_SAMPLING = 61, QP_OWN_LAST = 9 };
 /* Calls until one whose cost is measured. */
 extern uint32_t qp_own_countdown;
 
-/* Whether the cost of this call is measured. */
+/* Returns whether the cost of this call is measured. */
 static QP_INLINE bool qp_own_is_due(void)
 {
     bool is_due = --qp_own_countdown == 0;

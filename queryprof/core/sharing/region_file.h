@@ -20,7 +20,8 @@ void qp_written_leave_out(qp_written before);
 /* Writes all bytes at an offset of a file; false on failure. */
 bool qp_write_at(int file, const char *bytes, size_t length, long long at);
 
-/* Whether a file may become as large as the region: writing beyond the limit raises a signal. */
+/* Returns whether the process's limit allows a file as large as the region. Writing beyond the
+ * limit raises a signal. */
 bool qp_may_be_written(void);
 
 /* Makes a new file as large as the region; false on failure, or if the limit is less. */

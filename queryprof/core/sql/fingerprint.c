@@ -118,7 +118,7 @@ static void put_number(scanner *s)
     qp_put(s, LITERAL, is_shown ? (const char *)start : "?", is_shown ? length : 1);
 }
 
-/* Whether the PRAGMA takes a name in parentheses: of a table or an index. */
+/* Returns whether the PRAGMA takes a table or index name in parentheses. */
 static bool takes_name(const scanner *s)
 {
     static const char *const pragmas[] = {"table_info", "table_xinfo",      "index_list",

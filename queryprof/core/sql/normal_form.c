@@ -57,7 +57,7 @@ static size_t skip_parameter_name(const char *at, size_t length)
     return n;
 }
 
-/* Whether two items of a list are the same except for the names of their parameters. */
+/* Returns whether two items of a list are equal, apart from the names of their parameters. */
 static bool same_item(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t i = 0, j = 0;

@@ -59,7 +59,7 @@ static bool may_be_name(const char *keyword)
     return is_one_of(keyword, words);
 }
 
-/* Whether an operand is expected here, not an operator or the keyword of a clause's end. */
+/* Returns whether an operand is expected here, not an operator or the keyword of a clause's end. */
 static bool wants_operand(const scanner *s)
 {
     static const char *const words[] = {"SELECT",   "WHERE",   "AND",       "OR",   "NOT",
@@ -181,7 +181,7 @@ static void collect_quoted(scanner *s, const unsigned char *text, size_t length,
     }
 }
 
-/* Whether words here are values: ATTACH has a file and a key, VACUUM INTO a file. */
+/* Returns whether words here are values: the file and key of ATTACH, or the file of VACUUM INTO. */
 static bool takes_words_for_values(const scanner *s)
 {
     return (is_keyword(s->verb, "ATTACH") && !is_keyword(s->keyword, "AS")) ||

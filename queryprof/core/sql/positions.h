@@ -3,13 +3,13 @@
 
 #include "sql/scanner.h"
 
-/* Whether a word that is one of SQLite's keywords is a name here: SQLite allows that for many
- * (`FROM rows`, `WHERE key = ?`). `end` is the end of the word. */
+/* Returns whether a word is a name here although it is one of SQLite's keywords. SQLite allows many
+ * keywords as names (`FROM rows`, `WHERE key = ?`). `end` is the end of the word. */
 bool qp_keyword_is_name(scanner *s, const char *keyword, const unsigned char *end);
 
-/* Whether a word in quotes, or in brackets, is shown as a name; false: it may be a value. Records
- * it while words are collected. `text` is the word without its quotes, `end` is after the closing
- * one. */
+/* Returns whether a word in quotes or brackets is shown as a name. If not, it may be a value.
+ * Records the word while words are collected. `text` is the word without its quotes, `end` is after
+ * the closing quote. */
 bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, char quote,
                        const unsigned char *end);
 

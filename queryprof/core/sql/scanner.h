@@ -164,7 +164,7 @@ static inline const unsigned char *skip_blanks(scanner *s, const unsigned char *
     return at;
 }
 
-/* Whether a binary operator can follow here. */
+/* Returns whether a binary operator can follow here. */
 static inline bool after_operand(const scanner *s)
 {
     return s->last == WORD || s->last == QUOTED || s->last == LITERAL || s->last == PARAMETER ||

@@ -11,8 +11,8 @@ size_t qp_dollar_quoted_length(const scanner *s);
  * text is ambiguous, and none of its words is shown. */
 size_t qp_quoted_length(scanner *s, unsigned char close);
 
-/* Whether the bracket that the scanner is at begins a name; where it may, with a quote in it, what
- * follows is not shown. */
+/* Returns whether the bracket at the scanner's position begins a name. If it may, and contains a
+ * quote, the text after it is not shown. */
 bool qp_bracket_quotes(scanner *s);
 
 /* PostgreSQL's literal E'...' from its quote on: a backslash escapes the next character. */
@@ -30,5 +30,5 @@ size_t qp_operator_length(const scanner *s);
 bool qp_number_starts(const unsigned char *at, const unsigned char *end);
 void qp_skip_number(scanner *s);
 
-/* Whether a sign here belongs to a number: part of the literal, not an operation. */
+/* Returns whether a sign here belongs to a number: part of the literal, not an operation. */
 bool qp_at_signed_number(scanner *s);

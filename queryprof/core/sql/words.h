@@ -42,7 +42,8 @@ typedef enum {
     QP_SYSTEMS
 } qp_system;
 
-/* Whether it takes words in double quotes for names alone, and never for strings. */
+/* Returns whether the database system reads words in double quotes only as names, never as strings.
+ * */
 static inline bool qp_quotes_names(qp_system system)
 {
     return system == QP_SYSTEM_POSTGRESQL || system == QP_SYSTEM_DUCKDB;
@@ -77,12 +78,12 @@ uint64_t qp_word_hash(const char *text, size_t length);
 bool qp_word_set_has(const qp_word_set *set, uint64_t hash);
 void qp_word_set_add(qp_word_set *set, uint64_t hash);
 
-/* Allocates the set of columns; false without memory. */
+/* Allocates the set of columns. Returns false if out of memory. */
 bool qp_sql_words_start(void);
 void qp_sql_words_stop(void);
 
 /* Adds a column of a table to the set, as SQLite reported it. */
 void qp_column_learn(const qp_word *table, const qp_word *column);
 
-/* Whether one of the tables of a text is known to have this column. */
+/* Returns whether one of the tables of a text is known to have this column. */
 bool qp_column_is_known(const qp_sql_words *words, uint64_t column);

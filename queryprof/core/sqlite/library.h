@@ -85,6 +85,7 @@ static inline void *qp_connection_db(PyObject *connection)
  * failure (static text). */
 const char *qp_sqlite_connection(PyObject *connection, void **db);
 
-/* Whether the program has set a callback on a sqlite3.Connection: trace, progress or authorizer;
- * which of them is unknown. A connection refers to its module only from these. */
+/* Returns whether the program has set a callback on a sqlite3.Connection (trace, progress or
+ * authorizer; which one is unknown). A connection refers to its module only from these callbacks.
+ * */
 bool qp_connection_has_callback(PyObject *connection);

@@ -11,7 +11,7 @@
 
 enum { QP_PATH_FRAMES_MAX = 8 };
 
-/* Allocates the cache of paths; false without memory. */
+/* Allocates the cache of paths. Returns false if out of memory. */
 bool qp_call_paths_start(void);
 
 void qp_call_paths_stop(void);

@@ -116,7 +116,7 @@ void qp_code_lines_clear(void)
     }
     for (uint32_t i = 0; dropped && i < count; i++) {
         Py_DECREF((PyObject *)dropped[i]);
-    } /* without memory they stay alive */
+    } /* if out of memory, they stay alive */
     qp_release(dropped);
 }
 

@@ -33,7 +33,7 @@ uint32_t qp_line_of(PyCodeObject *code, int instruction);
  * full. */
 uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_owner kind);
 
-/* Whether the cache should be emptied at the next occasion. */
+/* Returns whether the cache is nearly full and should be emptied soon. */
 bool qp_code_lines_nearly_full(void);
 
 /* Empties the cache; drops references, which may run code of the program. */

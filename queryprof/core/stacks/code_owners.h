@@ -18,7 +18,7 @@ typedef enum {
 int qp_code_owners_configure(PyObject *prefixes, PyObject *directory, bool typed_in);
 void qp_code_owners_clear(void);
 
-/* Whether a code object has no file: its class depends on the globals that it runs in. */
+/* Returns whether a code object has no file: its class depends on the globals that it runs in. */
 bool qp_code_is_generated(PyCodeObject *code);
 
 /* The class of a code object. Code without a file belongs to the user if the globals (may be NULL)

@@ -69,5 +69,5 @@ void qp_frames_start(PyThreadState *tstate);
 /* Forces the public functions (for tests of that way). */
 void qp_frames_use_public(void);
 
-/* Whether frames are read from the interpreter's own records. */
+/* Returns whether frames are read from the interpreter's own records. */
 bool qp_frames_are_direct(void);

@@ -10,7 +10,7 @@
 typedef bool qp_frame_visitor(void *context, PyCodeObject *code, PyObject *globals,
                               int instruction);
 
-/* Whether greenlets may run; raises nothing. */
+/* Returns whether greenlets may run; raises nothing. */
 bool qp_greenlets_are_loaded(void);
 
 /* Calls `visit` for each frame of the running greenlet's parents, innermost first, until it returns

@@ -13,7 +13,7 @@ enum {
     QP_STACK_NONE = QP_PATH_NONE
 };
 
-/* Allocates the tables; false without memory. */
+/* Allocates the tables. Returns false if out of memory. */
 bool qp_stacks_start(void);
 void qp_stacks_stop(void);
 

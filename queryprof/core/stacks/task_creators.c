@@ -117,7 +117,7 @@ void qp_task_creators_stop(void)
     }
 }
 
-/* Doubles the table, or begins again where it is as large as it may be; false without memory. */
+/* Doubles the table, or empties it if it has its maximum size. Returns false if out of memory. */
 static QP_COLD bool make_room(void)
 {
     uint32_t before = table.slots ? table.mask + 1 : 0;

@@ -30,8 +30,8 @@ void qp_task_creators_find_by(const void *(*running_task)(void));
 /* Watches when tasks of that type are freed, up to qp_task_creators_stop. */
 void qp_task_creators_watch(PyTypeObject *type);
 
-/* Notes the call path that made a task. Does nothing without memory, or for a task of a type that
- * is not watched. */
+/* Notes the call path that made a task. Does nothing if out of memory, or if the task's type is not
+ * watched. */
 void qp_task_creator_note(PyObject *task, uint32_t path);
 
 /* The call path of the running work's submitter, or of the running task's creator; QP_PATH_NONE:

@@ -32,7 +32,7 @@ static bool contains(const normal_form *form, const char *word)
 
 typedef bool test(const normal_form *form, const char *word);
 
-/* Whether the test is true for one of the words, up to a NULL. */
+/* Returns whether the test is true for one of the words. The list ends with NULL. */
 static bool any(test *is_it, const normal_form *form, const char *const *words)
 {
     while (*words && !is_it(form, *words)) {

@@ -20,7 +20,7 @@ enum {
     QP_STATEMENT_UNKNOWN = 1 /* "(unknown)": rows fetched from a cursor executed unseen */
 };
 
-/* Allocates the tables; false without memory. */
+/* Allocates the tables. Returns false if out of memory. */
 bool qp_statements_start(void);
 
 /* Frees the tables and the references to SQL texts. */
@@ -56,12 +56,12 @@ const qp_statement_row *qp_statement(uint32_t statement);
 /* Forms that no database has accepted yet, and that are not in the region. */
 extern uint32_t qp_statements_held;
 
-/* Whether a text has several statements, or a name with a semicolon. */
+/* Returns whether a text has several statements, or a name with a semicolon. */
 bool qp_statement_has_several(uint32_t statement);
 
 bool qp_statement_form_is_held(uint32_t statement);
 
-/* Whether a statement waits for its first text that is accepted. */
+/* Returns whether a statement still waits for its first accepted text. */
 static inline bool qp_statement_is_held(uint32_t statement)
 {
     return qp_statements_held && qp_statement_form_is_held(statement);

@@ -15,7 +15,7 @@
 #include "memory/tables.h"
 #include "runtime/operations.h"
 
-/* Makes the tables; false without memory. */
+/* Allocates the tables. Returns false if out of memory. */
 bool qp_aggregates_start(void);
 void qp_aggregates_stop(void);
 
@@ -26,7 +26,7 @@ qp_aggregate *qp_aggregate_of(const qp_key *key);
  * qp_aggregate_of. */
 qp_aggregate *qp_aggregate_serving(const qp_aggregate *began, qp_operation operation);
 
-/* Whether any call was added. */
+/* Returns whether any call was added. */
 bool qp_aggregates_have_calls(void);
 
 /* The row of an entry. */
@@ -90,5 +90,5 @@ void qp_aggregates_clear(void);
  * valid. */
 extern uint32_t qp_aggregates_generation;
 
-/* Whether it is time to write the entries out and drop them. */
+/* Returns whether it is time to write the entries out and drop them. */
 bool qp_aggregates_nearly_full(void);

@@ -46,7 +46,7 @@ static PyObject *plain_item(PyObject *dict, const char *wanted)
     return NULL;
 }
 
-/* Whether an exception's only argument is SQLite's text for a refused lock. */
+/* Returns whether an exception's only argument is SQLite's message for a refused lock. */
 static bool says_locked(const PyBaseExceptionObject *exception)
 {
     PyObject *text = exception->args && PyTuple_GET_SIZE(exception->args) == 1

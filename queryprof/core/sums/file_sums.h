@@ -5,7 +5,7 @@
 
 #include "memory/file_rows.h"
 
-/* Allocates the index; false without memory. */
+/* Allocates the index. Returns false if out of memory. */
 bool qp_file_sums_start(void);
 void qp_file_sums_stop(void);
 void qp_file_sums_clear(void);

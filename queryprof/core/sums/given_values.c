@@ -277,7 +277,7 @@ static const char *wildcards_behind(const text *t, token one)
     return is_word(t, one, "GLOB") ? "*?[" : NULL;
 }
 
-/* Whether a literal or the value of a parameter begins with a wildcard. */
+/* Returns whether a literal or the value of a parameter begins with a wildcard. */
 static bool begins_open(const text *t, token one, PyObject *parameters, const char *wildcards)
 {
     Py_UCS4 first = one.kind == TEXT && one.end > one.begin ? character(t, one.begin) : 0;
@@ -288,7 +288,7 @@ static bool begins_open(const text *t, token one, PyObject *parameters, const ch
     return first && first < 128 && strchr(wildcards, (char)first);
 }
 
-/* Whether no pattern of a comparison before can come any more. */
+/* Returns whether the pattern of an earlier comparison can no longer follow. */
 static bool ends_comparison(const text *t, token one)
 {
     return is_word(t, one, "AND") || is_word(t, one, "OR") || is_word(t, one, "THEN");

@@ -9,7 +9,7 @@
 
 #include "memory/sampled_row.h"
 
-/* Allocates the index; false without memory. */
+/* Allocates the index. Returns false if out of memory. */
 bool qp_line_times_start(void);
 void qp_line_times_stop(void);
 void qp_line_times_clear(void);

@@ -13,7 +13,7 @@
 /* Executions that changed rows so far; wraps around. */
 extern uint32_t qp_writes;
 
-/* Allocates what is remembered; false without memory. */
+/* Allocates the tables. Returns false if out of memory. */
 bool qp_parameters_start(void);
 void qp_parameters_stop(void);
 void qp_parameters_clear(void);

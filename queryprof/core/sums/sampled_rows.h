@@ -20,7 +20,7 @@ typedef struct {
     uint32_t row_bytes;
 } qp_sampled_rows;
 
-/* Makes the index for at most `most` rows; false without memory. */
+/* Allocates an index for up to `most` rows. Returns false if out of memory. */
 bool qp_sampled_rows_start(qp_sampled_rows *rows, uint32_t most);
 void qp_sampled_rows_stop(qp_sampled_rows *rows);
 

@@ -19,7 +19,7 @@ enum {
  * or each. With the GIL. */
 extern uint32_t qp_stack_mask;
 
-/* Allocates the tables; false without memory. */
+/* Allocates the tables. Returns false if out of memory. */
 bool qp_samples_start(void);
 void qp_samples_stop(void);
 

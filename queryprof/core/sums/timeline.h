@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Clears the timeline; the first interval contains `unix_ns`. False without room. */
+/* Clears the timeline; the first interval contains `unix_ns`. Returns false if the region is full.
+ * */
 bool qp_timeline_start(int64_t unix_ns);
 
 /* After the clock's calibration: instants belong to other intervals, perhaps. */

@@ -25,8 +25,8 @@ static PyObject *bind(PyObject *self, PyObject *instance, PyObject *type)
     return PyMethod_New(self, instance);
 }
 
-/* Whether reading the object through an instance binds it to that. In Python 3.13 a partial object
- * has a tp_descr_get that warns and does not bind. */
+/* Returns whether reading the object through an instance binds it to the instance. In Python 3.13 a
+ * partial object has a tp_descr_get that warns and does not bind. */
 static bool does_bind(PyObject *object)
 {
     bool is_partial = strcmp(Py_TYPE(object)->tp_name, "functools.partial") == 0;

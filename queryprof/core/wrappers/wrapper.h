@@ -32,7 +32,7 @@ static inline PyObject *qp_wrapper_call(const qp_wrapper *self, PyObject *const 
  * wrappers of what does not bind to an instance. */
 PyTypeObject *qp_wrapper_type(PyObject *module);
 
-/* Whether an object is a wrapper. */
+/* Returns whether an object is a wrapper. */
 bool qp_is_wrapper(const PyObject *object);
 
 /* A new wrapper of that type, or its base: calling it calls `call`, everything else is `wrapped`'s.
