@@ -1,4 +1,4 @@
-"""Profiles made by hand, and what reports of them shall look like."""
+"""Profiles made by hand, and functions that check reports of them."""
 
 from __future__ import annotations
 
@@ -93,6 +93,6 @@ def golden(name: str, text: str) -> None:
 
 
 def json_of(report: Report, dimension: str | None = None) -> dict[str, Any]:
-    """The JSON report, read again."""
+    """Return the JSON report as a parsed document."""
     document: dict[str, Any] = json.loads("".join(json_report(report, dimension)))
     return document

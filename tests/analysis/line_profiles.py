@@ -1,4 +1,4 @@
-"""Profiles of statements that a library executes in a line of the program, made by hand."""
+"""Handmade profiles of statements that a library executes in a line of the program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PEEWEE = Frame("get", "/venv/site-packages/peewee.py", 1, "library")
 
 
 def profile(*loops: tuple[Aggregate, LineTime | None]) -> Profile:
-    """Of statements that peewee executes."""
+    """Return a profile of statements that peewee executes."""
     stacks = [StackSample(one.statement, (PEEWEE, *one.path), 64, one.self_ns) for one, _ in loops]
     return replace(
         profile_of(*(one for one, _ in loops)),
@@ -36,7 +36,7 @@ def loop(
     pass_ns: int = 2 * MS,
     count: int = 100,
 ) -> tuple[Aggregate, LineTime]:
-    """Of executions of 10 us each."""
+    """Return a loop of executions that take 10 us each."""
     driver = aggregate(statement, SITE, ns=count * 10_000, count=count)
     return driver, LineTime(statement, SITE, passes, executions, others, passes * pass_ns)
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.once
 
 @given(st.integers(0, 2**43 - 1))
 def test_buckets_hold_what_the_core_puts_there(ns: int) -> None:
-    """The core and the analysis agree on the scale, and a bucket's middle is within 4%."""
+    """The core and the analysis use the same scale, and a bucket's middle is within 4%."""
     low, high = bucket_bounds(histogram_bucket(ns))
     assert low <= ns < high
     assert abs((low + high - 1) // 2 - ns) <= max(0.04 * ns, 0)
@@ -30,7 +30,7 @@ def test_buckets_hold_what_the_core_puts_there(ns: int) -> None:
 
 @given(st.lists(st.integers(0, 10**10), min_size=1), st.sampled_from([0.5, 0.95, 0.99]))
 def test_percentiles_are_right_to_4_percent(durations: list[int], share: float) -> None:
-    """Against the nearest-rank percentile of the durations themselves."""
+    """The reference is the nearest-rank percentile of the durations themselves."""
     histogram: dict[int, int] = {}
     for ns in durations:
         histogram[histogram_bucket(ns)] = histogram.get(histogram_bucket(ns), 0) + 1
@@ -42,12 +42,12 @@ def test_percentiles_are_right_to_4_percent(durations: list[int], share: float) 
 
 
 def test_percentile_of_nothing_is_unknown() -> None:
-    """No execution: no percentile, and not 0."""
+    """Without executions a percentile is unknown, not 0."""
     assert percentile({}, 0.5, 0) is None
 
 
 def test_the_vital_few_are_the_smallest_set_of_80_percent() -> None:
-    """Largest first, up to and with the one that reaches 80% of the time."""
+    """The largest are taken first, until they reach 80% of the time."""
     ranking = Report(
         profile_of(*(aggregate(f"S{n}", ns=ns) for n, ns in enumerate([50, 5, 25, 15, 5])))
     ).ranking
@@ -82,7 +82,7 @@ def test_sort_keys(sort: str) -> None:
 
 
 def test_views_add_up_to_the_whole() -> None:
-    """The rows of every view share out all the time."""
+    """The rows of every view add up to the total time."""
     profile = profile_of(
         aggregate("A", span="x"), aggregate("A", operation="next"), aggregate("B", span="y")
     )
@@ -135,13 +135,15 @@ def test_spans_that_never_end_are_a_caution() -> None:
 
 
 def test_the_vital_few_say_what_they_make_up() -> None:
-    """Which is at least 80%, and may be much more."""
+    """The vital few make up at least 80%, and may make up much more."""
     ranking = Report(profile_of(aggregate("A", ns=993), aggregate("B", ns=7))).ranking
     assert (ranking.vital, ranking.vital_share) == (1, 0.993)
 
 
 def test_the_mean_is_of_what_the_percentiles_are_of() -> None:
-    """Whole executions, with the queries made inside them; their own part is shown by itself."""
+    """Both are of whole executions, including the queries made inside them. Their own part is shown
+    separately.
+    """
     nested = aggregate("S", ns=4000, count=2)._replace(self_ns=40)
     totals = add_up([nested])
     assert (totals.mean_ns, totals.self_mean_ns, totals.p50_ns) == (2000, 20, totals.max_ns)

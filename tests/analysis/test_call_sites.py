@@ -1,4 +1,4 @@
-"""Call sites: which functions are database helpers, and what stands behind them."""
+"""Call sites: which functions are database helpers, and who calls them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def through_helper(number: int, caller: str, ns: int = 100) -> Aggregate:
 
 
 def test_a_database_helper_is_seen_through() -> None:
-    """When most statements go through one function, its callers are ranked, it is named."""
+    """If most statements go through one function, its callers are ranked and the function is shown
+    as a helper.
+    """
     aggregates = [through_helper(n, f"view{n}") for n in range(5)]
     helpers = find_helpers(aggregates)
     assert helpers == {("/app/db.py", "query")}
@@ -73,7 +75,7 @@ def frame(function: str, line: int = 1) -> Frame:
 def test_helpers_of_any_depth_are_seen_through(
     depth: int, views: int, shared: int, lines: int
 ) -> None:
-    """A chain of helpers, of which views have a statement of their own each and a few together."""
+    """In a chain of helpers, some views have a statement of their own and others share one."""
     chain = tuple(frame(f"helper{n}", 5) for n in range(depth))
     aggregates = [
         aggregate(
@@ -99,7 +101,7 @@ def test_helpers_of_any_depth_are_seen_through(
 def test_a_function_with_its_own_statements_is_no_helper(
     callers: int, statements: int, depth: int
 ) -> None:
-    """Whoever calls it, directly or not, it has a line for each of its statements."""
+    """A function with one line per statement is no helper, however it is called."""
     behind = tuple(frame(f"step{n}") for n in range(depth))
     own = [
         aggregate(f"S{n}", (frame("load", n), *behind, frame(f"view{c}"), MAIN))
@@ -184,7 +186,9 @@ again()
     ],
 )
 def test_real_programs(program: str, sites: set[str], helpers: set[str], tmp_path: Path) -> None:
-    """A helper behind another, two beside each other, a class of them; and none at all."""
+    """Finds nested helpers, sibling helpers and a class of helpers, and none in a program without
+    helpers.
+    """
     conn = sqlite3.connect(":memory:")
     for number in range(1, 7):
         conn.execute(f"CREATE TABLE t{number} (a)")

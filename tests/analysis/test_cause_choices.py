@@ -26,7 +26,7 @@ READ = "SELECT a FROM t WHERE b = ?"
 
 
 def findings(profile: Profile, loop_line: int = 1) -> tuple[Finding, ...]:
-    """Of a program whose run is a second."""
+    """Return the findings of a program that runs for one second."""
 
     def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=loop_line) if frame.function == MAIN.function else None
@@ -51,7 +51,7 @@ def test_large_values_belong_in_no_index(pages: float, is_large: bool) -> None:
 
 @pytest.mark.parametrize(("line", "is_loop"), [(MAIN.line, True), (MAIN.line - 1, False)])
 def test_a_loop_around_a_query_and_its_parent_is_not_the_one(line: int, is_loop: bool) -> None:
-    """One line of it calls what executes both: a template, whose loop is between."""
+    """One line calls a function that executes both queries: a template, with the loop in between."""
     parent = aggregate("SELECT b FROM s", SITE, ns=MS, count=1)._replace(rows=100)
     one = aggregate(READ, SITE, ns=300 * MS, count=100)
     found = {each.statement: each for each in findings(profile_of(parent, one), line)}[READ]
@@ -95,7 +95,7 @@ def test_a_search_in_a_full_text_table_is_joined_with_nothing() -> None:
     ],
 )
 def test_the_first_rows_of_each_are_numbered(rows: int, first: str, plan: str, fix: str) -> None:
-    """And what is added up of each is grouped."""
+    """The fix numbers the rows of each group, or groups a sum."""
     parent = aggregate("SELECT b FROM s", (MAIN,), ns=MS, count=1)._replace(rows=100)
     one = aggregate(first, SITE, ns=300 * MS, count=100)._replace(rows=rows)
     profile = replace(profile_of(parent, one), plans=(Plan(first, "app.db", plan),))
@@ -104,7 +104,7 @@ def test_the_first_rows_of_each_are_numbered(rows: int, first: str, plan: str, f
 
 
 class ServedBy(NoPlanner):
-    """A planner that knows the schema, and takes an index where there is SQL."""
+    """A planner that knows the schema, and uses an index if one is proposed."""
 
     def __init__(self, code: str) -> None:
         self._code = code
@@ -123,7 +123,7 @@ class ServedBy(NoPlanner):
     ],
 )
 def test_a_scan_that_ran_once(count: int, code: str, severity: Severity) -> None:
-    """It may have to read all: the more so where no index would serve it."""
+    """A single scan may have to read all rows, even more so if no index would help."""
     one = aggregate(READ, SITE, ns=300 * MS, count=count)._replace(
         rows=count, full_scan_steps=50_000 * count, vm_steps=300_000 * count, counted=count
     )
@@ -133,7 +133,7 @@ def test_a_scan_that_ran_once(count: int, code: str, severity: Severity) -> None
 
 
 def on_loop(each_ns: int, is_on_loop: bool) -> Profile:
-    """A hundred executions in the steps of a coroutine, or in a thread beside it."""
+    """Return a hundred executions in the steps of a coroutine, or in a thread."""
     frame = QUERY if is_on_loop else replace(QUERY, line=QUERY.line + 1)
     cause = Cause(READ, (frame, MAIN), 100, 100 * each_ns)
     steps = Step(MAIN, Distribution(100, 100 * each_ns, each_ns), 100 * each_ns, 0, (cause,))
@@ -152,7 +152,7 @@ def on_loop(each_ns: int, is_on_loop: bool) -> Profile:
         functions=(steps,),
         stalls=(),
     )
-    # The executions take a third of the run, however long each one takes.
+    # The executions take a third of the run.
     process_ns = 300 * each_ns
     profile = profile_of(aggregate(READ, SITE, ns=100 * each_ns, count=100))
     processes = tuple(replace(one, end_unix_ns=process_ns) for one in profile.processes)
@@ -170,7 +170,7 @@ def on_loop(each_ns: int, is_on_loop: bool) -> Profile:
 def test_what_takes_much_of_a_loop_s_time_blocks_it(
     each_ns: int, is_on_loop: bool, category: str
 ) -> None:
-    """Though no step of it is a stall."""
+    """This holds even if no step is a stall."""
     found = find(Report(on_loop(each_ns, is_on_loop)), lambda *_: None, {})
     assert [one.category for one in found] == [category]
     assert found[0].severity is (Severity.MEDIUM if category == "blocked_loop" else Severity.LOW)
@@ -182,7 +182,7 @@ def test_what_takes_much_of_a_loop_s_time_blocks_it(
 def test_a_tenth_of_the_run_is_much_of_a_loop_s_time(
     is_on_loop: bool, runs_ms: int, count: int
 ) -> None:
-    """Beside it no callback runs; of other statements it is a third."""
+    """No callback runs meanwhile. For other statements the limit is a third."""
     profile = on_loop(MS, is_on_loop)
     process = replace(profile.processes[0], end_unix_ns=runs_ms * MS)
     assert len(find(Report(replace(profile, processes=(process,))), lambda *_: None, {})) == count
@@ -237,7 +237,9 @@ def finding(category: str, severity: Severity, gain_ms: int) -> Finding:
 def test_of_two_changes_the_one_that_wins_most(
     cause: Finding, is_of_work: bool, first: str, gain_ms: int, severity: Severity
 ) -> None:
-    """With its own severity; of one change it is the higher one of cause and consequence."""
+    """The change keeps its own severity. If there is only one, it gets the higher one of cause and
+    consequence.
+    """
     waits = finding("lock_wait", Severity.MEDIUM, 30)
     found = _with_consequence(cause, Consequence(waits, is_of_work))
     assert (found.category, found.gain_ns, found.severity) == (first, gain_ms * MS, severity)
@@ -245,7 +247,7 @@ def test_of_two_changes_the_one_that_wins_most(
 
 
 def test_stalls_are_a_part_of_what_blocks_a_loop() -> None:
-    """With the higher severity of both."""
+    """The finding has the higher severity of both."""
     much, stalls = (
         finding("blocked_loop", Severity.MEDIUM, 60),
         finding("blocked_loop", Severity.HIGH, 30),
@@ -284,7 +286,9 @@ GET, CLOSE = Frame("get", "/app/db.py", 30), Frame("release", "/app/db.py", 40)
 def test_connections_are_opened_for_what_their_function_s_caller_executes(
     opening: tuple[Frame, ...], executing: tuple[Frame, ...], others: int, is_one: bool
 ) -> None:
-    """The connection is the cause, and no loop of the query's; other statements use their own."""
+    """The connection is the cause, not the query's loop. Other statements use their own
+    connections.
+    """
     connect = aggregate("(connect)", opening, ns=20 * MS, count=100)._replace(operation="connect")
     query = aggregate(READ, executing, ns=80 * MS, count=100)
     other = aggregate("INSERT INTO u VALUES (?)", (MAIN,), ns=MS, count=max(others, 1))
@@ -339,7 +343,7 @@ def test_the_way_off_the_loop_is_said_once() -> None:
     ],
 )
 def test_an_index_by_whose_order_is_read_may_be_the_wrong_choice(plan: str, fix: str) -> None:
-    """The planner has no figures on an empty copy."""
+    """On an empty copy the planner has no statistics."""
     scan = aggregate(READ, SITE, ns=300 * MS, count=50)
     scan = scan._replace(rows=50, full_scan_steps=50 * 20_000, vm_steps=50 * 100_000)
     profile = replace(profile_of(scan), plans=(Plan(READ, "/app/t.db", plan),))
@@ -353,7 +357,7 @@ def test_an_index_by_whose_order_is_read_may_be_the_wrong_choice(plan: str, fix:
 def test_tasks_that_run_side_by_side_are_no_loop_over_rows(
     makes_tasks: bool, severity: Severity
 ) -> None:
-    """As of asyncio.gather(): each is a request of its own."""
+    """With asyncio.gather(), for example, each task is a request of its own."""
     one = aggregate(READ, SITE, ns=600 * MS, count=100)._replace(rows=100)
 
     def loop(frame: Frame, _: str) -> Frame | None:

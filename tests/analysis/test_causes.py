@@ -1,4 +1,4 @@
-"""Which of several causes is named, and with what time, on profiles made by hand."""
+"""Which of several causes is reported, and with what time, on profiles made by hand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SORTS: Steps = ("SEARCH t USING INDEX t_b (b>?)", "USE TEMP B-TREE FOR ORDER BY"
 
 
 class Knows(NoPlanner):
-    """A planner with one answer."""
+    """A planner that always gives the same answer."""
 
     def __init__(self, served: Served, tables: frozenset[str] = frozenset()) -> None:
         self._served, self._tables = served, tables
@@ -57,7 +57,7 @@ def findings(
 
 
 def scan(waited_ns: int = 0) -> Profile:
-    """50 executions of 6 ms, which scan."""
+    """Return 50 executions of 6 ms that scan the table."""
     one = aggregate(READ, SITE, ns=300 * MS, count=50)._replace(
         rows=50, vm_steps=50 * 20_000, full_scan_steps=50 * 1000
     )
@@ -109,8 +109,8 @@ def test_a_page_of_rows_that_are_all_sorted_needs_an_order_first(
     [(54, False, "high"), (53, False, "medium"), (54, True, "low")],
 )
 def test_what_one_index_wins_together_counts(ms: int, by_range: bool, severity: str) -> None:
-    """Two statements, each of some 5% of a second; in doubt none of the two is more than it is
-    alone.
+    """Two statements take some 5% of a second each. If the finding is in doubt, each counts no more
+    than it does alone.
     """
     scans = [
         aggregate(f"SELECT {column} FROM t WHERE b = ?", SITE, ns=ms * MS, count=50)._replace(
@@ -149,7 +149,7 @@ def test_figures_of_a_table_that_has_grown_are_named() -> None:
 
 @pytest.mark.parametrize(("steps", "doubt"), [(2 * 30 * 4 - 1, ""), (10_000, "")])
 def test_a_sort_of_which_few_rows_are_taken(steps: int, doubt: str) -> None:
-    """The program stops after three; an index in that order ends the sort."""
+    """The program stops after three rows. An index in that order avoids the sort."""
     one = aggregate(READ, SITE, ns=200 * MS, count=50)._replace(rows=150, vm_steps=50 * steps)
     profile = replace(profile_of(one), plans=(Plan(READ, "app.db", "\n".join(SORTS)),))
     served = Served(
@@ -182,7 +182,7 @@ def test_a_client_s_loop_of_requests_is_no_loop_of_queries() -> None:
 
 
 def test_a_loop_within_a_framework_is_found_by_its_rows() -> None:
-    """A serializer's: no line of the program's is in the request."""
+    """The loop is a serializer's: no line of the program is in the request."""
     outer = aggregate("SELECT id FROM book", (MAIN,), ns=MS, count=2)._replace(rows=100)
     inner = aggregate("SELECT a FROM t WHERE id = ?", (MAIN,), ns=50 * MS, count=100)
     profile = profile_of(outer, inner._replace(rows=100))
@@ -201,7 +201,7 @@ def test_a_function_that_calls_itself_is_a_loop() -> None:
 
 
 def test_a_loop_in_the_line_of_the_call_is_no_recursion() -> None:
-    """A comprehension, for instance."""
+    """For example, a comprehension."""
     one = aggregate("SELECT a FROM t WHERE id = ?", SITE, ns=50 * MS, count=50)._replace(rows=50)
     (found,) = find(Report(profile_of(one)), lambda frame, _: frame, {})
     assert found.evidence[-1] == "the loop is in line 3 of query"
@@ -232,7 +232,7 @@ def test_one_line_for_several_tables_is_one_finding() -> None:
 
 @pytest.mark.parametrize(("ns", "is_said"), [(10 * MS, True), (9 * MS, False)])
 def test_unknown_plans_are_said(ns: int, is_said: bool) -> None:
-    """From a tenth of the database's time on."""
+    """They are reported if they take a tenth of the database time or more."""
     other = aggregate("SELECT a FROM u", SITE, ns=100 * MS - ns)
     profile = profile_of(aggregate(READ, SITE, ns=ns), other)
     report = Report(replace(profile, plans=(Plan(other.statement, "app.db", "SCAN u"),)))
@@ -247,7 +247,7 @@ def test_unknown_plans_are_said(ns: int, is_said: bool) -> None:
     ("ns", "counted", "is_said"), [(10, 0, True), (9, 0, False), (10, 1, False)]
 )
 def test_unknown_counters_are_said(ns: int, counted: int, is_said: bool) -> None:
-    """A killed program's last statements were never read."""
+    """The counters of a killed program's last statements were never read."""
     other = aggregate("SELECT a FROM u", SITE, ns=(100 - ns) * MS)._replace(counted=1)
     profile = profile_of(aggregate(READ, SITE, ns=ns * MS)._replace(counted=counted), other)
     plans = tuple(Plan(one.statement, "app.db", "SCAN u") for one in profile.aggregates)
@@ -304,7 +304,7 @@ def test_rows(number: float, text: str) -> None:
 def test_the_beginning_of_an_index_fits_no_better(
     columns: tuple[str, ...], is_partial: bool, by: str, fix: str
 ) -> None:
-    """Nor may one of some rows."""
+    """A shorter index fits no better, and neither does a partial one."""
     sql = f"SELECT id FROM o {by} WHERE cust = ? AND st = ? AND at > ?"
     used, other = (
         Index(

@@ -58,7 +58,9 @@ SITE = (Frame("page", "/app/a.py", 4),)
 def test_an_order_is_worth_an_index_if_many_rows_match(
     steps: int | None, expected: bool | None
 ) -> None:
-    """Else the scan along the index goes on to its end, and looks up each row in the table."""
+    """If few rows match, the scan along the index continues to its end and looks up each row in the
+    table.
+    """
     known = steps is not None
     rows = RowSteps((LeftOut(frozenset({""}), 3),), inner=None, taken=13, once=12)
     served = Served(
@@ -86,7 +88,7 @@ def test_an_order_is_worth_an_index_if_many_rows_match(
 
 @pytest.mark.parametrize(("name", "expected"), [("walk", True), ("card.<locals>.<genexpr>", False)])
 def test_two_generator_expressions_do_not_call_each_other(name: str, expected: bool) -> None:
-    """They have one name, and perhaps one line."""
+    """They have the same name, and perhaps the same line."""
     path = (Frame(name, "/app/a.py", 4), Frame(name, "/app/a.py", 4), Frame("main", "/app/a.py", 9))
     one = aggregate("SELECT a FROM t WHERE b = ?", path, ns=400_000_000, count=50)
     (group,) = groups_of(Report(profile_of(one)))
@@ -95,7 +97,7 @@ def test_two_generator_expressions_do_not_call_each_other(name: str, expected: b
 
 
 def test_functions_of_django_are_in_no_index() -> None:
-    """Only its own connections have them: another client could not write to the table."""
+    """Only Django's own connections have these functions: no other client could write to the table."""
     operand = tokens_of('django_datetime_cast_date("time", ?, ?)')
     assert "create an index" not in compare_plainly(operand)
     assert "or create an index" in compare_plainly(tokens_of("lower(name)"))

@@ -1,4 +1,4 @@
-"""Which commits are too many, and what is said of them, on profiles made by hand."""
+"""Which commits are too many, and how they are reported, on profiles made by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.once
 
 
 def created(number: int, each_ms: int, syncs: int = 3) -> Profile:
-    """Tables, each in a transaction of its own."""
+    """Return statements that create tables, each in its own transaction."""
     names = [f"CREATE TABLE t{one}(a)" for one in range(number)]
     work = [
         FileWork(
@@ -59,7 +59,9 @@ def created(number: int, each_ms: int, syncs: int = 3) -> Profile:
 def test_statements_that_each_are_a_transaction(
     number: int, each_ms: int, syncs: int, is_said: bool
 ) -> None:
-    """Twenty, or five that take a third of the time; they have nothing else in common."""
+    """There must be twenty, or five that take a third of the time. They have nothing else in
+    common.
+    """
     found = findings(created(number, each_ms, syncs))
     others = ["heavy_query"] * (number * each_ms >= 200)
     assert [one.category for one in found] == (["commit_per_write"] if is_said else others)
@@ -82,7 +84,7 @@ def test_few_commits_of_one_statement(number: int, each_ms: int, is_said: bool) 
 def test_changes_with_commits_of_their_own_are_said_of_the_commits(
     commits: int, category: str
 ) -> None:
-    """Of up to five changes each."""
+    """This holds for commits of up to five changes each."""
     change = aggregate("UPDATE t SET a = ? WHERE id = ?", SITE, ns=90 * MS, count=100)
     commit = aggregate("COMMIT", SITE, ns=MS, count=commits)
     found = findings(profile_of(change._replace(rows=100), commit))
@@ -103,7 +105,9 @@ def test_changes_with_commits_of_their_own_are_said_of_the_commits(
 def test_writes_that_were_refused_are_committed_by_nothing(
     refused: int, severity: Severity | None
 ) -> None:
-    """Of 116: how many of them a commit has, and how many commits have any."""
+    """Of 116 writes, some were refused. The evidence counts the writes per commit, and the commits
+    with writes.
+    """
     change = aggregate("INSERT INTO t VALUES (?)", SITE, ns=90 * MS, count=116)
     commit = aggregate("COMMIT", SITE, ns=290 * MS, count=20)
     found = findings(profile_of(change._replace(errors=refused), commit))
@@ -113,7 +117,7 @@ def test_writes_that_were_refused_are_committed_by_nothing(
 
 @pytest.mark.parametrize(("rows", "severity"), [(499, Severity.HIGH), (500, Severity.LOW)])
 def test_a_commit_of_a_batch_is_as_it_may_be(rows: int, severity: Severity) -> None:
-    """It lets others write in between."""
+    """It lets other connections write in between."""
     change = aggregate("UPDATE t SET a = ?", SITE, ns=90 * MS, count=50)._replace(rows=50 * rows)
     commit = aggregate("COMMIT", SITE, ns=200 * MS, count=50, operation="commit")
     found = findings(profile_of(change, commit))
@@ -125,7 +129,9 @@ def test_a_commit_of_a_batch_is_as_it_may_be(rows: int, severity: Severity) -> N
     ("commits", "evidence"), [(50, "50 commits"), (39, "each is its own transaction")]
 )
 def test_what_syncs_before_its_commit_has_one(commits: int, evidence: str) -> None:
-    """More than the cache holds is written at once: syncs alone are no transaction of its own."""
+    """A write that exceeds the cache syncs before its commit, so syncs alone do not make a
+    transaction.
+    """
     change = aggregate("UPDATE t SET a = ?", SITE, ns=90 * MS, count=50)
     commit = aggregate("COMMIT", SITE, ns=commits * 4 * MS, count=commits, operation="commit")
     (found,) = (
@@ -138,7 +144,7 @@ def test_what_syncs_before_its_commit_has_one(commits: int, evidence: str) -> No
 
 @pytest.mark.parametrize(("syncs", "gain_ms"), [(25, 90), (24, 40)])
 def test_syncs_of_checkpoints_are_no_cost_of_commits(syncs: int, gain_ms: int) -> None:
-    """A log is synced each thousandth page, however many transactions filled it."""
+    """A log is synced every thousand pages, however many transactions filled it."""
     change = aggregate("UPDATE t SET a = ?", SITE, ns=200 * MS, count=50)
     profile = replace(profile_of(change), file_work=(synced(syncs),), lock_holds=(own_holds(50),))
     (found,) = (one for one in findings(profile) if one.category == "commit_per_write")
@@ -166,7 +172,7 @@ def synced(syncs: int) -> FileWork:
 
 
 def own_holds(count: int) -> LockHold:
-    """The write lock, taken and released by one execution each."""
+    """Return holds of the write lock that one execution takes and releases."""
     statement, thread = "UPDATE t SET a = ?", Thread(1, "MainThread")
     return LockHold(
         "write",
@@ -189,7 +195,9 @@ def own_holds(count: int) -> LockHold:
 
 @pytest.mark.parametrize(("sync_ms", "is_said"), [(45, True), (44, False)])
 def test_items_that_are_kept_by_themselves_have_another_fix(sync_ms: int, is_said: bool) -> None:
-    """Where half of what commits take is syncing: a worker's loop has no end to commit at."""
+    """If half of the commits' time is syncing, the fix is another: a worker's loop never ends, so
+    it cannot commit there.
+    """
     write = aggregate("INSERT INTO t VALUES (?)", SITE, ns=MS, count=50)
     commit = aggregate("COMMIT", SITE, ns=90 * MS, count=50)
     work = FileWork(
@@ -218,7 +226,9 @@ def test_items_that_are_kept_by_themselves_have_another_fix(sync_ms: int, is_sai
     ("each_us", "category"), [(2_000, "re_prepare"), (2_200, "commit_per_write")]
 )
 def test_values_in_the_text_hide_no_commits(each_us: int, category: str) -> None:
-    """Of the texts and the commits the finding is about what wins more, and has the other, too."""
+    """The finding is about the commits or the values in the text, whichever saves more, and
+    mentions the other.
+    """
     text = "INSERT INTO t VALUES (?)"
     write = aggregate(text, SITE, ns=300 * MS, count=100)
     commit = aggregate("COMMIT", SITE, ns=each_us * 100_000, count=100, operation="commit")
@@ -231,7 +241,7 @@ def test_values_in_the_text_hide_no_commits(each_us: int, category: str) -> None
 
 @pytest.mark.parametrize(("files", "is_one"), [(1, True), (50, True), (51, False)])
 def test_a_transaction_is_of_one_file(files: int, is_one: bool) -> None:
-    """Where most commits are of another file than the one before, none is one too many."""
+    """If most commits go to another file than the commit before, none is unnecessary."""
     text = "INSERT INTO t VALUES (?)"
     write = aggregate(text, SITE, ns=MS, count=100)
     commit = aggregate("COMMIT", SITE, ns=300 * MS, count=100, operation="commit")
@@ -259,7 +269,7 @@ def test_a_connection_is_of_one_file(files: int, is_one: bool) -> None:
 @pytest.mark.parametrize("category", [*ONE_BY_ONE, "n_plus_one", "full_scan"])
 @pytest.mark.parametrize(("gain_ns", "doubt"), [(10, ""), (11, ""), (11, "perhaps")])
 def test_what_wins_more_than_parameters(category: str, gain_ns: int, doubt: str) -> None:
-    """Shows beside it that values are in the text; a scan is no matter of the text."""
+    """The finding also mentions that values are in the text. A scan does not depend on the text."""
     texts, other = (
         Finding(
             name,
@@ -283,7 +293,7 @@ def test_what_wins_more_than_parameters(category: str, gain_ns: int, doubt: str)
 
 @pytest.mark.parametrize(("gain_ns", "first"), [(125, "duplicate_query"), (124, "full_scan")])
 def test_a_repeat_comes_before_a_scan_where_it_wins_clearly_more(gain_ns: int, first: str) -> None:
-    """A quarter more; the other is on its card."""
+    """It comes first if it saves a quarter more. The scan is then on its card."""
     scan, repeat = (
         Finding(name, Severity.LOW, 0.1, gain, "SELECT 1", CallSite(MAIN), None, (name,), "fix")
         for name, gain in (("full_scan", 100), ("duplicate_query", gain_ns))

@@ -1,4 +1,4 @@
-"""What is compared of whole processes."""
+"""Comparisons of whole processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.once
 
 
 def test_the_processor_s_time_is_compared() -> None:
-    """Of all threads; where it is known of all runs."""
+    """It is the sum over all threads, compared only if it is known for all runs."""
 
     def run(user_ms: int, system_ms: int) -> Profile:
         usage = ThreadUsage(
@@ -35,7 +35,7 @@ def test_the_processor_s_time_is_compared() -> None:
 
 
 def test_peak_memory_of_the_largest_process_is_compared() -> None:
-    """Runs of which a process was killed have no peak."""
+    """A run with a killed process has no peak."""
 
     def run(*peaks: int | None) -> Profile:
         profile = profile_of(aggregate("SELECT 1"))

@@ -48,7 +48,7 @@ def change_of(comparison: Comparison, statement: str, metric: str) -> Change:
 
 
 def test_equal_runs_are_the_same() -> None:
-    """Nothing got worse, and nothing better."""
+    """Nothing got worse or better."""
     run = profile_of(aggregate("SELECT a"), aggregate("SELECT b", count=3))
     comparison = compare([run], [run])
     assert not regressions(comparison, ("counts", "vmsteps", "time"))
@@ -58,7 +58,7 @@ def test_equal_runs_are_the_same() -> None:
 
 
 def test_new_and_gone_statements_come_first() -> None:
-    """New ones, then gone ones, then what is known, the worst first."""
+    """New statements come first, then gone ones, then the others, worst first."""
     before = profile_of(aggregate("SELECT known"), aggregate("SELECT gone"))
     after = profile_of(aggregate("SELECT new"), aggregate("SELECT known", count=2))
     comparison = compare([before], [after])
@@ -73,7 +73,7 @@ def test_new_and_gone_statements_come_first() -> None:
 
 
 def test_the_call_site_whose_executions_rose_is_named_first() -> None:
-    """Also when its line moved and a busier call site did not change."""
+    """It comes first even if its line moved, or if a busier call site did not change."""
     moved = dataclasses.replace(LOAD, line=70, file="/elsewhere/main.py")
     busy = Frame("report", "/app/main.py", 90)
     before = profile_of(
@@ -91,14 +91,16 @@ def test_the_call_site_whose_executions_rose_is_named_first() -> None:
 
 
 def test_what_was_counted_without_a_call_names_no_place() -> None:
-    """SQLite's figures of executions that ended after what recorded them had been written."""
+    """SQLite's counters of executions that ended after their records had been written have no
+    place.
+    """
     late = aggregate("SELECT 1", path=(), ns=0)._replace(count=0)
     (change,) = compare([profile_of(late)], [profile_of(late)]).statements
     assert change.sites == ()
 
 
 def test_one_run_says_nothing_of_time() -> None:
-    """Twice the time in one run a side may be luck."""
+    """With one run per side, twice the time may be chance."""
     before, after = profile_of(aggregate("S", ns=100)), profile_of(aggregate("S", ns=200))
     assert change_of(compare([before], [after]), "S", "database_ns").verdict == Verdict.UNCLEAR
     assert not regressions(compare([before], [after]), ("time",))
@@ -108,7 +110,7 @@ def test_one_run_says_nothing_of_time() -> None:
     ("factor", "verdict"), [(1.5, Verdict.WORSE), (0.5, Verdict.BETTER), (1.0, Verdict.SAME)]
 )
 def test_several_runs_do(factor: float, verdict: Verdict) -> None:
-    """What stands out of the noise is marked; what does not is not."""
+    """A difference beyond the noise is marked; a smaller one is not."""
     times = [1000, 1004, 998, 1001, 996]
     before = [profile_of(aggregate("S", ns=ns)) for ns in times]
     after = [profile_of(aggregate("S", ns=int(ns * factor))) for ns in reversed(times)]
@@ -122,7 +124,7 @@ def test_several_runs_do(factor: float, verdict: Verdict) -> None:
     ("runs", "verdict"), [(4, Verdict.UNCLEAR), (7, Verdict.UNCLEAR), (8, Verdict.WORSE)]
 )
 def test_few_runs_must_not_overlap(runs: int, verdict: Verdict) -> None:
-    """One run of the slower side was faster than one of the other."""
+    """One run of the slower side was faster than one run of the other side."""
     before = [profile_of(aggregate("S", ns=1000 + run)) for run in range(runs)]
     after = [profile_of(aggregate("S", ns=1500 if run else 1000 + runs - 2)) for run in range(runs)]
     assert change_of(compare(before, after), "S", "database_ns").verdict == verdict
@@ -132,7 +134,7 @@ def test_few_runs_must_not_overlap(runs: int, verdict: Verdict) -> None:
 
 @pytest.mark.parametrize(("all_ns", "verdict"), [(48_000, Verdict.WORSE), (52_000, Verdict.SAME)])
 def test_a_statement_whose_time_does_not_matter_is_the_same(all_ns: int, verdict: Verdict) -> None:
-    """500 ns are more or less than a hundredth of the run's database time."""
+    """500 ns do not count, although they are more than 1% of the run's database time."""
     before = [profile_of(aggregate("S", ns=500), aggregate("T", ns=all_ns - 750)) for _ in range(4)]
     after = [profile_of(aggregate("S", ns=1000), aggregate("T", ns=all_ns - 750)) for _ in range(4)]
     change = change_of(compare(before, after), "S", "database_ns")
@@ -140,7 +142,7 @@ def test_a_statement_whose_time_does_not_matter_is_the_same(all_ns: int, verdict
 
 
 def test_vm_steps_may_drift_between_versions_of_sqlite_alone() -> None:
-    """Equal versions are held to 0, others to the tolerance."""
+    """With the same SQLite version the tolerance is 0."""
 
     def run(steps: int, version: str) -> Profile:
         one = aggregate("S")
@@ -158,7 +160,7 @@ def test_vm_steps_may_drift_between_versions_of_sqlite_alone() -> None:
 
 
 def test_unknown_is_never_a_verdict() -> None:
-    """Without counters on a side nothing is said of them."""
+    """If one side has no counters, there is no verdict about them."""
     one = aggregate("S")
     blind = one._replace(counted=0, vm_steps=0)
     change = change_of(compare([profile_of(one)], [profile_of(blind)]), "S", "vm_steps")
@@ -170,7 +172,7 @@ def test_unknown_is_never_a_verdict() -> None:
     st.lists(st.floats(1, 1e9), min_size=4, max_size=8),
 )
 def test_the_interval_is_in_order_and_in_reach(before: list[float], after: list[float]) -> None:
-    """It lies within the largest and the smallest ratio that the runs allow."""
+    """The interval lies between the smallest and the largest ratio of the runs."""
     interval = ratio_interval(before, after)
     assert interval is not None
     low, high = interval
@@ -179,7 +181,7 @@ def test_the_interval_is_in_order_and_in_reach(before: list[float], after: list[
 
 @pytest.mark.slow
 def test_false_alarms_are_few() -> None:
-    """Of 100 comparisons of equal programs (8 noisy runs a side), few call one worse."""
+    """Of 100 comparisons of equal programs (8 noisy runs per side), few report a regression."""
     draw = random.Random(5)
     worse = 0
     for _ in range(100):
@@ -214,9 +216,7 @@ def record(queryprof: Run, script: Script, name: str, **changes: object) -> str:
 
 
 def test_regressions_fail_the_command(queryprof: Run, script: Script) -> None:
-    """A lost index, a loop that asks more, an expression around a column: exit status 1, the
-    statement, and its line.
-    """
+    """The exit status is 1, and the output has the statement and its line."""
     base = record(queryprof, script, "base")
     for name, changes in {
         "dropped_index": {"index": ""},
@@ -232,7 +232,7 @@ def test_regressions_fail_the_command(queryprof: Run, script: Script) -> None:
 
 @pytest.mark.slow
 def test_harmless_changes_pass(queryprof: Run, script: Script) -> None:
-    """Another format of the SQL, another name of a function, another run: exit status 0."""
+    """Reformatted SQL, a renamed function and a second run give exit status 0."""
     base = record(queryprof, script, "base")
     text = Path("base.py").read_text()
     script(text.replace("SELECT a FROM t WHERE", "select a  from t /* all */ where"), "b.py")
@@ -245,7 +245,7 @@ def test_harmless_changes_pass(queryprof: Run, script: Script) -> None:
 
 @pytest.mark.slow
 def test_formats(queryprof: Run, script: Script) -> None:
-    """JSON, JUnit and GitHub's annotations can be read by what reads them."""
+    """JSON, JUnit and GitHub annotations can be parsed."""
     base, after = record(queryprof, script, "base"), record(queryprof, script, "after", times=25)
 
     def output(form: str) -> str:
@@ -265,7 +265,7 @@ def test_formats(queryprof: Run, script: Script) -> None:
 
 @pytest.mark.slow
 def test_what_fails_can_be_chosen(queryprof: Run, script: Script) -> None:
-    """--fail-on names the gates; nothing at all only reports."""
+    """--fail-on selects the gates. With nothing selected, the command only reports."""
     base, after = record(queryprof, script, "base"), record(queryprof, script, "after", times=25)
     assert queryprof("compare", base, after, "--fail-on", "time").returncode == 0
     assert queryprof("compare", base, after, "--fail-on", "none").returncode == 0
@@ -274,7 +274,7 @@ def test_what_fails_can_be_chosen(queryprof: Run, script: Script) -> None:
 
 @pytest.mark.slow
 def test_directories_and_lists_are_sides(queryprof: Run, script: Script) -> None:
-    """A directory stands for its traces; :: parts two lists."""
+    """A directory stands for its traces; :: separates the two sides."""
     Path("a").mkdir()
     for number in range(2):
         Path(record(queryprof, script, f"run{number}")).rename(f"a/{number}.qprof")
@@ -286,7 +286,7 @@ def test_directories_and_lists_are_sides(queryprof: Run, script: Script) -> None
 
 @pytest.mark.slow
 def test_bad_input_is_one_line(queryprof: Run, script: Script) -> None:
-    """Exit status 2, and what to do."""
+    """The exit status is 2, and the message says what to do."""
     empty = script("pass", "empty.py")
     queryprof("run", "--no-report", "-o", "empty.qprof", empty)
     base = record(queryprof, script, "base")
@@ -307,7 +307,7 @@ def test_bad_input_is_one_line(queryprof: Run, script: Script) -> None:
 
 
 def test_event_loops_are_compared() -> None:
-    """Their mean lag, and the time of their stalls; nothing where no loop ran."""
+    """The comparison has their mean lag and the time of their stalls, and nothing if no loop ran."""
     thread = Thread(1, "MainThread")
 
     def loop(lag_ns: int, stall_ns: int) -> Loop:
@@ -340,7 +340,7 @@ def with_plan(run: Profile, tree: str) -> Profile:
 
 
 def test_a_worse_plan_is_a_regression() -> None:
-    """Also when nothing else tells; a better one is none, and an unknown one is no verdict."""
+    """It counts even if nothing else got worse. A better plan and an unknown plan do not count."""
     run = profile_of(aggregate("SELECT a"))
     search = with_plan(run, "SEARCH t USING INDEX i (a=?)\n")
     scan = with_plan(run, "SCAN TABLE t\n")
@@ -357,7 +357,7 @@ def test_a_worse_plan_is_a_regression() -> None:
 
 
 def test_the_json_follows_its_schema() -> None:
-    """The documented schema holds, with plans, unknown figures and new statements."""
+    """The schema also covers plans, unknown figures and new statements."""
     schema = schema_of("comparison")
     before = with_plan(profile_of(aggregate("SELECT a"), aggregate("SELECT gone")), "SCAN t\n")
     after = profile_of(aggregate("SELECT a", count=2), aggregate("SELECT new"))
@@ -366,7 +366,7 @@ def test_the_json_follows_its_schema() -> None:
 
 
 def test_two_charts_on_the_same_axes() -> None:
-    """Side by side, within the width; none of runs that were too short to show anything."""
+    """The charts are side by side, within the width. Runs that are too short have none."""
 
     def course(seconds: int, share: float) -> Profile:
         run = profile_of(aggregate("SELECT a"))
@@ -391,7 +391,7 @@ def test_two_charts_on_the_same_axes() -> None:
 
 
 def test_what_all_of_it_came_to_is_said_first() -> None:
-    """And that two programs have nothing in common."""
+    """The first line has the overall result, or says that the programs have nothing in common."""
     one = compare([profile_of(aggregate("S", ns=1000))], [profile_of(aggregate("S", ns=500))])
     assert run_totals(one) == "in all: vm steps 5 -> 5 (=), database 1.00 µs -> 500 ns (-50.0%)"
     assert not any("one program" in said for said in cautions(one))

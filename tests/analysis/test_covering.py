@@ -1,4 +1,4 @@
-"""What an index wins that has all that is read of a table, on profiles made by hand."""
+"""The gain of a covering index, on profiles made by hand."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ def covered(
     [(40_000, 11, 0.78), (1000, 11, 0.4), (999, 11, 0), (40_000, 10, 0)],
 )
 def test_rows_are_grouped_by_an_index(read: int, executions: int, won: float) -> None:
-    """A thousand rows, eleven times: then one that has all that is read is in order, and wins the
-    sort.
-    """
+    """A covering index on a thousand rows in eleven groups also avoids the sort."""
     found = covered(GROUPS, IN_ORDER, read, executions=executions)
     assert [one.gain_ns / (200 * MS) for one in found] == pytest.approx([won] * (won > 0), rel=0.01)
     for one in found:
@@ -85,7 +83,7 @@ def test_an_index_that_has_all_needs_no_wider_one() -> None:
     ids=["too wide", "none", "in no order"],
 )
 def test_without_such_an_index_nothing_is_said_of_groups(served: Served) -> None:
-    """One on the groups alone is slower than the sort."""
+    """An index on only the groups would be slower than the sort."""
     assert covered(GROUPS, served, 40_000) == []
 
 
@@ -97,7 +95,9 @@ OF_ROW = RowSteps((LeftOut(frozenset({"b"}), 3),), inner=None, taken=5, once=10)
     [(200, False), (700, False), (900, True), (3333, True), (8000, True), (8001, False)],
 )
 def test_where_many_rows_are_left_they_are_not_looked_up(taken: int, is_better: bool) -> None:
-    """Of 10,000: an index on what is compared wins as much of few, of more it wins nothing."""
+    """For few of 10,000 rows, an index on the compared column saves as much. For many rows it saves
+    nothing.
+    """
     served = Served(("SCAN t",), NARROW, ("b",), covering=WIDE, row_steps=OF_ROW, folds=True)
     steps = 10 + 3 * 10_000 + 2 * taken
     found = covered(SUM, served, 10_000, 1, steps)
@@ -127,12 +127,12 @@ def test_rows_that_are_fetched_take_longer_than_to_look_them_up() -> None:
 
 
 FETCHING = 20 * MS
-"""Of 11 executions with 1,000 or more page fetches each, in at most 3 us each."""
+"""The time of 11 executions with 1,000 or more page fetches each, at up to 3 us per fetch."""
 
 
 @pytest.mark.parametrize(("ns", "won"), [(132 * MS, 33 * MS), (133 * MS, 0)])
 def test_what_page_fetches_do_not_take_is_not_saved(ns: int, won: int) -> None:
-    """A quarter of the time is page fetches, 11,000 in 3 us each; the rest may be Python's."""
+    """A quarter of the time is page fetches: 11,000 of 3 us. The rest may be Python's."""
     plan = ("SEARCH t USING INDEX t_b (b=?)",)
     found = covered(SUM, Served(plan, widened=WIDE), 0, 1, 12_000, pages=1000, ns=ns)
     assert [one.gain_ns for one in found] == [won] * (won > 0)
@@ -175,7 +175,7 @@ def test_rows_of_an_index_are_looked_up(
     ],
 )
 def test_what_is_kept_meanwhile_has_pages_too(step: str, won: float) -> None:
-    """Pages of a table are not all that an index saves then."""
+    """A temporary structure also uses pages, so the index does not save all of them."""
     plan = ("SEARCH t USING INDEX t_b (b=?)", *[step] * bool(step))
     (one,) = covered(SUM, Served(plan, widened=WIDE), 0, 1, 12_000, pages=2000, ns=FETCHING)
     assert one.gain_ns / FETCHING == pytest.approx(won)

@@ -1,4 +1,4 @@
-"""Why a request took so long, beside its executions."""
+"""Why a request took so long, apart from its executions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def lock(kind: str, thread: Thread, start_ms: int, ms: int, frame: Frame) -> Loc
 def reasons(
     stalls: tuple[StallEvent, ...] = (), locks: tuple[LockEvent, ...] = (), thread: Thread = MAIN
 ) -> tuple[Delay, ...]:
-    """Of a span in the main thread from 100 to 200 ms."""
+    """Return the reasons for a span in the main thread from 100 to 200 ms."""
     loop = Loop("asyncio", thread, True, 1, 0, 0, 0, 0, 0, NONE, NONE, (), (), stalls)
     span = SlowSpan("GET /", MAIN, 100 * MS, 100 * MS, 0, 0, False, 200, ())
     return Delays(Profile((), (), loops=(loop,), lock_events=locks)).of(span)
@@ -66,7 +66,7 @@ def test_what_explains_little_or_is_of_another_thread_is_left_out() -> None:
 def of_threads(
     queue_ms: int | None = None, cpu_ms: int | None = None, others_ms: int = 0, database_ms: int = 0
 ) -> list[tuple[str, int]]:
-    """Of the same span, beside a thread that computed."""
+    """Return the reasons for the same span while another thread computed."""
     span = SlowSpan(
         "GET /",
         MAIN,
@@ -101,7 +101,7 @@ def of_threads(
 
 
 def test_what_threads_do_meanwhile() -> None:
-    """Those of the same process. Nothing is said of what is unknown."""
+    """Only threads of the same process count. Unknown times give no reason."""
     assert of_threads() == of_threads(queue_ms=9) == of_threads(others_ms=90) == []
     assert of_threads(queue_ms=10) == [("queue", 10)]
     assert of_threads(queue_ms=500) == [("queue", 100)]

@@ -1,4 +1,4 @@
-"""A request's findings: a query in a loop is there once, whether it takes time or not."""
+"""Findings of a request: a query in a loop is reported once, whether slow or fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fix of a loop wins whose statements are handed to a thread, on profiles made by hand."""
+"""What a fix saves if a loop's statements are handed to a thread, on profiles made by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLEEP_NS = 20_000
 
 
 def handed(path: tuple[Frame, ...], count: int, each_ns: int) -> Handoff:
-    """Work of 5 us that waits for the thread and for the loop, so long each."""
+    """Return work of 5 us that waits this long for the thread, and this long for the loop."""
     waits, work = (
         Distribution(count, ns * count, ns, {histogram_bucket(ns): count}) for ns in (each_ns, 5000)
     )
@@ -52,12 +52,12 @@ def reads(statement: str = READ, count: int = 100, ns: int = MS) -> Aggregate:
 
 
 def near(number: float) -> object:
-    """As far as a histogram knows it."""
+    """Return the value as precisely as a histogram knows it."""
     return pytest.approx(number, rel=0.04)
 
 
 def test_a_loop_wins_the_way_to_the_thread_and_back() -> None:
-    """Of the line, and of those of the function that fetch alone."""
+    """This counts the line, and those lines of the function that only fetch."""
     found = findings(
         [reads()],
         handed(EXECUTE, 100, SLEEP_NS),
@@ -69,7 +69,7 @@ def test_a_loop_wins_the_way_to_the_thread_and_back() -> None:
 
 
 def test_statements_of_a_line_share_it() -> None:
-    """By their executions; another line's statement has none of it."""
+    """The way counts by their executions. A statement of another line gets no part of it."""
     elsewhere = aggregate(OTHER, FETCH, ns=MS, count=50)
     found = findings([reads(), elsewhere], handed(EXECUTE, 100, SLEEP_NS))
     assert found[READ].gain_ns == near(0.99 * (MS + 100 * 2 * SLEEP_NS))
@@ -79,7 +79,7 @@ def test_statements_of_a_line_share_it() -> None:
 
 @pytest.mark.parametrize(("thread", "is_shared"), [("worker", False), ("MainThread", True)])
 def test_what_the_main_thread_executes_was_not_handed_over(thread: str, is_shared: bool) -> None:
-    """Where the line's other statement is executed in a thread."""
+    """The line's other statement runs in a thread."""
     other = reads(OTHER)._replace(thread=Thread(1, thread))
     found = findings([reads(ns=30 * MS), other], handed(EXECUTE, 200, SLEEP_NS))
     assert ("handing it to a thread" in found[READ].evidence[0]) == is_shared
@@ -88,7 +88,7 @@ def test_what_the_main_thread_executes_was_not_handed_over(thread: str, is_share
 
 @pytest.mark.parametrize(("each_ns", "is_counted"), [(94_000, True), (106_000, False)])
 def test_waits_side_by_side_are_not_added_up(each_ns: int, is_counted: bool) -> None:
-    """Where half of them are long, many wait at once."""
+    """If half of the waits are long, many of them happen at once."""
     assert 94_000 < ONE_BY_ONE_NS < 106_000
     found = findings([reads(ns=30 * MS)], handed(EXECUTE, 100, each_ns))[READ]
     assert (found.gain_ns > 30 * MS) == is_counted
@@ -103,7 +103,7 @@ def test_waits_side_by_side_are_not_added_up(each_ns: int, is_counted: bool) -> 
 def test_long_waits_are_added_up_where_the_source_shows_no_task(
     of_query: bool, of_main: bool | None, is_counted: bool
 ) -> None:
-    """The loop and the threads are busy with other requests."""
+    """The waits are long because the loop and the threads are busy with other requests."""
     makes = {QUERY: of_query, MAIN: of_main}
     found = findings(
         [reads(ns=30 * MS)],
@@ -114,7 +114,7 @@ def test_long_waits_are_added_up_where_the_source_shows_no_task(
 
 
 def test_requests_side_by_side_wait_their_own_time() -> None:
-    """Of 10 s in all, in a run of one; the driver's own time is of the run."""
+    """The waits are 10 s in a run of one second. The driver's time is part of the run."""
     durations = Distribution(10, 10_000 * MS, 1000 * MS, {histogram_bucket(1000 * MS): 10})
     spans = (Span("GET /", 10, 0, 0, 0, 30 * MS, durations, Distribution(), (), {}),)
     waits = handed(EXECUTE, 100, 20 * MS)
@@ -127,7 +127,7 @@ def test_requests_side_by_side_wait_their_own_time() -> None:
 
 @pytest.mark.parametrize(("each_ns", "category"), [(30_000, "n_plus_one"), (10, "full_scan")])
 def test_what_wins_most_is_the_cause(each_ns: int, category: str) -> None:
-    """A scan for each row of another query: less of it, or none."""
+    """A scan runs for each row of another query: scan less, or not at all."""
     parent = aggregate("SELECT b FROM s", (MAIN,), ns=MS, count=1)._replace(rows=100)
     scan = reads(ns=4 * MS)._replace(
         rows=100, full_scan_steps=100 * 2000, vm_steps=100 * 12_000, counted=100
@@ -143,7 +143,7 @@ def test_what_wins_most_is_the_cause(each_ns: int, category: str) -> None:
 
 
 def test_a_line_that_fetches_is_of_the_statement_whose_rows_it_fetches() -> None:
-    """Whatever else its function executes, however often."""
+    """This holds whatever else its function executes, and however often."""
     fetched = aggregate(READ, EXECUTE, ns=MS, operation="fetchone", count=100)._replace(rows=100)
     write = aggregate(
         "INSERT INTO t VALUES (?)", (replace(QUERY, line=QUERY.line + 2), MAIN), count=5000

@@ -23,7 +23,7 @@ READ, CHANGE = "SELECT a FROM t WHERE b = ?", "UPDATE t SET a = ? WHERE b = ?"
 
 
 class Fires(NoPlanner):
-    """A planner of a schema with a trigger, or none."""
+    """A planner for a schema with or without a trigger."""
 
     def __init__(self, columns: tuple[str, ...] | None) -> None:
         fired = Trigger("t_words", "UPDATE", "t", columns or ())
@@ -34,7 +34,7 @@ class Fires(NoPlanner):
 
 
 def findings(profile: Profile, columns: tuple[str, ...] | None = None) -> tuple[Finding, ...]:
-    """Of a program whose run is a second."""
+    """Return the findings of a program that runs for one second."""
     return find(Report(profile), lambda *_: None, {}, Fires(columns))
 
 
@@ -42,9 +42,9 @@ def findings(profile: Profile, columns: tuple[str, ...] | None = None) -> tuple[
     ("rows", "count", "pages", "is_one"),
     [
         (2, 50, 12, True),
-        (1, 100, 12, False),  # one row is what was asked for
-        (2, 49, 12, False),  # a hundred rows in all
-        (2, 50, 11.9, False),  # six pages for each row
+        (1, 100, 12, False),  # one row is needed
+        (2, 49, 12, False),  # a hundred rows in total
+        (2, 50, 11.9, False),  # six pages per row
     ],
 )
 def test_values_that_are_read(rows: int, count: int, pages: float, is_one: bool) -> None:
@@ -74,7 +74,7 @@ def changes(count: int, written: int, worked_ms: int = 300, steps: int = 0) -> P
         (5, 262_144, None, True),
         (4, 262_144, None, False),
         (5, 262_143, None, False),
-        (5, 262_144, (), False),  # a trigger may have written it
+        (5, 262_144, (), False),  # a trigger may have written the bytes
     ],
 )
 def test_values_that_are_written(
@@ -89,7 +89,7 @@ def test_values_that_are_written(
     [
         (20, 2, 0, (), "AFTER UPDATE OF"),
         (19, 2, 0, (), ""),
-        (21, 2, 999, (), ""),  # less than 100 us and 1,000 steps for each
+        (21, 2, 999, (), ""),  # less than 100 us and 1,000 steps each
         (21, 2, 1000, (), "AFTER UPDATE OF"),
         (20, 2, 0, ("a",), "Do less in the trigger"),
         (20, 2, 0, None, ""),
@@ -113,7 +113,7 @@ def test_a_trigger_takes_most(
     ],
 )
 def test_pages_of_no_row_are_no_large_values(sql: str, plan: str, is_one: bool) -> None:
-    """Of a virtual table, and of a table that is counted in one step."""
+    """They are the pages of a virtual table, or of a table that is counted in one step."""
     one = aggregate(sql, SITE, ns=300 * MS, count=50)._replace(
         rows=100, vm_steps=1000, page_fetches=120, page_fetch_samples=10
     )
@@ -123,7 +123,9 @@ def test_pages_of_no_row_are_no_large_values(sql: str, plan: str, is_one: bool) 
 
 @pytest.mark.parametrize(("rows", "is_one"), [(100, True), (101, False)])
 def test_what_other_statements_of_a_transaction_write(rows: int, is_one: bool) -> None:
-    """More than two rows for each that is updated: what its commits write is theirs."""
+    """A transaction with more than two rows per update: its commits also write the pages of the
+    others.
+    """
     insert = "INSERT INTO u VALUES (?)"
     other = aggregate(insert, SITE, ns=MS, operation="executemany")._replace(rows=rows)
     commit = aggregate("COMMIT", SITE, ns=100 * MS, count=51, operation="commit")

@@ -1,4 +1,4 @@
-"""The words of a library fit the statement."""
+"""Advice uses the terms of the library that runs the statement."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_what_loads_an_object_again(function: str, words: str) -> None:
 
 @pytest.mark.parametrize("has_handler", [True, False])
 def test_what_a_save_also_runs_is_named(has_handler: bool) -> None:
-    """A handler of a signal, which an insert of many rows does not call."""
+    """A signal handler runs on save(), but not when many rows are inserted at once."""
     django = Frame("Model.save", "/venv/site-packages/django/db/models/base.py", 1, "library")
     insert, total = "INSERT INTO line VALUES (?)", "SELECT sum(a) FROM line WHERE b = ?"
     handler = Frame("refresh_total", "/app/signals.py", 7)

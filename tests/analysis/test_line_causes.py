@@ -1,4 +1,4 @@
-"""Causes that the time of the program's line, and counters alone, show."""
+"""Causes that only the time of the program's line, or the counters, show."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_an_autoflush_writes_is_the_query_s(
     ("rows", "pass_ms", "is_said"), [(50, 20, True), (49, 20, False), (50, 19, False)]
 )
 def test_objects_of_many_rows(rows: int, pass_ms: int, is_said: bool) -> None:
-    """Fifty rows each, and a library that takes longer than the driver (10 ms)."""
+    """Each has fifty rows, and the library takes longer than the driver (10 ms)."""
     driver, time = loop(READ, 1, 1, pass_ns=pass_ms * MS, count=1)
     driver = driver._replace(rows=rows, self_ns=10 * MS, total_ns=10 * MS)
     found = findings(profile((driver, time)), is_loop=False)
@@ -61,7 +61,9 @@ def test_objects_of_many_rows(rows: int, pass_ms: int, is_said: bool) -> None:
 
 
 def test_a_commit_takes_what_its_line_takes() -> None:
-    """SQLAlchemy's commit of one change expires all objects: 2 ms, the driver 0.1 ms."""
+    """SQLAlchemy's commit of one change expires all objects: 2 ms, of which the driver takes 0.1
+    ms.
+    """
     session = Frame("commit", "/venv/site-packages/sqlalchemy/orm/session.py", 1, "library")
     write = aggregate("UPDATE t SET a = ?", SITE, ns=MS, count=100)
     commit = aggregate("COMMIT", SITE, ns=10 * MS, count=100, operation="commit")
@@ -84,7 +86,7 @@ def test_a_commit_takes_what_its_line_takes() -> None:
 def test_a_kind_of_statements_that_takes_much_is_named(
     places: int, each_ms: int, is_said: bool
 ) -> None:
-    """A fifth of the run together: statements that change the schema."""
+    """Statements that change the schema take a fifth of the run together."""
     one = profile_of(
         *(
             aggregate(
@@ -102,7 +104,7 @@ def test_a_kind_of_statements_that_takes_much_is_named(
 
 @pytest.mark.parametrize(("steps", "is_said"), [(1_000_000, True), (999_999, False)])
 def test_a_subquery_that_searches_many_rows_for_each(steps: int, is_said: bool) -> None:
-    """A running total: 500 VM steps for each of 2,000 rows, and a plan that looks good."""
+    """A running total takes 500 VM steps for each of 2,000 rows, although its plan looks good."""
     statement = "SELECT a, (SELECT sum(b) FROM t AS u WHERE u.a <= t.a) FROM t"
     one = aggregate(statement, SITE, ns=150 * MS, count=1)._replace(
         rows=2000, vm_steps=steps, counted=1
@@ -118,7 +120,7 @@ def test_a_subquery_that_searches_many_rows_for_each(steps: int, is_said: bool) 
 
 
 def test_objects_of_a_relation_that_is_loaded_with_others() -> None:
-    """By SQLAlchemy's selectin loading, which is for all objects of the query before."""
+    """SQLAlchemy's selectin loading loads the relation for all objects of the query before."""
     loader = Frame(
         "_SelectInLoader._load", "/venv/site-packages/sqlalchemy/orm/strategies.py", 1, "library"
     )

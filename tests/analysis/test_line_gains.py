@@ -1,4 +1,4 @@
-"""What a fix of a loop wins where a library is called in it, on profiles made by hand."""
+"""What a fix of a loop saves if the loop calls a library, on profiles made by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.once
 
 
 def test_a_loop_wins_the_passes_of_its_line() -> None:
-    """All but one of 100, of 6 ms each; the run is a second."""
+    """It saves all but one of 100 passes of 6 ms. The run takes one second."""
     found = only(profile(loop(READ, passes=60, executions=60, pass_ns=6 * MS)))
     assert found.category == "n_plus_one"
     assert found.gain_ns == 99 * 6 * MS
@@ -28,7 +28,7 @@ def test_a_loop_wins_the_passes_of_its_line() -> None:
 
 
 def test_a_gain_is_never_below_the_driver_s_time() -> None:
-    """Few passes were timed, and these were short."""
+    """Only a few passes were timed, and these were short."""
     driver, time = loop(READ, passes=4, executions=4, pass_ns=MS // 1000)
     found = only(profile((driver._replace(self_ns=200 * MS, total_ns=200 * MS), time)))
     assert found.gain_ns == round(200 * MS * 0.99)
@@ -44,13 +44,13 @@ def test_a_loop_whose_line_was_not_timed_wins_at_least_the_driver_s_time() -> No
 
 @pytest.mark.parametrize(("executions", "is_counted"), [(89, True), (90, False)])
 def test_a_call_that_executes_several_loops_itself(executions: int, is_counted: bool) -> None:
-    """From 1.5 executions a call on."""
+    """A call counts as one from 1.5 executions on average."""
     found = findings(profile(loop(READ, passes=60, executions=executions)))
     assert (bool(found) and found[0].gain_ns > 100 * MS) == is_counted
 
 
 def test_statements_of_one_call_are_one_finding() -> None:
-    """At the row that is written, though the query before it takes longer."""
+    """The finding is at the written row, although the query before it takes longer."""
     inside = loop(READ, passes=60, executions=60, others=60)
     inside = (inside[0]._replace(self_ns=50 * MS), inside[1])
     found = only(profile(inside, loop(WRITE, passes=60, executions=60, others=60)))
@@ -60,7 +60,7 @@ def test_statements_of_one_call_are_one_finding() -> None:
 
 
 def test_statements_of_two_calls_are_two_findings() -> None:
-    """In one line, of which each calls the library for itself."""
+    """They are in one line, but each calls the library itself."""
     other = "SELECT c FROM u WHERE d = ?"
     found = findings(profile(loop(READ, 60, 60), loop(other, 60, 60)))
     assert {one.statement for one in found} == {READ, other}
@@ -73,7 +73,7 @@ def test_twenty_rows_are_a_loop(count: int, is_one: bool) -> None:
 
 
 def test_a_row_here_and_there_is_no_loop() -> None:
-    """Each request inserts one."""
+    """Each request inserts one row."""
     assert findings(profile(loop(WRITE, 60, 60)), is_loop=False) == ()
 
 
@@ -85,20 +85,22 @@ def test_a_driver_that_is_called_without_a_library_inserts_no_slower_by_row() ->
 
 
 def test_no_gain_is_above_the_run() -> None:
-    """An estimate by calls that took longer than the others."""
+    """The estimate is from calls that took longer than the others."""
     found = only(profile(loop(READ, passes=60, executions=60, pass_ns=50 * MS)))
     assert (found.gain_ns, found.share) == (1000 * MS, 1.0)
 
 
 @pytest.mark.parametrize(("rows", "is_one"), [(200, True), (201, False)])
 def test_an_insert_of_several_rows_inserts_at_once(rows: int, is_one: bool) -> None:
-    """Two rows an execution: one that is inserted, and returned."""
+    """Two rows per execution are a single insert: one row inserted and returned. More rows are a
+    batch.
+    """
     driver, time = loop(WRITE, 60, 60)
     assert bool(findings(profile((driver._replace(rows=rows), time)))) == is_one
 
 
 def test_two_inserts_of_one_call_are_one_finding() -> None:
-    """A row of two tables, for one object."""
+    """The call inserts a row into two tables, for one object."""
     other = "INSERT INTO u VALUES (?)"
     found = findings(profile(loop(WRITE, 60, 60, others=60), loop(other, 60, 60, others=60)))
     assert [one.category for one in found] == ["single_inserts"]
@@ -119,7 +121,7 @@ def test_threads_wait_for_each_other_in_a_gain() -> None:
 def test_what_no_thread_has_to_wait_for_is_as_severe(
     threads: int, median_ns: int, severity: Severity
 ) -> None:
-    """Of 200 executions of 3 ms in a second."""
+    """There are 200 executions of 3 ms in one second."""
     driver, _ = loop(READ, 0, 0)
     half = {histogram_bucket(median_ns): 60, histogram_bucket(6 * MS): 40}
     driver = driver._replace(
@@ -142,7 +144,7 @@ def test_names_of_savepoints_are_no_parameters(statement: str, is_one: bool) -> 
 
 
 def test_dataset_has_its_own_words() -> None:
-    """It executes through SQLAlchemy."""
+    """The library dataset executes through SQLAlchemy."""
     driver, time = loop(WRITE, 60, 60)
     frames = [
         Frame("do_execute", "/venv/site-packages/sqlalchemy/engine/default.py", 1, "library"),
@@ -159,7 +161,7 @@ def test_dataset_has_its_own_words() -> None:
 def test_a_stranger_s_figures_promise_no_more_than_the_run(
     calls: int, executions: int, ns: int
 ) -> None:
-    """Nor do those of a row that a running process is changing."""
+    """A stranger's trace, or a row that a running process is changing, may have impossible figures."""
     driver, _ = loop(READ, 0, 0)
     for one in findings(profile((driver, LineTime(READ, SITE, calls, executions, 0, ns)))):
         assert 0 <= one.gain_ns <= 1000 * MS
@@ -169,7 +171,9 @@ def test_a_stranger_s_figures_promise_no_more_than_the_run(
 def test_a_query_that_works_hard_is_a_loop_s_where_the_library_takes_more(
     call_ns: int, is_one: bool
 ) -> None:
-    """Than the driver, half a millisecond: else each execution is too much work."""
+    """The library must take half a millisecond longer than the driver. Otherwise each execution
+    does too much work.
+    """
     driver, time = loop(READ, 60, 60, pass_ns=call_ns)
     driver = driver._replace(self_ns=50 * MS, total_ns=50 * MS, vm_steps=100 * 5000, rows=100)
     found = findings(profile((driver, time)))
@@ -177,7 +181,7 @@ def test_a_query_that_works_hard_is_a_loop_s_where_the_library_takes_more(
 
 
 def test_a_statement_without_a_known_call_is_no_caller() -> None:
-    """Two INSERTs of each call: which the library loops over."""
+    """The library loops over two INSERTs per call."""
     several = loop(WRITE, passes=60, executions=120, others=60, count=200)
     one = only(profile(loop(READ, passes=60, executions=60, others=120), several))
     assert (one.category, one.statement) == ("n_plus_one", READ)
@@ -187,8 +191,8 @@ def test_a_statement_without_a_known_call_is_no_caller() -> None:
 def test_what_a_library_executes_for_itself_beside_others_hides_no_loop(
     own: int, found: int
 ) -> None:
-    """Django lists its queries under DEBUG, by a query for each: those of two relations in one line
-    are two.
+    """With DEBUG, Django logs its queries by running one more query each. Two relations in one line
+    are two loops.
     """
     note = Frame(
         "DatabaseOperations._quote_params_for_last_executed_query",
@@ -223,8 +227,8 @@ def test_what_a_library_executes_for_itself_beside_others_hides_no_loop(
 def test_what_is_loaded_for_what_is_loaded_in_a_loop(
     library: str, executions: int, fix: str
 ) -> None:
-    """One query is before both: to change the inner one alone would undo what the outer one's
-    change does.
+    """One query comes before both loops. Changing only the inner loop would undo the fix of the
+    outer one.
     """
     loader = {"django": "ForwardManyToOneDescriptor.__get__", "sqlalchemy": "_LazyLoader._load"}[
         library
@@ -258,9 +262,7 @@ PRELOAD = Frame(
 def test_what_leads_to_the_objects_is_named(
     table: str, frames: tuple[Frame, ...], fix: str
 ) -> None:
-    """The query whose rows they are may be for other objects, or one that the object mapper makes
-    behind another.
-    """
+    """The objects may belong to another query, or to one that the object mapper runs behind it."""
     frame = Frame("_LazyLoader._load", "/venv/site-packages/sqlalchemy/x.py", 1, "library")
     outer, _ = loop(f"SELECT id FROM {table}", 0, 0, count=20)
     inner, _ = loop("SELECT t FROM book WHERE id = ?", 0, 0, count=500)
@@ -278,7 +280,7 @@ def test_what_leads_to_the_objects_is_named(
 
 @pytest.mark.parametrize(("count", "is_said"), [(84, True), (83, False)])
 def test_what_a_line_also_loads_is_named(count: int, is_said: bool) -> None:
-    """A lazy load that runs about as often: the line's time includes it."""
+    """A lazy load runs about as often, and its time is part of the line's time."""
     frame = Frame("_LazyLoader._load", "/venv/site-packages/sqlalchemy/x.py", 1, "library")
     book, publisher = "SELECT t FROM book WHERE id = ?", "SELECT n FROM publisher WHERE id = ?"
     loops = loop(book, 60, 60, others=60), loop(publisher, 50, 50, others=50, count=count)
@@ -293,7 +295,7 @@ def test_what_a_line_also_loads_is_named(count: int, is_said: bool) -> None:
 
 @pytest.mark.parametrize(("rows_each", "gain_ns"), [(1, 100 * MS), (10, 0.37 * 100 * MS)])
 def test_rows_are_fetched_by_the_join_as_well(rows_each: int, gain_ns: float) -> None:
-    """Of the time of those beyond the first of each query a join wins three tenths."""
+    """A join saves three tenths of the time of rows after the first of each query."""
     parent, _ = loop("SELECT id FROM parent", 0, 0, count=1)
     child, _ = loop("SELECT name FROM child WHERE parent = ?", 0, 0, count=100)
     fetch = child._replace(

@@ -1,4 +1,4 @@
-"""Lines that call other lines: each time belongs to one statement, and one fix may be of both."""
+"""Lines that call other lines: each time belongs to one statement, and one fix may cover both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INNER = Frame("price", "/app/db.py", 9)
 
 
 def nested(pass_ns: int, inner_ns: int, passes: int = 60, count: int = 200) -> Profile:
-    """A line that executes READ 100 times, and calls `price`, which executes another query."""
+    """Return a line that executes READ 100 times and calls `price`, which executes another query."""
     path = (INNER, QUERY, MAIN)
     driver = aggregate(INNER_READ, path, ns=count * 10_000, count=count)
     inside = LineTime(INNER_READ, path, passes, passes, 0, passes * inner_ns)
@@ -40,7 +40,9 @@ def test_a_line_has_no_time_of_a_line_that_it_calls() -> None:
 
 
 def test_a_line_takes_no_more_than_the_line_that_calls_it() -> None:
-    """One timed pass was preempted for 100 ms. All 200 together take 5 ms in each of 100 passes."""
+    """One timed pass was preempted for 100 ms. All 200 passes together take 5 ms in each of 100
+    passes of the outer line.
+    """
     found = gains(nested(5 * MS, 100 * MS, passes=1))
     assert found[INNER_READ] <= 500
 

@@ -25,7 +25,7 @@ T1, T2 = Thread(1, "T1"), Thread(1, "T2")
 
 
 def waited(wait_ms: float, database_share: float, held_ms: int = 200, holds: int = 2) -> Profile:
-    """A write lock that another thread waits for, twice."""
+    """Return a write lock that another thread waits for, twice."""
     held = LockHold(
         "write",
         "a.db",
@@ -71,13 +71,13 @@ def test_ten_milliseconds_of_waiting_are_said(ms: float, is_said: bool) -> None:
 def test_a_transaction_is_long_when_half_of_it_is_other_work(
     share: float, holds: int, category: str
 ) -> None:
-    """And that takes 0.2 ms each time."""
+    """Half of each transaction is other work, and takes 0.2 ms."""
     (found,) = findings(waited(50, share, holds=holds))
     assert found.category == category
 
 
 def test_a_hold_without_any_time_is_no_error() -> None:
-    """In a trace from elsewhere."""
+    """Such holds are found in foreign traces."""
     profile = waited(50, 0.5)
     (hold,) = profile.lock_holds
     assert findings(replace(profile, lock_holds=(replace(hold, total_ns=0),))) == ()
@@ -87,7 +87,7 @@ def test_a_hold_without_any_time_is_no_error() -> None:
     ("end", "is_endless"), [("(unknown)", True), ("(close)", True), ("COMMIT", False)]
 )
 def test_a_transaction_that_nothing_has_ended(end: str, is_endless: bool) -> None:
-    """Of a thread that an exception ended, for instance."""
+    """For example, an exception ended its thread."""
     profile = waited(50, 1.0)
     events = tuple(
         replace(event, end_statement=end) if event.kind == "write" else event
@@ -99,7 +99,7 @@ def test_a_transaction_that_nothing_has_ended(end: str, is_endless: bool) -> Non
 
 
 def test_own_holds_keep_nobody_waiting() -> None:
-    """Nor does a lock of the same thread that is taken when the wait ends."""
+    """A lock that the same thread takes after the wait does not count either."""
     profile = waited(50, 1.0)
     hold, wait, *_ = profile.lock_events
     own = replace(profile, lock_events=(replace(hold, thread=T2, start_unix_ns=50 * MS), wait))
@@ -126,7 +126,7 @@ def test_a_refused_upgrade_is_no_wait_in_vain(exception: str, is_one: bool) -> N
 
 
 def reads(thread: Thread, max_ms: int, log_bytes: int) -> Profile:
-    """A read transaction of a thread, beside a write of the first."""
+    """Return a read transaction of a thread during a write of the first thread."""
     held = LockHold(
         "read",
         "a.db",
@@ -155,8 +155,8 @@ def reads(thread: Thread, max_ms: int, log_bytes: int) -> Profile:
 def test_a_reader_pins_a_log_that_has_grown(
     thread: Thread, max_ms: int, log_bytes: int, is_one: bool
 ) -> None:
-    """Beyond what SQLite writes back, and another one writes: a writer's own reading pins
-    nothing.
+    """The log must exceed the size at which SQLite writes it back, and another thread must write. A
+    writer's own read transaction does not count.
     """
     assert has("pinned_wal", reads(thread, max_ms, log_bytes)) == is_one
 

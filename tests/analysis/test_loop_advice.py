@@ -1,4 +1,4 @@
-"""What is said of loops, repeats and shares, on profiles made by hand."""
+"""Advice about loops, repeats and shares, on profiles made by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READ = "SELECT a FROM t WHERE b = ?"
 
 
 def findings(profile: Profile) -> tuple[Finding, ...]:
-    """Of a program whose run is a second."""
+    """Return the findings of a program that runs for one second."""
 
     def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=1) if frame.function == MAIN.function else None
@@ -31,8 +31,8 @@ def findings(profile: Profile) -> tuple[Finding, ...]:
 
 @pytest.mark.parametrize("has_parent", [True, False])
 def test_texts_of_a_loop_s_values_are_a_consequence_of_the_loop(has_parent: bool) -> None:
-    """Where it runs for the rows of another query: joined, no text is left to prepare. Else the
-    loop is in doubt, and the texts are not.
+    """If the loop runs over the rows of another query, a join leaves no text to prepare. Otherwise
+    the loop is in doubt and the texts are not.
     """
     parent = aggregate("SELECT b FROM s", SITE, ns=MS, count=1)._replace(rows=100)
     one = aggregate(READ, SITE, ns=300 * MS, count=100)
@@ -45,7 +45,7 @@ def test_texts_of_a_loop_s_values_are_a_consequence_of_the_loop(has_parent: bool
 
 @pytest.mark.parametrize("operation", ["execute", "fetchone"])
 def test_the_rows_of_an_outlier_are_not_taken_from_what_a_loop_takes(operation: str) -> None:
-    """One execution of 1,000 took 300 of 310 ms, as another program had the processor."""
+    """One of 1,000 executions took 300 of 310 ms, because another program used the processor."""
     parent = aggregate("SELECT b FROM s", SITE, ns=MS, count=1)._replace(rows=1000)
     executed = aggregate(READ, SITE, ns=7 * MS, count=1000)
     fetched = aggregate(READ, SITE, ns=3 * MS, count=5000, operation="fetchone")
@@ -79,7 +79,7 @@ def test_one_repeat_is_enough_where_nothing_can_differ(
 
 
 def test_lists_of_values_have_as_many_parameters() -> None:
-    """No single one could be bound to a list."""
+    """A single parameter cannot hold a list."""
     listed = "SELECT a FROM t WHERE b IN (?)"
     for statement, has_code in ((READ, True), (listed, False)):
         one = aggregate(statement, SITE, ns=300 * MS, count=100)
@@ -111,7 +111,7 @@ def test_the_next_of_a_queue_depends_on_what_was_written(table: str) -> None:
 def test_shares_of_several_processes_are_of_their_times(
     executing: int, whole: str, share: float
 ) -> None:
-    """Each ran for a second; one that only waits for others is none of them."""
+    """Each process ran for a second. A process that only waits for others does not count."""
     count = 100 // executing
     parts = [
         aggregate(READ, SITE, ns=300 * MS // executing, count=count)._replace(
@@ -137,7 +137,9 @@ def test_a_walk_is_one_recursive_query(calls_itself: bool) -> None:
 
 @pytest.mark.parametrize(("steps", "category"), [(249, "autocommit_reads"), (250, "n_plus_one")])
 def test_reads_in_turn_are_in_one_transaction_or_one_query(steps: int, category: str) -> None:
-    """One card has the gain of both. With many steps, the lock takes a small part of the time."""
+    """One card shows the gain of both. With many steps, the lock takes only a small part of the
+    time.
+    """
     one = aggregate(READ, SITE, ns=10 * MS, count=1000)._replace(vm_steps=1000 * steps)
     work = FileWork(
         READ,

@@ -1,4 +1,4 @@
-"""Marks: what costs is marked, and nothing else; on programs with a real SQLite."""
+"""Marks in plans: expensive steps are marked, and no others, on programs with a real SQLite."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Marked = Callable[..., list[str]]
 
 @pytest.fixture
 def marked(database: sqlite3.Connection) -> Marked:
-    """The marked steps of a query that runs some times, as the report has them."""
+    """Return the marked steps of a query that runs some times, as the report shows them."""
 
     def marked(sql: str, times: int = 20, plan_is_known: bool = True) -> list[str]:
         with queryprof.profile() as recording:
@@ -58,7 +58,7 @@ def marked(database: sqlite3.Connection) -> Marked:
         (found,) = (
             b for b in Report(recording.profile).ranking.bottlenecks if "FROM" in b.statement
         )
-        if not plan_is_known:  # as where a callback of the program's own is in the way
+        if not plan_is_known:  # the plan is unknown if the program has set a callback
             found = found._replace(plans=())
         return marks_of(found)
 
@@ -72,7 +72,7 @@ def marks_of(found: Bottleneck) -> list[str]:
 
 
 def test_a_correlated_subquery_is_marked_and_not_the_sort(marked: Marked) -> None:
-    """The sort is of a few rows."""
+    """The sort has only a few rows."""
     (mark,) = marked(
         "SELECT name, (SELECT count(*) FROM ticket WHERE user + 0 = u.id) AS n FROM user AS u"
         " WHERE country = 'country 7' ORDER BY n DESC LIMIT 5",
@@ -82,33 +82,33 @@ def test_a_correlated_subquery_is_marked_and_not_the_sort(marked: Marked) -> Non
 
 
 def test_a_scan_says_what_it_reads_and_what_for(marked: Marked) -> None:
-    """The steps are SQLite's own, one less than the rows."""
+    """SQLite counts one step less than there are rows."""
     (mark,) = marked("SELECT id FROM user WHERE country || '' = 'country 3'")
     assert mark == "SCAN user ! reads 5,000 rows to return 100"
 
 
 def test_a_scan_along_an_index_is_marked(marked: Marked) -> None:
-    """LIKE in an index that cannot help it."""
+    """LIKE reads an index that cannot help it."""
     (mark,) = marked("SELECT name FROM user WHERE name LIKE '%e 4999'")
     assert mark == "SCAN user USING COVERING INDEX user_name ! reads 5,000 rows to return 1"
 
 
 def test_a_scan_of_an_unknown_plan_is_marked_by_the_counter(marked: Marked) -> None:
-    """What is read is known all the same."""
+    """The counter shows how much is read."""
     (mark,) = marked("SELECT id FROM user WHERE country || '' = 'country 3'", plan_is_known=False)
     assert mark == "(unknown: queryprof reads only sqlite3 plans) ! reads 5,000 rows to return 100"
 
 
 def test_offset_reads_what_it_leaves_out(marked: Marked) -> None:
-    """And no more: nothing is said of a whole table."""
+    """OFFSET reads only the skipped rows: the mark does not mention a whole table."""
     query = "SELECT id, name, country FROM user ORDER BY id LIMIT 10 OFFSET 4000"
-    (mark,) = marked(query, times=200)  # it is fast, and short times are not marked
+    (mark,) = marked(query, times=200)  # fast statements are not marked
     assert "reads 4,010 rows to return 10 (OFFSET reads what it leaves out)" in mark
     assert marked("SELECT id, name, country FROM user ORDER BY id LIMIT 10 OFFSET 20") == []
 
 
 def test_a_sort_is_marked_when_it_is_of_many_rows(marked: Marked) -> None:
-    """Of all that is returned, or of what a LIMIT leaves out."""
+    """A sort is marked if it sorts all returned rows, or the rows that a LIMIT drops."""
     (mark,) = marked("SELECT subject FROM ticket ORDER BY subject")
     assert mark == "USE TEMP B-TREE FOR ORDER BY ! sorts each time"
     (mark,) = marked("SELECT subject FROM ticket WHERE user >= 0 ORDER BY subject LIMIT 9")
@@ -127,12 +127,12 @@ def test_a_sort_is_marked_when_it_is_of_many_rows(marked: Marked) -> None:
 )
 @pytest.mark.repeats
 def test_what_costs_little_is_not_marked(marked: Marked, sql: str) -> None:
-    """All that is read is wanted, or it is little."""
+    """The statements need all rows that they read, or read few."""
     assert marked(sql, times=200) == []
 
 
 def test_once_is_not_each_time(marked: Marked) -> None:
-    """And a report that ran once gets one mark."""
+    """A report that runs once gets one mark."""
     (mark,) = marked(
         "SELECT a.subject, b.subject FROM ticket AS a JOIN ticket AS b ON a.subject = b.subject"
         " ORDER BY b.state, a.subject",
@@ -142,7 +142,7 @@ def test_once_is_not_each_time(marked: Marked) -> None:
 
 
 def test_what_is_nothing_to_the_run_is_not_marked() -> None:
-    """A scan that takes 0.1% of the time, or less than a millisecond."""
+    """The scan takes 0.1% of the time, or less than a millisecond."""
     scan = {"counted": 1, "vm_steps": 90_000, "full_scan_steps": 20_000}
 
     def marks(ns: int, other_ns: int) -> list[object]:
@@ -191,9 +191,7 @@ def test_a_small_scan_is_marked_where_it_runs_often(
 def test_waiting_for_a_thread_is_a_sign_when_it_costs(
     wait_ns: int, count: int, back_ns: int, queues: bool
 ) -> None:
-    """From a millisecond each and a hundredth of the run on; where it is not the loop that
-    is busy.
-    """
+    """The wait must take a millisecond each and a hundredth of the run, while the loop is not busy."""
 
     def times(ns: int) -> Distribution:
         return Distribution(count, ns * count, ns, {100: count})
@@ -215,6 +213,6 @@ def test_waiting_for_a_thread_is_a_sign_when_it_costs(
 
 
 def test_what_is_not_known_is_no_mark() -> None:
-    """Of a slow statement neither counters nor plan are known: it may do anything."""
+    """A slow statement without counters and plan may do anything."""
     slow = aggregate("SELECT 1", ns=10**9)._replace(counted=0, vm_steps=0)
     assert mark_of("SELECT 1", (), add_up([slow]), 1.0) is None

@@ -1,4 +1,4 @@
-"""Figures that are merged, capped or in doubt stay right where two facts meet."""
+"""Merged, capped and doubtful figures stay right in combination."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.once
 
 
 def test_the_longest_wait_of_several_callers() -> None:
-    """Short waits for holders at one place are said together, with the longest of them all."""
+    """Short waits for holders at one place are reported together, with the longest of them."""
     short = waited(12, 1.0, held_ms=6)
     other = (QUERY, Frame("other", "/app/main.py", 20))
     events = []
@@ -41,7 +41,7 @@ def test_the_longest_wait_of_several_callers() -> None:
 
 
 def test_readers_at_one_time_are_not_longer_than_the_wait_for_them() -> None:
-    """Three readers at one place, at the same time: the wait counts once."""
+    """Three readers hold at one place at the same time: the wait counts once."""
     threads = [Thread(1, f"R{number}") for number in range(3)]
     commit = LockEvent("wait", "a.db", "COMMIT", SITE, "", T2, "COMMIT", SITE, 0, 20 * MS)
     wait = replace(commit, writes=True)
@@ -86,14 +86,14 @@ def test_a_long_wait_for_a_lock_is_no_outlier(waited_ms: int, is_outlier: bool) 
         for each in findings(replace(profile_of(one), file_work=(work,)))
         if each.category == "heavy_query"
     ]
-    assert any("one execution took" in text for text in found.evidence) == is_outlier
+    assert any("the slowest execution took" in text for text in found.evidence) == is_outlier
 
 
 @pytest.mark.parametrize(("processes", "is_said"), [(1, True), (10, True), (11, False)])
 def test_each_process_may_run_a_query_without_parameters_once(
     processes: int, is_said: bool
 ) -> None:
-    """20 executions; half of them are repeats inside of a process."""
+    """Half of the 20 executions are repeats within a process."""
     statement = "SELECT a FROM t"
     runs = [
         aggregate(statement, SITE, ns=50 * MS, count=1)._replace(thread=Thread(1 + n, "MainThread"))
@@ -123,8 +123,8 @@ class KnowsEach(Knows):
 
 @pytest.mark.parametrize(("by_range", "severity"), [(False, "high"), (True, "low")])
 def test_a_doubt_about_one_statement_is_one_about_their_sum(by_range: bool, severity: str) -> None:
-    """One index for two statements of some 5% of a second each: together they are not more than
-    each is alone if one of them is in doubt.
+    """One index serves two statements of some 5% of a second each. If one of them is in doubt,
+    together they count no more than each alone.
     """
     scans = [
         aggregate(f"SELECT {column} FROM t WHERE b = ?", SITE, ns=54 * MS, count=50)._replace(
@@ -140,7 +140,7 @@ def test_a_doubt_about_one_statement_is_one_about_their_sum(by_range: bool, seve
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_counters_without_calls_are_no_shortest_call(is_first: bool) -> None:
-    """They have no shortest call: 0 is not its time."""
+    """Counters without calls have no shortest call, so 0 must not become the minimum."""
     calls = aggregate(READ, ns=50)
     counters = aggregate(READ)._replace(count=0, min_ns=0, max_ns=0, total_ns=0, self_ns=0)
     assert add_up((counters, calls) if is_first else (calls, counters)).min_call_ns == 50
@@ -149,7 +149,9 @@ def test_counters_without_calls_are_no_shortest_call(is_first: bool) -> None:
 
 @pytest.mark.parametrize(("wait_ms", "held_ms"), [(50, 50), (150, 150), (151, 50)])
 def test_a_waiter_sleeps_a_tenth_of_a_second_at_most(wait_ms: int, held_ms: int) -> None:
-    """Behind the end of the last hold of 50 ms; what comes later has another cause."""
+    """The waiter may sleep up to 100 ms after the last hold of 50 ms. A later delay has another
+    cause.
+    """
     hold = LockEvent("write", "a.db", "BEGIN", SITE, "", T1, "COMMIT", SITE, 0, 50 * MS)
     wait = LockEvent("wait", "a.db", READ, SITE, "", T2, READ, SITE, 0, wait_ms * MS)
     assert Holders([hold, wait]).of(wait) == [(hold, held_ms * MS)]
@@ -160,7 +162,7 @@ def test_a_waiter_sleeps_a_tenth_of_a_second_at_most(wait_ms: int, held_ms: int)
     [(8, 8, Verdict.WORSE), (4, 8, Verdict.UNCLEAR), (8, 4, Verdict.UNCLEAR)],
 )
 def test_few_runs_of_one_side_may_not_overlap(before: int, after: int, verdict: Verdict) -> None:
-    """However many the other side has."""
+    """This holds however many runs the other side has."""
     metric = Metric("database_ns", "time", lambda totals: totals.self_ns)
     slow: list[float | None] = [1.5 + number / 100 for number in range(after)]
     fast: list[float | None] = [1.0 + number / 100 for number in range(before - 1)]

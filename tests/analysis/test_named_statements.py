@@ -24,7 +24,7 @@ QUERY_TEXT = "SELECT a FROM t WHERE b = ?"
 
 
 def findings(profile: Profile) -> tuple[Finding, ...]:
-    """Of a program whose run is a second."""
+    """Return the findings of a program that runs for one second."""
     return find(Report(profile), lambda *_: None, {})
 
 
@@ -45,7 +45,7 @@ def files(statement: str, **figures: int) -> FileWork:
 def test_pages_that_do_not_fit_in_the_cache(
     moved_ms: int, read: int, written: int, is_spilled: bool
 ) -> None:
-    """A fifth of the time of a write, and so many bytes read again and written."""
+    """They take a fifth of the time of a write, and many bytes are read and written again."""
     insert = "INSERT INTO t SELECT * FROM u"
     work = files(
         insert,
@@ -82,7 +82,7 @@ def test_what_is_made_again_and_again(count: int, fix: str) -> None:
 
 @pytest.mark.parametrize(("syncs", "fix"), [(99, "knows no problem"), (100, "one transaction")])
 def test_schema_changes_without_syncs_are_in_a_transaction(syncs: int, fix: str) -> None:
-    """A hundred of them, of two tables: each transaction of its own would sync a file."""
+    """There are a hundred changes of two tables. In separate transactions, each would sync a file."""
     made = [
         aggregate(f"CREATE TABLE {name} (x)", SITE, ns=150 * MS, count=50) for name in ("a", "b")
     ]
@@ -114,7 +114,7 @@ def commits(ms: int) -> Aggregate:
 
 @pytest.mark.parametrize(("file", "is_one"), [(QUERY.file, True), ("/app/other.py", False)])
 def test_commits_that_another_finding_has_are_named_once(file: str, is_one: bool) -> None:
-    """No time is won twice."""
+    """The time is counted once."""
     insert = aggregate("INSERT INTO t VALUES (?)", SITE, ns=MS, count=100)
     elsewhere = commits(400)._replace(path=(replace(QUERY, file=file, line=90), MAIN))
     found = findings(profile_of(insert, commits(400), elsewhere))
@@ -139,7 +139,7 @@ UPDATE_ONE = "UPDATE counter SET value = value + ? WHERE name = ?"
 def test_writes_of_one_row_that_wait_for_each_other(
     system: str, threads: int, each_ns: int, rows: int, is_said: bool
 ) -> None:
-    """Of a server, which locks rows."""
+    """The server locks rows."""
     one = aggregate(UPDATE_ONE, SITE, ns=40 * each_ns, count=40)._replace(rows=40 * rows)
     half = one._replace(count=20, self_ns=one.self_ns // 2, rows=one.rows // 2)
     other = half._replace(thread=Thread(1, "T2"))
@@ -161,7 +161,7 @@ def test_writes_of_one_row_that_wait_for_each_other(
 def test_pages_that_are_read_again_and_again(
     read_ms: int, read: int, count: int, is_said: bool
 ) -> None:
-    """A fifth of the time of a query that runs several times."""
+    """They take a fifth of the time of a query that runs several times."""
     work = files(QUERY_TEXT, read_bytes=read, read_ns=read_ms * MS)
     one = aggregate(QUERY_TEXT, SITE, ns=300 * MS, count=count)
     found = findings(replace(profile_of(one), file_work=(work,)))
@@ -170,7 +170,7 @@ def test_pages_that_are_read_again_and_again(
 
 @pytest.mark.parametrize(("system", "severity"), [("postgresql", "medium"), ("sqlite", "low")])
 def test_rows_that_a_loop_sends_one_by_one(system: str, severity: str) -> None:
-    """To a server each takes a way there and back."""
+    """Each row needs a round trip to the server."""
     insert = "INSERT INTO t VALUES (?)"
     one = aggregate(insert, SITE, ns=300 * MS, count=1000)._replace(rows=1000)
     profile = replace(profile_of(one), systems={insert: system})

@@ -1,5 +1,7 @@
-"""An OFFSET in the text may be 0 (SQLAlchemy always writes one): what is read from end to end to be
-chosen lacks an index, whatever the OFFSET is; what is paged is paged.
+"""An OFFSET parameter may be 0, since SQLAlchemy always writes OFFSET.
+
+A query that reads the whole table to select rows lacks an index, whatever its OFFSET. A query that
+pages is reported for its OFFSET.
 """
 
 from __future__ import annotations

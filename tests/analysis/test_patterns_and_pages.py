@@ -1,6 +1,4 @@
-"""What the values show that a query was given: patterns that no index serves, and rows that OFFSET
-leaves out.
-"""
+"""Findings from the values of a query: patterns that no index serves, and large OFFSETs."""
 
 from __future__ import annotations
 
@@ -41,9 +39,9 @@ def of_scan(profile: Profile) -> Finding:
     ("samples", "are_open", "code", "severity"),
     [
         (4, 4, "", Severity.LOW),  # all begin with a wildcard
-        (4, 0, PREFIX.code, Severity.HIGH),  # none does
+        (4, 0, PREFIX.code, Severity.HIGH),  # none begins with a wildcard
         (4, 1, PREFIX.code, Severity.MEDIUM),
-        (3, 3, PREFIX.code, Severity.MEDIUM),  # too few show anything
+        (3, 3, PREFIX.code, Severity.MEDIUM),  # too few samples
         (3, 0, PREFIX.code, Severity.MEDIUM),
     ],
 )
@@ -63,8 +61,8 @@ def test_of_few_executions_all_are_enough() -> None:
         (4, 404, 5000, Severity.HIGH),
         (4, 40, 5000, None),  # 10 on average, as many as are returned
         (4, 44, 2100, Severity.HIGH),
-        (4, 44, 2101, None),  # more than 100 steps for each row that it passes: others are read
-        (3, 404, 5000, Severity.LOW),  # too few show anything
+        (4, 44, 2101, None),  # more than 100 steps per skipped row: others are read
+        (3, 404, 5000, Severity.LOW),  # too few samples
     ],
 )
 def test_an_offset_that_leaves_out_many(
@@ -83,7 +81,7 @@ def test_an_offset_that_leaves_out_many(
 
 @pytest.mark.parametrize(("skipped", "is_said"), [(80, False), (84, True)])
 def test_an_offset_of_as_many_rows_as_are_returned_is_small(skipped: int, is_said: bool) -> None:
-    """Twenty of each, or one more."""
+    """The query skips twenty rows, or one more."""
     one = aggregate(PAGED, SITE, ns=300 * MS, count=50)._replace(rows=50 * 20, vm_steps=50 * 2000)
     sample = ParameterSample(PAGED, SITE, 4, 0, offsets=4, skipped=skipped)
     profile = replace(profile_of(one), parameters=(sample,))
@@ -98,7 +96,9 @@ def test_an_offset_of_as_many_rows_as_are_returned_is_small(skipped: int, is_sai
 def test_an_offset_in_a_database_without_counted_steps(
     skipped: int, rows: int, is_said: bool
 ) -> None:
-    """A thousand rows on average, and ten times those returned; the fastest page is what stays."""
+    """It skips a thousand rows on average, ten times as many as it returns. The fastest page
+    remains.
+    """
     one = aggregate(PAGED, SITE, ns=300 * MS, count=50)._replace(
         rows=50 * rows, counted=0, vm_steps=0, min_ns=MS
     )

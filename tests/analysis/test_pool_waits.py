@@ -18,7 +18,7 @@ pytestmark = pytest.mark.once
 MS = 1_000_000
 WAIT = "(pool wait)"
 LOOP = SimpleNamespace(loop=SimpleNamespace(run_ns=10_000 * MS), stalls=(), functions=())
-"""An event loop, as far as the rule reads it."""
+"""An event loop with only the fields that the rule reads."""
 
 
 def wait(ms: int, thread: str = "MainThread", count: int = 10, errors: int = 0) -> Aggregate:
@@ -32,7 +32,7 @@ def only(one: Profile) -> Finding:
 
 
 def test_threads_wait_side_by_side() -> None:
-    """The run saves the longest sum of a thread."""
+    """The run saves the longest sum of a thread's waits."""
     found = only(profile_of(wait(300, "a"), wait(500, "b", errors=2)))
     assert (found.category, found.gain_ns) == ("pool_wait", 500 * MS)
     assert found.evidence[0].startswith("20 calls waited for a connection for 800 ms in total")
@@ -42,7 +42,7 @@ def test_threads_wait_side_by_side() -> None:
 
 @pytest.mark.parametrize(("ms", "is_doubtful"), [(500, True), (499, False)])
 def test_a_busy_database_may_be_what_they_wait_for(ms: int, is_doubtful: bool) -> None:
-    """Half of the run in other calls."""
+    """Other calls take half of the run."""
     query = aggregate("SELECT a FROM t WHERE b = ?", (MAIN,), ns=ms * MS, count=10)
     found = only(profile_of(wait(300), query))
     assert ("wait for it in turn" in found.doubt) == is_doubtful
@@ -52,7 +52,7 @@ def test_a_busy_database_may_be_what_they_wait_for(ms: int, is_doubtful: bool) -
     ("starts_ms", "saved_ms"), [((0, 0), 100), ((0, 50), 150), ((0, 300), 200)]
 )
 def test_tasks_of_a_loop_wait_at_once(starts_ms: tuple[int, int], saved_ms: int) -> None:
-    """Two of 100 ms each. The loop runs for ten seconds."""
+    """Two tasks wait for 100 ms each. The loop runs for ten seconds."""
     base = profile_of(wait(200, count=2))
     longest = [
         Exemplar(

@@ -1,4 +1,4 @@
-"""Names that chance makes: folded in the baseline's key, or paired."""
+"""Random names are folded in the baseline's key, or paired."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def figures(executions: int = 1, rows: int = 0, plan: str = "") -> Figures:
     ],
 )
 def test_the_random_part_of_a_name_is_folded(name: Callable[[], str]) -> None:
-    """So that a statement has one key in all runs."""
+    """A statement then has the same key in all runs."""
     keys = {fold_random(f"INSERT INTO {name()}(id, name) VALUES (?, ?)") for _ in range(200)}
     assert len(keys) == 1
     assert "<random>" in keys.pop()
@@ -60,7 +60,7 @@ def test_words_are_not_folded(statement: str) -> None:
 
 
 def test_statements_that_fold_to_one_key_add_up() -> None:
-    """Also their plans, of which the tables are folded too."""
+    """Their plans add up as well, with the tables folded."""
     folded = fold_names(
         {
             "SELECT a FROM t040d2776c990": figures(2, 5, "SCAN t040d2776c990"),
@@ -75,7 +75,7 @@ WORDS = st.text(string.ascii_lowercase, min_size=3, max_size=10).map("n_{}".form
 
 @given(st.lists(WORDS, min_size=4, max_size=4, unique=True))
 def test_statements_that_differ_in_names_have_one_structure(names: list[str]) -> None:
-    """Whatever the names are, if equal names stay equal."""
+    """The structure does not depend on the names, as long as equal names stay equal."""
     table, column, other, quoted = names
     text = 'SELECT {0}.{1}, max({2}) FROM {0} JOIN "{3}" USING ({1}) WHERE {2} IN (?)'
     assert structure_of(text.format(table, column, other, quoted)) == structure_of(
@@ -93,12 +93,12 @@ def test_statements_that_differ_in_names_have_one_structure(names: list[str]) ->
     ],
 )
 def test_another_query_has_another_structure(one: str, other: str) -> None:
-    """More than names differs."""
+    """The queries differ in more than names."""
     assert structure_of(one) != structure_of(other)
 
 
 def test_a_statement_under_another_name_is_compared_as_one() -> None:
-    """Equal figures pass; worse ones fail with both texts."""
+    """Equal figures pass. Worse figures fail, with both texts."""
     before = {"SELECT a FROM qwertyuiop WHERE b = ?": figures(2, 4)}
     after = "SELECT a FROM asdfghjklz WHERE b = ?"
     assert deviations(before, {after: figures(2, 4)}, RULES, True) == []
@@ -108,7 +108,7 @@ def test_a_statement_under_another_name_is_compared_as_one() -> None:
 
 
 def test_pairs_are_one_to_one() -> None:
-    """The busiest of many alike with the busiest; what has no counterpart is new or gone."""
+    """Similar statements are paired by how busy they are. The rest is new or gone."""
     gone = {"DROP TABLE a": (2, 0), "DROP TABLE b": (9, 0), "DROP TABLE c": (1, 0)}
     new = {
         "DROP TABLE x": (8, 0),
@@ -126,7 +126,7 @@ def test_pairs_are_one_to_one() -> None:
 
 
 def test_a_new_statement_says_what_went_away() -> None:
-    """The one that is most like it, if any is."""
+    """The output shows the most similar missing statement, if any."""
     before = {"SELECT a FROM t WHERE b = ?": figures(), "DELETE FROM t": figures()}
     (new,) = (
         d
@@ -141,7 +141,7 @@ def test_a_new_statement_says_what_went_away() -> None:
 
 
 def test_what_differs_between_two_runs_is_unstable_in_both_directions() -> None:
-    """More or fewer, the one run may be the baseline of the other."""
+    """Either run may be the baseline of the other, so more and fewer both count."""
     more, fewer = {"S": figures(3), "T": figures()}, {"S": figures(2), "T": figures()}
     for first, second in ((more, fewer), (fewer, more)):
         assert [d.statement for d in unstable(first, second, RULES)] == ["S"]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.once
 def test_an_index_that_does_more_than_find_rows_stays(
     kind: str, where: str, is_found: bool
 ) -> None:
-    """A UNIQUE index refuses rows; a partial one is small."""
+    """A UNIQUE index also rejects rows, and a partial index is small."""
     connection = sqlite3.connect("t.db")
     connection.executescript(
         f"CREATE TABLE t (a, b); CREATE {kind} INDEX t_a ON t (a) {where};"

@@ -1,4 +1,4 @@
-"""What an index wins by the rows that it leaves, on profiles made by hand."""
+"""What an index saves, given the number of rows that it skips, on profiles made by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUM = replace(INDEX, folds=True)
 
 
 def row_steps(*costs: int, column: str = "b") -> RowSteps:
-    """Of comparisons of one column, and of rows of 9 VM steps."""
+    """Return the VM steps of comparisons of one column, and of rows of 9 steps."""
     return RowSteps(
         tuple(LeftOut(frozenset({column}), cost) for cost in costs), inner=None, taken=9, once=12
     )
@@ -27,8 +27,8 @@ def row_steps(*costs: int, column: str = "b") -> RowSteps:
 
 @pytest.mark.parametrize(("rows", "won"), [(1, 0.936), (400, 0.737), (2000, 0.0), (10_000, 0.0)])
 def test_an_index_wins_less_the_more_rows_are_taken(rows: int, won: float) -> None:
-    """A twenty-fifth of 10,000, a fifth, all of them: the steps of an execution say how many are
-    added up.
+    """A twenty-fifth, a fifth or all of 10,000 rows match. The steps of an execution show how many
+    are added up.
     """
     of_row = row_steps(3)
     statement = "SELECT sum(a) FROM t WHERE b = ?"
@@ -52,7 +52,9 @@ def test_an_index_wins_less_the_more_rows_are_taken(rows: int, won: float) -> No
     ("taken", "is_known"), [(800, True), (1000, False)], ids=["few", "a tenth"]
 )
 def test_which_comparison_leaves_rows_out_may_not_be_known(taken: int, is_known: bool) -> None:
-    """Of two: where the first leaves all of them out, up to so many are taken; else none is."""
+    """There are two comparisons. Up to some number of rows, the first one may reject all others;
+    beyond that neither is known to.
+    """
     of_row = row_steps(3, 6)
     statement = "SELECT sum(a) FROM t WHERE b = ? AND c = ?"
     one = aggregate(statement, SITE, ns=200 * MS, count=50)._replace(
@@ -102,7 +104,7 @@ OTHERS = [
 def test_conditions_that_the_index_does_not_serve(
     columns: tuple[str, str], steps: float, won: float, doubt: str
 ) -> None:
-    """One row is returned of 10,000: what leaves the others out is known by the steps of each."""
+    """One of 10,000 rows is returned. The steps per row show what rejects the others."""
     left_out = tuple(
         LeftOut(frozenset({one}), cost) for one, cost in zip(columns, (3, 6), strict=True)
     )
@@ -145,7 +147,7 @@ def test_without_its_program_the_text_says_what_else_is_compared(
 
 
 def scan_of(statement: str, served: Served, rows: int, steps: float = 30_000) -> list[Finding]:
-    """Of 50 executions that read 10,000 rows each: the scan's finding."""
+    """Return the findings about a scan for 50 executions that read 10,000 rows each."""
     one = aggregate(statement, SITE, ns=300 * MS, count=50)._replace(
         rows=50 * rows, vm_steps=round(50 * steps), full_scan_steps=50 * 10_000
     )
@@ -155,11 +157,11 @@ def scan_of(statement: str, served: Served, rows: int, steps: float = 30_000) ->
 
 
 def test_what_all_rows_are_read_for_is_no_fault_of_an_aggregate() -> None:
-    """A max() of half of the table: an index makes it slower."""
+    """For a max() over half of the table, an index would be slower."""
     of_row = row_steps(3)
     statement, steps = "SELECT max(a) FROM t WHERE b = ?", 12 + 3 * 10_000 + 6 * 5000
     assert scan_of(statement, replace(SUM, row_steps=of_row), 1, steps) == []
-    # The same steps of a statement that returns one row are an expensive row.
+    # With one returned row, the same steps are an expensive row.
     assert scan_of("SELECT a FROM t WHERE b = ?", replace(INDEX, row_steps=of_row), 1, steps)
 
 
@@ -176,7 +178,7 @@ def test_two_rows_are_no_sum_of_all(rows: int, is_known: bool) -> None:
 
 
 def test_a_join_returns_more_rows_than_the_scan_takes() -> None:
-    """A row that no comparison leaves out is returned 500 times."""
+    """One selected row is returned 500 times."""
     of_row = replace(row_steps(3), inner=20)
     (found,) = scan_of("SELECT a FROM t WHERE b = ?", replace(INDEX, row_steps=of_row), 500, 30_100)
     assert "to return 500" in found.evidence[0]
@@ -184,7 +186,7 @@ def test_a_join_returns_more_rows_than_the_scan_takes() -> None:
 
 
 def test_how_many_rows_begin_an_inner_loop_is_known_at_the_most() -> None:
-    """It may be one of them that takes all the steps."""
+    """One of them may take all the steps."""
     assert replace(row_steps(3), inner=20).rows_left({"b"}, 40_012, 10_000, None) == (
         0.0,
         pytest.approx(10_000 / 17, rel=0.01),
@@ -209,8 +211,8 @@ def test_rows_of_a_range_are_known_by_the_steps() -> None:
 
 @pytest.mark.parametrize(("is_other", "is_said"), [(True, True), (False, False)])
 def test_a_scan_of_another_plan_is_said(is_other: bool, is_said: bool) -> None:
-    """Where none is known that serves a sum, it may have to read all; unless the schema has changed
-    since.
+    """If no index is known that serves a sum, it may have to read all rows, unless the schema has
+    changed since.
     """
     served = Served(("SCAN t",), is_other=is_other, folds=not is_other)
     found = scan_of("SELECT sum(a) FROM t WHERE b = ?", served, 1)

@@ -1,4 +1,4 @@
-"""Which statement of a library's call a finding is about, and what else a line's time may have."""
+"""Which statement of a library's call a finding is about, and what else a line's time may include."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DJANGO = "/venv/site-packages/django/db/models/"
 
 
 def called(one: Profile, function: str) -> Profile:
-    """The same through a function of Django's, which a manager calls."""
+    """Return the same, called through a function of Django that a manager calls."""
     outer = Frame("Manager.manager_method", f"{DJANGO}manager.py", 1, "library")
     inner = Frame(f"QuerySet.{function}", f"{DJANGO}query.py", 1, "library")
     stacks = tuple(
@@ -32,7 +32,7 @@ def called(one: Profile, function: str) -> Profile:
 
 @pytest.mark.parametrize("longer", [READ, UPDATE, POINT])
 def test_what_runs_as_often_is_chosen_by_what_it_does(longer: str) -> None:
-    """Whichever of them has the longest line by a little: the same finding."""
+    """The finding is the same, whichever statement has a slightly longer line."""
     loops = [
         loop(one, 60, 60, others=120, pass_ns=(201 if one == longer else 200) * MS // 100)
         for one in (READ, UPDATE, POINT)
@@ -44,7 +44,7 @@ def test_what_runs_as_often_is_chosen_by_what_it_does(longer: str) -> None:
 
 @pytest.mark.parametrize(("inserts", "category"), [(83, "n_plus_one"), (84, "single_inserts")])
 def test_what_runs_in_each_call_comes_before_what_runs_in_some(inserts: int, category: str) -> None:
-    """Of 100 calls."""
+    """There are 100 calls."""
     read = loop(READ, 60, 60, others=60)
     point = loop(POINT, 60, 60, others=60, count=200)
     insert = loop(INSERT, 60, 60, others=60, count=inserts)
@@ -55,7 +55,7 @@ def test_what_runs_in_each_call_comes_before_what_runs_in_some(inserts: int, cat
 
 @pytest.mark.parametrize(("calls_itself", "is_timed"), [(True, False), (False, True)])
 def test_a_call_has_the_time_of_those_that_it_calls(calls_itself: bool, is_timed: bool) -> None:
-    """Of a function that walks a tree the passes add up to more than the run."""
+    """The passes of a function that walks a tree add up to more than the run."""
     driver, time = loop(READ, 60, 60)
     outer = replace(QUERY, line=QUERY.line + 3) if calls_itself else MAIN
     path = (QUERY, outer, MAIN)
@@ -67,7 +67,7 @@ def test_a_call_has_the_time_of_those_that_it_calls(calls_itself: bool, is_timed
 
 @pytest.mark.parametrize(("writer", "severity"), [(1, Severity.HIGH), (2, Severity.LOW)])
 def test_what_another_process_may_have_changed(writer: int, severity: Severity) -> None:
-    """A result is not to be kept where another process of the recording writes."""
+    """A result must not be kept if another process of the recording writes."""
     read = aggregate("SELECT max(a) FROM t", SITE, ns=500 * MS, count=100)
     write = aggregate(UPDATE, (MAIN,), ns=MS, count=3)._replace(thread=Thread(writer, "MainThread"))
     sample = ParameterSample(read.statement, SITE, 40, 39)

@@ -1,4 +1,4 @@
-"""What shares are of, and what is said of statements that a library executes for itself."""
+"""What shares refer to, and how statements are reported that a library executes for itself."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def usage(thread: Thread, ms: int) -> ThreadUsage:
 
 
 def server(*cpu_ms: int, stack: tuple[Frame, ...] = (VIEW, HANDLER)) -> Profile:
-    """A second of a thread each, which have the database for 200 ms each."""
+    """Return threads of one second each, which use the database for 200 ms each."""
     threads = [Thread(1, f"T{number}") for number in range(len(cpu_ms))]
     one = aggregate(READ, (MAIN,), ns=200 * MS, count=100)
     return replace(
@@ -50,7 +50,7 @@ def server(*cpu_ms: int, stack: tuple[Frame, ...] = (VIEW, HANDLER)) -> Profile:
 
 
 def kept_waiting(profile: Profile) -> Profile:
-    """The same on a busy machine."""
+    """Return the same on a busy machine."""
     (one,) = profile.thread_usage
     return replace(profile, thread_usage=(replace(one, voluntary_switches=20),))
 
@@ -85,12 +85,12 @@ def kept_waiting(profile: Profile) -> Profile:
 def test_a_server_s_shares_are_of_the_time_that_it_was_busy(
     profile: Profile, whole: tuple[int, str]
 ) -> None:
-    """It waits for requests, unless these are marked as spans."""
+    """The server waits for requests, unless spans mark them."""
     assert whole_of(profile, 0) == whole
     assert whole_of(profile, 50 * MS)[0] == 50 * MS
     found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
     assert {one.whole for one in found} <= {whole[1]}
-    assert ("WsgiMiddleware" in hint(found)) == (whole[1] == BUSY)  # of which there are findings
+    assert ("WsgiMiddleware" in hint(found)) == (whole[1] == BUSY)  # those with findings
 
 
 def test_processes_without_queries_are_not_counted() -> None:
@@ -116,12 +116,12 @@ def test_what_a_library_executes_for_itself_is_no_loop() -> None:
     [(1, "1 process"), (3, "3 processes")],
 )
 def test_what_is_complete_is_of_the_recorded_processes(processes: int, said: str) -> None:
-    """A child with an environment of its own is not seen."""
+    """A child process with another environment is not recorded."""
     assert complete(processes) == f"Complete: {said}, every call recorded."
 
 
 def test_findings_that_are_one_have_one_share() -> None:
-    """Of one whole: another one's share may be of the spans."""
+    """Merged findings share one total: another total may be that of the spans."""
     first, other = (
         aggregate(READ, (MAIN,), ns=200 * MS, count=100),
         Frame("other", "/app/main.py", 99),
@@ -140,7 +140,7 @@ def test_findings_that_are_one_have_one_share() -> None:
 
 @pytest.mark.parametrize(("cpu_ms", "severity"), [(499, Severity.LOW), (500, Severity.HIGH)])
 def test_commits_of_a_program_that_waits_are_low(cpu_ms: int, severity: Severity) -> None:
-    """Its writes come when they come: a loop around them would hold the lock meanwhile."""
+    """The writes come one at a time: a loop around them would hold the lock meanwhile."""
     change = aggregate("INSERT INTO t VALUES (?)", (VIEW,), ns=90 * MS, count=50)
     commit = aggregate("COMMIT", (VIEW,), ns=300 * MS, count=50, operation="commit")
     thread = change.thread
@@ -152,7 +152,7 @@ def test_commits_of_a_program_that_waits_are_low(cpu_ms: int, severity: Severity
 
 @pytest.mark.parametrize(("gain_ns", "is_said"), [(2 * MS, True), (2 * MS - 1000, False)])
 def test_a_thousandth_of_a_long_run_is_no_finding(gain_ns: int, is_said: bool) -> None:
-    """However many milliseconds that are; one execution of a hundred stays."""
+    """This holds however many milliseconds that is. A hundredth by one execution stays."""
     one = aggregate(READ, (MAIN,), ns=gain_ns * 100 // 99 + 100, count=100)
     profile = replace(profile_of(one), processes=(process(end_unix_ns=2 * SECOND),))
     assert bool(find(Report(profile), lambda frame, _: replace(frame, line=1), {})) == is_said

@@ -1,4 +1,4 @@
-"""Which steps of an event loop are the shell's that runs cells."""
+"""Which steps of an event loop belong to the shell that runs cells."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def loop_of(kind, file):
     ],
 )
 def test_a_loop_of_the_shell_alone_is_left_out(file):
-    """Whichever system it was recorded on, and is read on."""
+    """This works for recordings of any operating system, on any operating system."""
     assert list(without_shells([loop_of("library", file)])) == []
 
 

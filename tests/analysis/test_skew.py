@@ -16,7 +16,7 @@ ROWS = 1000
 
 
 def skewed(rows: int, left_out_ms: int, first_ms: int = 60) -> Profile:
-    """Of 100 executions: the first one takes 60 ms, and returns most of the rows."""
+    """Return 100 executions: the first takes 60 ms and returns most of the rows."""
     driver, time = loop(READ, 60, 60)
     driver = driver._replace(
         rows=rows + 99,
@@ -39,23 +39,23 @@ def gain_ms(one: Profile) -> float:
 
 
 def test_its_line_counts_in_full() -> None:
-    """2 ms in each other pass, and 300 ms in the first one."""
+    """The first pass takes 300 ms, every other pass 2 ms."""
     assert gain_ms(skewed(ROWS, left_out_ms=300)) == pytest.approx(498 * 99 / 100, rel=0.02)
 
 
 def test_a_pass_that_was_interrupted_does_not_count() -> None:
-    """Without the rows, the first execution and the longest pass are chance."""
+    """Without more rows, the longest execution and the longest pass are chance."""
     assert gain_ms(skewed(1, left_out_ms=300)) == pytest.approx(200 * 99 / 100, rel=0.02)
     assert gain_ms(skewed(9, left_out_ms=300)) == pytest.approx(200 * 99 / 100, rel=0.02)
     assert gain_ms(skewed(10, left_out_ms=300)) == pytest.approx(498 * 99 / 100, rel=0.02)
 
 
 def test_without_its_pass_the_driver_s_time_counts() -> None:
-    """The passes that were timed do not include the longest execution: 60 ms beside 2 ms each."""
+    """The timed passes do not include the longest execution: 60 ms, compared with 2 ms each."""
     assert gain_ms(skewed(ROWS, left_out_ms=59)) == pytest.approx(260 * 99 / 100, rel=0.02)
 
 
 def test_without_a_timed_line_the_longest_execution_is_no_chance() -> None:
-    """It is not left out of the driver's time: 61 ms."""
+    """The driver's time includes it: 61 ms."""
     one = replace(skewed(ROWS, left_out_ms=0), line_times=())
     assert gain_ms(one) == pytest.approx(61 * 99 / 100, rel=0.02)

@@ -1,4 +1,4 @@
-"""Which loops of a program's source a call is in."""
+"""Which loops of a program's source contain a call."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_queries_that_need_the_row_before(tmp_path: Path) -> None:
 
 
 def test_a_loop_with_thousands_of_assignments_is_read_once(tmp_path: Path) -> None:
-    """Counted in lines that a trace function sees: for twice the assignments, twice as many."""
+    """A trace function counts the lines: twice the assignments take twice as many."""
 
     def steps(count: int) -> int:
         names = [f"a{number}" for number in range(count)]

@@ -28,7 +28,7 @@ READ = "SELECT a FROM t WHERE b = ?"
 
 
 def findings(profile: Profile, is_loop: bool = True) -> tuple[Finding, ...]:
-    """Of a program whose run is a second."""
+    """Return the findings of a program that runs for one second."""
 
     def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=1) if is_loop else None
@@ -86,7 +86,7 @@ def test_severity(share: float, span_ns: float, severity: Severity) -> None:
 
 @pytest.mark.parametrize(("errors", "is_complete"), [(3, True), (2, False)])
 def test_a_call_that_failed_may_have_passed_no_statement(errors: int, is_complete: bool) -> None:
-    """That of three calls is unknown, some of which failed."""
+    """The statement of three calls is unknown, and some of the calls failed."""
     unknown = aggregate("(unknown)", SITE, count=3)._replace(errors=errors)
     cautions = Report(profile_of(unknown)).overview.cautions
     assert (not any("the statement of" in one for one in cautions)) == is_complete
@@ -94,7 +94,7 @@ def test_a_call_that_failed_may_have_passed_no_statement(errors: int, is_complet
 
 @pytest.mark.parametrize(("ns", "is_said"), [(200 * MS, True), (199 * MS, False)])
 def test_a_query_of_much_of_the_run_is_said(ns: int, is_said: bool) -> None:
-    """Where no other rule fits it; with no more than the lowest severity."""
+    """No other rule fits the query. It gets the lowest severity."""
     found = findings(profile_of(aggregate(READ, SITE, ns=ns, count=3)), is_loop=False)
     assert [(one.category, one.severity) for one in found] == (
         [("heavy_query", Severity.LOW)] if is_said else []
@@ -103,7 +103,7 @@ def test_a_query_of_much_of_the_run_is_said(ns: int, is_said: bool) -> None:
 
 @pytest.mark.parametrize(("ns", "is_said"), [(5 * MS, True), (900_000, False)])
 def test_what_wins_little_is_no_finding(ns: int, is_said: bool) -> None:
-    """Half a percent of the run, or a millisecond."""
+    """The limits are half a percent of the run and a millisecond."""
     assert bool(findings(profile_of(aggregate(READ, SITE, ns=ns, count=100)))) == is_said
 
 
@@ -114,7 +114,7 @@ def test_a_loop_runs_twenty_times(count: int, is_loop: bool) -> None:
 
 @pytest.mark.parametrize(("rows", "is_one"), [(20, True), (21, False)])
 def test_a_query_for_many_items_is_not_for_one(rows: int, is_one: bool) -> None:
-    """Where only the source shows a loop."""
+    """Only the source shows a loop."""
     one = aggregate(READ, SITE, ns=50 * MS, count=50)._replace(rows=50 * rows, vm_steps=0)
     assert has("n_plus_one", profile_of(one)) == is_one
 
@@ -126,7 +126,7 @@ def test_a_query_for_many_items_is_not_for_one(rows: int, is_one: bool) -> None:
 def test_an_execution_that_works_hard_is_no_loop_s_fault(
     steps: int, rows: int, is_one: bool
 ) -> None:
-    """From 1,000 VM steps on, and 60 for each row and one more."""
+    """It works hard with 1,000 VM steps or more, and 60 for each row plus one."""
     one = aggregate(READ, SITE, ns=50 * MS, count=50)
     one = one._replace(rows=50 * rows, vm_steps=50 * steps)
     assert has("n_plus_one", profile_of(one)) == is_one
@@ -134,7 +134,7 @@ def test_an_execution_that_works_hard_is_no_loop_s_fault(
 
 @pytest.mark.parametrize(("behind", "is_parent"), [(0, True), (1, False)])
 def test_a_query_behind_a_loop_is_no_parent(behind: int, is_parent: bool) -> None:
-    """However many rows it returns."""
+    """This holds however many rows it returns."""
     line = replace(QUERY, line=QUERY.line + behind)
     parent = aggregate("SELECT id FROM p", (line, MAIN), ns=MS, count=1)._replace(rows=100)
     child = aggregate(READ, SITE, ns=50 * MS, count=100)
@@ -151,7 +151,7 @@ def test_a_query_behind_a_loop_is_no_parent(behind: int, is_parent: bool) -> Non
     ("rows", "is_parent"), [(90, True), (89, False), (110, True), (111, False)]
 )
 def test_a_parent_has_as_many_rows_as_there_are_executions(rows: int, is_parent: bool) -> None:
-    """A tenth more or less."""
+    """The numbers may differ by a tenth."""
     parent = aggregate("SELECT id FROM p", (QUERY, MAIN), ns=MS, count=1)._replace(rows=rows)
     child = aggregate(READ, SITE, ns=50 * MS, count=100)
     (found,) = [
@@ -168,7 +168,7 @@ def test_a_parent_has_as_many_rows_as_there_are_executions(rows: int, is_parent:
     [(4, 2, True), (4, 1, False), (3, 3, False), (100, 50, True), (100, 49, False)],
 )
 def test_half_of_the_samples_are_repeats(samples: int, repeats: int, is_one: bool) -> None:
-    """Of four at the least."""
+    """At least four samples are needed."""
     profile = profile_of(aggregate(READ, SITE, ns=50 * MS, count=100))
     profile = replace(profile, parameters=(ParameterSample(READ, SITE, samples, repeats),))
     assert has("duplicate_query", profile) == is_one
@@ -186,7 +186,7 @@ def test_few_samples_are_in_doubt(samples: int, severity: Severity) -> None:
     ("opened", "statements", "is_one"), [(20, 40, True), (20, 41, False), (19, 19, False)]
 )
 def test_a_connection_serves_two_statements(opened: int, statements: int, is_one: bool) -> None:
-    """Twenty of them at the least."""
+    """At least twenty connections are needed."""
     connecting = aggregate("(connect)", SITE, ns=50 * MS, count=opened)._replace(
         operation="connect"
     )
@@ -210,7 +210,7 @@ def test_a_connection_for_several_statements_may_be_a_request_s(
 
 @pytest.mark.parametrize(("created", "is_setup"), [(10, True), (9, False)])
 def test_what_each_connection_sets_up_is_not_what_it_is_for(created: int, is_setup: bool) -> None:
-    """Run for every other connection, it prepares them, and its time is saved too."""
+    """The statement runs on every other connection to set it up, and its time is saved too."""
     connecting = aggregate("(connect)", SITE, ns=50 * MS, count=20)._replace(operation="connect")
     create = aggregate("CREATE TABLE IF NOT EXISTS t (a)", SITE, ns=400 * MS, count=created)
     executed = aggregate(READ, SITE, ns=MS, count=20)
@@ -229,7 +229,7 @@ def test_what_each_connection_sets_up_is_not_what_it_is_for(created: int, is_set
     [(100, 50, True), (101, 50, False), (60, 49, False), (9000, 129, True), (9000, 128, False)],
 )
 def test_half_of_the_texts_differ(runs: int, texts: int, is_one: bool) -> None:
-    """Fifty at the least; or more than the 128 that a connection keeps, in turns."""
+    """At least fifty texts are needed, or more than the 128 that a connection caches, in turns."""
     profile = replace(
         profile_of(aggregate(READ, SITE, ns=80 * MS, count=runs)), texts={READ: texts}
     )
@@ -246,20 +246,20 @@ def test_half_of_the_texts_differ(runs: int, texts: int, is_one: bool) -> None:
     ],
 )
 def test_many_cheap_ones_take_a_tenth(runs: int, ns: int, is_one: bool) -> None:
-    """A thousand of them, each below 300 us."""
+    """There are a thousand of them, each below 300 us."""
     assert has("many_cheap", profile_of(aggregate(READ, SITE, ns=ns, count=runs)), False) == is_one
 
 
 @pytest.mark.parametrize(("steps", "is_one"), [(1000, True), (1001, False)])
 def test_a_cheap_one_takes_few_steps(steps: int, is_one: bool) -> None:
-    """Of a query that works as long as it is called, asking for many at once saves little."""
+    """If most of a query's time is its own work, one query for many items saves little."""
     each = aggregate(READ, SITE, ns=200 * MS, count=1000)._replace(vm_steps=1000 * steps)
     assert has("many_cheap", profile_of(each), is_loop=False) == is_one
 
 
 @pytest.mark.parametrize(("steps", "is_said"), [(9, False), (10, True)])
 def test_a_scan_counts_from_a_thousand_rows_on(steps: int, is_said: bool) -> None:
-    """A plan that scans, and counters that show how much: see test_marks for the figures."""
+    """The plan must scan, and the counters must show how much. test_marks has the figures."""
     one = aggregate(READ, SITE, ns=50 * MS, count=50)._replace(
         rows=50, vm_steps=50 * 1000 * steps, full_scan_steps=50 * 100 * steps
     )
@@ -294,7 +294,7 @@ def test_an_index_that_begins_another_is_not_made_beside_it(
     ],
 )
 def test_a_loop_changes_rows_one_by_one(runs: int, rows: int, is_loop: bool, is_one: bool) -> None:
-    """Twenty times, no more than two rows each."""
+    """It needs twenty executions, with at most two rows each."""
     one = aggregate("UPDATE t SET a = ? WHERE b = ?", SITE, ns=50 * MS, count=runs)
     assert has("single_changes", profile_of(one._replace(rows=rows)), is_loop) == is_one
 
@@ -303,7 +303,7 @@ def test_a_loop_changes_rows_one_by_one(runs: int, rows: int, is_loop: bool, is_
     ("library", "severity"), [("django", Severity.MEDIUM), ("peewee", Severity.HIGH)]
 )
 def test_new_values_that_python_computes(library: str, severity: Severity) -> None:
-    """Django's bulk_update() saves little on SQLite. Of a second, the loop takes 600 ms."""
+    """Django's bulk_update() saves little on SQLite. The loop takes 600 ms of one second."""
     one = aggregate("UPDATE t SET a = ? WHERE b = ?", SITE, ns=600 * MS, count=100)
     called = Frame("save", f"/venv/site-packages/{library}/x.py", 1, "library")
     stacks = (StackSample(one.statement, (called, *SITE), 64, one.self_ns),)
@@ -315,9 +315,7 @@ def test_new_values_that_python_computes(library: str, severity: Severity) -> No
 
 @pytest.mark.parametrize(("excess_ms", "gain_ms"), [(26, 74), (25, 100)])
 def test_one_long_execution_is_in_no_gain(excess_ms: int, gain_ms: int) -> None:
-    """Where it is more than a quarter of the time: of 100 ms, in which the others take 0.75 ms
-    each.
-    """
+    """It takes more than a quarter of 100 ms; the others take 0.75 ms each."""
     one = aggregate(READ, SITE, ns=100 * MS, count=100)
     bucket = {histogram_bucket(700_000): 99, histogram_bucket(excess_ms * MS): 1}
     longest = one._replace(histogram=bucket, execution_max_ns=excess_ms * MS + 700_000)

@@ -1,4 +1,4 @@
-"""The timeline: intervals without gaps, whose rates add up to what the trace holds."""
+"""The timeline: intervals without gaps, whose rates add up to the trace's totals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def profile_with(*intervals: Interval, run_ns: int = 20 * WIDTH_NS) -> Profile:
     st.integers(19 * WIDTH_NS + 1, 20 * WIDTH_NS),
 )
 def test_nothing_is_lost(places: list[tuple[int, int]], most: int, run_ns: int) -> None:
-    """However many intervals there are room for, and wherever the run ends."""
+    """This holds for any maximum number of intervals, and any end of the run."""
     intervals = [Interval(at * WIDTH_NS, calls, 2 * calls, 100 * calls) for at, calls in places]
     found = timeline_of(profile_with(*intervals, run_ns=run_ns), most)
     assert 1 <= len(found.moments) <= most
@@ -49,7 +49,7 @@ def test_nothing_is_lost(places: list[tuple[int, int]], most: int, run_ns: int) 
 
 
 def test_busy_is_a_share_of_the_part_that_the_run_was_in() -> None:
-    """The last interval is half as long: the database was busy for all of it."""
+    """The last interval is half as long, and the database was busy throughout."""
     half = WIDTH_NS // 2
     found = timeline_of(profile_with(Interval(0, 1, 0, half), run_ns=half), 24)
     assert [moment.busy for moment in found.moments] == [1.0]
@@ -69,7 +69,7 @@ def test_it_fits_the_terminal(width: int) -> None:
     lines = text.getvalue().splitlines()
     assert (
         len(lines) == 24
-    )  # an empty line, a title, the columns' names, and what a share over 1 is
+    )  # an empty line, a title, the column names and a note about shares over 1
     assert max(map(len, lines)) <= width
     assert "190.0%" in lines[-2]
     assert lines[-2].count("█") > 2 * lines[-12].count("█") - 2 > 0
