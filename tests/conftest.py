@@ -126,7 +126,9 @@ def installed_plugins(_own_directory: None, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Collections during the tests pass over the objects of the modules that are imported by now."""
+    """Collections during the tests pass over the objects of the modules that are imported by
+    now.
+    """
     gc.collect()
     gc.freeze()
 

@@ -51,7 +51,9 @@ def test_large_values_belong_in_no_index(pages: float, is_large: bool) -> None:
 
 @pytest.mark.parametrize(("line", "is_loop"), [(MAIN.line, True), (MAIN.line - 1, False)])
 def test_a_loop_around_a_query_and_its_parent_is_not_the_one(line: int, is_loop: bool) -> None:
-    """One line calls a function that executes both queries: a template, with the loop in between."""
+    """One line calls a function that executes both queries: a template, with the loop in
+    between.
+    """
     parent = aggregate("SELECT b FROM s", SITE, ns=MS, count=1)._replace(rows=100)
     one = aggregate(READ, SITE, ns=300 * MS, count=100)
     found = {each.statement: each for each in findings(profile_of(parent, one), line)}[READ]

@@ -97,7 +97,9 @@ def test_two_generator_expressions_do_not_call_each_other(name: str, expected: b
 
 
 def test_functions_of_django_are_in_no_index() -> None:
-    """Only Django's own connections have these functions: no other client could write to the table."""
+    """Only Django's own connections have these functions: no other client could write to the
+    table.
+    """
     operand = tokens_of('django_datetime_cast_date("time", ?, ?)')
     assert "create an index" not in compare_plainly(operand)
     assert "or create an index" in compare_plainly(tokens_of("lower(name)"))

@@ -307,7 +307,7 @@ def test_bad_input_is_one_line(queryprof: Run, script: Script) -> None:
 
 
 def test_event_loops_are_compared() -> None:
-    """The comparison has their mean lag and the time of their stalls, and nothing if no loop ran."""
+    """The comparison has their mean lag and the time of their stalls, if a loop ran."""
     thread = Thread(1, "MainThread")
 
     def loop(lag_ns: int, stall_ns: int) -> Loop:

@@ -161,7 +161,9 @@ def test_dataset_has_its_own_words() -> None:
 def test_a_stranger_s_figures_promise_no_more_than_the_run(
     calls: int, executions: int, ns: int
 ) -> None:
-    """A stranger's trace, or a row that a running process is changing, may have impossible figures."""
+    """A stranger's trace, or a row that a running process is changing, may have impossible
+    figures.
+    """
     driver, _ = loop(READ, 0, 0)
     for one in findings(profile((driver, LineTime(READ, SITE, calls, executions, 0, ns)))):
         assert 0 <= one.gain_ns <= 1000 * MS

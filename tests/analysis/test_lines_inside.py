@@ -21,7 +21,9 @@ INNER = Frame("price", "/app/db.py", 9)
 
 
 def nested(pass_ns: int, inner_ns: int, passes: int = 60, count: int = 200) -> Profile:
-    """Return a line that executes READ 100 times and calls `price`, which executes another query."""
+    """Return a line that executes READ 100 times and calls `price`, which executes another
+    query.
+    """
     path = (INNER, QUERY, MAIN)
     driver = aggregate(INNER_READ, path, ns=count * 10_000, count=count)
     inside = LineTime(INNER_READ, path, passes, passes, 0, passes * inner_ns)

@@ -191,7 +191,9 @@ def test_a_small_scan_is_marked_where_it_runs_often(
 def test_waiting_for_a_thread_is_a_sign_when_it_costs(
     wait_ns: int, count: int, back_ns: int, queues: bool
 ) -> None:
-    """The wait must take a millisecond each and a hundredth of the run, while the loop is not busy."""
+    """The wait must take a millisecond each and a hundredth of the run, while the loop is not
+    busy.
+    """
 
     def times(ns: int) -> Distribution:
         return Distribution(count, ns * count, ns, {100: count})

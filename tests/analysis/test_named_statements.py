@@ -82,7 +82,9 @@ def test_what_is_made_again_and_again(count: int, fix: str) -> None:
 
 @pytest.mark.parametrize(("syncs", "fix"), [(99, "knows no problem"), (100, "one transaction")])
 def test_schema_changes_without_syncs_are_in_a_transaction(syncs: int, fix: str) -> None:
-    """There are a hundred changes of two tables. In separate transactions, each would sync a file."""
+    """There are a hundred changes of two tables. In separate transactions, each would sync a
+    file.
+    """
     made = [
         aggregate(f"CREATE TABLE {name} (x)", SITE, ns=150 * MS, count=50) for name in ("a", "b")
     ]

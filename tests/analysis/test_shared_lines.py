@@ -1,4 +1,6 @@
-"""Which statement of a library's call a finding is about, and what else a line's time may include."""
+"""Which statement of a library's call a finding is about, and what else a line's time may
+include.
+"""
 
 from __future__ import annotations
 

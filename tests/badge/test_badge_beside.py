@@ -164,7 +164,9 @@ def test_the_nonce_is_that_of_the_policy_that_holds() -> None:
 
 
 def test_what_an_application_writes_into_its_scope_is_there_afterwards() -> None:
-    """Routers do, and middleware around them reads it; the server's extensions are its own again."""
+    """Routers do, and middleware around them reads it; the server's extensions are its own
+    again.
+    """
     extensions = {"http.response.pathsend": {}, "tls": {}}
     seen: list[Any] = []
 

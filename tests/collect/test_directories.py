@@ -1,4 +1,6 @@
-"""All traces of a directory are read as one: of processes that run, that ended, that were killed."""
+"""All traces of a directory are read as one: of processes that run, that ended, that were
+killed.
+"""
 
 from __future__ import annotations
 

@@ -124,7 +124,9 @@ def test_what_a_pattern_is_not(queryprof: Run, pids: dict[int, int], tmp_path: P
 
 @pytest.mark.slow
 def test_directories_whose_names_are_patterns(queryprof: Run, pids: dict[int, int]) -> None:
-    """Of a directory that is given by a link, or has brackets in its name, workers are read, too."""
+    """Of a directory that is given by a link, or has brackets in its name, workers are read,
+    too.
+    """
     for name in ("l[1]", "link"):
         os.symlink("rec", name)
         for given in (f"{name}/", name):

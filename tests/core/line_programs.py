@@ -95,7 +95,7 @@ ITEM = "SELECT id FROM item WHERE id = ?"
 def recorder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queryprof: Run
 ) -> Callable[[str], dict[str, LineTime]]:
-    """Runs a program, and returns what is known of the library by statement."""
+    """Run a program, and return what is known of the library, by statement."""
 
     def run(program: str) -> dict[str, LineTime]:
         packages = tmp_path / "site-packages"
@@ -118,5 +118,7 @@ def write_library(name: str, source: str, package: str = "mapper") -> None:
 
 
 def is_each(number: float, line: LineTime) -> bool:
-    """Whether so many executions are in each pass, of passes enough: sums may have been halved."""
+    """Return whether each pass has this many executions, and enough passes were timed. Sums may
+    have been halved.
+    """
     return line.passes >= LEAST and abs(line.executions / line.passes - number) < 0.2

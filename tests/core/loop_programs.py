@@ -30,13 +30,14 @@ def loop_of(profile: Profile) -> Loop:
 
 
 LONGEST_S = 60.0
-"""No event is waited for longer."""
+"""The longest wait for an event."""
 
 
 @contextmanager
 def until_seen(more_s: float = 0.3) -> Iterator[threading.Event]:
-    """An event that is set when the watchdog has sampled a stall, and some time has passed since:
-    a step that lasts until then is seen on any machine.
+    """Return an event that is set some time after the watchdog has sampled a stall.
+
+    A step that lasts until then is seen on any machine.
     """
 
     def stalls() -> int:
@@ -61,8 +62,8 @@ def until_seen(more_s: float = 0.3) -> Iterator[threading.Event]:
 class Selector(selectors.DefaultSelector):
     """Measures how long a loop waits.
 
-    Attributes:
-        waited_s: in all; wanted_s: without what the system has woken the loop late.
+    Attributes: waited_s: the total; wanted_s: the total without the time that the system woke the
+    loop late.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A table, and the plans that were recorded."""
+"""A table, and functions that return the recorded plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SELECT = "SELECT b FROM t WHERE a = ?"
 
 @contextmanager
 def draining() -> Iterator[Callable[[], list[Plan]]]:
-    """Recording into memory; the value gives the plans met since it was last called."""
+    """Record into memory. The value returns the plans recorded since the last call."""
     session.start()
     _core.plans_allow(1.0)
     changes, descriptions = Changes(), Descriptions()

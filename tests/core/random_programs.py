@@ -88,7 +88,7 @@ TRANSACTIONS = (
 
 
 class Program:
-    """Connections, the cursors that are left open on them, and what happens to both."""
+    """Connections, their open cursors, and what happens to both."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -97,7 +97,7 @@ class Program:
         self.connections = [self.connect(file) for file in (*FILES, FILES[0], FILES[1])]
 
     def connect(self, file: str) -> sqlite3.Connection:
-        """A connection with functions of the program; what it is like is left to chance."""
+        """Open a connection with functions of the program, and with random settings."""
         connection = sqlite3.connect(
             file,
             timeout=0,
@@ -111,11 +111,11 @@ class Program:
         return connection
 
     def row(self, cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A row factory that asks."""
+        """A row factory that runs a query."""
         return (*values, self.ask(1))
 
     def ask(self, value: str | float | None) -> str | float | None:
-        """Asks another connection, or the same one, while a statement runs."""
+        """Run a query on another connection, or on the same one, while a statement runs."""
         if self.depth > 1:
             return value
         self.depth += 1
@@ -128,26 +128,26 @@ class Program:
             self.depth -= 1
 
     def text(self, texts: tuple[str, ...]) -> str:
-        """One of the statements, with numbers."""
+        """Return one of the statements, with numbers."""
         n, m, k = (self.random.randrange(top) for top in (3, 3, 40))
         return self.random.choice(texts).format(n=n, m=m, k=k, trigger=TRIGGER.format(m=m))
 
     def parameters(self) -> Iterator[tuple[object, object]]:
-        """Of an executemany: asks in between, and may fail."""
+        """Yield parameters of an executemany. It runs queries in between, and may raise."""
         for i in range(self.random.randrange(6)):
             if self.random.random() < 0.05:
                 raise ValueError("no more")
             yield i, self.ask(i)
 
     def one(self) -> sqlite3.Connection:
-        """Any of the connections."""
+        """Return any of the connections."""
         return self.random.choice(self.connections)
 
     def select(self) -> object:
         return [tuple(row) for row in self.one().execute(self.text(SELECTS)).fetchall()]
 
     def abandon(self) -> object:
-        """Reads a row and keeps the cursor, or lets go of it."""
+        """Read a row, then keep the cursor or drop it."""
         cursor = self.one().cursor()
         cursor.execute(self.text(SELECTS))
         row = cursor.fetchone()
@@ -156,7 +156,7 @@ class Program:
         return row and tuple(row)
 
     def go_on(self) -> object:
-        """Reads on from a cursor that was left open."""
+        """Read on from an open cursor."""
         cursor = self.cursors.pop(self.random.randrange(len(self.cursors)))
         rows = [tuple(row) for row in cursor.fetchmany(3)]
         if self.random.random() < 0.5:
@@ -190,7 +190,7 @@ class Program:
         return None
 
     def reconnect(self) -> object:
-        """Closes a connection, with whatever is open on it, and opens another."""
+        """Close a connection with its open statements, and open another one."""
         place = self.random.randrange(len(self.connections))
         if self.random.random() < 0.8:
             self.connections[place].close()
@@ -199,7 +199,7 @@ class Program:
         return place
 
     def tidy(self) -> object:
-        """Ends what locks the files, so that not every statement after it fails."""
+        """End transactions that lock the files, so that later statements do not all fail."""
         self.cursors.clear()
         for connection in self.connections:
             connection.commit()
@@ -210,7 +210,7 @@ class Program:
         return None
 
     def step(self) -> tuple[object, ...]:
-        """One thing of all these."""
+        """Do one of these things."""
         chosen: Callable[[], object] = self.random.choices(
             (
                 self.select,
@@ -232,7 +232,7 @@ class Program:
             return chosen.__name__, type(error).__name__, str(error)
 
     def end(self) -> None:
-        """Commits or drops what is open, so that the files are what was agreed on."""
+        """Commit or drop everything that is open, so that the files have the expected content."""
         self.cursors.clear()
         for connection in self.connections:
             connection.rollback()
@@ -241,7 +241,7 @@ class Program:
 
 def main() -> None:
     seed, statements = map(int, sys.argv[1:])
-    gc.disable()  # what is dropped goes at the same place in every run
+    gc.disable()  # dropped objects are freed at the same place in every run
     program = Program(seed)
     for number in range(statements):
         print(number, *program.step())

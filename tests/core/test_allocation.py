@@ -1,4 +1,6 @@
-"""Without memory: recording does not start, or goes without; nothing else happens."""
+"""Out of memory: recording does not start, or continues without the memory, and nothing else
+happens.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def work() -> list[tuple[int]]:
 
 @pytest.mark.parametrize("successes", range(80))
 def test_any_single_allocation_may_fail(successes: int) -> None:
-    """Whichever allocation fails: an error at the start or a recording; and the next works."""
+    """Whichever allocation fails, the start raises an error or records, and the next start
+    works.
+    """
     _core.fail_allocation_after(successes)
     with contextlib.suppress(queryprof.SessionError), queryprof.profile():
         assert work() == [(1,), (2,)]

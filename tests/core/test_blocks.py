@@ -1,6 +1,8 @@
 """Blocks (`profile`, and those of limits) count exactly what the process executed while they were
-open: in any number of threads, nested and overlapping, recorded or not; and a block costs the same
-whatever there was before it.
+open.
+
+This holds for any number of threads, for nested and overlapping blocks, recorded or not. A block
+costs the same, whatever happened before it.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def executions(recording: Recording) -> int:
 
 
 class Worker(threading.Thread):
-    """Does what it is given, in its own thread."""
+    """Runs the functions that it gets, in its own thread."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -73,7 +75,7 @@ class Worker(threading.Thread):
 
 
 class Blocks(RuleBasedStateMachine):
-    """Random blocks in random threads, beside a count of the executions."""
+    """Random blocks in random threads, and a count of the executions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,7 +151,9 @@ TestBlocks.settings = settings(max_examples=max(10, EXAMPLES // 2), stateful_ste
 )
 @pytest.mark.repeats
 def test_blocks_of_several_threads_at_once_miss_nothing(threads: int, is_recorded: bool) -> None:
-    """Each has at least what its own thread executed; with one thread, exactly that."""
+    """Each block has at least the executions of its own thread. With one thread, it has exactly
+    these.
+    """
     found: list[int] = []
     unsure: list[object] = []
 
@@ -179,7 +183,7 @@ def test_blocks_of_several_threads_at_once_miss_nothing(threads: int, is_recorde
 def test_a_block_begun_where_another_one_ends_the_recording_is_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first block of the recording ends; before the recording stops, another thread opens a
+    """The first block of the recording ends. Before the recording stops, another thread opens a
     block.
     """
     begun, joined = threading.Event(), threading.Event()
@@ -213,7 +217,7 @@ def test_a_block_begun_where_another_one_ends_the_recording_is_whole(
 
 
 def calls_of_a_block() -> int:
-    """How many functions a block with one query calls."""
+    """Return how many functions a block with one query calls."""
     connection = sqlite3.connect(":memory:")
     calls = 0
 
@@ -268,13 +272,13 @@ def test_blocks_of_tasks_overlap() -> None:
 
     asyncio.run(main())
     connection.close()
-    # The second one runs to its end while the first one waits.
+    # The second one ends while the first one waits.
     assert found == {1: 4, 2: 2}
 
 
 @pytest.mark.parametrize("window", [None, "5m"])
 def test_blocks_around_install_have_what_was_before_it(window: str | None) -> None:
-    """The recording goes on to a trace, with other places of its parts."""
+    """The recording continues into a trace whose parts are in another directory."""
     connection = sqlite3.connect(":memory:")
     outer, inner = queryprof.profile(), queryprof.profile()
     outer.__enter__()
@@ -310,7 +314,9 @@ def test_no_part_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 def test_a_block_in_the_midst_of_another_ones_end_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As in a signal handler or a finalizer: the block that ends loses nothing."""
+    """Such a block may begin in a signal handler or a finalizer. The block that ends loses
+    nothing.
+    """
     connection = sqlite3.connect(":memory:")
     inner = queryprof.profile()
     load = Recording._load

@@ -1,5 +1,6 @@
-"""Times by a clock that the test sets: exact, and without waiting. Of the build with fault
-injection alone.
+"""Times by a clock that the test sets: exact, and without waiting.
+
+Only builds with fault injection have this clock.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def wait() -> Iterator[Callable[[int], None]]:
-    """Moves the clock on by so many nanoseconds."""
+    """Advance the clock by this many nanoseconds."""
     now_ns = 1_000_000_000_000
     _core.set_clock_ns(now_ns)
 
@@ -37,7 +38,7 @@ def wait() -> Iterator[Callable[[int], None]]:
 
 
 def test_an_execution_lasts_from_its_execute_to_its_last_fetch(wait: Callable[[int], None]) -> None:
-    """What the program does between them is not in it."""
+    """The program's own work between the calls does not count."""
     with queryprof.profile() as recording:
         connection = sqlite3.connect(":memory:")
         connection.create_function("wait", 1, lambda ms: wait(ms * MS))
@@ -55,7 +56,7 @@ def test_an_execution_lasts_from_its_execute_to_its_last_fetch(wait: Callable[[i
 
 
 def test_a_stall_is_as_long_as_its_step(wait: Callable[[int], None]) -> None:
-    """From the threshold on; what is ready waits for all of it."""
+    """A stall begins at the threshold. Ready callbacks wait for all of it."""
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -74,7 +75,7 @@ def test_a_stall_is_as_long_as_its_step(wait: Callable[[int], None]) -> None:
 
 
 def test_a_queue_is_as_long_as_its_wait(wait: Callable[[int], None]) -> None:
-    """In the queue of a pool, then in its thread."""
+    """The work waits in the queue of a pool, then in its thread."""
 
     def ask() -> None:
         connection = sqlite3.connect(":memory:")

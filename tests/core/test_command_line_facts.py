@@ -1,4 +1,4 @@
-"""What is kept of a recorded process's command line."""
+"""Which parts of a recorded process's command line are kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from queryprof.region.command_line import without_values
 
 
 def test_code_on_the_command_line_is_not_kept() -> None:
-    """-c has the program itself; what Python's own options take is no value of the program."""
+    """The argument of -c is the program itself. Arguments of Python's own options are not values of
+    the program.
+    """
     assert without_values(["python", "-X", "dev", "-c", "connect('Hush')", "Hush"]) == [
         "python",
         "-X",
@@ -47,7 +49,7 @@ def test_code_on_the_command_line_is_not_kept() -> None:
 def test_the_object_that_a_server_is_started_with_is_kept(
     tmp_path: Path, argument: str, is_shown: bool
 ) -> None:
-    """In a module of the directory; after an option it is a value."""
+    """The object is in a module of the directory. After an option it would be a value."""
     (tmp_path / "web").mkdir()
     for file in ("shop.py", "web/asgi.py"):
         (tmp_path / file).write_text("")

@@ -1,4 +1,4 @@
-"""SQLite's own counters: the same in every run, unknown where they are unknown."""
+"""SQLite's own counters: the same in every run, and unknown instead of wrong."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_executemany_counts_as_sqlite_does() -> None:
 
 
 def test_connections_open_before_are_counted_from_the_first_statement() -> None:
-    """A connection that was open before install has its counters known too."""
+    """A connection that was open before install also has counters."""
     connection = sqlite3.connect(":memory:")
     with queryprof.profile() as recording:
         connection.execute("SELECT 1").fetchall()
@@ -87,7 +87,7 @@ def test_connections_open_before_are_counted_from_the_first_statement() -> None:
 
 
 def test_a_users_trace_callback_wins() -> None:
-    """A callback set by the program goes on working; counters are then unknown, never 0."""
+    """A callback set by the program keeps working. Counters are then unknown, never 0."""
     seen: list[str] = []
     with queryprof.profile() as recording:
         connection = sqlite3.connect(":memory:")
@@ -99,7 +99,7 @@ def test_a_users_trace_callback_wins() -> None:
 
 
 def test_a_users_earlier_trace_callback_is_not_displaced() -> None:
-    """A callback that was there before install is never replaced."""
+    """A callback set before install is never replaced."""
     seen: list[str] = []
     connection = sqlite3.connect(":memory:")
     connection.set_trace_callback(seen.append)
@@ -111,7 +111,9 @@ def test_a_users_earlier_trace_callback_is_not_displaced() -> None:
 
 
 def test_a_callback_that_comes_later_is_not_displaced_by_a_commit_or_a_script() -> None:
-    """Statements of COMMIT and of scripts are told of another way: also then the user's wins."""
+    """COMMIT and scripts are counted in another way, and the program's callback is kept there
+    too.
+    """
     seen: list[str] = []
     with queryprof.profile() as recording:
         connection = sqlite3.connect(":memory:")
@@ -128,7 +130,7 @@ def test_a_callback_that_comes_later_is_not_displaced_by_a_commit_or_a_script() 
 
 
 def test_a_displaced_connection_may_go_unseen() -> None:
-    """The program's callback alone learns of it; what was counted before is kept."""
+    """Only the program's callback sees the statements. Earlier counts are kept."""
     with queryprof.profile() as recording:
         for _ in range(200):
             connection = sqlite3.connect(":memory:")
@@ -142,7 +144,7 @@ def test_a_displaced_connection_may_go_unseen() -> None:
 @pytest.mark.parametrize("cached_statements", [0, 5, 128])
 @pytest.mark.repeats
 def test_statements_that_come_and_go_are_counted(cached_statements: int) -> None:
-    """Whatever the driver's statement cache drops: each execution's steps are there, once."""
+    """Whatever the driver's statement cache drops, each execution's steps count once."""
     connection = sqlite3.connect(":memory:", cached_statements=cached_statements)
     rounds, texts = 7, 150
     with queryprof.profile() as recording:
@@ -159,7 +161,7 @@ def test_statements_that_come_and_go_are_counted(cached_statements: int) -> None
 
 
 def test_a_statement_left_unfinished_is_counted() -> None:
-    """Also what an abandoned iteration did is read, when its statement is used again or gone."""
+    """The work of an abandoned iteration is read when its statement is used again or freed."""
     with queryprof.profile() as recording:
         connection = sqlite3.connect(":memory:")
         for _ in range(3):
@@ -179,7 +181,7 @@ def test_a_begin_of_the_drivers_own_is_not_the_statements() -> None:
         connection.execute("CREATE TABLE t (a)")
         for _ in range(2):
             connection.execute("INSERT INTO t VALUES (1)")  # begins a transaction
-        connection.execute("INSERT INTO t VALUES (1)")  # does not
+        connection.execute("INSERT INTO t VALUES (1)")  # does not begin one
         connection.close()
     first, second = sorted(
         (a.vm_steps / a.count)
@@ -190,7 +192,7 @@ def test_a_begin_of_the_drivers_own_is_not_the_statements() -> None:
 
 
 def test_closing_with_a_statement_pending_is_safe() -> None:
-    """SQLite keeps such a connection alive; its counters are read at the close."""
+    """SQLite keeps such a connection alive, and its counters are read at the close."""
     with queryprof.profile() as recording:
         for _ in range(100):
             connection = sqlite3.connect(":memory:")
@@ -217,7 +219,7 @@ def test_page_fetches_are_sampled() -> None:
 
 @pytest.mark.once
 def test_the_first_execution_has_its_page_fetches_counted() -> None:
-    """Whatever chance says of the others: of few executions none might be."""
+    """It does not depend on chance: among few executions, none might be sampled."""
     for number in range(20):
         with closing(sqlite3.connect(":memory:")) as connection:
             connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)")
@@ -227,8 +229,8 @@ def test_the_first_execution_has_its_page_fetches_counted() -> None:
 
 
 def test_scripts_and_commits_of_threads_that_share_a_connection(tmp_path: Path) -> None:
-    """A statement of a script is gone with its call, whoever commits meanwhile: it is not read when
-    what is in flight is settled.
+    """A statement of a script ends with its call, whichever thread commits meanwhile. It is not
+    read with the statements in progress.
     """
     program = tmp_path / "program.py"
     program.write_text(
@@ -293,7 +295,7 @@ def test_threads_never_deadlock(address: str, tmp_path: Path) -> None:
 
 
 def test_steps_of_an_execution_are_counted_whenever_they_are_read() -> None:
-    """Those after a reading in the middle of an execution belong to it too."""
+    """Steps after a reading in the middle of an execution count for that execution."""
 
     def vm_steps(flush: Callable[[], None]) -> int:
         with queryprof.profile() as recording, closing(sqlite3.connect(":memory:")) as connection:
@@ -312,7 +314,7 @@ def test_steps_of_an_execution_are_counted_whenever_they_are_read() -> None:
 @pytest.mark.parametrize("cursors", [10, 65, 300, 3000])
 @pytest.mark.repeats
 def test_steps_of_many_open_cursors_are_exact(cursors: int) -> None:
-    """As many as one cursor's, each; whether they are fetched to their end or not."""
+    """Each cursor has as many steps as a single cursor, whether it is fetched to its end or not."""
     counting = (
         "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100) SELECT x"
         " FROM n"

@@ -1,6 +1,6 @@
-"""What ends while queryprof is inside: a call's pool, a statement object, a method put back.
+"""Objects that end while queryprof uses them: a call's pool, a statement object, a replaced method.
 
-Each program runs by itself: where the core used what is gone, it would crash.
+Each program runs in its own process: if the core used a freed object, it would crash.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ print(sum(a.count for a in recording.profile.aggregates if a.operation.startswit
 def test_it_ends_as_without_queryprof(
     program: str, output: str, script: Callable[[str], Path]
 ) -> None:
-    """The program gets what it would get, and does not crash."""
+    """The program gets the same results, and does not crash."""
     result = subprocess.run(
         [sys.executable, script(program)],
         capture_output=True,

@@ -19,7 +19,7 @@ from queryprof.model import FileWork, Profile
 pytestmark = pytest.mark.once
 
 CLOCKS_AGREE = 1.002
-"""The core's clock and Python's differ by less."""
+"""The core's clock and Python's differ by less than this."""
 
 MODES = ("delete", "wal", "truncate", "persist")
 
@@ -36,10 +36,10 @@ def work_of(profile: Profile, statement: str) -> FileWork:
 
 
 class Held:
-    """A write lock, and what the program's own clock says of it.
+    """A write lock, and how long it was held by the program's own clock.
 
-    Attributes:
-        least_s, most_s: how long it was held; refused_s: how long, at least, another waited.
+    Attributes: least_s, most_s: how long it was held; refused_s: the least time that another
+    connection waited.
     """
 
     def __init__(self, connection: sqlite3.Connection, seconds: float, other: Waiter) -> None:
@@ -58,7 +58,7 @@ class Held:
 
 
 class Waiter(threading.Thread):
-    """Waits for the lock; `waited_s`: with its own commit."""
+    """Waits for the lock. `waited_s` includes its own commit."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(name="waiter")
@@ -76,7 +76,7 @@ class Waiter(threading.Thread):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.repeats
 def test_a_wait_for_a_lock_and_its_holder(tmp_path: Path, mode: str) -> None:
-    """Both are as long as a clock in the program saw, which looks before and after."""
+    """Both are as long as a clock in the program shows before and after."""
     path = tmp_path / "t.db"
     other = Waiter(path)
     with queryprof.profile(tmp_path / "t.qprof"):
@@ -118,7 +118,7 @@ def test_a_wait_for_a_lock_and_its_holder(tmp_path: Path, mode: str) -> None:
 
 
 def test_a_wait_in_a_handler_of_the_programs_own(tmp_path: Path) -> None:
-    """A statement that gives up has waited, too."""
+    """A statement that gives up has also waited."""
     path = tmp_path / "t.db"
     with queryprof.profile(tmp_path / "t.qprof"):
         holder, other = opened(path, "delete"), sqlite3.connect(path, timeout=0.25)
@@ -132,7 +132,7 @@ def test_a_wait_in_a_handler_of_the_programs_own(tmp_path: Path) -> None:
         holder.close()
         other.close()
     profile = read_profile(str(tmp_path / "t.qprof"))
-    # sqlite3 sends BEGIN first; the INSERT waits, in sleeps of 0.25 s in all.
+    # sqlite3 sends BEGIN first; the INSERT waits, 0.25 s in total.
     assert 0.25 <= work_of(profile, "INSERT").lock_ns / 1e9 * CLOCKS_AGREE
     assert work_of(profile, "INSERT").lock_ns / 1e9 <= waited_s * CLOCKS_AGREE
 
@@ -151,7 +151,7 @@ def test_syncs_and_bytes_are_counted(tmp_path: Path) -> None:
     profile = read_profile(str(tmp_path / "t.qprof"))
     inserted = work_of(profile, "INSERT")
     assert inserted.calls == 20
-    assert inserted.syncs in (40, 60, 80)  # by how this SQLite was built
+    assert inserted.syncs in (40, 60, 80)  # depends on how this SQLite was built
     assert inserted.written_bytes > 20 * 10_000
     assert 0 < inserted.sync_ns
     read = [work for work in profile.file_work if work.statement.startswith("SELECT a")]
@@ -174,7 +174,9 @@ def test_a_database_in_memory_has_no_file_work() -> None:
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.repeats
 def test_files_outlive_the_recording(tmp_path: Path, mode: str) -> None:
-    """What was opened while it ran goes on; what is opened after it is SQLite's alone."""
+    """Files opened during the recording keep working. Files opened after it use only SQLite's
+    functions.
+    """
     with queryprof.profile():
         connection = opened(tmp_path / "t.db", mode)
         connection.execute("CREATE TABLE t (a)")
@@ -191,7 +193,7 @@ def test_files_outlive_the_recording(tmp_path: Path, mode: str) -> None:
 
 
 def test_a_transaction_that_another_thread_ends(tmp_path: Path) -> None:
-    """What its thread did meanwhile is not known."""
+    """The work of its thread meanwhile is unknown."""
     with queryprof.profile() as recording:
         connection = opened(tmp_path / "t.db", "delete")
         connection.execute("BEGIN IMMEDIATE")
@@ -222,8 +224,8 @@ def test_a_long_read_transaction(tmp_path: Path) -> None:
 
 
 def test_what_is_released_outside_of_calls_belongs_to_its_own_recording(tmp_path: Path) -> None:
-    """A cursor's end releases its read lock; another recording, begun before that was noted, has
-    other numbers for statements.
+    """A cursor's end releases its read lock. By then another recording has begun, with other
+    statement numbers.
     """
     connection = opened(tmp_path / "t.db", "wal")
     connection.execute("CREATE TABLE t (a)")
@@ -242,7 +244,9 @@ def test_what_is_released_outside_of_calls_belongs_to_its_own_recording(tmp_path
 
 
 def test_rows_changed_in_a_hold(tmp_path: Path) -> None:
-    """In a transaction, in a statement of its own, in a script and by executemany()."""
+    """The rows are changed in a transaction, in a single statement, in a script and by
+    executemany().
+    """
     with queryprof.profile() as recording:
         connection = opened(tmp_path / "t.db", "delete")
         connection.execute("CREATE TABLE t (a)")

@@ -1,4 +1,4 @@
-"""Fingerprints: what of a SQL text counts."""
+"""Fingerprints: which parts of a SQL text count."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ SQL_PIECES = st.sampled_from(
 
 @given(st.lists(SQL_PIECES, max_size=60).map("".join) | st.text())
 def test_never_fails_and_is_a_fixed_point_in_length(sql: str) -> None:
-    """Any text has a statement, not much longer than itself, and always the same."""
+    """Any text has a statement, not much longer than the text, and always the same."""
     statement = fingerprint(sql)
     assert statement == fingerprint(sql)
     assert len(statement.encode()) <= 2 * len(sql.encode("utf-8", "backslashreplace")) + 1
@@ -177,7 +177,7 @@ def test_never_fails_and_is_a_fixed_point_in_length(sql: str) -> None:
     st.lists(st.text(alphabet=string.ascii_letters + "'\"(),;- ?:"), min_size=1),
 )
 def test_literals_never_count(numbers: list[float], texts: list[str]) -> None:
-    """Whatever the values, an inlined statement has one fingerprint."""
+    """An inlined statement has one fingerprint, whatever its values."""
     quoted = ["'" + text.replace("'", "''") + "'" for text in texts]
     sql = (
         f"SELECT a FROM t WHERE b IN ({', '.join(map(str, numbers))}) AND c IN"
@@ -188,7 +188,7 @@ def test_literals_never_count(numbers: list[float], texts: list[str]) -> None:
 
 @given(st.lists(st.sampled_from(["a", '"b c"', "?", ":n", "1", "'s'", "NULL"]), min_size=1))
 def test_statement_means_what_the_text_means(columns: list[str]) -> None:
-    """SQLite still parses a statement whose literals are parameters: nothing ran together."""
+    """SQLite still parses a statement whose literals became parameters: no words ran together."""
     connection = sqlite3.connect(":memory:")
     connection.execute('CREATE TABLE t (a, "b c")')
     connection.set_authorizer(lambda *_: sqlite3.SQLITE_OK)
@@ -211,13 +211,13 @@ class _nothing:
     "piece", ["(", "values (1),", "in (1,", "- /* */", "'", "$a(", ":a,", "a;", "%(", "%(a"]
 )
 def test_time_is_linear(piece: str) -> None:
-    """A text ten times as long takes about ten times as long, whatever it is made of."""
+    """A text ten times as long takes about ten times as long, whatever it contains."""
 
     def best_ns(size: int) -> int:
         text = "select " + piece * size
         times = []
         for _ in range(5):
-            started = time.thread_time_ns()  # without waiting for a processor
+            started = time.thread_time_ns()  # CPU time, without waits for a processor
             fingerprint(text)
             times.append(time.thread_time_ns() - started)
         return min(times)

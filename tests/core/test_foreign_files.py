@@ -1,4 +1,4 @@
-"""The watchdog's files are none of the program's."""
+"""The program's file numbers do not depend on the watchdog's files."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ print(found, sum(one.stall.samples for one in __import__("queryprof.analysis.rep
 @pytest.mark.once
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it opens none")
 def test_a_program_s_next_file_has_the_number_that_it_would_have() -> None:
-    """Opened and closed while the watchdog looks: a number that it took would be closed under the
-    program, too.
+    """The file is opened and closed while the watchdog reads. If the watchdog used its number, it
+    would be closed under the program.
     """
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""Call paths: the same by either way of reading frames, for every kind of frame."""
+"""Call paths: both ways of reading frames agree, for every kind of frame."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def paths(public: bool) -> Counter[tuple[str, str, tuple[Place, ...]]]:
 
 
 def test_both_ways_of_reading_frames_agree() -> None:
-    """The interpreter's own records say what the public functions say."""
+    """The interpreter's own records have the same frames as the public functions."""
     public, either = (paths(public=way) for way in (True, False))  # from one line
     functions = Counter[tuple[str, ...]]()
     for (_, _, path), count in public.items():
@@ -114,8 +114,8 @@ def test_both_ways_of_reading_frames_agree() -> None:
 
 
 def test_a_function_that_ends_a_stack_may_stand_inside_another() -> None:
-    """What is remembered of a native thread's outermost function is not what a caller of
-    it gets.
+    """The path of a native thread's outermost function is not reused where the function has a
+    caller.
     """
     done = allocate_lock()
     done.acquire()

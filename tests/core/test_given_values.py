@@ -1,4 +1,4 @@
-"""What the values given to a statement have shown: an OFFSET, and patterns that begin with a wildcard."""
+"""What the values of a statement show: an OFFSET, and patterns that begin with a wildcard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.once
 
 
 def sampled(sql: str, *given: object) -> ParameterSample:
-    """Of one statement, executed with each of some values."""
+    """Return the samples of one statement, executed with each of some values."""
     with queryprof.profile() as recording:
         db = sqlite3.connect(":memory:")
         db.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT)")
@@ -62,7 +62,7 @@ def test_an_offset_is_known(sql: str, values: object, offset: int) -> None:
     ],
 )
 def test_a_power_of_two_is_kept_of_it(value: int, kept: int) -> None:
-    """Which is next to it: so a trace tells no value."""
+    """The power is next to the value, so a trace reveals no value."""
     found = sampled("SELECT * FROM item LIMIT 5 OFFSET ?", (value,))
     assert (found.offsets, found.skipped) == (1, kept)
 
@@ -86,7 +86,7 @@ def test_another_end_is_no_offset(sql: str, values: object) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_order_of_names_in_a_sequence_is_not_known() -> None:
-    """sqlite3 binds them by the order in which they first appear, whatever they are called."""
+    """sqlite3 binds them in the order in which they first appear, whatever their names are."""
     if sys.version_info < (3, 14):  # newer versions refuse a sequence for names
         found = sampled("SELECT * FROM item LIMIT $2 OFFSET $1", (10, 5000))
         assert found.offsets == 0
@@ -95,13 +95,13 @@ def test_the_order_of_names_in_a_sequence_is_not_known() -> None:
 
 
 def test_offsets_add_up() -> None:
-    """The first executions, and the slowest of all, are sampled."""
+    """All three executions are sampled, so their offsets add up."""
     found = sampled("SELECT * FROM item LIMIT ? OFFSET ?", *((10, n) for n in (8, 16, 32)))
     assert (found.offsets, found.skipped) == (3, 56)
 
 
 def test_slow_executions_count_no_more_than_others() -> None:
-    """From the fourth sample on: each of these takes longer than the one before."""
+    """From the fourth sample on: each execution takes longer than the one before."""
     offsets = [256 * 2**n for n in range(9)] * 8
     found = sampled(
         "SELECT x FROM (WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r LIMIT"

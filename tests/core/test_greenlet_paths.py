@@ -1,4 +1,4 @@
-"""A greenlet's call path goes on with its parents', also where a thread had the same frames."""
+"""A greenlet's call path continues with its parents', even if a thread had the same frames."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ TABLE = "CREATE TABLE t(a, b)"
 
 @dataclass
 class Model:
-    """What a program did, counted by hand."""
+    """A program's calls, counted by hand."""
 
     connection: sqlite3.Connection
     cursors: list[sqlite3.Cursor]

@@ -1,5 +1,5 @@
-"""Where work belongs: handed to other threads, in spans, noted by a library; and what
-threads use.
+"""Where work belongs: handed to other threads, in spans, or noted by a library; and the resource
+usage of threads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ CLOCKS_AGREE = 0.002
 
 
 def functions(aggregate: Aggregate) -> list[str]:
-    """The functions of a call path; what runs the tests may be a string (pytest-xdist)."""
+    """Return the functions of a call path. The code that runs the tests may be a string
+    (pytest-xdist).
+    """
     path = [frame for frame in aggregate.path if frame.file != "<string>"]
     assert {Path(frame.file).name for frame in path} <= {HERE, "work_programs.py"}
     return [frame.function.rpartition(".")[2] for frame in path]
@@ -43,7 +45,9 @@ def handoff(profile: Profile, function: str) -> Handoff:
 
 
 def test_thread_pools() -> None:
-    """The worker's own frames first, then those of who submitted; the span is the submitter's."""
+    """The path has the worker's own frames, then those of the submitter. The span is the
+    submitter's.
+    """
 
     def submits() -> None:
         with concurrent.futures.ThreadPoolExecutor(2) as pool, queryprof.span("work"):
@@ -75,7 +79,7 @@ def test_thread_pools() -> None:
 
 
 def test_two_places_that_submit_the_same_work_in_turn() -> None:
-    """A worker's frames are the same each time; who submitted is not."""
+    """The worker's frames are the same each time, but the submitter differs."""
     with queryprof.profile() as recording:
 
         def here() -> None:
@@ -95,7 +99,9 @@ def test_two_places_that_submit_the_same_work_in_turn() -> None:
 
 
 def test_a_pool_with_too_few_threads() -> None:
-    """The wait for a thread is apart from the work; errors and what never ran are counted."""
+    """The wait for a thread is separate from the work. Errors and work that never ran are
+    counted.
+    """
     begun, release = threading.Event(), threading.Event()
     waited_ns: list[int] = []
 
@@ -130,7 +136,7 @@ def test_a_pool_with_too_few_threads() -> None:
         submits(pool)
     lasted_ns = time.perf_counter_ns() - start_ns
     handoffs = [h for h in recording.profile.handoffs if h.path[0].function.endswith("submits")]
-    assert sum(h.count for h in handoffs) == 7  # what never ran never called a driver
+    assert sum(h.count for h in handoffs) == 7  # work that never ran called no driver
     assert sum(h.errors for h in handoffs) == 1
     first, *queued = sorted(handoffs, key=lambda h: h.path[0].line)
     assert first.queue.count == 1
@@ -142,10 +148,10 @@ def test_a_pool_with_too_few_threads() -> None:
 
 
 def test_what_programs_see_of_a_pool() -> None:
-    """The same results, errors, names and types with and without recording."""
+    """Results, errors, names and types are the same with and without recording."""
 
     def named() -> str:
-        """Gives its name."""
+        """Return its name."""
         return threading.current_thread().name
 
     def behaviour() -> list[object]:
@@ -176,7 +182,9 @@ def test_what_programs_see_of_a_pool() -> None:
 
 
 def test_aiosqlite() -> None:
-    """One connection, many tasks: the line of the await, and the time in four parts."""
+    """One connection serves many tasks. The path has the line of the await, and the time has four
+    parts.
+    """
     aiosqlite = pytest.importorskip("aiosqlite")
 
     async def load(database: object, number: int) -> int:
@@ -239,7 +247,7 @@ def test_aiosqlite() -> None:
 
 
 def test_twisted(script: Callable[[str], Path]) -> None:
-    """DeferToThread and adbapi: the line that deferred."""
+    """With deferToThread and adbapi, the path has the line that deferred."""
     pytest.importorskip("twisted")
     script("""
 import sqlite3, queryprof
@@ -287,7 +295,7 @@ reactor.run()
 
 
 def test_greenlets() -> None:
-    """A driver that runs in a greenlet whose stack has none of the program's frames."""
+    """The driver runs in a greenlet whose stack has no frame of the program."""
     greenlet = pytest.importorskip("greenlet")
     connection = sqlite3.connect(":memory:")
     execute = connection.execute

@@ -13,7 +13,7 @@ import queryprof
 from queryprof.collect.reader import read_profile
 
 MOST_CONNECTIONS = 16384
-"""Open at once, whose statements are counted (TRACKERS of connections.c)."""
+"""Maximum number of open connections whose statements are counted (TRACKERS of connections.c)."""
 
 SHAPES = (
     "db.execute(SQL)",
@@ -35,7 +35,7 @@ nothing = contextlib.nullcontext
 
 
 def function(chance: random.Random, name: str, statements: int) -> str:
-    """A function that makes the query of its argument's number, in one of many shapes."""
+    """Return a function that makes the query with its argument's number, in one of many shapes."""
     lines = [f"def {name}(db, wanted):"]
     for number in range(statements):
         gap = "\n" * chance.choice((0, 0, 0, 1, 70, 5000))  # differences of one byte, two and three
@@ -45,7 +45,7 @@ def function(chance: random.Random, name: str, statements: int) -> str:
 
 
 def lines_of(text: str) -> list[int]:
-    """The lines that make queries, by number."""
+    """Return the lines that make queries, by number."""
     return [n for n, line in enumerate(text.splitlines(), 1) if "db.execute" in line]
 
 
@@ -56,7 +56,7 @@ def loaded(path: Path) -> dict[str, Callable[[object, int], None]]:
 
 
 def test_each_line_of_long_functions(tmp_path: Path) -> None:
-    """In any order: forwards, backwards, again, from function to function."""
+    """The lines run in any order: forwards, backwards, repeated, and from function to function."""
     import sqlite3
 
     chance = random.Random(5)
@@ -112,7 +112,7 @@ def test_20_000_lines_and_10_000_statements_are_kept_apart(tmp_path: Path) -> No
 
 @pytest.mark.once
 def test_a_plan_is_requested_once_for_each_of_thousands_of_statements() -> None:
-    """And no more, however often they are executed by turns."""
+    """Later executions, in turns, request no plan."""
     import sqlite3
 
     from queryprof.core import _core
@@ -120,7 +120,7 @@ def test_a_plan_is_requested_once_for_each_of_thousands_of_statements() -> None:
     statements = [f"SELECT 1 AS a{'x' * (i // 40)}_{'y' * (i % 40)}" for i in range(1900)]
     db = sqlite3.connect(":memory:")
     with queryprof.profile("x.qprof"):
-        _core.plans_allow(1.0)  # whatever time it takes
+        _core.plans_allow(1.0)  # however long it takes
         for _ in range(3):
             for statement in statements:
                 db.execute(statement)
@@ -130,7 +130,9 @@ def test_a_plan_is_requested_once_for_each_of_thousands_of_statements() -> None:
 
 
 def test_statements_of_thousands_of_connections_are_counted() -> None:
-    """As many as are open at once; and those that take the places of others."""
+    """All connections that are open at once are counted, and so are those that take the places of
+    others.
+    """
     import sqlite3
 
     with queryprof.profile("x.qprof"):
@@ -151,7 +153,7 @@ def test_statements_of_thousands_of_connections_are_counted() -> None:
 
 @pytest.mark.once
 def test_connections_one_after_the_other_are_counted() -> None:
-    """More than are kept apart at once: each takes the place of one that was closed."""
+    """There are more than can be tracked at once: each takes the place of a closed one."""
     import sqlite3
 
     with queryprof.profile() as recording:
@@ -178,7 +180,7 @@ def down(db, depth, turn):
 
 
 def test_paths_that_differ_many_frames_out(tmp_path: Path) -> None:
-    """Recursion through two lines: all combinations have the same innermost frames."""
+    """A recursion goes through two lines: all combinations have the same innermost frames."""
     import sqlite3
 
     path = tmp_path / "deep.py"
@@ -209,7 +211,7 @@ def test_paths_that_differ_many_frames_out(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_more_functions_than_are_kept_at_once() -> None:
-    """Between two looks at the clock: all have their callers."""
+    """There are more between two looks at the clock. All have their callers."""
     import sqlite3
 
     db = sqlite3.connect(":memory:")
@@ -233,9 +235,8 @@ def test_more_functions_than_are_kept_at_once() -> None:
 @pytest.mark.once
 @pytest.mark.slow
 def test_open_cursors_outlive_those_that_have_served_all_rows(tmp_path: Path) -> None:
-    """A recursion holds a cursor a level open while thousands come and go below, at new addresses.
-
-    What it makes of the rows lies between the cursors in memory.
+    """A recursion holds an open cursor per level while thousands of cursors come and go at new
+    addresses. The objects made of its rows lie between the cursors in memory.
     """
     import sqlite3
 

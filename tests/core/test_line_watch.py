@@ -1,4 +1,4 @@
-"""While a line is watched, and afterwards, the program and its other tools are as without us."""
+"""During and after the watch of a line, the program and other tools work as without queryprof."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_nothing_is_left_after_a_watch(times: Times) -> None:
 def test_numbers_of_other_tools_are_left_alone(
     times: Times, taken: tuple[int, ...], is_timed: bool
 ) -> None:
-    """Beside another tool no line is timed, and the tool sees its events."""
+    """If another tool is active, no line is timed, and the tool gets its events."""
     program = f"""
         import sys
         seen = []
@@ -61,7 +61,7 @@ def test_numbers_of_other_tools_are_left_alone(
 
 
 def test_a_program_that_takes_our_number_away(times: Times) -> None:
-    """The watch ends; the number is the program's."""
+    """The watch ends, and the program owns the number."""
     program = """
         import sys
         taken = []
@@ -147,7 +147,7 @@ def test_audit_hooks_that_raise_end_the_watch_alone(times: Times) -> None:
 @pytest.mark.parametrize("calls", [1, 3, 6, 7, 9, 12])
 @pytest.mark.repeats
 def test_an_audit_hook_that_ends_the_recording(times: Times, calls: int) -> None:
-    """When a watch begins (6 calls), and when it ends (6 more)."""
+    """The recording ends when a watch begins (6 calls), or when it ends (6 more)."""
     program = f"""
         import sys
         import queryprof
@@ -171,7 +171,7 @@ def test_an_audit_hook_that_ends_the_recording(times: Times, calls: int) -> None
 
 
 def test_a_watch_in_a_signal_handler(times: Times) -> None:
-    """The handler passes the line while it is passed."""
+    """The handler runs the line during a pass of the line."""
     program = """
         import signal
         def one(n):
@@ -204,7 +204,7 @@ def test_passes_that_other_greenlets_share_do_not_count(times: Times) -> None:
 @pytest.mark.parametrize("room", [8 * 1024, 4 * 1024 * 1024])
 @pytest.mark.repeats
 def test_a_forked_child_without_memory_goes_on(times: Times, room: int) -> None:
-    """It is not recorded; what the parent has timed is not its own."""
+    """The child is not recorded, and the parent's times do not count for it."""
     program = f"""
         import os, resource
         def fork(number):
@@ -225,7 +225,7 @@ def test_a_forked_child_without_memory_goes_on(times: Times, room: int) -> None:
 
 
 def test_a_thread_that_ended_in_a_line_by_an_exception(times: Times) -> None:
-    """The next thread executes something, with memory that shows what is read after it was freed."""
+    """The next thread executes a statement. Its memory would show reads of freed memory."""
     program = """
         import os, sys, threading
         if "PYTHONMALLOC" not in os.environ:
@@ -254,7 +254,7 @@ def test_a_thread_that_ended_in_a_line_by_an_exception(times: Times) -> None:
 
 
 def test_events_of_a_loop_end_the_watch(times: Times) -> None:
-    """Of a comprehension, whose jumps are its only events."""
+    """Jumps are the only events of a comprehension."""
     program = """
         import sys
         def loop():
@@ -268,7 +268,7 @@ def test_events_of_a_loop_end_the_watch(times: Times) -> None:
 
 
 def test_a_large_function_is_not_watched(times: Times) -> None:
-    """It takes long to add the events."""
+    """Adding the events would take too long."""
     program = """
         body = "    n = 1\\n" * 30_000 + "    for n in range(300): mapper.get(n)"
         open("large.py", "w").write("import mapper\\ndef large():\\n" + body)

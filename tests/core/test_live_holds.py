@@ -1,4 +1,6 @@
-"""Who holds a lock now: processes that record, with the line and the statement, and others."""
+"""Who holds a lock now: recorded processes, with the line and the statement, and other
+processes.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ HOLDER = """
 
 @contextmanager
 def holding(folder: Path, path: Path, *statements: str, recorded: bool) -> Iterator[int]:
-    """A process that has executed the statements, and waits."""
+    """Start a process that has executed the statements, and waits."""
     (folder / "holder.py").write_text(textwrap.dedent(HOLDER))
     command = [sys.executable, "holder.py", str(path), *statements]
     if recorded:
@@ -94,7 +96,7 @@ def test_a_recorded_process_is_named_with_its_line(
 def test_any_process_is_named(
     tmp_path: Path, mode: str, statements: tuple[str, ...], does: str
 ) -> None:
-    """By the kernel, without a look into the file."""
+    """The kernel names it; the file is not read."""
     path = database(tmp_path / "t.db", mode)
     with holding(tmp_path, path, *statements, recorded=False) as pid:
         (owner,) = owners_of(str(path))
@@ -133,7 +135,7 @@ def test_the_writer_comes_before_the_readers(tmp_path: Path) -> None:
 
 
 def held_by(pid: int, path: Path) -> list[str]:
-    """The statements since which a process of ours holds the file's write lock."""
+    """Return the statements of a recorded process since it took the file's write lock."""
     watch = Watch()
     found = [
         one.statement
@@ -170,7 +172,7 @@ PROGRAM = """
 
 
 def test_locks_are_shown_while_they_are_held(tmp_path: Path) -> None:
-    """Of many at once as far as there is room; not of another recording's, which are unknown."""
+    """As many are shown as fit. Holds of another recording are unknown and not shown."""
     (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
     command = [sys.executable, "program.py", str(tmp_path / "t.db")]
     pipe = subprocess.PIPE
@@ -185,7 +187,7 @@ def test_locks_are_shown_while_they_are_held(tmp_path: Path) -> None:
             statements.append(found[0])
             program.stdin.write("\n")
             program.stdin.flush()
-    assert counts[0] >= 1  # of 100 locks 64 have room
+    assert counts[0] >= 1  # 64 of 100 locks fit
     assert counts[1:] == [0, 0, 1]
     assert statements[3] == ["BEGIN EXCLUSIVE"]
 
@@ -238,7 +240,7 @@ NOTED = """
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.repeats
 def test_an_exception_says_who_has_the_lock(tmp_path: Path, queryprof: Run, mode: str) -> None:
-    """If that is wanted. Type, text and arguments are as without."""
+    """The note is optional. Type, text and arguments of the exception do not change."""
     path = database(tmp_path / "t.db", mode)
     (tmp_path / "noted.py").write_text(textwrap.dedent(NOTED))
     with holding(tmp_path, path, "BEGIN", "DELETE FROM t WHERE a = 3", recorded=True):
@@ -255,7 +257,7 @@ def test_an_exception_says_who_has_the_lock(tmp_path: Path, queryprof: Run, mode
 
 
 def test_a_transaction_of_an_older_state_is_refused_at_once(tmp_path: Path, queryprof: Run) -> None:
-    """No lock is held: another connection has committed since it read."""
+    """No lock is held: another connection has committed since the transaction read."""
     path = database(tmp_path / "t.db", "wal")
     program = NOTED.replace(
         'db.execute("SELECT 1")',
@@ -351,7 +353,7 @@ def test_a_commit_that_waits_for_readers_does_not_name_itself(
 
 
 def test_notes_end_when_they_took_long(tmp_path: Path) -> None:
-    """A program that tries again and again is not slowed down."""
+    """A program that retries again and again is not slowed down."""
     path, error = database(tmp_path / "t.db"), ValueError()
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("BEGIN IMMEDIATE")
@@ -378,7 +380,7 @@ def test_another_file_is_said_to_be_one(tmp_path: Path, queryprof: Run) -> None:
 def test_files_of_other_processes_are_not_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pids: set[int] | None, chosen: list[int]
 ) -> None:
-    """Thousands may be left; a process's id is in the name."""
+    """There may be thousands of files; the file's name has the process id."""
     monkeypatch.setattr(region_files, "directories", lambda: [str(tmp_path)])
     for name in ("queryprof-0-00ff-71-ab", "queryprof-0-00ff-72-ab", "queryprof-0-00ff-x-ab-c"):
         (tmp_path / name).touch(0o600)

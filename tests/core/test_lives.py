@@ -1,7 +1,7 @@
-"""Nothing that queryprof keeps outlives what it belongs to, and no program sees that it is
-recorded.
+"""queryprof keeps nothing longer than its owner lives, and no program notices that it is recorded.
 
-Each program runs by itself, bare and recorded, so that a crash is a failure and not the end.
+Each program runs in its own process, bare and recorded, so that a crash is a failure and does not
+end the tests.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from queryprof.model import Profile
 
 RANDOM_PROGRAMS = Path(__file__).with_name("random_programs.py")
 IS_SLOW = os.environ.get("QUERYPROF_LONG_PROGRAMS") == "1"
-"""Few long programs instead of many short ones: `nox -s sanitize`."""
+"""Run few long programs instead of many short ones: `nox -s sanitize`."""
 
 Record = Callable[..., Profile]
 
 
 def run(command: list[object], directory: Path) -> subprocess.CompletedProcess[bytes]:
-    """Runs a command with freed memory overwritten, so that a use of it shows."""
+    """Run a command that overwrites freed memory, so that a use of it shows."""
     directory.mkdir()
     environment = {**os.environ, "MALLOC_PERTURB_": "85", "PYTHONMALLOC": "malloc"}
     words = [str(part) for part in command]
@@ -38,7 +38,7 @@ def run(command: list[object], directory: Path) -> subprocess.CompletedProcess[b
 
 @pytest.fixture
 def same(tmp_path: Path) -> Record:
-    """Runs a program bare and recorded, compares all it leaves, and returns the profile."""
+    """Run a program bare and recorded, compare all its results, and return the profile."""
 
     def compare(program: Path, *arguments: object) -> Profile:
         bare, recorded = tmp_path / "bare", tmp_path / "recorded"
@@ -149,7 +149,7 @@ print(sorted(killed), len(victims))
 def test_greenlets_switch_anywhere(
     library: str, same: Record, script: Callable[[str], Path]
 ) -> None:
-    """Calls wait in greenlets, are killed there and end in any order: each counts once."""
+    """Calls wait in greenlets, are killed there and end in any order. Each counts once."""
     if not find_spec(library):  # importing eventlet changes what a fork does here
         pytest.skip(f"{library} is not installed")
     profile = same(script(GREENLETS), library)
@@ -191,7 +191,9 @@ for name, sql in (("r", "rtree(id, low, high)"), ("f", "fts4(a, b)"), ("g", "fts
 def test_a_virtual_table_that_is_connected_again(
     cached_statements: int, same: Record, script: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """What it prepares while the program's INSERT is prepared again is no statement of it."""
+    """Its own statements during the program's INSERT do not count for the INSERT, even if that is
+    prepared again.
+    """
     program = script(VIRTUAL_TABLES)
     disturbed = same(program, cached_statements, 1)
     for name in ("bare", "recorded"):
@@ -202,7 +204,7 @@ def test_a_virtual_table_that_is_connected_again(
     for insert in inserts:
         again = only(disturbed, insert.statement)
         assert insert.count == again.count == again.counted == 30
-        # SQLite finds out in two steps or so that a statement is to be prepared again
+        # SQLite needs about two steps to notice that a statement must be prepared again
         more = (again.vm_steps - insert.vm_steps) / 30
         assert 0 <= more <= 10
     ours = {a.statement for a in disturbed.aggregates}
@@ -288,7 +290,7 @@ print(*c.iterdump(), sep="\\n")
 
 
 def test_changes_are_what_they_are(same: Record, script: Callable[[str], Path]) -> None:
-    """EXPLAIN leaves nothing behind that a view, a default, a trigger or a function can ask for."""
+    """EXPLAIN changes nothing that a view, a default, a trigger or a function can read."""
     profile = same(script(CHANGES))
     explained = {plan.statement for plan in profile.plans}
     assert "UPDATE t SET b = changes() WHERE a > ?" in explained
@@ -301,5 +303,5 @@ def programs() -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize(("seed", "statements"), programs())
 def test_random_programs(seed: int, statements: int, same: Record) -> None:
-    """Whatever a program does to its connections: the same output, status and files."""
+    """A program has the same output, status and files with and without recording."""
     same(RANDOM_PROGRAMS, seed, statements)

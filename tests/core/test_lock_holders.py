@@ -1,5 +1,5 @@
-"""Who held the lock: in random interleavings of threads and of processes, the right one is
-named.
+"""Who held the lock: for random interleavings of threads and processes, the right holder is
+reported.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ ROUNDS = 25
 
 
 def holds_and_waits(profile: Profile, statement: str) -> tuple[list[LockEvent], list[LockEvent]]:
-    """The holds, and the waits of a statement: a holder's COMMIT may wait for a reader, too."""
+    """Return the holds, and the waits of a statement. A holder's COMMIT may wait for a reader
+    too.
+    """
     holds = [event for event in profile.lock_events if event.kind == "write"]
     waits = [event for event in profile.lock_events if event.kind == "wait"]
     return holds, [wait for wait in waits if wait.statement.startswith(statement)]
 
 
 def hold(path: Path, name: str, held: threading.Event, asked: threading.Event, s: float) -> None:
-    """Holds the lock until the main thread was refused it, and some seconds more."""
+    """Hold the lock until it was refused to the main thread, and for some seconds more."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=60)
     connection.execute(f"/* {name} */ BEGIN IMMEDIATE")
     held.set()
@@ -81,7 +83,9 @@ def test_of_threads(tmp_path: Path, mode: str) -> None:
 
 
 def test_of_several_holders_the_longest_is_first() -> None:
-    """A wait through three holds: one that began before it, one inside, one that goes on."""
+    """A wait goes through three holds: one began before it, one is inside, and one continues after
+    it.
+    """
 
     def event(kind: str, name: str, start_ms: int, end_ms: int) -> LockEvent:
         thread = Thread(1, name)
@@ -154,7 +158,7 @@ PROGRAM = """
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.repeats
 def test_of_processes(tmp_path: Path, mode: str) -> None:
-    """Each wait was for the process that held the lock then."""
+    """Each wait was for the process that held the lock at that time."""
     (tmp_path / "holder.py").write_text(textwrap.dedent(HOLDER))
     (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
     command = [Path(sys.executable).with_name("queryprof"), "run", "--no-report", "-o", "t.qprof"]

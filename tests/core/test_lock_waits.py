@@ -1,5 +1,5 @@
-"""Waits of one call, and who held the lock: connections of one thread, of threads with one name,
-holders that wait themselves, and several waits.
+"""Waits of one call and the holders of the lock: connections of one thread, threads with the same
+name, holders that wait themselves, and several waits.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def _connections_are_closed() -> Iterator[None]:
 
 
 def connection(path: Path, timeout: float = 60) -> sqlite3.Connection:
-    """A connection, which is closed at the end of the test."""
+    """Return a connection that is closed at the end of the test."""
     made = sqlite3.connect(path, isolation_level=None, timeout=timeout, check_same_thread=False)
     connections.append(made)
     return made
 
 
 def waits_of(profile: Profile) -> list[tuple[str, list[str]]]:
-    """The waits, as they began: the statement, and those of who held the lock, most first."""
+    """Return the waits in order: the statement, and those of the holders, longest first."""
     holders = Holders(profile.lock_events)
     waits = [event for event in whole_events(profile.lock_events) if event.kind == "wait"]
     return [(wait.statement, [hold.statement for hold, _ in holders.of(wait)]) for wait in waits]
@@ -52,7 +52,7 @@ def waits_of(profile: Profile) -> list[tuple[str, list[str]]]:
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.repeats
 def test_a_thread_waits_for_itself(tmp_path: Path, mode: str) -> None:
-    """For a transaction of another connection of its own."""
+    """Another connection of the same thread has an open transaction."""
     path = database(tmp_path / "t.db", mode)
     with queryprof.profile() as recording:
         holder, waiter = connection(path), connection(path, timeout=0.05)
@@ -66,7 +66,7 @@ def test_a_thread_waits_for_itself(tmp_path: Path, mode: str) -> None:
 
 
 def test_a_file_with_two_names_is_one(tmp_path: Path) -> None:
-    """A hard link. Not so a file that has got the number of one that is gone."""
+    """The second name is a hard link. A file may also reuse the number of a deleted file."""
     path, link = database(tmp_path / "t.db"), tmp_path / "link.db"
     link.hardlink_to(path)
     with queryprof.profile() as recording:
@@ -103,7 +103,7 @@ def test_a_commit_waits_for_a_cursor_of_its_thread(tmp_path: Path) -> None:
 
 
 def until_it_waits(work: Callable[[], object], name: str) -> threading.Thread:
-    """Starts a thread that does some work, and returns when a lock was refused to it."""
+    """Start a thread that does some work, and return when a lock was refused to it."""
     thread = threading.Thread(target=work, name=name)
     thread.start()
     until_refused(f"self/task/{thread.native_id}")
@@ -134,7 +134,7 @@ def test_a_checkpoint_waits_for_a_reader(tmp_path: Path) -> None:
         writer.execute("UPDATE t SET a = 9")
         checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)"
         thread = until_it_waits(lambda: writer.execute(checkpoint).fetchall(), "writer")
-        time.sleep(0.002)  # the least that is kept
+        time.sleep(0.002)  # the shortest that is kept
         rows.close()
         thread.join()
     assert waits_of(recording.profile) == [("PRAGMA wal_checkpoint(?)", ["SELECT a FROM t"])]
@@ -143,7 +143,7 @@ def test_a_checkpoint_waits_for_a_reader(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_waits_holds_nothing(tmp_path: Path) -> None:
-    """It waits for a COMMIT that waits for another reader: both wait for that one."""
+    """It waits for a COMMIT that waits for another reader: both wait for that reader."""
     path = database(tmp_path / "t.db")
     with queryprof.profile() as recording:
         reader, writer, late = connection(path), connection(path), connection(path)
@@ -164,7 +164,7 @@ def test_a_reader_that_waits_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_a_call_has_several_waits(tmp_path: Path) -> None:
-    """Of two databases, with work of the program between them, which is no wait."""
+    """It waits for two databases. The program's work in between is no wait."""
     main, side = database(tmp_path / "main.db"), database(tmp_path / "side.db")
     worked_ns = 0
     with queryprof.profile() as recording:
@@ -218,14 +218,14 @@ def event(kind: str, name: str, start_ms: int, end_ms: int, connection: int) -> 
 
 
 def test_a_long_hold_is_one() -> None:
-    """It is kept once a second while it goes on, and at its end."""
+    """It is kept once a second while it continues, and at its end."""
     parts = [event("write", "BEGIN", 0, end, 1) for end in (1000, 2000, 2500)]
     again, other = event("write", "BEGIN", 2500, 2600, 1), event("write", "BEGIN", 500, 2600, 2)
     assert whole_events([*parts, again, other]) == [parts[-1], other, again]
 
 
 def test_while_a_holder_waits_others_hold_up() -> None:
-    """Who is waited for by the holder, as long as it waits."""
+    """While the holder waits for another process, a wait is attributed to that process."""
     first, second = event("write", "first", 0, 100, 1), event("read", "second", 10, 60, 2)
     inner = replace(event("wait", "commit", 20, 60, 1), writes=1)
     outer = event("wait", "late", 0, 100, 3)
@@ -235,7 +235,7 @@ def test_while_a_holder_waits_others_hold_up() -> None:
 
 @pytest.mark.parametrize(("end_ms", "count"), [(179, 1), (181, 0)])
 def test_the_longest_waits_name_who_a_holder_waited_for(end_ms: int, count: int) -> None:
-    """If it did so for most of the wait."""
+    """The holder must have waited for most of the wait."""
     events = (
         event("read", "SELECT", 0, 100, 1),
         event("write", "UPDATE", 5, end_ms, 2),
@@ -248,7 +248,7 @@ def test_the_longest_waits_name_who_a_holder_waited_for(end_ms: int, count: int)
 
 
 def test_holders_that_all_wait_are_looked_behind_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a trace may say: 200 connections that read, and each waits for all others."""
+    """A trace may contain 200 connections that read, each of which waits for all others."""
     events = [event("read", "read", 0, 100, number) for number in range(1, 201)]
     waits = [replace(event("wait", "wait", 1, 99, number), writes=1) for number in range(1, 201)]
     holders = Holders([*events, *waits])
@@ -260,7 +260,7 @@ def test_holders_that_all_wait_are_looked_behind_once(monkeypatch: pytest.Monkey
 
 @pytest.mark.slow
 def test_a_log_that_was_begun_again_is_not_pinned(tmp_path: Path) -> None:
-    """SQLite keeps the file's size then: what is in use is counted."""
+    """SQLite then keeps the file's size, so only the part in use counts."""
     path = database(tmp_path / "t.db", "wal")
     writer, reader = connection(path), connection(path)
     writer.execute("PRAGMA wal_autocheckpoint = 0")
@@ -288,7 +288,9 @@ def test_a_log_that_was_begun_again_is_not_pinned(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("end_ms", "ns"), [(200, 200), (300, 300), (301, 200)])
 def test_a_wait_goes_on_up_to_the_next_look(end_ms: int, ns: int) -> None:
-    """Of SQLite's busy handler, 100 ms later at the most: what is beyond was for another one."""
+    """SQLite's busy handler looks again after at most 100 ms. A longer wait is for another
+    holder.
+    """
     hold, wait = event("write", "BEGIN", 0, 200, 1), event("wait", "UPDATE", 0, end_ms, 2)
     ((found, for_ns),) = Holders([hold, wait]).of(wait)
     assert (found, for_ns // 10**6) == (hold, ns)
@@ -315,7 +317,7 @@ def test_what_no_hold_and_no_sleep_explains_is_not_seen(
 
 
 def test_a_transaction_that_is_open_at_the_end_held_the_lock(tmp_path: Path) -> None:
-    """A COMMIT that was forgotten is why others wait."""
+    """Others wait because of a forgotten COMMIT."""
     path = database(tmp_path / "t.db", "delete")
     with queryprof.profile() as recording:
         holder = connection(path)
@@ -330,7 +332,7 @@ def test_a_transaction_that_is_open_at_the_end_held_the_lock(tmp_path: Path) -> 
 
 
 def test_of_a_transaction_that_writes_one_lock_is_kept(tmp_path: Path) -> None:
-    """Its read lock says nothing more."""
+    """Its read lock adds no information."""
     path = database(tmp_path / "t.db", "delete")
     writer = connection(path)
     with queryprof.profile() as recording:
@@ -343,7 +345,7 @@ def test_of_a_transaction_that_writes_one_lock_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.repeats
 def test_a_cursor_that_is_open_after_a_commit_reads_on(tmp_path: Path, mode: str) -> None:
-    """From there on its lock is a reader's."""
+    """From then on its lock is a reader's."""
     path = database(tmp_path / "t.db", mode)
     db = connection(path)
     with queryprof.profile() as recording:
@@ -364,7 +366,7 @@ def test_a_cursor_that_is_open_after_a_commit_reads_on(tmp_path: Path, mode: str
 
 
 def test_nobody_waits_for_a_lock_of_its_own_connection() -> None:
-    """Neither a writer for its own reads, nor for the write lock that it got at the end."""
+    """A writer does not wait for its own reads, nor for the write lock that it got at the end."""
     wait = event("wait", "UPDATE", 0, 100, connection=1)
     own = [event("write", "BEGIN", 50, 200, 1), event("read", "SELECT", 0, 200, 1)]
     other = [event("write", "INSERT", 0, 90, 2), event("read", "SELECT other", 0, 90, 2)]
@@ -378,7 +380,7 @@ def test_nobody_waits_for_a_lock_of_its_own_connection() -> None:
 @pytest.mark.parametrize("is_running", [True, False])
 @pytest.mark.parametrize(("waits", "more"), [(10, ""), (11, "1 more: --top")])
 def test_what_is_not_shown_is_said(is_running: bool, waits: int, more: str) -> None:
-    """Waits beyond ten; and what a running process holds now."""
+    """Waits beyond ten, and current holds of a running process, are not shown."""
     events = tuple(event("wait", "UPDATE", 600 * n, 600 * n + 500, 1) for n in range(waits))
     running = frozenset({1} if is_running else ())
     text = io.StringIO()
@@ -388,7 +390,7 @@ def test_what_is_not_shown_is_said(is_running: bool, waits: int, more: str) -> N
 
 
 def test_a_wait_for_who_was_not_seen_is_shown() -> None:
-    """Nothing of this recording held a lock."""
+    """No process of this recording held a lock."""
     wait = event("wait", "UPDATE", 0, 500, 1)
     text = io.StringIO()
     print_locks(Report(Profile((), (), lock_events=(wait,))), text, width=100)

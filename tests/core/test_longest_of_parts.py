@@ -15,7 +15,7 @@ pytestmark = pytest.mark.once
 
 
 def test_the_longest_call_is_of_all_parts() -> None:
-    """However many parts of a recording are read after it."""
+    """This holds however many parts of a recording are read after it."""
     db = sqlite3.connect(":memory:")
     db.create_function("sleep", 1, time.sleep)
     with queryprof.profile("t.qprof"):

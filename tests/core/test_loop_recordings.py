@@ -1,4 +1,4 @@
-"""Recordings that begin and end while loops run; loops of many threads; how late a loop is."""
+"""Recordings that begin and end while loops run, loops of many threads, and the lag of a loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from queryprof.session import session
 
 
 def test_recording_that_starts_inside_a_running_loop() -> None:
-    """install() in an application's start-up code finds the loop that runs it."""
+    """install() in an application's start-up code finds the running loop."""
 
     async def slow() -> None:
         time.sleep(0.08)
@@ -58,7 +58,7 @@ def test_recording_that_ends_inside_a_running_loop() -> None:
 
 
 def test_everything_is_put_back() -> None:
-    """By identity, also after a recording in which loops ran."""
+    """The original objects are restored, even after a recording in which loops ran."""
     from asyncio import base_events, events
 
     places = ((events.Handle, "_run"), (base_events.BaseEventLoop, "run_forever"))
@@ -92,12 +92,12 @@ def test_ten_thousand_loops_leave_nothing_behind() -> None:
     loop = loop_of(recording.profile)
     # asyncio.run runs a loop three times: the program, asynchronous generators, the executor
     assert loop.runs == 3 * 10_000
-    if "ASAN_OPTIONS" not in os.environ:  # which keeps what is freed, for a while
+    if "ASAN_OPTIONS" not in os.environ:  # it keeps freed memory for a while
         assert grown < 4 * 1024 * 1024
 
 
 def test_loops_in_threads_at_once() -> None:
-    """Each thread's loop has its own lag and stalls: none is longer than its own steps took."""
+    """Each thread's loop has its own lag and stalls, which are no longer than its own steps."""
     steps_ns: dict[str, int] = {}
 
     async def main(block_s: float) -> None:
@@ -130,7 +130,7 @@ def test_loops_in_threads_at_once() -> None:
 
 
 def test_how_late_the_loop_is_while_it_runs() -> None:
-    """queryprof.loop_lag() for a health endpoint."""
+    """queryprof.loop_lag() is for a health endpoint."""
     assert queryprof.loop_lag() == []
 
     async def main() -> list[Any]:
@@ -144,12 +144,12 @@ def test_how_late_the_loop_is_while_it_runs() -> None:
         (lag,) = asyncio.run(main())
     assert lag["kind"] == "asyncio"
     assert lag["beats"] >= 4
-    # Of an idle loop each second beat is left out: the longest way to the next one is 0.2 s.
+    # An idle loop skips every second beat: the longest time to the next beat is 0.2 s.
     assert 0.1 <= lag["max_s"] < time.monotonic() - start_s
 
 
 def test_the_first_step_stands_still() -> None:
-    """Most loops end before their first beat; one that is blocked then has missed beats."""
+    """Most loops end before their first beat. A loop that is blocked then has missed beats."""
 
     async def main() -> None:
         time.sleep(0.35)
@@ -170,7 +170,9 @@ def test_the_first_step_stands_still() -> None:
 
 
 def test_an_interrupt_where_a_heartbeat_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the program's; an error of ours is not, and the program goes on."""
+    """The interrupt reaches the program. An error in queryprof's code does not, and the program
+    continues.
+    """
 
     async def main() -> str:
         time.sleep(0.15)
@@ -193,7 +195,7 @@ def test_an_interrupt_where_a_heartbeat_starts(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_hour_of_idleness_is_recorded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beats that were not waited for are not recorded one by one."""
+    """Skipped beats are not recorded one by one."""
     recorded: list[int] = []
 
     class Counted:
@@ -219,7 +221,7 @@ def test_an_hour_of_idleness_is_recorded_at_once(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 def test_recordings_that_begin_in_running_loops_let_them_go() -> None:
-    """Each loop runs into the next recording, and none is kept."""
+    """Each loop runs into the next recording, and none is kept alive."""
 
     async def main() -> None:
         queryprof.uninstall()
@@ -227,7 +229,7 @@ def test_recordings_that_begin_in_running_loops_let_them_go() -> None:
         await asyncio.sleep(0)
 
     class Loop(asyncio.SelectorEventLoop):
-        """One that can be referred to."""
+        """A loop that supports weak references."""
 
     loops = []
     session.start()
@@ -243,7 +245,7 @@ def test_recordings_that_begin_in_running_loops_let_them_go() -> None:
 
 
 def test_an_idle_time_before_the_first_step() -> None:
-    """Beats that were due then were not late: later ones by no more than the loop was."""
+    """Beats that were due then were not late. Later beats are no later than the loop was."""
     selector, start_s = Selector(), time.perf_counter()
     factory = lambda: asyncio.SelectorEventLoop(selector)  # noqa: E731
     with queryprof.profile() as recording, asyncio.Runner(loop_factory=factory) as runner:
@@ -257,7 +259,7 @@ def test_an_idle_time_before_the_first_step() -> None:
 
 
 def test_a_loop_that_keeps_the_collector_busy_says_so() -> None:
-    """Garbage collection stands apart from the step's own time."""
+    """Garbage collection is separate from the step's own time."""
 
     async def main() -> None:
         junk = [[i] for i in range(300_000)]
@@ -273,7 +275,7 @@ def test_a_loop_that_keeps_the_collector_busy_says_so() -> None:
 
 @pytest.mark.slow
 def test_a_loop_with_a_clock_of_its_own() -> None:
-    """How late it is cannot be told, and nothing beats in its time."""
+    """Its lag is unknown, and it has no heartbeat."""
 
     class Fast(asyncio.SelectorEventLoop):
         def time(self) -> float:
@@ -294,7 +296,9 @@ def test_a_loop_with_a_clock_of_its_own() -> None:
 
 
 def test_loops_of_many_threads() -> None:
-    """80 threads of different names: later ones are told apart without their numbers."""
+    """There are 80 threads with different names. Later ones are kept apart by their names without
+    numbers.
+    """
     with queryprof.profile() as recording:
         for number in range(80):
             thread = threading.Thread(

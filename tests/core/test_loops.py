@@ -1,4 +1,4 @@
-"""asyncio's loops: what blocked them is found, with its line, and the program does not notice."""
+"""asyncio's loops: each stall is found with its line, and the program does not notice."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def line_of(marker: str) -> int:
 
 @pytest.mark.slow
 def test_what_blocks_the_loop_is_found_with_its_line() -> None:
-    """Waiting, slow queries, a loop in Python, C code that holds the GIL: line, kind, duration."""
+    """It may wait, run slow queries, compute in Python, or hold the GIL in C code. The report has
+    the line, kind and duration.
+    """
     least_ns: dict[str, int] = {}
     most_ns: dict[str, int] = {}
     connection = sqlite3.connect(":memory:")
@@ -145,8 +147,8 @@ for stall in Report(recording.profile).loops[0].stalls:
 
 @pytest.mark.once
 def test_who_waits_for_a_cpu_waits_for_no_lock() -> None:
-    """Others have it most of the time: Python code is no C code therefore. It lets go of the lock
-    within some switch intervals of 5 ms, of its own time.
+    """Other processes use the CPU most of the time, but this does not make Python code look like C
+    code. It releases the lock within some switch intervals of 5 ms of its own time.
     """
     done = subprocess.run([sys.executable, "-c", BUSY], capture_output=True, text=True, check=False)
     assert done.stderr == ""
@@ -156,7 +158,7 @@ def test_who_waits_for_a_cpu_waits_for_no_lock() -> None:
 
 
 def test_a_healthy_program_has_no_stall() -> None:
-    """The time that its loop waits is no step's."""
+    """The loop's idle time counts for no step."""
 
     async def worker() -> None:
         for _ in range(20):
@@ -174,7 +176,7 @@ def test_a_healthy_program_has_no_stall() -> None:
     ran_s = time.perf_counter() - start_s
     loop = loop_of(recording.profile)
     longest_ns = max(step.durations.max_ns for step in loop.functions)
-    # On a busy machine a step may wait for the processor, as long as a stall.
+    # On a busy machine a step may wait for the processor as long as a stall.
     assert bool(loop.stalls) == (longest_ns >= STALL_NS)
     assert loop.timer_lag.count == 200
     assert sum(s.durations.count for s in loop.functions) == loop.steps
@@ -183,7 +185,7 @@ def test_a_healthy_program_has_no_stall() -> None:
 
 
 def test_steps_are_counted_exactly_with_their_queries() -> None:
-    """Every step of a task counts, and every call of the driver inside one is its cause."""
+    """Every step of a task counts, and every driver call inside a step is listed as its cause."""
     connection = sqlite3.connect(":memory:")
 
     async def asking() -> None:
@@ -221,7 +223,7 @@ def test_more_statements_in_a_step_than_are_told_apart() -> None:
 
 
 def test_a_stall_that_never_ends_is_in_the_trace(tmp_path: Path) -> None:
-    """While it lasts."""
+    """It is in the trace while it lasts."""
     program = tmp_path / "program.py"
     program.write_text(
         "import asyncio, time, queryprof\n"
@@ -248,7 +250,7 @@ def test_a_stall_that_never_ends_is_in_the_trace(tmp_path: Path) -> None:
 
 
 def outcomes(recorded: bool) -> list[object]:
-    """What a program sees of callbacks that fail, of its contexts, and of its loop."""
+    """Return what a program observes: failing callbacks, contexts and the loop."""
     seen: list[object] = []
     variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
 
@@ -310,7 +312,7 @@ def outcomes(recorded: bool) -> list[object]:
 
 
 def test_callbacks_fail_as_they_do_without_us() -> None:
-    """Messages, tracebacks, contexts, handlers, cancellation, SystemExit."""
+    """Messages, tracebacks, contexts, handlers, cancellation and SystemExit are the same."""
     bare = outcomes(recorded=False)
     assert len(bare) > 10
     assert bare == outcomes(recorded=True)

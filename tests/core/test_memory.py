@@ -1,4 +1,6 @@
-"""The memory bound: whatever a program asks, the recorder's memory and the report stay small."""
+"""The memory bound: the recorder's memory and the report stay small, whatever a program
+executes.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def peak_kib(path: Path, mode: str) -> int:
 @pytest.mark.slow
 @pytest.mark.once
 def test_memory_is_bounded_with_100_000_different_statements(tmp_path: Path) -> None:
-    """At most 32 MiB more than without, and every execution is still counted."""
+    """They take at most 32 MiB more than without recording, and every execution is still
+    counted.
+    """
     path = tmp_path / "program.py"
     path.write_text(PROGRAM.replace("{repeats}", "300_000"))
     bare, recorded = peak_kib(path, "off"), peak_kib(path, "on")
@@ -55,7 +59,7 @@ def test_memory_is_bounded_with_100_000_different_statements(tmp_path: Path) -> 
 @pytest.mark.once
 @pytest.mark.slow
 def test_inlined_literals_are_one_statement(tmp_path: Path) -> None:
-    """A program that inlines literals into every text has one statement."""
+    """The texts differ only in their literals."""
     connection = sqlite3.connect(":memory:")
     with qp.profile() as recording:
         for i in range(50_000):
@@ -67,7 +71,7 @@ def test_inlined_literals_are_one_statement(tmp_path: Path) -> None:
 
 
 def test_many_cursors_at_once(queryprof: Run) -> None:
-    """Results that are open at once keep their statements; beyond the table they are unknown."""
+    """Open results keep their statements. Beyond the table's size, statements are unknown."""
     connection = sqlite3.connect(":memory:")
     with qp.profile() as recording:
         cursors = [connection.execute(f"SELECT 1 AS a{i % 7}") for i in range(6000)]

@@ -1,7 +1,7 @@
 """The core with the C library musl, which Alpine has: it compiles, links, and is loaded by musl's
 loader.
 
-There is no Python for musl here: what the core wants of Python is a library of empty names.
+There is no Python for musl here, so a library of empty functions stands for Python.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def compile_with_musl(*arguments: object) -> None:
 
 
 def linked(name: str, sources: list[Path], *flags: str) -> Path:
-    """A library of these sources, and beside it one of the names that it wants of Python, and the
-    loader.
+    """Build a library of these sources, and next to it the loader and a library with the Python
+    functions that it needs. Return its path.
     """
-    # Its own folder, for Python's headers have the C library's names of the system beside them.
+    # A separate folder, because Python's headers are next to the C library's headers of the system.
     include = ("-I", CORE, "-isystem", sysconfig.get_path("include"))
     objects = {
         source: Path(f"{source.parent.name}-{source.stem}.o").resolve() for source in sources
@@ -75,7 +75,7 @@ def linked(name: str, sources: list[Path], *flags: str) -> Path:
 
 
 def loaded(library: Path) -> str:
-    """Why it is not loaded; '': it is."""
+    """Return why it is not loaded, or '' if it is."""
     return subprocess.run(["./loader", library], capture_output=True, text=True, check=False).stdout
 
 
@@ -85,8 +85,8 @@ def test_the_core_is_loaded_by_musl() -> None:
 
 
 def test_what_glibc_alone_allows_is_refused_by_musl() -> None:
-    """Else the test above would prove nothing: variables of a thread in the C library's
-    own room.
+    """This shows that the test above can fail. The variable is in the C library's own thread
+    memory.
     """
     source = Path("local.c")
     source.write_text(

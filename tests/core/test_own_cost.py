@@ -1,4 +1,4 @@
-"""What queryprof says of its own cost: samples that the machine interrupts do not count for more."""
+"""queryprof's own cost: samples that the machine interrupts do not count for more."""
 
 from __future__ import annotations
 

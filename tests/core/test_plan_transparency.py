@@ -1,4 +1,4 @@
-"""Asking for plans: the program sees nothing of it, and it costs little."""
+"""Plan requests: the program notices nothing, and they cost little."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from queryprof.region.descriptions import Descriptions
 
 
 def observed(setup: Callable[[sqlite3.Connection, list[object]], None]) -> list[object]:
-    """What a program can see of its connection while it works."""
+    """Return what a program can observe of its connection while it works."""
     seen: list[object] = []
     connection = sqlite3.connect(":memory:", isolation_level=None)
     setup(connection, seen)
@@ -84,14 +84,14 @@ def with_row_factory(connection: sqlite3.Connection, seen: list[object]) -> None
 def test_the_program_sees_nothing_of_it(
     setup: Callable[[sqlite3.Connection, list[object]], None],
 ) -> None:
-    """Callbacks, changes(), transactions, errors: as without us."""
+    """Callbacks, changes(), transactions and errors are as without recording."""
     bare = observed(setup)
     with draining():
         assert observed(setup) == bare
 
 
 def test_a_failed_binding_leaves_changes_alone() -> None:
-    """The statement never starts, so nothing is asked."""
+    """The statement never starts, so no plan is requested."""
     with draining():
         connection = with_table()
         connection.execute("INSERT INTO t VALUES (1, 2)")
@@ -111,7 +111,7 @@ sys.stdin.readline()
 
 
 def test_a_locked_database_is_waited_for_once() -> None:
-    """SQLite asks the program's busy handler as often as without a recording."""
+    """SQLite calls the program's busy handler as often as without a recording."""
     apsw = pytest.importorskip("apsw")
     with_table("locked.db").close()
     asked: list[int] = []
@@ -178,7 +178,9 @@ def test_asking_is_not_in_the_statements_time() -> None:
 
 @pytest.mark.once
 def test_what_asking_may_cost_is_bounded() -> None:
-    """Beyond 1/64 of the time, and 2,048 plans, nothing is asked; and it is said how often."""
+    """Beyond 1/64 of the time, and beyond 2,048 plans, none is requested, and the report says how
+    often.
+    """
     connection = with_table()
     with queryprof.profile() as recording:
         for number in range(15_000):

@@ -1,4 +1,6 @@
-"""Query plans: the right one of every statement, asked once, and nothing of it in the program."""
+"""Query plans: each statement has the right one, requested once, and the program does not
+notice.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from queryprof.report.text.plans import marked_steps
 
 
 def test_a_statement_is_asked_about_once_for_each_schema() -> None:
-    """Not again for another literal, another cursor, another row; again with an index."""
+    """Another literal, cursor or row requests no plan; an index does."""
     with draining() as met:
         connection = with_table()
         for number in range(50):
@@ -62,9 +64,9 @@ with draining() as met:
 
 
 def test_equal_databases_are_asked_once() -> None:
-    """What tests do: a new database for each, made by the same statements; files too.
+    """Tests use a new database each, made by the same statements, also in files.
 
-    In a process of its own: the lineages of 128 files are kept apart.
+    This runs in its own process, since only 128 files are told apart.
     """
     program = EQUAL.format(tests=str(Path(__file__).parents[1]))
     requested = subprocess.run(
@@ -84,7 +86,7 @@ def test_an_index_that_is_made_again_is_in_the_plan() -> None:
             (make, "SEARCH t USING INDEX i (a=?)\n"),
         ):
             connection.execute(sql)
-            connection.execute(SELECT, (1,)).fetchall()  # it may be prepared again meanwhile
+            connection.execute(SELECT, (1,)).fetchall()  # may re-prepare the statement
             connection.execute(SELECT, (1,)).fetchall()
             assert trees(met()) == {tree}
         connection.close()
@@ -105,7 +107,7 @@ def test_a_step_is_cut_between_characters(length: int) -> None:
 
 
 def test_connections_to_one_file_are_asked_once() -> None:
-    """A connection for each request, each of which ensures its schema."""
+    """Each request opens a connection and ensures that its schema exists."""
     with_table("x.db").close()
     with draining():
         for _ in range(20):
@@ -136,7 +138,7 @@ def test_databases_in_memory_that_connections_share() -> None:
 
 
 def test_a_schema_that_was_never_committed() -> None:
-    """A connection that is closed takes its index with it."""
+    """A connection that is closed without a commit drops its index."""
     with draining() as met:
         with_table("x.db").close()
         first = sqlite3.connect("x.db", isolation_level=None)
@@ -190,7 +192,9 @@ actions = st.lists(
 )
 @given(actions)
 def test_the_plan_is_the_one_that_sqlite_has(actions: list[tuple[int, str]]) -> None:
-    """Whatever connections do to schemas: compared with SQLite's own answer, each time."""
+    """After random schema changes on several connections, each plan is compared with SQLite's own
+    answer.
+    """
     addresses = (":memory:", ":memory:", "one.db", "one.db")
     for suffix in ("", "-journal"):
         Path(f"one.db{suffix}").unlink(missing_ok=True)
@@ -211,13 +215,13 @@ def test_the_plan_is_the_one_that_sqlite_has(actions: list[tuple[int, str]]) -> 
                     continue
                 values = (1,) * sql.count("?")
                 connections[number].execute(sql, values).fetchall()
-                met()  # what another connection changed is noticed while it runs: not asked yet
+                met()  # a change by another connection is noticed during the run: no plan yet
                 connections[number].execute(sql, values).fetchall()
                 if sql not in STATEMENTS:
                     continue
                 with muted():
-                    # A text of its own: sqlite3 keeps statements, and SQLite would not prepare
-                    # this one again when the schema has changed.
+                    # A text of its own: sqlite3 caches statements, and SQLite would not prepare
+                    # this one again after the schema has changed.
                     asked = f"EXPLAIN QUERY PLAN {sql} -- {turn}"
                     actual = connections[number].execute(asked, values)
                     steps = [row[3] for row in actual]
@@ -231,7 +235,7 @@ def test_the_plan_is_the_one_that_sqlite_has(actions: list[tuple[int, str]]) -> 
 
 
 def test_no_plan_where_none_is_wanted(tmp_path: Path) -> None:
-    """With `plans = false` in the settings."""
+    """The settings have `plans = false`."""
     (tmp_path / "pyproject.toml").write_text("[tool.queryprof]\nplans = false\n")
     connection = with_table()
     with queryprof.profile() as recording:
@@ -243,7 +247,7 @@ def test_no_plan_where_none_is_wanted(tmp_path: Path) -> None:
 @pytest.mark.once
 @pytest.mark.slow
 def test_plans_are_in_the_trace_of_every_process() -> None:
-    """A child that was forked has those that it met, and SIGKILL takes no more than a second."""
+    """A forked child has its own plans. SIGKILL loses at most one second."""
     with_table("x.db").close()
     program = f"""
 import os, sqlite3, time
@@ -267,7 +271,9 @@ os.wait()
 
 
 def test_threads_on_one_connection() -> None:
-    """Ask while others run their statements on it, and one changes its schema."""
+    """Threads request plans while others run statements on the connection, and one changes the
+    schema.
+    """
     connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
     connection.execute("CREATE TABLE t (a, b)")
 
@@ -310,12 +316,12 @@ def test_threads_on_one_connection() -> None:
     ],
 )
 def test_the_normal_form_is_the_same_for_versions_of_sqlite(old: str, new: str) -> None:
-    """As 3.24 to 3.35 and later ones print the same plan."""
+    """SQLite 3.24 to 3.35 print the same plan in another form."""
     assert normal_form(old) == normal_form(new)
 
 
 def test_what_a_statement_makes_itself_is_no_large_table() -> None:
-    """A scan of its own WITH is not marked; the table's is."""
+    """A scan of its own WITH is not marked; a scan of a table is."""
     plan = normal_form("MATERIALIZE n\n  SCAN t\nSCAN n\n")
     marks = dict(marked_steps((plan,), Mark("scan", 1000, 1, is_repeated=True)))
     assert [step for step, mark in marks.items() if mark] == ["  SCAN t"]

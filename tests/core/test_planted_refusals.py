@@ -1,4 +1,6 @@
-"""200 refused locks with a holder that is known: threads, recorded and other processes, readers, upgrades."""
+"""200 refused locks with known holders: threads, recorded processes, other processes, readers and
+upgrades.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ for number in range(200):
 
 
 def test_who_refused(tmp_path: Path) -> None:
-    """The process of each, the line of nearly each, and what was no wait."""
+    """Each refusal names the holder's process, and at least 98% name its line. Upgrades are told
+    apart from waits.
+    """
     (tmp_path / "worker.py").write_text(WORKER)
     (tmp_path / "app.py").write_text(PROGRAM)
     command = [

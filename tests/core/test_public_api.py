@@ -34,7 +34,7 @@ def spans(profile: Profile) -> dict[str, int]:
 
 
 def test_install_and_uninstall() -> None:
-    """Recording from one to the other; a second install does nothing."""
+    """Recording goes from one to the other. A second install does nothing."""
     queryprof.install("a.qprof")
     assert queryprof.is_installed()
     queryprof.install("b.qprof")
@@ -48,7 +48,7 @@ def test_install_and_uninstall() -> None:
 
 
 def test_a_profile_inside_a_recording_has_its_own_part() -> None:
-    """Both get what happened in the block; the outer one gets the rest too."""
+    """Both have the calls of the block. The outer one also has the rest."""
     queryprof.install("all.qprof")
     ask()
     with queryprof.profile("part.qprof") as part:
@@ -65,7 +65,7 @@ def test_a_profile_inside_a_recording_has_its_own_part() -> None:
 
 
 def test_a_profile_reports_and_an_exception_passes() -> None:
-    """The block's exception is the program's; what was measured until then is kept."""
+    """The program gets the block's exception. Everything measured until then is kept."""
     recording = queryprof.profile("a.qprof")
     with pytest.raises(queryprof.SessionError, match="has not ended"):
         recording.report()
@@ -80,7 +80,7 @@ def test_a_profile_reports_and_an_exception_passes() -> None:
 
 
 def test_spans_nest_and_are_kept_apart_by_context() -> None:
-    """In tasks, in threads that run in a copy of the context, in decorators."""
+    """Spans work in tasks, in threads that run in a copy of the context, and as decorators."""
 
     @queryprof.span("sync")
     def sync() -> None:
@@ -127,7 +127,7 @@ def test_spans_nest_and_are_kept_apart_by_context() -> None:
 
 
 def test_spans_do_nothing_while_nothing_is_recorded() -> None:
-    """And a name is needed."""
+    """A span needs a name."""
     with queryprof.span("x"):
         ask()
     with pytest.raises(TypeError, match="needs a name"):
@@ -135,7 +135,7 @@ def test_spans_do_nothing_while_nothing_is_recorded() -> None:
 
 
 def test_many_spans_fold() -> None:
-    """More span names than there is room for are counted under (other)."""
+    """More span names than fit are counted under (other)."""
     with queryprof.profile() as recording:
         for number in range(1200):
             with queryprof.span(f"request {number}"):
@@ -148,7 +148,7 @@ def test_many_spans_fold() -> None:
 def test_coverages_own_connections_are_not_the_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What code in an installed package named coverage asks is left out, with its rows."""
+    """Queries of an installed package named coverage are skipped, with their rows."""
     package = tmp_path / "site-packages" / "coverage"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(
@@ -172,7 +172,7 @@ def test_coverages_own_connections_are_not_the_programs(
 def test_the_time_of_a_block_is_its_own(
     path: str | None, is_recorded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What begins and keeps the recording is none of it."""
+    """It does not include the start and the upkeep of the recording."""
     borders_unix_ns = []
 
     def noting(name: str, is_before: bool) -> None:

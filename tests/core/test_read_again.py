@@ -1,4 +1,4 @@
-"""A lock that is held on through a write of its own transaction counts once."""
+"""A lock that is held through a write of its own transaction counts once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.once
 
 
 def test_a_read_transaction_that_writes_in_between_counts_once() -> None:
-    """It is long before it writes, which is read meanwhile, and long after it: by an open cursor."""
+    """An open cursor holds it long before the write, during it, and long after it."""
     setup = sqlite3.connect("t.db", isolation_level=None)
     setup.execute("CREATE TABLE t (a)")
     setup.executemany("INSERT INTO t VALUES (?)", [(number,) for number in range(1000)])

@@ -1,4 +1,4 @@
-"""Which executions have the parameters of one shortly before, in the same request or thread."""
+"""Executions with the same parameters as one shortly before, in the same request or thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from queryprof.model import ParameterSample
 pytestmark = pytest.mark.once
 
 EXECUTIONS = 4000
-"""So many that a hundred and more are sampled."""
+"""Enough for at least 100 samples."""
 
 QUERY = "SELECT ? AS a"
 
@@ -77,15 +77,15 @@ def with_writes_between(db: sqlite3.Connection) -> None:
 )
 @pytest.mark.repeats
 def test_what_repeats(work: Callable[[sqlite3.Connection], None], repeats: bool) -> None:
-    """Another request executes it again: what it reads may have been changed elsewhere."""
+    """An execution in another request is no repeat: the rows may have been changed elsewhere."""
     found = sampled(work)
     assert found.samples > 100
     assert found.repeats == (pytest.approx(found.samples, abs=3) if repeats else 0)
 
 
 def test_threads_that_come_and_go_are_sampled_at_different_places() -> None:
-    """A thread has the memory of one that has ended, and not its random numbers: else each samples
-    the same of its executions.
+    """A thread reuses the memory of one that has ended, but not its random numbers. Otherwise each
+    would sample the same of its executions.
     """
 
     def some(db: sqlite3.Connection) -> None:

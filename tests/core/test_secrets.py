@@ -1,5 +1,5 @@
-"""Values of a program are not in its trace: a secret in any place of any statement where a value
-may be.
+"""A program's values are not in its trace: a secret at any place in any statement where a value may
+be.
 """
 
 from __future__ import annotations
@@ -174,8 +174,7 @@ def connections(setup):
         getattr(connection, "executescript", connection.execute)(setup)
         yield connection
 """
-"""Each text alone, behind a statement that is accepted, and within a transaction; by both
-drivers."""
+"""Each text alone, after an accepted statement, and within a transaction, by both drivers."""
 
 
 def secret_of(seed: int) -> str:
@@ -183,7 +182,7 @@ def secret_of(seed: int) -> str:
 
 
 def bytes_of_recording(texts: list[str], path: Path) -> bytes:
-    """The trace of a program that runs these, whatever becomes of them."""
+    """Return the trace of a program that runs these texts, whether they succeed or fail."""
     made: dict[str, Callable[..., Any]] = {}
     exec(ATTEMPTS, made)
     path.unlink(missing_ok=True)
@@ -212,7 +211,7 @@ def bytes_of_recording(texts: list[str], path: Path) -> bytes:
 def test_no_secret_is_in_the_trace(
     tmp_path: Path, pieces: list[tuple[str, str]], seed: int
 ) -> None:
-    """Whatever the statement, and however its values are quoted."""
+    """This holds for any statement and any quotes."""
     secret = secret_of(seed)
     texts = [statement.replace("{}", literal.format(secret)) for statement, literal in pieces]
     trace = bytes_of_recording(texts, tmp_path / "s.qprof")
@@ -221,9 +220,7 @@ def test_no_secret_is_in_the_trace(
 
 @pytest.mark.parametrize("statement", BARE)
 def test_a_value_without_quotes_is_not_in_the_trace(tmp_path: Path, statement: str) -> None:
-    """A text that SQLite refuses is not shown but for what is known, nor what it takes for
-    a value.
-    """
+    """For a rejected text only known words are shown, and nothing that may be a value."""
     secret = secret_of(7)
     trace = bytes_of_recording([statement.replace("{}", secret)], tmp_path / "s.qprof")
     assert secret.lower().encode() not in trace.lower()
@@ -240,7 +237,7 @@ CALLBACKS: dict[str, Callable[[sqlite3.Connection], None]] = {
 def test_quoted_columns_are_shown(
     tmp_path: Path, set_callback: Callable[[sqlite3.Connection], None]
 ) -> None:
-    """SQLite tells which words in quotes are names, also in a database made before."""
+    """SQLite reports which quoted words are names, even in a database that existed before."""
     path = tmp_path / "made.db"
     with sqlite3.connect(path) as connection:
         connection.executescript(SETUP)
@@ -262,7 +259,7 @@ def test_quoted_columns_are_shown(
 
 
 def statements_of(texts: list[str]) -> list[str]:
-    """The statement of each text, run in this order in a database of its own."""
+    """Return the statement of each text. The texts run in this order in a new database."""
     found = []
     connection = sqlite3.connect(":memory:")
     for text in texts:
@@ -275,9 +272,7 @@ def statements_of(texts: list[str]) -> list[str]:
 
 
 def test_a_text_looks_the_same_whatever_ran_before_it() -> None:
-    """A column learned from another text changes a text that is taken, never one that is
-    refused.
-    """
+    """A column learned from another text changes an accepted text, never a rejected one."""
     table, text = 'CREATE TABLE "p" (i)', 'UPDATE "p" SET "n" = 1 WHERE "i" = 1'
     column, other = 'ALTER TABLE "p" ADD n', 'SELECT 1 FROM "p" WHERE "i" = 2'
     refused, taken = 'UPDATE "p" SET "n" = ? WHERE ? = ?', 'UPDATE "p" SET "n" = ? WHERE "i" = ?'
@@ -287,11 +282,11 @@ def test_a_text_looks_the_same_whatever_ran_before_it() -> None:
 
 
 COMMENTED = "/* a */ -- b\n SELECT called(?) AS named; /* c **/ -- d"
-"""A text of which a database reads everything, though its statement is a part of it."""
+"""A text that a database reads completely, although its statement is only a part of it."""
 
 
 def test_a_text_that_was_read_to_its_end_keeps_its_words() -> None:
-    """Also when it fails then, and when only a later execution fails."""
+    """This holds even if it fails afterwards, or if only a later execution fails."""
     apsw = pytest.importorskip("apsw")
 
     def called(value: int) -> int:

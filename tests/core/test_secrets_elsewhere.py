@@ -1,4 +1,4 @@
-"""Values in the SQL of other databases, which quote otherwise than SQLite, are not in the trace."""
+"""Values in the SQL of other databases, whose quotes differ from SQLite's, are not in the trace."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Cursor:
 def test_other_databases_quote_otherwise(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a database that is not known, nothing is shown that may be a value in any."""
+    """For an unknown database, nothing is shown that may be a value in any database."""
     (tmp_path / "odd_driver.py").write_text(ODD_DRIVER)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "odd_driver", raising=False)
@@ -61,7 +61,7 @@ def test_other_databases_quote_otherwise(
 
 
 def test_postgresql_quotes_otherwise(tmp_path: Path) -> None:
-    """Its E'' has backslashes, and a comment may stand in a comment."""
+    """Its E'' strings have backslashes, and its comments nest."""
     psycopg = pytest.importorskip("psycopg")
     texts = (
         r"SELECT E'it\'s Hush', e'\\', b",
@@ -87,7 +87,9 @@ def test_postgresql_quotes_otherwise(tmp_path: Path) -> None:
 )
 @pytest.mark.repeats
 def test_duckdb_quotes_as_postgresql_does(text: str, form: str, tmp_path: Path) -> None:
-    """With a setting of PostgreSQL's, a backslash before the end of a text is none of the end."""
+    """With a setting of PostgreSQL's, a backslash before the closing quote does not end the
+    text.
+    """
     duckdb = pytest.importorskip("duckdb")
     with queryprof.profile(tmp_path / "s.qprof") as recording:
         duckdb.execute(text).fetchall()

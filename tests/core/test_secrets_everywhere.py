@@ -1,4 +1,4 @@
-"""No value of the program is in anything that is written: files, pages, exports, memory."""
+"""No value of the program is in any output: files, pages, exports, memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.once
 
 
 def test_arguments_of_the_command_line(tmp_path: Path) -> None:
-    """The program and the names of options are kept; values only when they are asked for."""
+    """The program and the names of options are kept. Values are kept only on request."""
     program = tmp_path / "p.py"
     program.write_text("import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1')")
     command = [QUERYPROF, "run", "--no-report", "-o", "t.qprof"]
@@ -82,8 +82,8 @@ SAYS = (
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs shared memory")
 @pytest.mark.slow
 def test_no_secret_is_in_anything_that_is_written(tmp_path: Path, queryprof: Run) -> None:
-    """Nor in the memory that others of this user can read while the program runs: its file is what
-    a checkpoint holds, and what a killed process leaves.
+    """This includes the memory that other processes of this user can read while the program runs. A
+    checkpoint has the same content, and so has the file of a killed process.
     """
     secret = secret_of(3)
     texts = [text.replace("{}", secret) for text in ALL_TEXTS]

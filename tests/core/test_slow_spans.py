@@ -1,4 +1,6 @@
-"""The slowest spans: what they asked, in order, whatever runs beside them and however it ends."""
+"""The slowest spans: their queries in order, whatever runs at the same time and however they
+end.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def slowest(profile: Profile, name: str) -> list[SlowSpan]:
 
 
 def checked(one: SlowSpan) -> SlowSpan:
-    """Its runs lie in it, in order, and add up to it."""
+    """Return the span after checking its runs: inside it, in order, and with the same total."""
     assert sum(run.self_ns for run in one.runs) == one.database_ns
     starts = [run.start_ns for run in one.runs]
     assert starts == sorted(starts)
@@ -90,7 +92,7 @@ def test_calls_in_order(db: sqlite3.Connection) -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4)), max_size=90))
 @pytest.mark.slow
 def test_runs_are_of_equal_calls(calls: list[tuple[str, int]]) -> None:
-    """Against a model: a run for each group of equal calls, and the last one for the rest."""
+    """The model has a run for each group of equal calls, and a last run for the rest."""
     with (
         closing(sqlite3.connect(":memory:")) as db,
         queryprof.profile() as recording,
@@ -114,7 +116,9 @@ def test_runs_are_of_equal_calls(calls: list[tuple[str, int]]) -> None:
 
 
 def test_the_slowest_are_kept() -> None:
-    """Three of each name, whatever the order; a span that fails or asks nothing, too."""
+    """Three spans of each name are kept, in any order, including those that fail or run no
+    query.
+    """
     waited_ns: list[int] = []
     with queryprof.profile() as recording:
         for ms in (3, 9, 1, 7, 5, 0):
@@ -133,7 +137,7 @@ def test_the_slowest_are_kept() -> None:
 
 
 def test_more_names_than_there_is_room_for() -> None:
-    """The sums are of all; single spans of the first names."""
+    """The totals include all spans. Single spans are kept only for the first names."""
     with queryprof.profile() as recording:
         for number in range(300):
             with queryprof.span(f"name {number}"):
@@ -143,7 +147,7 @@ def test_more_names_than_there_is_room_for() -> None:
 
 
 def test_threads_and_tasks_mix_nothing(db: sqlite3.Connection) -> None:
-    """Each span has its own calls, however they fall together."""
+    """Each span has its own calls, however they overlap."""
 
     async def serve(name: str) -> None:
         with queryprof.span(name):
@@ -179,7 +183,9 @@ def test_threads_and_tasks_mix_nothing(db: sqlite3.Connection) -> None:
 
 
 def test_many_at_once(db: sqlite3.Connection) -> None:
-    """More running spans than have room for their calls: those say nothing rather than lies."""
+    """More spans run than have room for their calls. The others have no calls instead of wrong
+    ones.
+    """
 
     async def serve(number: int) -> None:
         with queryprof.span(f"{number % 40}"):
@@ -202,7 +208,7 @@ def test_many_at_once(db: sqlite3.Connection) -> None:
 
 
 def test_calls_that_outlive_their_span(db: sqlite3.Connection) -> None:
-    """A cursor that goes on after its span's end adds nothing to the next one in its place."""
+    """A cursor that continues after its span's end adds nothing to the next span in its slot."""
     with queryprof.profile() as recording:
         with queryprof.span("begins"):
             cursor = db.execute("SELECT * FROM t")
@@ -237,12 +243,12 @@ if sys.argv[1] == "forks":
 
 
 def measured(text: str) -> dict[int, int]:
-    """By the number of a span's executions, how long the program saw that it took."""
+    """Return the durations by the program's own clock, by the number of a span's executions."""
     return {int(executions): int(ns) for executions, ns in map(str.split, text.splitlines())}
 
 
 def are_slowest(kept: list[SlowSpan], least_ns: dict[int, int]) -> bool:
-    """Whether none of the others took longer, whatever the program meant them to take."""
+    """Return whether no other span took longer, by the program's own clock."""
     numbers = {one.executions for one in kept}
     others = [ns for executions, ns in least_ns.items() if executions not in numbers]
     shortest_ns = min(one.duration_ns for one in kept)
@@ -253,7 +259,7 @@ def are_slowest(kept: list[SlowSpan], least_ns: dict[int, int]) -> bool:
 @pytest.mark.parametrize("end", ["killed", "forks", "ends"])
 @pytest.mark.repeats
 def test_in_a_trace(queryprof: Run, script: Callable[[str], Path], end: str) -> None:
-    """After a kill, too; a child of a fork has spans of its own."""
+    """This also holds after a kill. A forked child has its own spans."""
     result = queryprof("run", "--no-report", "-o", "x.qprof", script(PROGRAM), end, 1, 20, 10, 30)
     found = slowest(read_profile("x.qprof"), "request")
     of_child = [one for one in found if one.executions == 5]

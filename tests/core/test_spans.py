@@ -1,4 +1,4 @@
-"""Spans: what is in them, in threads and tasks too."""
+"""Spans: which calls belong to them, also in threads and tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conftest import only
 
 
 def test_wall_and_cpu_time() -> None:
-    """A block that computes and one that waits differ; a coroutine's is its own."""
+    """A computing block differs from a waiting one. A coroutine's times are its own."""
     least_s: Counter[str] = Counter()
     most_s: Counter[str] = Counter()
 
@@ -83,7 +83,7 @@ SHAPE = st.recursive(
 @given(shape=SHAPE)
 @pytest.mark.slow
 def test_spans_count_what_is_in_them(shape: list[object]) -> None:
-    """Random nests of spans and queries: counts, maxima and repeats are those of a model."""
+    """Counts, maxima and repeats of random nests of spans and queries are those of a model."""
     connection = sqlite3.connect(":memory:")
     model: dict[str, list[tuple[int, dict[str, int]]]] = {}
 
@@ -127,7 +127,7 @@ def test_spans_count_what_is_in_them(shape: list[object]) -> None:
 
 
 def test_spans_in_threads_tasks_and_after_their_end() -> None:
-    """What a task or a thread asks for a span counts there; what comes after its end does not."""
+    """Queries of a task or a thread for a span count there. Queries after its end do not."""
     contexts = []
 
     def request(number: int) -> None:
@@ -162,7 +162,7 @@ def test_spans_in_threads_tasks_and_after_their_end() -> None:
 
 
 def test_more_spans_at_once_than_there_is_room_for() -> None:
-    """The oldest are known by their names alone, and nothing else suffers."""
+    """The oldest spans keep only their names. Nothing else suffers."""
     with queryprof.profile() as recording:
         spans = [queryprof.span(f"span {n % 5}") for n in range(1500)]
         for span in spans:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.once
 
 @pytest.mark.parametrize("is_in_loop", [True, False])
 def test_a_long_execution_of_many_short_fetches_has_a_stack(is_in_loop: bool) -> None:
-    """Also in the thread of an event loop."""
+    """This also holds in the thread of an event loop."""
     db = sqlite3.connect(":memory:")
     db.create_function("sleep", 1, lambda s: time.sleep(s) or 1)
     db.execute("CREATE TABLE t (a)")

@@ -1,6 +1,4 @@
-"""Steps of event loops as the core has them, before they are a trace, which adds up what belongs
-together.
-"""
+"""Steps of event loops in the core's memory, before a trace sums them up."""
 
 from __future__ import annotations
 
@@ -13,11 +11,11 @@ from queryprof.core import _core
 from queryprof.region.region import Region
 
 FUNCTIONS = 200
-"""More than a part of the index; fewer than rows."""
+"""More than a part of the index, but fewer than its rows."""
 
 
 def steps() -> list[tuple[str, int]]:
-    """Name of what ran, and how often, of each row."""
+    """Return the name and count of each row."""
     _core.flush()
     region = Region(_core.region())
     lines = list(region.rows("lines", ("function",)))
@@ -26,7 +24,7 @@ def steps() -> list[tuple[str, int]]:
 
 
 def test_a_function_has_one_row(recorded: None) -> None:
-    """However often it runs: the file would add several up, and hide them."""
+    """This holds however often it runs. The file would sum several rows and hide them."""
 
     async def sleeps() -> None:
         for _ in range(5000):
@@ -39,7 +37,7 @@ def test_a_function_has_one_row(recorded: None) -> None:
 
 
 def test_each_function_has_its_own(recorded: None) -> None:
-    """Also where their places in the index are taken by others."""
+    """This holds even if other functions use their places in the index."""
     names = {"__name__": __name__}
     exec("\n".join(f"async def f{n}(sleep): await sleep(0)" for n in range(FUNCTIONS)), names)
 
@@ -53,7 +51,7 @@ def test_each_function_has_its_own(recorded: None) -> None:
 
 
 def test_callbacks_that_are_ready_are_counted(recorded: None) -> None:
-    """Of a loop that really runs: at each step those that wait behind it."""
+    """A real loop runs. At each step the callbacks behind it are counted."""
     loop = asyncio.new_event_loop()
     waiting = 50
 
@@ -70,7 +68,7 @@ def test_callbacks_that_are_ready_are_counted(recorded: None) -> None:
     ((steps_run, sum_waiting, most),) = (
         row for row in region.rows("loops", ("steps", "waiting", "waiting_max")) if row[0]
     )
-    # `start`, then the others in order: 50, 49, ..., 1 behind each, and none behind the last.
+    # `start`, then the others in order: 50, 49, ..., 1 wait behind them, and none behind the last.
     assert (steps_run, sum_waiting, most) == (waiting + 2, waiting * (waiting + 1) // 2, waiting)
 
 

@@ -1,5 +1,7 @@
-"""Recording ends, and begins again, while calls of the program are in progress: inside them, or in
-other threads. The program goes on, and the next recording has what is its own alone.
+"""Recording ends and begins again while calls of the program are in progress, inside them or in
+other threads.
+
+The program continues, and the next recording contains only its own calls.
 """
 
 from __future__ import annotations
@@ -91,7 +93,7 @@ for turn in range(3):
 
 
 def run(program: Path, *arguments: str) -> str:
-    """Runs a program, which ends well and says nothing on stderr; returns its output."""
+    """Run a program that succeeds with an empty stderr, and return its output."""
     done = subprocess.run(
         [sys.executable, program, *arguments],
         capture_output=True,
@@ -118,7 +120,7 @@ def run(program: Path, *arguments: str) -> str:
 )
 @pytest.mark.repeats
 def test_the_programs_own_code_ends_it(needs: str, inside: str, then: str, tmp_path: Path) -> None:
-    """Wherever the core or the driver calls code of the program, that code may stop recording."""
+    """The core or the driver calls code of the program, which may stop recording."""
     pytest.importorskip(needs)
     program = tmp_path / "program.py"
     program.write_text(STOPPING.format("", inside))
@@ -162,8 +164,8 @@ print("VM steps of others:", sum(a.vm_steps for a in aggregates) > 1000)
 @pytest.mark.slow
 @pytest.mark.parametrize("earlier", [300, 0])
 def test_scripts_of_an_earlier_recording_go_on(tmp_path: Path, earlier: int) -> None:
-    """Their statements are not counted in the next recording, and harm nothing in it: neither where
-    their numbers are too high for it, nor where they mean others.
+    """Their statements are not counted in the next recording, whether their numbers are too high
+    for it or belong to other statements there.
     """
     program = tmp_path / "program.py"
     program.write_text(SCRIPTS)

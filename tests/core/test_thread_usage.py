@@ -1,4 +1,4 @@
-"""What threads use."""
+"""The resource usage of threads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import queryprof
 from conftest import traces_in
 
 TICK_S = 0.01
-"""Of the system's accounting."""
+"""The resolution of the system's accounting."""
 
 
 def test_what_threads_use() -> None:
-    """CPU time, switches, bytes and calls of each thread, of short-lived ones too."""
+    """CPU time, switches, bytes and calls of each thread are recorded, even of short-lived ones."""
     if not os.path.exists("/proc/self/task"):
         pytest.skip("needs Linux")
 
@@ -44,7 +44,7 @@ def test_what_threads_use() -> None:
         ask()
         for _ in range(200):
             time.sleep(0.0001)
-        # Not each sleep is a switch: where other processes took so long, it is over before it began.
+        # Not every sleep is a switch: if other processes take long, it is over before it began.
         switches.append(resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw)
 
     began_s = time.process_time()
@@ -66,7 +66,7 @@ def test_what_threads_use() -> None:
 
 @pytest.mark.once
 def test_what_a_living_thread_has_used_is_counted_once() -> None:
-    """However often the figures are read before it ends."""
+    """The figures may be read any number of times before it ends."""
     if not os.path.exists("/proc/self/task"):
         pytest.skip("needs Linux")
     has_read, go = threading.Event(), threading.Event()
@@ -98,7 +98,7 @@ def test_what_a_living_thread_has_used_is_counted_once() -> None:
 @pytest.mark.once
 @pytest.mark.slow
 def test_the_profilers_own_work_is_no_threads() -> None:
-    """What it takes to write the trace is not the program's."""
+    """Writing the trace does not count for the program."""
     if not os.path.exists("/proc/self/task"):
         pytest.skip("needs Linux")
     with queryprof.profile("x.qprof"):

@@ -14,7 +14,7 @@ SLOW = (
     " SELECT count(*) FROM n"
 )
 CLOCKS_AGREE = 1.002
-"""The core's clock and Python's differ by less."""
+"""The core's clock and Python's differ by less than this."""
 
 SLOW_STATEMENT = SLOW.replace("1", "?").replace("60000", "?")
 
@@ -44,7 +44,7 @@ def test_totals_lie_between_an_independent_clock_inside_and_outside() -> None:
 
 
 def test_time_of_fetches_belongs_to_the_statement_and_line_that_executed() -> None:
-    """The first row is made by execute, the others by the fetches: both are the statement's."""
+    """The first row is made by execute, the others by the fetches: both count for the statement."""
     connection = sqlite3.connect(":memory:")
     inside_ns: Counter[str] = Counter()
     phase = "execute"
@@ -77,7 +77,7 @@ def test_time_of_fetches_belongs_to_the_statement_and_line_that_executed() -> No
 
 
 def test_queries_inside_a_sql_function_do_not_count_twice() -> None:
-    """The outer statement's self time leaves out what a user-defined function asks."""
+    """The outer statement's self time excludes queries of a user-defined function."""
     connection = sqlite3.connect(":memory:")
     other = sqlite3.connect(":memory:")
     connection.create_function("slow", 0, lambda: other.execute(SLOW).fetchone()[0])
@@ -96,7 +96,7 @@ def test_queries_inside_a_sql_function_do_not_count_twice() -> None:
 
 
 def test_the_callers_own_time_between_rows_does_not_count() -> None:
-    """What the loop does with a row is not the query's time."""
+    """The loop's work with a row does not count for the query."""
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE t (a)")
     connection.executemany("INSERT INTO t VALUES (?)", [(i,) for i in range(20)])

@@ -18,7 +18,9 @@ def busiest(recording: queryprof.Recording) -> float:
 
 
 def test_one_thread_is_at_most_busy_all_the_time() -> None:
-    """Also in a statement that takes longer than an interval, and in the fetches of many rows."""
+    """This includes a statement that takes longer than an interval, and the fetches of many
+    rows.
+    """
     db = sqlite3.connect(":memory:")
     with queryprof.profile() as recording:
         started = time.perf_counter()
@@ -32,13 +34,13 @@ def test_one_thread_is_at_most_busy_all_the_time() -> None:
 
     assert rows
     assert total_ns == sum(a.self_ns for a in profile.aggregates)
-    # An interval ends by another clock.
+    # Another clock ends the interval.
     assert busiest(recording) <= 1.1
     assert len([one for one in profile.timeline if one.self_ns]) >= 4
 
 
 def test_the_last_of_many_rows_may_take_longest() -> None:
-    """It belongs to the intervals in which it was served."""
+    """It belongs to the intervals in which it was fetched."""
     db = sqlite3.connect(":memory:")
     db.create_function("wait", 1, lambda n: time.sleep(1.2) if n == 1000 else n)
     with queryprof.profile() as recording:

@@ -1,4 +1,4 @@
-"""Timers wait for a step from its begin, and a removed copy is made again."""
+"""A timer's wait counts from the begin of a step, and a removed copy is created again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.once
 
 
 def test_a_timer_that_is_due_waits_for_each_step_from_its_begin() -> None:
-    """Not once more for those before it."""
+    """Earlier steps do not count again."""
 
     def blocks() -> None:
         time.sleep(0.15)

@@ -1,4 +1,4 @@
-"""Programs see the same of their files with queryprof and without: whatever they open them with."""
+"""A program's files behave the same with and without queryprof, however they are opened."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ APSW = """
 
 
 def test_a_vfs_of_the_programs_own(tmp_path: Path) -> None:
-    """It encrypts, in Python; and is called as often."""
+    """The VFS encrypts in Python, and is called equally often."""
     pytest.importorskip("apsw")
     (tmp_path / "program.py").write_text(textwrap.dedent(APSW))
     outputs = []
@@ -160,7 +160,9 @@ def test_a_vfs_of_the_programs_own(tmp_path: Path) -> None:
 
 
 def test_a_killed_program_leaves_a_good_database(tmp_path: Path) -> None:
-    """SIGKILL in a transaction: the journal is rolled back, and the trace has the writes."""
+    """SIGKILL comes within a transaction: the journal is rolled back, and the trace has the
+    writes.
+    """
     program = tmp_path / "program.py"
     program.write_text(
         textwrap.dedent("""
@@ -210,7 +212,7 @@ EXCHANGED = """
 
 
 def test_functions_that_others_have_put_there_are_left_alone(tmp_path: Path) -> None:
-    """And it is said that SQLite's work on files is unknown."""
+    """The report then says that SQLite's file work is unknown."""
     (tmp_path / "program.py").write_text(textwrap.dedent(EXCHANGED))
     found = subprocess.run(
         [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""Who held the lock, where it is no other connection's write: a reader, an attached database, and
+"""Who held the lock if it was not another connection's write: a reader, an attached database, and
 transactions that may not wait.
 """
 
@@ -33,7 +33,9 @@ def holder_of_wait(profile: Profile, statement: str) -> LockEvent:
 
 
 def beside(work: Callable[[threading.Event], None], name: str, then: Callable[[], None]) -> None:
-    """Runs `work` in a thread until it has set its event; then `then`, which is to wait for it."""
+    """Run `work` in a thread until it has set its event, then run `then`, which must wait for
+    it.
+    """
     ready = threading.Event()
     thread = threading.Thread(target=work, args=(ready,), name=name)
     thread.start()
@@ -63,7 +65,7 @@ def test_a_commit_waits_for_a_reader(tmp_path: Path, reads: str) -> None:
         db.close()
 
     def another(ready: threading.Event) -> None:
-        """Reads, too, and is done before the writer commits."""
+        """Another connection also reads, and finishes before the writer commits."""
         db = sqlite3.connect(path, isolation_level=None)
         db.execute("SELECT max(a) FROM t").fetchall()
         db.close()
@@ -91,8 +93,8 @@ def test_a_commit_waits_for_a_reader(tmp_path: Path, reads: str) -> None:
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.repeats
 def test_a_holder_that_has_attached_the_database(tmp_path: Path, mode: str, known: str) -> None:
-    """Whether the file was opened as a connection's main database before it was attached,
-    or after.
+    """The file was opened as a connection's main database either before it was attached, or
+    after.
     """
     main, side = database(tmp_path / "main.db"), database(tmp_path / "side.db", mode)
 
@@ -151,7 +153,7 @@ PROGRAM = """
 
 @pytest.mark.slow
 def test_a_holder_of_another_process_that_has_attached_it(tmp_path: Path) -> None:
-    """Which names no file that it has not opened as its main one."""
+    """The other process has not opened the file as its main database, so it has no name for it."""
     main, side = database(tmp_path / "main.db"), database(tmp_path / "side.db")
     (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
     command = [Path(sys.executable).with_name("queryprof"), "run", "--no-report", "-o", "t.qprof"]
@@ -164,7 +166,7 @@ def test_a_holder_of_another_process_that_has_attached_it(tmp_path: Path) -> Non
 def errors_of(
     path: Path, work: Callable[[sqlite3.Connection, sqlite3.Connection], object]
 ) -> list[str]:
-    """What the errors are called of what one connection does beside another."""
+    """Return the names of the errors of one connection while another one works."""
     with queryprof.profile() as recording:
         one, other = (sqlite3.connect(path, isolation_level=None, timeout=0) for _ in range(2))
         with pytest.raises(sqlite3.OperationalError, match="database is locked"):
@@ -218,7 +220,7 @@ LOCKED = "sqlite3.OperationalError: database is locked "
 def test_a_transaction_that_read_first_may_not_wait(
     tmp_path: Path, mode: str, work: Callable[..., object], said: str
 ) -> None:
-    """It differs from one that waits in vain."""
+    """It differs from a transaction that waits in vain."""
     assert errors_of(database(tmp_path / "t.db", mode), work) == [LOCKED + said]
 
 
@@ -239,12 +241,12 @@ def test_the_errors_of_apsw_are_told_apart(tmp_path: Path) -> None:
 
 
 class Own(sqlite3.OperationalError):
-    """As a program may raise it from within a call of the driver."""
+    """An exception of the program, raised within a call of the driver."""
 
 
 @pytest.mark.parametrize("kind", ["a secret", "a key that runs code", "no str"])
 def test_nothing_of_an_exception_is_run_or_kept(tmp_path: Path, kind: str) -> None:
-    """But its type, and SQLite's own names."""
+    """Only its type and SQLite's own names are kept."""
     db = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
     db.execute("CREATE TABLE t (a)")
 

@@ -1,4 +1,4 @@
-"""Windows in rare states: what is damaged, removed, forked, read or ended meanwhile."""
+"""Windows in rare states: damaged, removed, forked, read or ended meanwhile."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def three_windows() -> None:
 @pytest.mark.parametrize("fault", ["empty", "cut", "gone", "directory"])
 @pytest.mark.repeats
 def test_a_window_that_cannot_be_read_is_told(queryprof: Run, place: int, fault: str) -> None:
-    """The others are read, and the report is not complete."""
+    """The others are read, and the report is incomplete."""
     three_windows()
     path = parts()[place]
     content = path.read_bytes()
@@ -72,7 +72,7 @@ def test_one_window_is_read_alone(queryprof: Run) -> None:
 
 @pytest.mark.slow
 def test_blocks_are_no_windows() -> None:
-    """Their parts do not count for those that are kept, and stay while they are read."""
+    """Their parts do not count for the windows to keep, and stay while they are read."""
     connection = sqlite3.connect(":memory:")
     with recorded(kept=2) as border:
         execute(connection, 5)
@@ -84,7 +84,7 @@ def test_blocks_are_no_windows() -> None:
                 execute(connection, 2)
                 border()
         assert by_operation(long.profile)[ONE] == 8
-        border()  # now the old ones go: all parts of a window with it
+        border()  # now the old ones are removed: all parts of a window with it
         execute(connection, 3)
     connection.close()
     (process,) = read_profile("x.qprof").processes
@@ -138,7 +138,9 @@ def test_the_windows_of_workers_are_named(queryprof: Run) -> None:
 
 
 def test_a_connection_in_use_at_a_border() -> None:
-    """Its cursors may go on: their executions count with all their time where they end."""
+    """Its cursors may continue. Their executions count with all their time in the window of their
+    end.
+    """
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     inside, goes_on = threading.Event(), threading.Event()
 
@@ -181,12 +183,12 @@ def test_more_cursors_than_a_few_are_carried_over() -> None:
     connection.close()
     first, *_ = read_windows("x.qprof", print)
     left = [one for one in first.aggregates if one.histogram and "UNION" in one.statement]
-    # Cursors are kept by their addresses, eight in a place: of more than eight, the oldest is not.
+    # Cursors are kept by address, eight per slot: the oldest of more than eight is dropped.
     assert len(left) < len(cursors) / 10
 
 
 def test_a_copy_beside_its_part_counts_once(tmp_path: Path) -> None:
-    """A process that was killed after it had written a part has left an older copy of its memory."""
+    """A process that was killed after it wrote a part has left an older copy of its memory."""
     connection = sqlite3.connect(":memory:")
     with recorded() as border:
         execute(connection, 4)
@@ -274,7 +276,7 @@ def event(start: int, duration: int, **further: object) -> StallEvent:
 
 
 def test_a_stall_over_a_border_is_one() -> None:
-    """Its start is not the same to the nanosecond; the next one begins after its end."""
+    """Its start differs by some nanoseconds. The next stall begins after its end."""
     twice = [event(1000, 500), event(998, 900), event(1900, 50), event(1898, 5)]
     assert stalls_once(twice) == [event(998, 900), event(1900, 50)]
     assert stalls_once([event(1000, 500), event(1500, 500)]) == [event(1000, 500), event(1500, 500)]

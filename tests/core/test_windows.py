@@ -1,4 +1,4 @@
-"""A recording in windows: together they are what one without would be."""
+"""A recording in windows adds up to the same as one without windows."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ OF_CHANCE = ("_ns", "_ns2", "ns", "page_fetches", "page_fetch_samples", "_switch
 
 
 def counts(path: Path) -> dict[tuple[str, str], int]:
-    """All sums of a trace but times, by table and column."""
+    """Return all sums of a trace except times, by table and column."""
     found = {}
     with opened(str(path)) as trace:
         for table in TABLES:
             if table.name in {"setting", "process", *OF_TIME}:
                 continue
             rows = list(trace.rows(table.name, table.names))
-            if table.name == "lock_hold":  # for reading: those that took long, by the clock
+            if table.name == "lock_hold":  # whether reads are kept depends on the clock
                 rows = [row for row in rows if row[table.names.index("kind")] == "write"]
             for at, column in enumerate(table.columns):
-                is_of_chance = (table.name, column.name) == ("file_work", "calls")  # those, too
+                is_of_chance = (table.name, column.name) == ("file_work", "calls")  # these too
                 is_of_chance |= column.name.endswith(OF_CHANCE)
                 if column.role == SUM and not is_of_chance:
                     found[table.name, column.name] = sum(row[at] or 0 for row in rows)
@@ -56,8 +56,8 @@ def counts(path: Path) -> dict[tuple[str, str], int]:
 def test_windows_add_up_to_a_recording_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Threads, a loop, executemany, cursors over three borders, a forked child, locks: every sum of
-    every table but times and samples.
+    """The program has threads, a loop, executemany, cursors over three borders, a forked child and
+    locks. Every sum of every table is equal, except times and samples.
     """
     found = {}
     for kind in ("plain", "windows"):
@@ -79,7 +79,7 @@ def parts() -> list[Path]:
 
 @contextmanager
 def recorded(kept: int = 48) -> Iterator[Callable[[], None]]:
-    """Records this process in windows; gives a function that ends one."""
+    """Record this process in windows. Return a function that ends one."""
     queryprof.install("x.qprof", window="1h")
     _core.windows(YEARS_NS, kept)  # none ends by itself
     try:
@@ -115,7 +115,7 @@ def test_an_execution_counts_with_all_its_time_where_it_ends() -> None:
 
 
 def test_the_call_after_a_border_is_the_next_windows() -> None:
-    """Whatever came before is a part; that call alone goes on."""
+    """Everything before it is in a part. Only that call continues."""
     connection = sqlite3.connect(":memory:")
     with recorded():
         _core.windows(1, 48)  # every turn is at a border
@@ -142,7 +142,9 @@ def _calls(path: str) -> tuple[int, int]:
 
 
 def test_a_window_ends_when_it_last_did_something() -> None:
-    """An idle time belongs to no window: the next begins at its border, not at the next call."""
+    """An idle time belongs to no window: the next window begins at its border, not at the next
+    call.
+    """
     connection = sqlite3.connect(":memory:")
     idle_ns = 50_000_000
     with recorded():
@@ -194,7 +196,7 @@ def test_as_many_as_are_kept_lose_nothing() -> None:
 
 
 def execute_for_turns(connection: sqlite3.Connection, turns: int) -> int:
-    """Executes until so many turns have passed; returns how many executions it took."""
+    """Execute until this many turns have passed. Return the number of executions."""
     first, executed = Region(_core.region())["turns"], 0
     while Region(_core.region())["turns"] < first + turns:
         execute(connection)
@@ -212,7 +214,7 @@ def test_a_window_that_cannot_be_written_is_in_the_next(
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     executed = 0
     with recorded() as border:
-        _core.windows(time.time_ns(), 48)  # one border, now; the next is in years
+        _core.windows(time.time_ns(), 48)  # one border now; the next is in years
         if fault == "too large":
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
         else:
@@ -223,7 +225,7 @@ def test_a_window_that_cannot_be_written_is_in_the_next(
         else:
             moved.rename(tmp_path)
         executed += execute_for_turns(connection, 2)
-        assert not parts()  # it is tried again at the next border
+        assert not parts()  # the next border tries again
         border()
         assert len(parts()) == 1
         execute(connection, 5)
@@ -318,7 +320,7 @@ def test_a_killed_process(queryprof: Run) -> None:
         assert by_operation(profile)[ONE] == 10
         assert not profile.processes[0].clean_end
         assert len(list(Path().glob("x.qprof.*-*.live"))) == 1
-    assert not regions_of(str(Path("x.qprof").resolve()))  # it is on the disk now, once
+    assert not regions_of(str(Path("x.qprof").resolve()))  # it is on disk now, once
     assert len(list(Path().glob("x.qprof.*.live"))) == 2
     assert "was ended by a signal" in " ".join(queryprof("report", "x.qprof").stdout.split())
 
@@ -353,7 +355,7 @@ def test_processes_of_one_path_add_up(queryprof: Run) -> None:
 
 
 def test_a_block_inside_windows() -> None:
-    """profile() reads its own part, and takes none away."""
+    """profile() reads its own part, and removes none."""
     connection = sqlite3.connect(":memory:")
     with recorded() as border:
         execute(connection, 2)

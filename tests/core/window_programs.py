@@ -99,7 +99,7 @@ its argument is "windows".
 
 
 def run(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program in the working directory."""
+    """Run a program in the working directory."""
     Path("program.py").write_text(text)
     return subprocess.run(
         [sys.executable, "program.py", *arguments],

@@ -1,4 +1,4 @@
-"""Work that asks a database, and what was recorded of it."""
+"""Work that runs queries, and its recordings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def span_of(profile: Profile, name: str) -> Span:
 
 
 def database(path: Path, mode: str = "delete") -> Path:
-    """A file with a table of 2,000 rows."""
+    """Create a file with a table of 2,000 rows."""
     db = sqlite3.connect(path)
     db.execute(f"PRAGMA journal_mode = {mode}")
     db.execute("CREATE TABLE t (a)")
@@ -35,7 +35,7 @@ def database(path: Path, mode: str = "delete") -> Path:
 
 
 LONGEST_S = 60.0
-"""No event is waited for longer."""
+"""The longest wait for an event."""
 
 SLEEPS = 5
 """Of SQLite's busy handler: a thread that has slept as often since it was about to request a lock
@@ -44,20 +44,20 @@ was refused. On its way there it may wait for the GIL.
 
 
 def sleeps_of(task: str) -> int:
-    """How often a thread has given its processor away; `task`: its folder in /proc."""
+    """Return how often a thread has yielded its processor. `task` is its folder in /proc."""
     status = Path("/proc", task, "status").read_text()
     return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
 
 def until_refused(task: str) -> None:
-    """Waits until a thread that is about to request a lock sleeps for it."""
+    """Wait until a thread that is about to request a lock sleeps for it."""
     least, end_s = sleeps_of(task) + SLEEPS, time.monotonic() + LONGEST_S
     while sleeps_of(task) < least and time.monotonic() < end_s:
         time.sleep(0.002)
 
 
 def until_ended(thread: threading.Thread) -> None:
-    """Waits until the system's thread has ended, too: join() returns before."""
+    """Wait until the system's thread has ended: join() returns earlier."""
     thread.join()
     end_s = time.monotonic() + LONGEST_S
     while os.path.exists(f"/proc/self/task/{thread.native_id}") and time.monotonic() < end_s:

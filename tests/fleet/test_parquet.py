@@ -1,4 +1,6 @@
-"""Parquet files of traces: every sum of them, each text as it was, and nothing that must not leave."""
+"""Parquet files of traces: every sum of them, each text as it was, and nothing that must not
+leave.
+"""
 
 from __future__ import annotations
 

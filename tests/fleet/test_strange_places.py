@@ -1,4 +1,6 @@
-"""`queryprof fleet ship` beside places that change, belong to others or are full, and its exit status."""
+"""`queryprof fleet ship` beside places that change, belong to others or are full, and its exit
+status.
+"""
 
 from __future__ import annotations
 

@@ -100,7 +100,9 @@ def test_sqlalchemy_over_psycopg2(postgresql: str) -> None:
 
 
 def test_values_that_the_same_cursor_fetches(postgresql: str) -> None:
-    """A generator of the program's that uses the cursor of the executemany that takes its values."""
+    """A generator of the program's that uses the cursor of the executemany that takes its
+    values.
+    """
     psycopg2 = pytest.importorskip("psycopg2")
     with queryprof.profile() as recording:
         connection = psycopg2.connect(postgresql)

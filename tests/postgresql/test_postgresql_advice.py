@@ -1,4 +1,6 @@
-"""What is not said of PostgreSQL's plans, because it is not sure; and what is left on its server."""
+"""What is not said of PostgreSQL's plans, because it is not sure; and what is left on its
+server.
+"""
 
 from __future__ import annotations
 

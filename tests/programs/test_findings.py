@@ -1,4 +1,6 @@
-"""Each category of findings: a program with the fault, and one that looks like it and is healthy."""
+"""Each category of findings: a program with the fault, and one that looks like it and is
+healthy.
+"""
 
 from __future__ import annotations
 

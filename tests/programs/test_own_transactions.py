@@ -1,4 +1,6 @@
-"""A write that is a transaction of its own is known by its locks, not by what SQLite writes or syncs."""
+"""A write that is a transaction of its own is known by its locks, not by what SQLite writes or
+syncs.
+"""
 
 from __future__ import annotations
 

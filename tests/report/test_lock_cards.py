@@ -183,7 +183,9 @@ def test_a_helper_that_holds_and_waits_is_named_by_its_callers() -> None:
 
 
 def test_callers_that_nobody_waited_for_are_no_part_of_a_holder() -> None:
-    """Two functions lock through one helper; the figures are those of the one that was waited for."""
+    """Two functions lock through one helper; the figures are those of the one that was waited
+    for.
+    """
     monthly, bulk = Frame("monthly", "/app/a.py", 20), Frame("bulk", "/app/b.py", 24)
     took = aggregate("BEGIN IMMEDIATE", (QUERY, monthly), ns=200 * MS, count=4)
     holds = [

@@ -1,4 +1,6 @@
-"""A CRM with views, collations, LIKE, JSON, WITHOUT ROWID and UPSERT: `crm.py FILE fill`, then without."""
+"""A CRM with views, collations, LIKE, JSON, WITHOUT ROWID and UPSERT: `crm.py FILE fill`, then
+without.
+"""
 
 import json
 import random

@@ -1,4 +1,6 @@
-"""Telemetry with an index that fits and one that misleads: `telemetry.py FILE fill`, then without fill."""
+"""Telemetry with an index that fits and one that misleads: `telemetry.py FILE fill`, then without
+fill.
+"""
 
 import random
 import sqlite3
