@@ -225,7 +225,7 @@ def test_a_long_hold_is_one() -> None:
 
 
 def test_while_a_holder_waits_others_hold_up() -> None:
-    """While the holder waits for another process, a wait is attributed to that process."""
+    """While the holder waits for another holder, a wait is attributed to that one."""
     first, second = event("write", "first", 0, 100, 1), event("read", "second", 10, 60, 2)
     inner = replace(event("wait", "commit", 20, 60, 1), writes=1)
     outer = event("wait", "late", 0, 100, 3)

@@ -1,4 +1,4 @@
-"""Programs that Nuitka has compiled: they run as they do, and their lines are unknown."""
+"""Programs compiled with Nuitka: they run as before, and their lines are unknown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ assert compiled.outer(sqlite3.connect(":memory:")) == (11,)
 
 
 def test_lines_are_unknown(queryprof: Run) -> None:
-    """Their code objects name a line, and it is not where the call is."""
+    """Their code objects name a line, but not the line of the call."""
     pytest.importorskip("nuitka")
     Path("compiled.py").write_text(LIBRARY)
     command = [sys.executable, "-m", "nuitka", "--module", "compiled.py"]

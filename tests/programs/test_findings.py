@@ -1,6 +1,4 @@
-"""Each category of findings: a program with the fault, and one that looks like it and is
-healthy.
-"""
+"""Each category of findings: a program with the fault, and a healthy program that looks like it."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ pytestmark = pytest.mark.once
 
 FOLDER = Path(__file__).parent / "findings"
 NEEDS_LINES = {"many_objects"} if sys.version_info < (3, 12) else set()
-"""Categories that Python 3.11 cannot find; tests/programs/test_line_findings.py is about them."""
+"""Categories that Python 3.11 cannot find; tests/programs/test_line_findings.py tests them."""
 
 FAULTS = sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.endswith("_healthy"))
 HEALTHY = sorted(path.stem for path in FOLDER.glob("*_healthy.py"))
@@ -53,11 +51,11 @@ def test_each_category_has_both() -> None:
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name not in NEEDS_LINES])
 def test_the_fault_is_the_first_finding(queryprof: Run, name: str) -> None:
-    """With its category and its line."""
+    """The finding has the right category and line."""
     lines = (FOLDER / f"{name}.py").read_text().splitlines()
     culprit = [number for number, line in enumerate(lines, 1) if "# culprit" in line]
     found = recorded(queryprof, name)
-    if name != "heavy_query":  # which is about what makes the tables
+    if name != "heavy_query":  # this finding is about the statement that makes the tables
         found = tuple(one for one in found if one.category != "heavy_query")
     assert found, "no finding at all"
     assert found[0].category == name
@@ -70,7 +68,7 @@ def test_the_fault_is_the_first_finding(queryprof: Run, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_program_has_no_such_finding(queryprof: Run, name: str) -> None:
-    """Nor one of another category that is high."""
+    """It has no severe finding of another category either."""
     found = recorded(queryprof, name)
     category = name.removesuffix("_healthy")
     assert [one for one in found if one.severity is Severity.HIGH or one.category == category] == []
@@ -78,7 +76,7 @@ def test_a_healthy_program_has_no_such_finding(queryprof: Run, name: str) -> Non
 
 @pytest.fixture(scope="module")
 def slow_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trace with one finding that is high: its calls took ten times as long, and its run as long
+    """Return a trace with one severe finding: its calls took ten times as long, and its run as long
     as its calls, however busy this machine is.
     """
     path = tmp_path_factory.mktemp("slow") / "t.qprof"
@@ -112,7 +110,7 @@ def test_exit_statuses(queryprof: Run, trace: str) -> None:
 
 @pytest.mark.slow
 def test_another_program_s_database_is_noticed(queryprof: Run, trace: str) -> None:
-    """One with a table of a statement's name is taken for the program's."""
+    """A database that has a table of a statement is taken for the program's."""
     said = (
         "wrong.db: it has not the tables of the recorded statements: is it the program's database?"
     )
@@ -136,8 +134,8 @@ def test_a_trace_without_calls_is_refused(queryprof: Run) -> None:
 
 
 def test_what_one_index_serves_is_one_finding(tmp_path: Path, queryprof: Run) -> None:
-    """Through a view, and where the table is the second of the text. A partial index does not serve all
-    rows.
+    """One finding covers queries through a view and a join. The existing partial index does not
+    cover all rows.
     """
     (tmp_path / "app.py").write_text(
         """
@@ -169,7 +167,7 @@ db.close()
 
 @pytest.mark.slow
 def test_accepted_findings_are_silent(queryprof: Run, trace: str) -> None:
-    """With a reason; and one that is no finding any more is named."""
+    """Each has a reason. Entries that are no longer findings are listed."""
     (found,) = findings_of(Report(read_profile(trace)))[:1]
     Path("queryprof.toml").write_text(
         f'accepted = [{{ finding = "{found.identity}", reason = "a test" }},'
@@ -198,7 +196,7 @@ def test_markdown_and_github(queryprof: Run, trace: str) -> None:
 
 
 def test_identities_do_not_depend_on_lines(queryprof: Run, tmp_path: Path) -> None:
-    """Nor on the folder."""
+    """They do not depend on the folder either."""
     program = (FOLDER / "re_prepare.py").read_text()
     identities = set()
     for number, text in enumerate((program, "\n\n\n" + program)):
@@ -211,7 +209,9 @@ def test_identities_do_not_depend_on_lines(queryprof: Run, tmp_path: Path) -> No
 
 
 def test_what_a_trace_names_is_read_without_a_trace_of_it(tmp_path: Path) -> None:
-    """No pipe is waited for, no warning of the program's source is shown, no file is made."""
+    """No pipe is waited for, no warning about the program's source is printed, and no file is
+    created.
+    """
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "odd.py").write_text("for number in range(3):\n    print('\\d')\n")
     files = [tmp_path / "pipe.py", tmp_path / "odd.py"]
@@ -233,7 +233,7 @@ def test_what_a_trace_names_is_read_without_a_trace_of_it(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_views_that_are_tables_alone(queryprof: Run, trace: str) -> None:
-    """One line and exit status 2, not a traceback."""
+    """The error is one line with exit status 2, not a traceback."""
     for options in (["--show", "tree"], ["--show", "locks"], ["--show", "slowest"]):
         assert queryprof("report", trace, *options).returncode == 0
         result = queryprof("report", trace, *options, "--format", "json")

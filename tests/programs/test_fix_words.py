@@ -1,4 +1,4 @@
-"""A fix is written in the words of the library through which the program executes SQL."""
+"""A fix uses the terms of the library through which the program executes SQL."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("library", PROGRAMS)
 @pytest.mark.repeats
 def test_fixes(tmp_path: Path, queryprof: Run, library: str) -> None:
-    """Each at its line."""
+    """Each fix is at its line."""
     pytest.importorskip(library)
     program, fixes = PROGRAMS[library]
     (tmp_path / "app.py").write_text(textwrap.dedent(program.replace("MODELS", ORDERS)))

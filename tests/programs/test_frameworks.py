@@ -1,4 +1,4 @@
-"""The usual test set-ups of Django, SQLAlchemy and pytest-asyncio, under the plugin."""
+"""The usual test set-ups of Django, SQLAlchemy and pytest-asyncio, with the plugin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run() -> Run:
-    """Runs pytest in a process of its own, in the test's directory."""
+    """Run pytest in its own process, in the test's directory."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         plain = ("-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
@@ -34,7 +34,7 @@ def run() -> Run:
 
 
 def asked(test: str) -> dict[str, int]:
-    """Statement -> executions of a test, in the baseline."""
+    """Return the executions of a test in the baseline, by statement."""
     tests = read_baseline("queryprof-baseline.json").tests
     return {statement: figures["executions"] for statement, figures in tests[test].items()}
 
@@ -282,7 +282,9 @@ async def test_on_the_loop():
 
 @pytest.mark.slow
 def test_pytest_asyncio(run: Run) -> None:
-    """Coroutines are tests like others; what aiosqlite's thread asks is the test's."""
+    """Coroutine tests are recorded like others. Queries in aiosqlite's thread count for
+    the test.
+    """
     pytest.importorskip("pytest_asyncio")
     pytest.importorskip("aiosqlite")
     Path("test_async.py").write_text(ASYNC)

@@ -73,7 +73,9 @@ with Session(engine) as session:
 
 @pytest.mark.slow
 def test_a_commit_for_each_of_many_objects(queryprof: Run, tmp_path: Path) -> None:
-    """Which expires all of them: the driver takes a hundredth of the commit's line."""
+    """Each commit expires all objects: the driver takes a hundredth of the time of the commit's
+    line.
+    """
     (tmp_path / "app.py").write_text(EXPIRING)
     found = recorded(queryprof, tmp_path / "app.py")
     assert found[0].category == "commit_per_write"

@@ -1,4 +1,6 @@
-"""The examples that measure event loops: what is worth moving off them, and what users see."""
+"""The examples that measure event loops: which work should move off them, and how long
+users wait.
+"""
 
 from __future__ import annotations
 

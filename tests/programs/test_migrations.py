@@ -1,4 +1,4 @@
-"""The migration beside an index's SQL: Django and Alembic make the same index of it."""
+"""The migration for an index: Django and Alembic create the same index from it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ else:
 
 
 def index_in(database: Path) -> list[tuple[object, ...]]:
-    """The columns of the only index of the file that has a name of its own."""
+    """Return the columns of the only named index in the file."""
     with closing(sqlite3.connect(database)) as db:
         named = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
         ((name,),) = db.execute(named)
@@ -75,7 +75,7 @@ def index_in(database: Path) -> list[tuple[object, ...]]:
 
 @pytest.mark.slow
 def test_django_makes_the_index_of_a_recorded_project(tmp_path: Path, queryprof: Run) -> None:
-    """The finding shows models.Index(...); the project makes it, and nothing is left to find."""
+    """The finding proposes models.Index(...). After the project adds it, the finding is gone."""
     pytest.importorskip("django")
     (tmp_path / "project.py").write_text(DJANGO)
     run = [sys.executable, "project.py", "shop.db"]

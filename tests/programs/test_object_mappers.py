@@ -1,5 +1,5 @@
-"""Object mappers and other libraries on top of the drivers: the call site is the program's line, and
-a lazy load is named.
+"""Object mappers and other libraries on top of the drivers: the call site is the program's line,
+and lazy loads are labeled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ HERE = Path(__file__).name
 
 
 def asked(profile: Profile) -> Counter[tuple[str, str]]:
-    """Executions by (innermost function, first word of the statement); all of them asked here."""
+    """Return executions by (innermost function, first word of the statement). All of them are in
+    this file.
+    """
     found: Counter[tuple[str, str]] = Counter()
     for aggregate in profile.aggregates:
         if aggregate.operation in ("execute", "executemany"):
@@ -63,7 +65,9 @@ def library() -> SimpleNamespace:
 
 
 def test_sqlalchemy_core_and_orm() -> None:
-    """The line that asked, or that read the attribute; relationships are named in the note."""
+    """The call site is the line that queried, or that read the attribute. The note has the
+    relationship.
+    """
     sa = pytest.importorskip("sqlalchemy")
     from sqlalchemy import orm
     from sqlalchemy.orm import strategies
@@ -124,7 +128,7 @@ def test_sqlalchemy_core_and_orm() -> None:
 
 
 def test_sqlalchemy_async(tmp_path: Path) -> None:
-    """Over aiosqlite: the driver runs in a thread, and is awaited by another greenlet."""
+    """With aiosqlite, the driver runs in a thread, and another greenlet awaits it."""
     sa = pytest.importorskip("sqlalchemy")
     pytest.importorskip("aiosqlite")
     from sqlalchemy import orm
@@ -312,7 +316,7 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 def test_django(tmp_path: Path) -> None:
-    """The ORM's lines, and requests by their route's pattern."""
+    """Statements have the ORM's lines, and requests the pattern of their route."""
     pytest.importorskip("django")
     (tmp_path / "program.py").write_text(DJANGO)
     subprocess.run([sys.executable, "program.py"], check=True, timeout=60)
@@ -336,8 +340,8 @@ def test_django(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_datasette(tmp_path: Path) -> None:
-    """Queries in a thread pool of a web application: the line is datasette's own, where nothing of
-    the program is on the stack; requests are apart.
+    """Queries run in a thread pool of a web application. The line is datasette's own if the stack
+    has no frame of the program. Requests are separate.
     """
     pytest.importorskip("datasette")
     (tmp_path / "program.py").write_text(

@@ -1,6 +1,4 @@
-"""A write that is a transaction of its own is known by its locks, not by what SQLite writes or
-syncs.
-"""
+"""A write in its own transaction is recognized by its locks, not by SQLite's writes or syncs."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ WRITES = 1000
 
 
 def found(path: Path, *pragmas: str, begins: bool) -> list[Finding]:
-    """The findings about writes to a file; with `begins` they are one transaction."""
+    """Return the findings about writes to a file. With `begins` they are one transaction."""
     words = random.Random(1)
     with queryprof.profile() as recording:
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -54,7 +52,7 @@ def test_transactions_that_sync_nothing(tmp_path: Path, pragmas: tuple[str, ...]
 
 
 def test_a_helper_that_is_called_in_a_transaction_and_alone(tmp_path: Path) -> None:
-    """The calls that commit by themselves are counted, and those within a transaction are not."""
+    """Only the calls that commit by themselves are counted."""
     with queryprof.profile() as recording, closing(sqlite3.connect(tmp_path / "t.db")) as db:
         db.isolation_level = None
         db.execute("CREATE TABLE log (word TEXT)")
@@ -73,7 +71,7 @@ def test_a_helper_that_is_called_in_a_transaction_and_alone(tmp_path: Path) -> N
 
 
 def test_savepoints_that_are_transactions(tmp_path: Path) -> None:
-    """Without BEGIN, RELEASE commits; within a transaction it does not."""
+    """Without BEGIN, RELEASE commits. Within a transaction it does not."""
     for begins in (False, True):
         with queryprof.profile() as recording, closing(sqlite3.connect(tmp_path / "t.db")) as db:
             db.isolation_level = None
@@ -89,7 +87,7 @@ def test_savepoints_that_are_transactions(tmp_path: Path) -> None:
 
 
 def test_a_transaction_of_many_writes(tmp_path: Path) -> None:
-    """It is a unit of work: that it may be needed is said, and it is no high finding."""
+    """It is a unit of work: the finding says that it may be needed, and is not severe."""
     with queryprof.profile() as recording, closing(sqlite3.connect(tmp_path / "t.db")) as db:
         db.isolation_level = None
         db.execute("CREATE TABLE orders (word TEXT)")
@@ -106,5 +104,5 @@ def test_a_transaction_of_many_writes(tmp_path: Path) -> None:
 
 
 def test_a_transaction_that_writes_before_its_end(tmp_path: Path) -> None:
-    """Its cache is full: each INSERT writes pages, and is no transaction."""
+    """Its cache is full, so each INSERT writes pages but is no transaction."""
     assert found(tmp_path / "t.db", "synchronous=off", "cache_size=10", begins=True) == []

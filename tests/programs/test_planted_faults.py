@@ -1,7 +1,8 @@
-"""Programs with one planted fault, and healthy ones that look like them: how often the first finding is right.
+"""Programs with one planted fault, and healthy ones that look like them: how often the first
+finding is right.
 
-Each begins with the categories and the words of a fix that are right for it, which were written down
-before queryprof saw it. Lines that are a fair answer end with "# culprit".
+Each program begins with the right categories, and with words that a right fix contains, written
+down before queryprof saw the program. Lines that are a fair answer end with "# culprit".
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ FAULTY = [path for path in PROGRAMS if "_healthy_" not in path.name]
 HEALTHY = [path for path in PROGRAMS if "_healthy_" in path.name]
 
 PLACE, CATEGORY, FIX = 0.95, 0.90, 0.90
-"""How many of the faults are named right."""
+"""The number of faults with a right place, category and fix."""
 
 MEDIUM = 0.10
-"""How many of the healthy programs have a medium finding; none has a high one."""
+"""The number of healthy programs with a medium finding. None has a severe one."""
 
 Run = Callable[..., CompletedProcess[str]]
 
@@ -58,7 +59,7 @@ def recorded(queryprof: Run, program: Path) -> tuple[Finding, ...]:
 
 
 def judged(program: Path, found: tuple[Finding, ...]) -> tuple[bool, bool, bool]:
-    """Whether place, category and fix of the first finding are right."""
+    """Return whether place, category and fix of the first finding are right."""
     text = program.read_text()
     categories = re.search(r"^# category: (.*)", text, re.MULTILINE)
     fix = re.search(r"^# fix: (.*)", text, re.MULTILINE)

@@ -1,7 +1,7 @@
 """Regressions planted in a sample project are caught, with the line; harmless changes are not.
 
-The baseline in tests/golden was saved once, by CPython 3.11: what is checked against it here runs
-on other Pythons too.
+The baseline in tests/golden was saved once, by CPython 3.11, and is compared with runs of other
+Pythons too.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "shop-baseline.json"
 SETTINGS = "[pytest]\nqueryprof_fail_on = counts plans vmsteps stalls\n"
 FALSE_ALARM_RUNS = 50
 STALL_MS = "1000"
-"""More than a thread waits for its turn on a busy machine; what is planted takes twice as long."""
+"""A thread waits less than this for its turn on a busy machine. Planted stalls take
+twice as long.
+"""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is changed in a file of the project."""
+    """A change of a file of the project."""
 
     old: str
     new: str
@@ -43,7 +45,7 @@ Check = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def check(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Check:
-    """Checks the project, with changes, against its baseline: exit status and output."""
+    """Check the project, with changes, against its baseline. Return exit status and output."""
     monkeypatch.chdir(pytester.path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.setenv("QUERYPROF_STALL_MS", STALL_MS)
@@ -69,7 +71,7 @@ def check(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Check:
 
 
 def line_of(text: str, file: str = "shop.py") -> str:
-    """The place where this text begins, as messages name it."""
+    """Return the line where this text begins, as messages write it."""
     before, found, _ = Path(file).read_text().partition(text)
     assert found, text
     return f"{file}:{1 + before.count(chr(10))}"
@@ -158,12 +160,12 @@ REGRESSIONS = {
 @pytest.mark.parametrize("name", REGRESSIONS)
 @pytest.mark.repeats
 def test_a_planted_regression_is_caught(check: Check, name: str) -> None:
-    """By --queryprof-check, which names the line."""
+    """--queryprof-check catches it, and prints the line."""
     change, line, told = REGRESSIONS[name]
     changes = [change]
-    if name == "a changed collation":  # of the column: what compares with it in BINARY scans
+    if name == "a changed collation":  # of the column: a BINARY comparison then scans
         changes.append(Change("WHERE email = ?", "WHERE email = ? COLLATE BINARY"))
-    if name == "a doubled executemany":  # the test itself does not see it
+    if name == "a doubled executemany":  # the test itself does not notice
         changes.append(Change("== (42,", "[1:] == (", "test_shop.py"))
         changes.append(Change('org") [1:] == ( "bob")', 'org")[1:] == ("bob",)', "test_shop.py"))
     status, output = check(*changes)
@@ -243,7 +245,7 @@ HARMLESS = {
 @pytest.mark.parametrize("name", HARMLESS)
 @pytest.mark.repeats
 def test_a_harmless_change_raises_nothing(check: Check, name: str) -> None:
-    """Whatever Python runs it; the baseline is of 3.11."""
+    """This holds for any Python; the baseline is of 3.11."""
     status, output = check(*HARMLESS[name])
     assert status == 0, output
     assert "is not in the baseline" not in output
@@ -251,7 +253,7 @@ def test_a_harmless_change_raises_nothing(check: Check, name: str) -> None:
 
 @contextmanager
 def a_busy_machine() -> Iterator[None]:
-    """Two processes that compute, on as many CPUs."""
+    """Run two computing processes, with as many CPUs."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
     try:
         yield
@@ -263,7 +265,7 @@ def a_busy_machine() -> Iterator[None]:
 
 @pytest.mark.slow
 def test_no_false_alarm_on_a_busy_machine(check: Check) -> None:
-    """0 in 50 runs."""
+    """There are 0 in 50 runs."""
     with a_busy_machine():
         results = [check() for _ in range(FALSE_ALARM_RUNS)]
     alarms = [output for status, output in results if status]
@@ -271,7 +273,7 @@ def test_no_false_alarm_on_a_busy_machine(check: Check) -> None:
 
 
 def test_the_baseline_is_what_is_saved_now(check: Check) -> None:
-    """Saved again, on whatever Python this is, with the same SQLite: the same bytes."""
+    """Any Python saves the same bytes, given the same SQLite."""
     assert check(option="--queryprof-save")[0] == 0
     saved, golden = (
         re.sub(r' "python_version": ".*",\n', "", path.read_text())

@@ -1,4 +1,4 @@
-"""Where a template or a serializer reads what an object mapper then loads."""
+"""The place where a template or a serializer reads an attribute that an object mapper loads."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def notes(tmp_path: Path, program: str) -> list[str]:
 
 
 def test_django_s_templates(tmp_path: Path) -> None:
-    """The line that reads the attribute, or goes over the objects that refer to one."""
+    """The line reads the attribute, or iterates over the objects that refer to one."""
     pytest.importorskip("django")
     assert notes(tmp_path, TEMPLATES) == [
         "lazy load of Book.author in template books.html:4",
@@ -172,7 +172,7 @@ def test_django_s_templates(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_django_s_other_relations(tmp_path: Path) -> None:
-    """One for one, many for many from both sides, and columns that a query has left out."""
+    """They are one-to-one, many-to-many from both sides, and deferred columns."""
     pytest.importorskip("django")
     assert notes(tmp_path, RELATIONS) == [
         "lazy load of Author.profile",
@@ -184,7 +184,7 @@ def test_django_s_other_relations(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_relations_that_share_a_statement(tmp_path: Path) -> None:
-    """Which of them a call site loads is not known, and neither is named for it."""
+    """The relation that a call site loads is unknown, so none is shown."""
     pytest.importorskip("django")
     assert notes(tmp_path, SHARED) == [SEVERAL]
     program = Program(Report(read_profile("t.qprof")), lambda *_: None, {})
@@ -251,7 +251,7 @@ print(environment.get_template("jinja.html").render(query=query, numbers=range(4
 
 
 def test_a_function_that_a_template_calls(tmp_path: Path) -> None:
-    """Its line is the template's, not that of the code which Jinja has made of it."""
+    """Its line is the template's, not a line of the code that Jinja generates."""
     pytest.importorskip("jinja2")
     (tmp_path / "templates").mkdir()
     text = "{% macro show(n) %}\n  {{ query(n) }}\n{% endmacro %}\n\n{% for n in numbers %}\n{{ show(n) }}{% endfor %}"
@@ -290,7 +290,9 @@ print(len(met))
 
 
 def test_globals_that_are_no_template_s(tmp_path: Path) -> None:
-    """Their lines are those of the code, or some of a file; no code of the program runs for it."""
+    """Their lines are those of the code, or lines of some file. No code of the program
+    runs for it.
+    """
     (tmp_path / "app.py").write_text(HOSTILE)
     bare = subprocess.run([sys.executable, "app.py"], capture_output=True, text=True, check=True)
     command = [sys.executable, "-m", "queryprof", "run", "--no-report", "-o", "t.qprof", "app.py"]

@@ -1,4 +1,4 @@
-"""Programs that are not ours: the standard library's own tests, sqlite-utils, datasette."""
+"""Other people's programs: the standard library's own tests, sqlite-utils, datasette."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ VERDICT = re.compile(
     r"^(.* \.\.\. )(?:(?!.* \.\.\. ).*\n)*?.*?(ok|FAIL|ERROR|skipped .*|(?:un)?expected \w+)$",
     re.MULTILINE,
 )
-"""A test's line and its verdict, with whatever the test logged between the two."""
+"""A test's line and its verdict, with any log output of the test in between."""
 
 
 def outcome(output: str) -> list[str]:
-    """What unittest said of each test, and its last lines; no times, seeds, addresses or logs."""
+    """Return unittest's result of each test, and its last lines, without times, seeds, addresses
+    and logs.
+    """
     found = [re.sub(r"0x[0-9a-f]+", "0x", "".join(one)) for one in VERDICT.findall(output)]
     return sorted(found) + re.findall(r"^(?:Ran \d+ tests|OK.*|FAILED.*)", output, re.MULTILINE)
 
@@ -44,7 +46,7 @@ def outcome(output: str) -> list[str]:
 )
 @pytest.mark.slow
 def test_the_standard_librarys_own_tests(queryprof: Run, name: str) -> None:
-    """CPython's suites give the same results under `queryprof run` as without."""
+    """CPython's suites give the same results with and without `queryprof run`."""
     module = ("-m", "unittest", "-v", f"test.{name}")
     bare = subprocess.run(
         [sys.executable, *module], capture_output=True, text=True, check=False, timeout=600
@@ -71,7 +73,7 @@ def test_the_standard_librarys_own_tests(queryprof: Run, name: str) -> None:
 def test_the_drivers_own_tests(
     queryprof: Run, library: str, module: tuple[str, ...], tests: int, calls: int
 ) -> None:
-    """The suites that APSW and aiosqlite ship: the same tests fail, or none, as without us."""
+    """The suites of APSW and aiosqlite have the same failures, if any, as without recording."""
     pytest.importorskip(library)
     bare = subprocess.run(
         [sys.executable, *module],
@@ -89,7 +91,7 @@ def test_the_drivers_own_tests(
 
 
 def verdicts(output: str) -> list[str]:
-    """Names of tests with what became of them; threads may print in between."""
+    """Return the verdicts by test name. Threads may print in between."""
     lines = re.findall(r"^(\w+) \(([\w.]+)\)", output, re.MULTILINE)
     failed = re.findall(r"^(?:FAIL|ERROR): .*", output, re.MULTILINE)
     ended = re.findall(r"^(?:Ran \d+ tests|OK.*|FAILED.*)", output, re.MULTILINE)
@@ -112,7 +114,7 @@ def installed(name: str) -> Path:
 
 @pytest.mark.slow
 def test_sqlite_utils_inserts_28_000_rows(queryprof: Run, airports: Path) -> None:
-    """Exact rows, and call sites inside sqlite-utils when asked for with --root."""
+    """The number of rows is exact, and with --root the call sites are inside sqlite-utils."""
     root = SITE_PACKAGES / "sqlite_utils"
     result = queryprof(
         "run",
@@ -152,8 +154,8 @@ def free_port() -> int:
 
 @pytest.mark.slow
 def test_datasette_answers_requests(airports: Path) -> None:
-    """A server with threads, stopped by a signal: what it was asked is all there, and its helpers
-    (five functions behind each other) are seen through.
+    """A server with threads is stopped by a signal: all its queries are recorded, and its call
+    sites are behind its helpers (five nested functions).
     """
     connection = sqlite3.connect("a.db")
     connection.execute("CREATE TABLE airport (icao TEXT PRIMARY KEY, name TEXT)")
@@ -213,7 +215,7 @@ def test_datasette_answers_requests(airports: Path) -> None:
 @pytest.mark.compat
 @pytest.mark.parametrize("times", range(10))
 def test_the_standard_librarys_tests_again_and_again(queryprof: Run, times: int) -> None:
-    """What fails once in ten times fails somebody's build."""
+    """A failure in one of ten runs would break somebody's build."""
     tests = ("-m", "test", "-q", "test_sqlite3", "test_asyncio")
     result = queryprof("run", "--no-report", *tests, timeout=1800)
     assert result.returncode == 0, result.stdout[-2000:]
@@ -221,7 +223,7 @@ def test_the_standard_librarys_tests_again_and_again(queryprof: Run, times: int)
 
 @pytest.mark.slow
 def test_the_example_shows_its_faults(queryprof: Run, script: Callable[[str], Path]) -> None:
-    """What `make demo` runs: the commit for each insert, the scan and the N+1 query are found."""
+    """`make demo` finds the commit for each insert, the scan and the N+1 query."""
     example = Path(__file__).parents[2] / "examples" / "airports" / "app.py"
     result = queryprof("run", "-o", "x.qprof", example)
     assert result.returncode == 0, result.stderr

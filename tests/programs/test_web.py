@@ -59,7 +59,7 @@ def free_port() -> int:
 
 @contextmanager
 def served(shop: Path, *command: str) -> Iterator[str]:
-    """The address of a server that runs recorded, until the block ends."""
+    """Run a recorded server until the block ends. The value is its address."""
     port = free_port()
     arguments = [part.replace("PORT", str(port)) for part in command]
     process = subprocess.Popen(
@@ -86,7 +86,7 @@ def served(shop: Path, *command: str) -> Iterator[str]:
 
 
 def get(address: str) -> tuple[int, bytes, str]:
-    """Status, body and Server-Timing of a request."""
+    """Return status, body and Server-Timing of a request."""
     try:
         with urllib.request.urlopen(address, timeout=30) as response:
             return response.status, response.read(), response.headers["Server-Timing"]
@@ -96,7 +96,7 @@ def get(address: str) -> tuple[int, bytes, str]:
 
 
 def queries(profile: Profile) -> Counter[tuple[str, str, str]]:
-    """Executions by (span, statement, function that asked)."""
+    """Return executions by (span, statement, calling function)."""
     found: Counter[tuple[str, str, str]] = Counter()
     for a in profile.aggregates:
         if a.operation == "execute":
@@ -108,7 +108,7 @@ def queries(profile: Profile) -> Counter[tuple[str, str, str]]:
 @pytest.mark.once
 @pytest.mark.slow
 def test_flask_under_gunicorn(shop: Path) -> None:
-    """Four workers and 200 requests: every query of every route, in every process."""
+    """Four workers serve 200 requests: every query of every route is recorded, in every process."""
     command = (str(BIN / "gunicorn"), "-w", "4", "-b", "127.0.0.1:PORT", "flask_shop:app")
     with served(shop, *command) as address:
         for number in range(140):
@@ -159,7 +159,7 @@ def test_flask_under_gunicorn(shop: Path) -> None:
 
 @pytest.mark.slow
 def test_a_killed_worker_is_in_the_trace(shop: Path) -> None:
-    """A worker that is killed with SIGKILL has what it did up to a second before."""
+    """The trace of a worker that is killed with SIGKILL lacks at most the last second."""
     command = (str(BIN / "gunicorn"), "-w", "1", "-b", "127.0.0.1:PORT", "flask_shop:app")
     with served(shop, *command) as address:
         for number in range(20):
@@ -183,7 +183,9 @@ def test_a_killed_worker_is_in_the_trace(shop: Path) -> None:
 
 @pytest.mark.once
 def test_starlette_under_uvicorn(shop: Path) -> None:
-    """200 requests over one aiosqlite connection: the line of the coroutine, not of the thread."""
+    """In 200 requests over one aiosqlite connection, the call site is the coroutine's line, not the
+    thread's.
+    """
     command = (str(BIN / "uvicorn"), "starlette_shop:app", "--port", "PORT")
     with served(shop, *command) as address:
         for number in range(150):
@@ -221,7 +223,7 @@ def test_starlette_under_uvicorn(shop: Path) -> None:
 
 @pytest.mark.once
 def test_fastapi(tmp_path: Path) -> None:
-    """Routes of included routers by their patterns; plain functions run in AnyIO's threads."""
+    """Routes of included routers have their patterns. Plain functions run in AnyIO's threads."""
     pytest.importorskip("fastapi")
     (tmp_path / "program.py").write_text(
         """
@@ -266,7 +268,7 @@ asyncio.run(main())
 
 
 def test_a_response_with_a_length_keeps_it() -> None:
-    """A server sends a Content-Length for a response of one part, whatever type it has."""
+    """A server sends a Content-Length if the response has one part, whatever its type."""
     import io
     import sys
     from wsgiref.handlers import SimpleHandler

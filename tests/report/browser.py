@@ -1,4 +1,4 @@
-"""A real browser, in which pages are opened."""
+"""A real browser that opens pages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ BROWSER = [
 
 
 ICON = "/favicon.ico"
-"""Some browsers request it, whatever the page is, and print that it is not there."""
+"""Some browsers request it for every page, and print that it is missing."""
 
 
 def printed_by(page: Any) -> list[str]:
-    """What the page prints on the console from now on, and its errors."""
+    """Return the console output of the page from now on, including its errors."""
     printed: list[str] = []
 
     def note(message: Any) -> None:
@@ -37,7 +37,7 @@ def printed_by(page: Any) -> list[str]:
 
 
 class Page:
-    """A page that is open, with all that it printed and requested."""
+    """An open page, with all its console output and requests."""
 
     def __init__(self, page: Any) -> None:
         self.page = page

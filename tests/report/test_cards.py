@@ -1,4 +1,4 @@
-"""What the cards of findings say, on profiles made by hand."""
+"""The text of finding cards, on profiles made by hand."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def findings(profile: Profile) -> tuple[Finding, ...]:
 def executed(
     count: int, each_ns: int, longest_ns: int = 0, statement: str = "SELECT a FROM t WHERE b = ?"
 ) -> Aggregate:
-    """Executions of which one may have taken longer."""
+    """Return `count` executions; one takes `longest_ns`, if given."""
     one = aggregate(statement, SITE, ns=count * each_ns, count=count)
     if not longest_ns:
         return one
@@ -57,7 +57,7 @@ def executed(
 
 
 def planned(statement: str, tree: str) -> Profile:
-    """Executions that read a table from end to end, with their plan."""
+    """Return executions that read a whole table, with their plan."""
     one = executed(50, MS, statement=statement)._replace(
         vm_steps=50 * 100_000, full_scan_steps=50 * 9_999, rows=50
     )
@@ -73,13 +73,13 @@ def planned(statement: str, tree: str) -> Profile:
     ],
 )
 def test_an_outlier_is_no_loop(count: int, longest_ns: int, categories: list[str]) -> None:
-    """Of 20 executions one takes 10 ms longer than half of them, and most of the time."""
+    """One of 20 executions takes 10 ms longer than the median, and most of the time."""
     found = findings(profile_of(executed(count, MS // 4, longest_ns)))
     assert [one.category for one in found] == categories
 
 
 def test_an_outlier_hides_no_loop_and_is_in_no_gain_of_it() -> None:
-    """A machine that was busy for a moment makes one: it comes after what comes again."""
+    """A machine that was busy for a moment causes an outlier. Repeated work comes first."""
     (loop,) = findings(profile_of(executed(1000, 20_000, 300 * MS)))
     assert loop.category == "n_plus_one"
     assert loop.gain_ns == pytest.approx(20 * MS, rel=0.05)
@@ -87,7 +87,7 @@ def test_an_outlier_hides_no_loop_and_is_in_no_gain_of_it() -> None:
 
 @pytest.mark.parametrize("count", [999, 1000, 20_000])
 def test_a_loop_is_one_however_often_it_runs(count: int) -> None:
-    """Also where very many cheap ones take a tenth of the run and more."""
+    """This holds even if very many cheap executions take a tenth of the run or more."""
     (found,) = findings(profile_of(executed(count, 10_000)))
     assert found.category == "n_plus_one"
 
@@ -106,7 +106,7 @@ PLANS = {
 
 @pytest.mark.parametrize("statement", PLANS)
 def test_an_order_with_a_limit_wants_an_index_in_that_order(statement: str) -> None:
-    """Unless groups are ordered, or all rows are returned."""
+    """Ordered groups, and queries that return all rows, do not need one."""
     profile = planned(statement, "SCAN t\nUSE TEMP B-TREE FOR ORDER BY")
     (found,) = findings(profile)
     assert found.category == PLANS[statement]
@@ -119,7 +119,7 @@ def test_without_a_schema_no_sql_is_shown() -> None:
 
 
 def test_spans_with_several_call_paths_are_one_loop() -> None:
-    """50 spans by one path, and one by another."""
+    """There are 50 spans by one path, and one by another."""
     other = (QUERY, Frame("other", "/app/main.py", 20), MAIN)
     counts = {SITE: 2000, other: 40}
     durations = Distribution(51, 510 * MS, 10 * MS, {histogram_bucket(10 * MS): 51})
@@ -151,7 +151,7 @@ def test_spans_with_several_call_paths_are_one_loop() -> None:
 
 
 def test_commits_outside_of_requests_are_a_loop() -> None:
-    """Half of 100 writes, beside requests of which each has one."""
+    """Half of 100 writes are outside of requests; each request has one."""
     durations = Distribution(50, 300 * MS, 10 * MS, {histogram_bucket(10 * MS): 50})
     span = Span("req", 50, 0, 300 * MS, 0, 0, durations, Distribution(50, 100, 2, {}), (), {})
     beside = replace(span, name="other", count=1000)
@@ -171,7 +171,7 @@ def test_commits_outside_of_requests_are_a_loop() -> None:
 
 @pytest.mark.parametrize(("spans", "is_one"), [(50, False), (49, True)])
 def test_a_commit_for_each_request_is_as_it_should_be(spans: int, is_one: bool) -> None:
-    """Of 100 writes, two in each."""
+    """There are 100 writes, two in each request."""
     durations = Distribution(spans, 300 * MS, 10 * MS, {histogram_bucket(10 * MS): spans})
     queries = Distribution(spans, 200, 4, {histogram_bucket(4): spans})
     span = Span("req", spans, 0, 300 * MS, 0, 0, durations, queries, (), {})
@@ -207,8 +207,8 @@ def commits(line: int, count: int) -> Aggregate:
     ],
 )
 def test_commits_of_two_statements_of_a_loop_are_one_finding(second: int, most: Severity) -> None:
-    """As many as both statements run: each has its own, and one card says so; or several have one
-    together.
+    """If both statements commit each time, one card covers both. It also covers commits that
+    several statements share.
     """
     profile = profile_of(
         writes("INSERT INTO a VALUES (?)", 1, 100),
@@ -254,7 +254,7 @@ def test_factors_have_no_exponent(value: float, shown: str) -> None:
 
 
 def test_vm_steps_are_shown_where_they_explain_something() -> None:
-    """A statement of which nothing is said has its rows alone."""
+    """A statement without findings shows only its rows."""
     quick = aggregate("SELECT a FROM t", ns=90 * MS)._replace(rows=3)
     scan = aggregate("SELECT b FROM t WHERE c = ?", ns=50 * MS)._replace(
         rows=1, vm_steps=90_000, full_scan_steps=30_000
@@ -281,7 +281,7 @@ def test_vm_steps_are_shown_where_they_explain_something() -> None:
     ],
 )
 def test_a_long_statement_ends_after_a_word(text: str, shown: str) -> None:
-    """Of 20 characters here."""
+    """The limit is 20 characters here."""
     assert shortened(text, 20) == shown
 
 
@@ -306,7 +306,7 @@ def finding(share: float, gain_ns: int, severity: Severity = Severity.HIGH) -> F
             [finding(1.0, 9000), finding(0.5, 500)],
             "Two changes save up to 1.00 µs of 1.00 µs (the run)",
         ),
-        ([finding(1.0, 9000)] * 2, ""),  # of several processes: the whole is not known
+        ([finding(1.0, 9000)] * 2, ""),  # of several processes: the total is unknown
     ],
 )
 def test_what_the_first_findings_win_together(found: list[Finding], said: str) -> None:
@@ -321,7 +321,7 @@ def test_the_headline_says_where_what_and_how_much() -> None:
 
 
 def test_an_automatic_index_wins_what_building_it_takes() -> None:
-    """Eight VM steps a row, of all."""
+    """Building it takes eight VM steps per row of the table."""
     one = aggregate("SELECT a FROM t JOIN u ON b = c", SITE, ns=100 * MS, count=10)
     one = one._replace(rows=10, vm_steps=10 * 40_000, automatic_indexes=10 * 2500)
     plan = Plan(

@@ -1,4 +1,4 @@
-"""The formats of other viewers: the same time, and names that are only names."""
+"""The formats of other viewers: they have the same time, and names are only text."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def total_ns(profile: Profile) -> int:
 @pytest.mark.once
 @given(PROFILES, st.none() | st.integers(1, 5))
 def test_all_of_the_time_is_there(profile: Profile, top: int | None) -> None:
-    """In each format, also where functions are left out; with recursion, and without a
-    call path.
+    """This holds in each format, even if functions are hidden, with recursion, and without a call
+    path.
     """
     weights = limit_nodes(weights_of(profile), top)
     stats = stats_of(pstats_file(weights))
@@ -88,7 +88,7 @@ def test_all_of_the_time_is_there(profile: Profile, top: int | None) -> None:
 
 
 def test_pstats_reads_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Functions by the smallest line that is known of them, and their callers."""
+    """Functions have their smallest known line, and their callers."""
     site, other = Frame("load", "/app/store.py", 20), Frame("load", "/app/store.py", 12)
     profile = profile_of(
         aggregate("SELECT 1", (site, MAIN), 3 * 10**9, count=4),
@@ -105,7 +105,9 @@ def test_pstats_reads_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_functions_begin_where_they_begin(queryprof: Run, script: Callable[[str], Path]) -> None:
-    """By the code object; two functions of one name are two, and a merge keeps it."""
+    """The line is the code object's. Two functions with the same name are two, and a merge keeps
+    them.
+    """
     text = "import sqlite3\ndb = sqlite3.connect(':memory:')\n"
     text += (
         "def load(q):\n    pass\n    return db.execute(q)\nfirst = load\n" * 2
@@ -152,7 +154,7 @@ SPEEDSCOPE_SHA256 = "2831f1e0d26df914b477e522d78b8485511495a6af81a0b88158f8b48f9
 
 @pytest.fixture(scope="module")
 def speedscope_schema() -> Any:
-    """The schema that speedscope's package ships."""
+    """Return the schema in speedscope's package."""
     try:
         with urllib.request.urlopen(SPEEDSCOPE, timeout=20) as answer:
             package = answer.read()
@@ -167,7 +169,7 @@ def speedscope_schema() -> Any:
 
 @pytest.mark.once
 def test_speedscope_takes_it(speedscope_schema: Any) -> None:
-    """By its own schema: of many places, of hostile names, of nothing."""
+    """Its own schema accepts many places, hostile names and empty profiles."""
     places = [(Frame(f"f{n}", f"/app/{n % 3}.py", n + 1), MAIN) for n in range(30)]
     profiles = [
         profile_of(*(aggregate(f"SELECT {n % 7}", path, 10**6) for n, path in enumerate(places))),
@@ -182,7 +184,7 @@ def test_speedscope_takes_it(speedscope_schema: Any) -> None:
 
 @pytest.mark.once
 def test_the_command(queryprof: Run, script: Callable[[str], Path]) -> None:
-    """Each format; trace events are in microseconds from the start."""
+    """It writes each format. Trace events are in microseconds from the start."""
     program = script(
         "import sqlite3, time\n"
         "db = sqlite3.connect(':memory:')\n"
@@ -224,7 +226,7 @@ def test_snakeviz_is_asked_for_in_one_line() -> None:
 
 @pytest.mark.once
 def test_snakeviz_opens_it(queryprof: Run, script: Callable[[str], Path]) -> None:
-    """The real one, on a free port: its page has the statement."""
+    """The real SnakeViz runs on a free port. Its page has the statement."""
     pytest.importorskip("snakeviz")
     program = script("import sqlite3\nsqlite3.connect(':memory:').execute('SELECT 12345')\n")
     queryprof("run", "--no-report", "-o", "x.qprof", program)
@@ -284,7 +286,7 @@ if sys.argv[1:] == ["exit"]:
 
 
 def test_functions_with_statements_as_leaves(queryprof: Run, script: Callable[[str], Path]) -> None:
-    """What cProfile measured, and what of it each statement took from where."""
+    """Below cProfile's times, each statement has its part, by call site."""
     program = script(PROGRAM)
     done = queryprof("run", "--no-report", "--cprofile", "-o", "x.qprof", program, "exit")
     assert (done.returncode, done.stderr) == (3, "functions: x.prof\n")
@@ -300,7 +302,7 @@ def test_functions_with_statements_as_leaves(queryprof: Run, script: Callable[[s
 
 
 def test_own_times_add_up_to_what_cprofile_measured() -> None:
-    """Whatever of the calls the trace has: none, some, or other threads' too."""
+    """This holds whether the trace has none, some, or other threads' calls."""
     leaf = ("~", 0, "<method 'execute' of 'sqlite3.Cursor' objects>")
     load, main = ("/app/main.py", 8, "main"), ("/app/b.py", 1, "elsewhere")
     statistics: Statistics = {
@@ -322,7 +324,7 @@ def test_own_times_add_up_to_what_cprofile_measured() -> None:
 
 
 def test_functions_as_a_tree() -> None:
-    """Against the statistics: each function's time is below its callers, statements at the ends."""
+    """Each function's time is below its callers, with statements as leaves."""
     recursive: Statistics = {
         ("m.py", 1, "<module>"): (1, 1, 1.0, 10.0, {}),
         ("m.py", 3, "a"): (1, 1, 2.0, 6.0, {("m.py", 1, "<module>"): (1, 1, 2.0, 6.0)}),
@@ -349,7 +351,7 @@ def test_functions_as_a_tree() -> None:
     ]
     walks = [one.ranked[0] for one in module.ranked]
     assert [one.self_ns for one in walks] == [4 * 10**9, 2 * 10**9]
-    # Its callers' shares: cProfile does not know whose the statement was.
+    # Its callers' shares: cProfile does not know whose statement it was.
     leaves = [one.ranked[0] for one in walks]
     assert [(one.name, one.frame) for one in leaves] == [("SELECT ?", None)] * 2
     assert sum(one.self_ns for one in leaves) == 10**9

@@ -1,5 +1,5 @@
-"""Names are data: whatever the program calls its spans, threads, files and tables, every report is
-made, and a name means nothing in it but itself.
+"""Names are data: every report works with any name of a span, thread, file or table, and shows the
+name only as text.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ NAMES = st.sampled_from(HOSTILE) | st.text(
 
 
 def profile_of(name: str, count: int = 20) -> Profile:
-    """A profile in which everything that the program names has this name."""
+    """Return a profile in which everything that a program can name has this name."""
     frame = Frame(name, name, 7)
     path = (frame, Frame(f"caller{name}", f"/x/{name}", 3, name))
     times = Distribution(count, 10**9, 10**8, {300: count})
@@ -157,14 +157,14 @@ SETTINGS = settings(
 
 
 def FUZZED(test: Callable[..., None]) -> Callable[..., None]:  # noqa: N802 as a decorator
-    """Runs a test of a name with every hostile one, and with some that are made up."""
+    """Run a test of a name with every hostile name, and with some random ones."""
     for name in HOSTILE:
         test = example(name)(test)
     return SETTINGS(test)
 
 
 def comparisons(name: str) -> Iterator[Comparison]:
-    """With a new statement and one that is gone; with a plan that got worse."""
+    """Return comparisons: with a new and a gone statement, and with a plan that got worse."""
     yield compare([profile_of("plain", 2)], [profile_of(name)])
     plans = (Plan(name, name, f"SEARCH {name} USING INDEX i"),)
     yield compare([replace(profile_of(name, 2), plans=plans)], [profile_of(name)])
@@ -192,7 +192,7 @@ def terminal_reports(profile: Profile, before: Profile) -> Iterator[str]:
 @FUZZED
 @given(NAMES)
 def test_a_terminal_shows_names_and_obeys_none(name: str) -> None:
-    """No control character, no markup, no line that a name has begun, no style of a name's own."""
+    """The output has no control character, no markup, no line break and no style from a name."""
     before, after = profile_of("plain", 2), profile_of(name)
     for text in terminal_reports(after, before):
         assert not CONTROL.search(text), name
@@ -204,7 +204,7 @@ def test_a_terminal_shows_names_and_obeys_none(name: str) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.repeats
 def test_colours_are_the_report_s_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left without the report's own sequences has no control character."""
+    """Without the report's own escape sequences, no control character remains."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     for text in terminal_reports(profile_of(name), profile_of("plain", 2)):
@@ -213,7 +213,7 @@ def test_colours_are_the_report_s_own(name: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_markup_is_shown_as_it_is() -> None:
-    """Rich's markup and emoji codes are characters of a name."""
+    """Rich's markup and emoji codes appear as plain text."""
     name = "[red]a[/red] [/b] :smile:"
     for dimension in ("thread", "span", "statement"):
         assert name in printed(print_view, Report(profile_of(name)), dimension, width=160)
@@ -222,7 +222,7 @@ def test_markup_is_shown_as_it_is() -> None:
 @FUZZED
 @given(NAMES)
 def test_json_is_exact(name: str) -> None:
-    """Names come back as they were, and the text can be printed in any encoding."""
+    """Names are unchanged, and the text can be printed in any encoding."""
     for dimension in (None, *DIMENSIONS):
         text = "".join(json_report(Report(profile_of(name)), dimension))
         assert text.isascii()
@@ -236,7 +236,7 @@ def test_json_is_exact(name: str) -> None:
 
 
 def made_of(markdown: str) -> set[str]:
-    """What a Markdown reader takes the lines' parts for."""
+    """Return what a Markdown reader makes of the parts of the lines."""
     parser = MarkdownIt("commonmark", {"html": True}).enable("table")
     parts = [part for token in parser.parse(markdown) for part in token.children or ()]
     return {part.content if part.type == "html_inline" else part.type for part in parts}
@@ -268,7 +268,7 @@ def test_markdown_is_a_table_without_html(name: str) -> None:
 
 
 def record(path: str, name: str) -> None:
-    """Records a program that uses a name wherever the database and Python take it."""
+    """Record a program that uses a name wherever the database and Python accept it."""
     quoted = '"' + name.replace('"', '""') + '"'
     connection = sqlite3.connect(":memory:")
     code = "def f(connection, span):\n    with span: connection.execute('SELECT 2').fetchall()\n"
@@ -282,16 +282,14 @@ def record(path: str, name: str) -> None:
 
 
 RECORDED = [name for name in HOSTILE if not re.search("[\x00\ud800-\udfff]", name)]
-"""SQLite takes neither; the recorder's part in that is tested beside it."""
+"""Names without NUL and surrogates, which SQLite rejects."""
 
 
 @pytest.mark.slow
 def test_recorded_names_go_through_the_command_line(
     queryprof: Callable[..., object], tmp_path: Path
 ) -> None:
-    """From the program to the terminal, by the command line; the trace has the names as
-    they are.
-    """
+    """The trace has the names unchanged, and the command line prints them."""
     record("before.qprof", "plain")
     for number, name in enumerate(RECORDED):
         record(f"{number}.qprof", name)
@@ -310,7 +308,7 @@ def test_recorded_names_go_through_the_command_line(
 @pytest.mark.parametrize("name", ["\x1b[2J\u202e.qprof", "a\nb.qprof", os.fsdecode(b"\xff\x9b")])
 @pytest.mark.repeats
 def test_errors_show_names_of_files(queryprof: Callable[..., object], name: str) -> None:
-    """One line, whatever the file is called."""
+    """The error is one line, whatever the file's name is."""
     for command in (
         ("report", name),
         ("merge", name, name),

@@ -1,4 +1,4 @@
-"""Names of anybody in the files that a test run writes."""
+"""Strange names in the files that a test run writes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.once
 
 
 def unescaped(text: str) -> str:
-    """What a runner makes of a part of a workflow command."""
+    """Return the text that a runner reads from a part of a workflow command."""
     for escape, character in (("%3A", ":"), ("%2C", ","), ("%0A", "\n"), ("%25", "%")):
         text = text.replace(escape, character)
     return text
@@ -47,7 +47,7 @@ def unescaped(text: str) -> str:
 @FUZZED
 @given(NAMES)
 def test_annotations_are_one_command_each(name: str) -> None:
-    """A statement or file cannot give the runner a command of its own."""
+    """A statement or file name cannot inject a command into the runner."""
     for comparison in comparisons(name):
         failed = regressions(comparison, GATES)
         text = comparison_github(failed, Places())
@@ -64,7 +64,7 @@ def test_annotations_are_one_command_each(name: str) -> None:
 @FUZZED
 @given(NAMES)
 def test_junit_is_xml(name: str) -> None:
-    """Whatever a statement has in it; the parser gives its visible form back."""
+    """This holds for any statement. The parser returns its visible form."""
     comparison = compare([profile_of("plain", 2)], [profile_of(name)])
     failed = regressions(comparison, GATES)
     document = minidom.parseString(comparison_junit(comparison, failed, Places()).encode())
@@ -75,7 +75,7 @@ def test_junit_is_xml(name: str) -> None:
 @FUZZED
 @given(NAMES)
 def test_failures_of_tests_are_lines_of_their_own(name: str) -> None:
-    """What pytest prints has no control character, and a name is part of one line."""
+    """The output has no control character, and a name stays within one line."""
     frame = Frame(name, name, 3)
     figures = Figures(3, 4, 5, 6, sites=(Site(frame, frame, 3),))
     before = Figures(1, 4, 5, 6)
@@ -101,14 +101,14 @@ def test_failures_of_tests_are_lines_of_their_own(name: str) -> None:
 @FUZZED
 @given(NAMES)
 def test_a_baseline_keeps_any_name(name: str) -> None:
-    """Also half a character, which UTF-8 has not."""
+    """This includes half a character, which UTF-8 cannot encode."""
     tests = {name: {name: {"executions": 1, "rows": 0, "plans": [[name]]}}}
     write_baseline("b.json", Baseline("3", tests))
     assert read_baseline("b.json").tests == tests
 
 
 def test_a_damaged_baseline_is_one_line() -> None:
-    """JSON that Python does not take is no traceback."""
+    """Invalid JSON gives no traceback."""
     for text in ("[" * 100_000, '{"format_version": ' + "9" * 5000 + "}"):
         Path("b.json").write_text(text)
         with pytest.raises(QueryprofError, match=r"^b\.json"):

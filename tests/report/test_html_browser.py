@@ -27,7 +27,7 @@ HOSTILE = (
 
 
 def many() -> Profile:
-    """A profile with something in each part of the page."""
+    """Return a profile with content for each part of the page."""
     profile = hostile_profile("plain")
     aggregates = [
         aggregate(
@@ -125,7 +125,7 @@ def column(page: Page, number: int) -> list[str]:
 @pytest.mark.parametrize("at", ["", "#/s/3"])
 @pytest.mark.slow
 def test_it_can_be_used_by_everybody(opened: Opening, text: str, scheme: str, at: str) -> None:
-    """Axe finds nothing; nothing is on the console."""
+    """Axe finds nothing, and the console is empty."""
     with opened(text, at, color_scheme=scheme, bypass_csp=True) as page:
         page.ready()
         found = axe.Axe().run(page.page).response["violations"]
@@ -167,7 +167,7 @@ def test_it_sorts_by_each_column(opened: Opening, text: str) -> None:
 
 
 def test_it_searches(opened: Opening, text: str) -> None:
-    """By SQL, function and file; words that must all be there."""
+    """It searches SQL, functions and files. All words must match."""
     with opened(text) as page:
         page.ready()
         page.keyboard.press("/")
@@ -185,7 +185,7 @@ def test_it_searches(opened: Opening, text: str) -> None:
 
 @pytest.mark.slow
 def test_rows_have_their_numbers_wherever_the_table_is(opened: Opening, text: str) -> None:
-    """The table holds the rows near the window alone; j moves the mark among all of them."""
+    """The table holds only the rows near the window. The key j moves the mark through all rows."""
     with opened(text) as page:
         page.ready()
         for _ in range(200):
@@ -202,7 +202,7 @@ def test_rows_have_their_numbers_wherever_the_table_is(opened: Opening, text: st
 
 
 def test_the_keyboard_is_enough(opened: Opening, text: str) -> None:
-    """The third row is opened, and Escape comes back to the same place."""
+    """Enter opens the third row, and Escape returns to it."""
     with opened(text) as page:
         page.ready()
         for _ in range(3):
@@ -252,7 +252,7 @@ def test_the_tree_is_zoomed_and_walked(opened: Opening, text: str) -> None:
 
 
 def test_text_of_the_program_is_only_text(opened: Opening) -> None:
-    """No element, no title, no request; and the policy refuses what scripts should not do."""
+    """It makes no element, title or request, and the policy blocks forbidden scripts."""
     data = page_data(Report(hostile_profile(HOSTILE)), (), None)
     with opened(html_page(data, "queryprof: hostile")) as page:
         page.ready()
@@ -304,7 +304,7 @@ def test_it_can_be_printed(opened: Opening, text: str) -> None:
 
 
 def test_a_request_is_shown_call_by_call(opened: Opening, text: str) -> None:
-    """The first is open; others are filled when they are opened, by keyboard too."""
+    """The first request is open. Others are filled when they are opened, also by keyboard."""
     runs = many().slow_spans[0].runs
     with opened(text) as page:
         page.ready()
@@ -324,7 +324,7 @@ def test_a_request_is_shown_call_by_call(opened: Opening, text: str) -> None:
 
 
 def test_database_time_or_all_time(opened: Opening, text: str) -> None:
-    """The call paths have a switch where cProfile has measured all functions."""
+    """The call paths have a switch if cProfile has measured all functions."""
     with opened(text) as page:
         page.ready()
         tree = page.locator("[role=tree]")
@@ -341,7 +341,9 @@ def test_database_time_or_all_time(opened: Opening, text: str) -> None:
 
 
 def test_it_shows_what_the_json_says(opened: Opening, text: str) -> None:
-    """The finding's sentence, that of the vital few, and the first row of the table."""
+    """They agree on the finding's sentence, that of the vital few, and the first row of
+    the table.
+    """
     told = json_of(Report(many()))
     with opened(text) as page:
         page.ready()

@@ -1,4 +1,4 @@
-"""What a person sees first of the page, in a real browser."""
+"""The first screen of the page in a real browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ pytestmark = BROWSER
 
 
 def test_what_is_seen_first(opened: Opening) -> None:
-    """Three findings and ten rows of a table; the rest when it is opened. Equal rows are one."""
+    """It has three findings and ten rows of a table. The rest can be opened. Equal rows are
+    combined.
+    """
     profile = many()
     paths = [(Frame(f"hold_{n}", "/app/hold.py", n + 1), MAIN) for n in range(14)]
     holds = tuple(

@@ -1,6 +1,4 @@
-"""The page as a file: what is in it equals the report, is inert, and says nothing about the
-machine.
-"""
+"""The page as a file: it equals the report, is inert, and reveals nothing about the machine."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ def page(profile: Profile, top: int | None = None, before: Profile | None = None
 
 
 def data_of(text: str) -> dict[str, Any]:
-    """The data in a page."""
+    """Return the data in a page."""
     encoding, content = re.findall(
         r'<script id="data" type="application/json"([^>]*)>([^<]*)</script>', text
     )[0]
@@ -68,7 +66,7 @@ def test_the_figures_are_those_of_the_json_report() -> None:
 
 
 def test_single_requests_are_those_of_the_json_report() -> None:
-    """Call by call; a trace without them says so."""
+    """They are shown call by call. If the trace has none, the page says so."""
     profile = hostile_profile("GET /teams")
     found, told = page(profile), json_of(Report(profile))
     for shown, said in zip(found["slowest"], told["slowest_spans"], strict=True):
@@ -86,7 +84,7 @@ def test_single_requests_are_those_of_the_json_report() -> None:
 
 @pytest.mark.slow
 def test_the_tree_adds_up() -> None:
-    """What is too small for a node of its own is said."""
+    """Functions too small for a node are combined into "(smaller)"."""
     paths = [(Frame(f"f{n}", "/app/a.py", n + 1), MAIN) for n in range(3000)]
     found = page(profile_of(*(aggregate("SELECT 1", path, 10**6) for path in paths)))["tree"]
     parents, spent = found["parent"], found["self_ns"]
@@ -134,7 +132,7 @@ class Tags(HTMLParser):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_text_of_the_program_is_no_markup(name: str) -> None:
-    """In the page's source, whatever is in a name: the same elements, and the name as it is."""
+    """For any name, the page's source has the same elements, and the name as text."""
 
     def tags(text: str) -> list[str]:
         parser = Tags()
@@ -192,8 +190,8 @@ def test_an_empty_trace_has_a_page() -> None:
 
 @pytest.mark.slow
 def test_the_command(queryprof: Run, script: Callable[[str], Path], tmp_path: Path) -> None:
-    """It writes beside the trace, replaces its own pages alone, and shows source that is
-    still so.
+    """It writes next to the trace, replaces only its own pages, and shows source that has not
+    changed.
     """
     program = script(
         "import sqlite3\nsqlite3.connect(':memory:').execute('SELECT 12345')  # here\n"
@@ -214,7 +212,7 @@ def test_the_command(queryprof: Run, script: Callable[[str], Path], tmp_path: Pa
     assert Path("x.html").read_text() == "mine"
     Path("x.html").unlink()
     assert queryprof("html", "x.qprof").returncode == 0
-    program.write_text(program.read_text() + "# more\n")  # the lines may be others
+    program.write_text(program.read_text() + "# more\n")  # the lines may have moved
     queryprof("html", "x.qprof")
     assert "# here" not in "".join(data_of(Path("x.html").read_text())["strings"])
     assert queryprof("html", "x.qprof", "--against", "x.qprof").returncode == 0
@@ -223,7 +221,9 @@ def test_the_command(queryprof: Run, script: Callable[[str], Path], tmp_path: Pa
 
 @pytest.mark.slow
 def test_run_writes_the_page_at_its_end(queryprof: Run, script: Callable[[str], Path]) -> None:
-    """It prints the path. If the page cannot be written, it says so before the program runs."""
+    """It prints the path. If the page cannot be written, the command fails before the program
+    starts.
+    """
     program = script(
         "import sqlite3\nsqlite3.connect(':memory:').execute('SELECT 1')\nprint('ran')\n"
     )
@@ -250,7 +250,7 @@ def test_bad_input_leaves_no_page(queryprof: Run, content: bytes | None) -> None
 def test_a_program_that_still_runs_has_a_page(
     queryprof: Run, script: Callable[[str], Path]
 ) -> None:
-    """Its numbers are those at one moment."""
+    """All its numbers are of the same moment."""
     program = script(
         "import sqlite3, subprocess, sys\n"
         "sqlite3.connect(':memory:').execute('SELECT 1')\n"

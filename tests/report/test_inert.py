@@ -1,4 +1,4 @@
-"""Texts of strangers do nothing where they are shown."""
+"""Untrusted texts do nothing where they are shown."""
 
 from __future__ import annotations
 

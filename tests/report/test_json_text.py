@@ -1,4 +1,4 @@
-"""JSON text is what Python's own encoder would write of the same values."""
+"""JSON text equals that of Python's own encoder for the same values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ VALUES = st.recursive(
 
 
 def plain(value: Any) -> Any:
-    """What the encoder takes."""
+    """Return the values as the encoder takes them."""
     if isinstance(value, Pair | Single | Empty):
         return {name: plain(each) for name, each in vars(value).items()}
     if isinstance(value, dict):
@@ -63,7 +63,7 @@ def without_delete(text: str) -> str:
 @pytest.mark.slow
 def test_values(value: Any) -> None:
     written = to_json(value)
-    # Equal names of a mapping, 1 and "1", are both written.
+    # The names 1 and "1" of a mapping are both written, although they are equal in JSON.
     assert json.loads(written, parse_constant=str) == json.loads(
         json.dumps(plain(value)), parse_constant=str
     )
@@ -79,7 +79,7 @@ def test_simple_values_to_the_letter(value: Any, several: tuple[Any, ...]) -> No
 
 @given(VALUES, VALUES)
 def test_a_document_in_pieces(first: Any, second: Any) -> None:
-    """A line for each field, and for each element of its lists."""
+    """Each field, and each element of its lists, is on its own line."""
     document = Pair(first, second)
     text = "".join(document_pieces(document))
     assert json.loads(text, parse_constant=str) == json.loads(to_json(document), parse_constant=str)
@@ -92,7 +92,7 @@ def test_lines() -> None:
 
 
 def test_kept_texts_are_made_once_and_forgotten_in_time() -> None:
-    """An object's place may be another one's later."""
+    """An object's address may belong to another object later."""
     made: list[object] = []
 
     def write(value: list[int]) -> str:

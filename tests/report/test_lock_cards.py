@@ -1,4 +1,4 @@
-"""The sentences of lock holders and of waiting statements, on profiles made by hand."""
+"""The sentences about lock holders and waiting statements, on profiles made by hand."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def event(kind: str, thread: int, start_ms: int, ms: int) -> LockEvent:
 
 
 def test_holds_of_all_threads_are_counted_and_a_wait_once() -> None:
-    """A call that waits for three holds of one line is one call, and waited for all of them."""
+    """A call that waits for three holds by one line counts once, and waited for all three."""
     work = FileWork(
         "BEGIN IMMEDIATE",
         SITE,
@@ -106,7 +106,7 @@ def test_holds_of_all_threads_are_counted_and_a_wait_once() -> None:
 def test_what_a_transaction_takes_long_for_is_why_others_wait(
     more_ns: int, function: str, category: str
 ) -> None:
-    """A statement of the same function, that wins half of the time for which the lock is held."""
+    """A statement of the same function takes half of the time for which the lock is held."""
     began = aggregate(
         "BEGIN IMMEDIATE", (replace(QUERY, function="query"), MAIN), ns=4 * MS, count=4
     )
@@ -138,7 +138,7 @@ def test_what_a_transaction_takes_long_for_is_why_others_wait(
 def test_what_holds_no_lock_at_a_known_place_has_no_other_cause(
     frame: Frame | None, held_ns: int
 ) -> None:
-    """A loop that a statement blocks is no matter of another one in its function."""
+    """A loop that a statement blocks does not matter to another statement of its function."""
     waits = replace(finding(0.4, 400), category="blocked_loop", statement="B", site=CallSite(frame))
     scan = replace(finding(0.4, 400), category="full_scan", statement="A", site=CallSite(frame))
     found = {("A", place_of(frame)): scan}
@@ -150,7 +150,7 @@ def test_what_holds_no_lock_at_a_known_place_has_no_other_cause(
 
 
 def test_a_transaction_that_no_call_waited_for_hides_no_cause() -> None:
-    """It is named with it."""
+    """It is mentioned in the cause."""
     own = replace(finding(0.4, 400), evidence=("slow",))
     held = replace(own, category="long_transaction", evidence=("held",), doubt="No call waited.")
     assert _with_consequence(own, Consequence(held, False)) == replace(
@@ -161,7 +161,7 @@ def test_a_transaction_that_no_call_waited_for_hides_no_cause() -> None:
 
 
 def test_a_helper_that_holds_and_waits_is_named_by_its_callers() -> None:
-    """Two callers of one helper are two holders; the lines are those of the callers."""
+    """Two callers of one helper are two holders. The lines are those of the callers."""
     helper = Frame("run", "/app/db.py", 9)
     save, load = Frame("save", "/app/a.py", 20), Frame("load", "/app/b.py", 24)
     used = [
@@ -183,7 +183,7 @@ def test_a_helper_that_holds_and_waits_is_named_by_its_callers() -> None:
 
 
 def test_callers_that_nobody_waited_for_are_no_part_of_a_holder() -> None:
-    """Two functions lock through one helper; the figures are those of the one that was waited
+    """Two functions lock through one helper. The figures are those of the holder that others waited
     for.
     """
     monthly, bulk = Frame("monthly", "/app/a.py", 20), Frame("bulk", "/app/b.py", 24)
@@ -202,7 +202,7 @@ def test_callers_that_nobody_waited_for_are_no_part_of_a_holder() -> None:
 
 
 def test_two_callers_that_were_waited_for_are_two_findings() -> None:
-    """Each with its own figures; what is short of each is one together."""
+    """Each has its own figures. Findings that are too small alone are combined."""
     callers = [Frame(name, "/app/a.py", 20 + at) for at, name in enumerate(("m", "b", "c", "d"))]
     long = [hold(at, 4, callers[at]) for at in range(4)]
     events = []

@@ -1,4 +1,4 @@
-"""Reports on event loops: what the figures are called, what is said of them, and golden files."""
+"""Reports on event loops: names of figures, sentences about loops, and golden files."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_what_cannot_be_seen_is_unknown() -> None:
 
 
 def test_many_short_steps_in_a_row_are_named() -> None:
-    """No stall, and yet late: what adds up is said."""
+    """There is no stall, but the loop is late: the report shows the sum of the steps."""
     busy = loop(stalls=(), beat_lag=distribution(*[40 * MS] * 50))
     text = io.StringIO()
     print_loops(Report(profile_of(busy)), file=text, width=80)
@@ -221,7 +221,7 @@ def test_a_chart_of_two_loops_tells_them_apart_without_colour(
 
 
 def test_places_of_several_processes() -> None:
-    """Loops of a merged trace are told apart by their process."""
+    """Loops of a merged trace have their process in the name."""
     other = replace(process(2), directory="/app")
     profile = Profile((process(), other), (), loops=(loop(), loop(thread=Thread(2, "MainThread"))))
     text = io.StringIO()

@@ -1,4 +1,4 @@
-"""A file is written whole, or nothing is left of it."""
+"""A file is written completely or not at all."""
 
 from __future__ import annotations
 

@@ -34,24 +34,24 @@ pytestmark = pytest.mark.once
     ],
 )
 def test_durations_have_three_digits(text: str, ns: float | None) -> None:
-    """And a unit that makes them short; unknown is a question mark."""
+    """The unit keeps them short. Unknown durations are a question mark."""
     assert duration(ns) == text
 
 
 def test_an_unknown_line_is_shown_as_unknown() -> None:
-    """In compiled code; what is built in has no file."""
+    """Compiled code has no known line; built-in code has no file."""
     places = Places()
     assert places.frame(Frame("price", "/srv/shop/fast.so", 0)) == "price() /srv/shop/fast.so:?"
     assert places.frame(Frame("(unknown)", "", 0)) == "(unknown)"
 
 
 def test_averages() -> None:
-    """Whole where they are whole; unknown is unknown."""
+    """Whole numbers have no decimals. Unknown averages are a question mark."""
     assert [average(x) for x in (None, 0.0, 1.5, 12.0, 1234.5)] == ["?", "0", "1.5", "12", "1,234"]
 
 
 def test_beyond_the_vital_few() -> None:
-    """What --top asks for: as many statements, the vital few first."""
+    """--top sets the number of statements. The vital few come first."""
     most = aggregate("SELECT 1", ns=97)
     others = [aggregate(f"SELECT {number} AS a", ns=1) for number in (2, 3, 4)]
     text = io.StringIO()
@@ -68,7 +68,7 @@ def test_beyond_the_vital_few() -> None:
 
 @pytest.mark.parametrize(("ms", "is_said"), [(1000, False), (1001, True)])
 def test_more_than_the_run_is_said_to_be_of_threads(ms: int, is_said: bool) -> None:
-    """The run is a second."""
+    """The run takes one second."""
     profile = profile_of(aggregate("SELECT a FROM t", (LOOP,), ns=ms * 1_000_000))
     text = io.StringIO()
     print_report(Report(profile), file=text, width=200)

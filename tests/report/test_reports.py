@@ -239,7 +239,7 @@ def profile() -> Profile:
 
 @pytest.mark.parametrize("width", [80, 160])
 def test_the_report_in_a_terminal(profile: Profile, width: int) -> None:
-    """The first screen answers what to fix; no line is wider than the terminal."""
+    """The first screen shows what to fix, and no line is wider than the terminal."""
     text = io.StringIO()
     print_report(Report(profile), file=text, width=width)
     golden(f"report-{width}.txt", text.getvalue())
@@ -258,7 +258,7 @@ def test_a_view_in_a_terminal(profile: Profile, dimension: str, width: int) -> N
 
 
 def test_statements_of_one_line_stand_together(profile: Profile) -> None:
-    """Each keeps its rank; what is found of it is said, the line only once."""
+    """Each keeps its rank and its findings. The line appears once."""
     other = (replace(LOOP, line=99, function="other"), MAIN)
     aggregates = [
         _aggregate(sql, path, "execute", 10, ns)
@@ -293,7 +293,7 @@ def test_statements_of_one_line_stand_together(profile: Profile) -> None:
 def test_a_statement_of_a_megabyte_is_cut_before_it_is_coloured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Colouring all of it took 8 s."""
+    """Colouring the whole text took 8 s."""
     coloured: list[int] = []
     highlight = Syntax.highlight
 
@@ -313,9 +313,9 @@ def test_a_statement_of_a_megabyte_is_cut_before_it_is_coloured(
 
 
 def test_an_empty_profile(profile: Profile) -> None:
-    """A program without queries gets a line that says so."""
+    """The report of a program without queries is one line."""
     known = profile.aggregates[3]._replace(count=0, rows=0, total_ns=0, self_ns=0, histogram={})
-    for aggregates in ((), (known,)):  # what was ignored may have left a name, and no call
+    for aggregates in ((), (known,)):  # ignored code may have left a name, but no call
         empty = Profile(profile.processes, aggregates)
         text = io.StringIO()
         print_report(Report(empty), file=text, width=80)
@@ -331,7 +331,7 @@ def test_an_empty_profile(profile: Profile) -> None:
 
 @pytest.mark.slow
 def test_json_follows_its_schema(profile: Profile) -> None:
-    """The documented schema holds, also for an empty profile; what is unknown is null."""
+    """This includes an empty profile. Unknown values are null."""
     schema = schema_of("report")
     for each in (profile, Profile((), ()), Profile(profile.processes, ())):
         document = json_of(Report(each))

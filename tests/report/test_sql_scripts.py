@@ -1,4 +1,4 @@
-"""A migration, and how to take it back."""
+"""A migration and its reversal."""
 
 from __future__ import annotations
 

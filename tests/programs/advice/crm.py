@@ -1,5 +1,5 @@
-"""A CRM with views, collations, LIKE, JSON, WITHOUT ROWID and UPSERT: `crm.py FILE fill`, then
-without.
+"""A CRM with views, collations, LIKE, JSON, WITHOUT ROWID and UPSERT: run `crm.py FILE fill`, then
+`crm.py FILE`.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""Telemetry with an index that fits and one that misleads: `telemetry.py FILE fill`, then without
-fill.
+"""Telemetry with an index that fits and one that misleads: run `telemetry.py FILE fill`, then
+`telemetry.py FILE`.
 """
 
 import random

@@ -49,7 +49,7 @@ def orders_of(shop: sqlite3.Connection, customer: int) -> list[tuple[int, str]]:
 
 
 def invoice(shop: sqlite3.Connection, customer: int) -> dict[int, float]:
-    """What each of a customer's orders costs, with one query for all lines."""
+    """Return the price of each of a customer's orders, with one query for all lines."""
     orders = [number for number, _ in orders_of(shop, customer)]
     places = ", ".join("?" * len(orders))
     lines = shop.execute(

@@ -1,4 +1,4 @@
-"""A shop with Flask over SQLite: what a test drives under gunicorn."""
+"""A shop with Flask over SQLite, which a test drives under gunicorn."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""A shop with Starlette over aiosqlite: what a test drives under uvicorn."""
+"""A shop with Starlette over aiosqlite, which a test drives under uvicorn."""
 
 import contextlib
 import os
