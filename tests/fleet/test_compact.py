@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import EXAMPLES, Run
-from queryprof.cli.fleet import fleet as fleet_command
+from queryprof.cli.main import cli
 
 pytestmark = pytest.mark.once
 pytest.importorskip("duckdb")
@@ -250,7 +250,7 @@ def test_every_question_has_the_same_answer(queryprof: Run) -> None:
 
     def answers() -> Iterator[Any]:
         for question in QUESTIONS:
-            result = CliRunner().invoke(fleet_command, f"{question} store --format json")
+            result = CliRunner().invoke(cli, f"fleet {question} store --format json")
             assert result.exit_code == 0
             yield json.loads(result.stdout)
 

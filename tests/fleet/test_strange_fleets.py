@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from fleet.fleets import READ, SLOW, Work, add_host
 
 from conftest import QUERYPROF, Run
-from queryprof.cli.fleet import fleet
+from queryprof.cli.main import cli
 from queryprof.region.region import opened_region
 
 pytestmark = pytest.mark.once
@@ -237,7 +237,7 @@ def test_values_that_are_none_of_ours(
     shutil.copytree(whole_fleet, "out")
     changed(column, value, table)
     for question in QUESTIONS[first::every]:
-        result = CliRunner().invoke(fleet, [*question, "out"])
+        result = CliRunner().invoke(cli, ["fleet", *question, "out"])
         assert result.exception is None or isinstance(result.exception, SystemExit), question
         assert result.exit_code in (0, 1)
 
