@@ -29,6 +29,9 @@ WAITS = frozenset({"sleep", "wait", "accept", "recv", "select", "poll"})
 """Methods that wait for work or time. A `get()` without an argument is a queue's."""
 
 
+TAKES = frozenset({"get", "get_nowait", "receive", "receive_nowait", "recv"})
+"""Methods that take an item from a queue or channel, without an argument."""
+
 MAKES_TASKS = frozenset(
     {
         "gather",
@@ -79,14 +82,16 @@ class _Change(NamedTuple):
 
 
 def _is_in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
-    return loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or line)
+    """Return whether a line runs in each pass: in the body, or in the condition."""
+    first = loop if isinstance(loop, ast.While) else loop.body[0]
+    return first.lineno <= line <= (loop.body[-1].end_lineno or line)
 
 
 def _variable_changes(loop: ast.For | ast.AsyncFor | ast.While) -> Iterator[_Change]:
     """Yield the changes of variables in a loop's body. A call whose result is not used changes its
     receiver, as a cursor's `execute` does.
     """
-    for one in (node for part in loop.body for node in ast.walk(part)):
+    for one in (node for part in _each_pass(loop) for node in ast.walk(part)):
         match one:
             case ast.Assign():
                 yield _Change(set().union(*map(_stored, one.targets)), one.value)
@@ -98,6 +103,11 @@ def _variable_changes(loop: ast.For | ast.AsyncFor | ast.While) -> Iterator[_Cha
                 yield _Change(_stored(one.target), one.iter)
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
                 yield _Change({name}, one.value)
+
+
+def _each_pass(loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.AST]:
+    """Return the parts of a loop that run in each pass."""
+    return [loop.test, *loop.body] if isinstance(loop, ast.While) else [*loop.body]
 
 
 def _stored(target: ast.AST) -> set[str]:
@@ -127,8 +137,8 @@ def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
     """Return the innermost loop around a frame's call in its function, as a frame of the loop's
     line.
 
-    Returns None without a loop. Returns ENDLESS for a `while True` that nothing inside ends, or
-    that waits for work.
+    Returns None without a loop. Returns ENDLESS for a loop that takes its items from a queue, and
+    for a `while True` that nothing inside ends, or that waits for work.
 
     Args:
         called: the function that the frame has called; "" for a driver's.
@@ -139,6 +149,8 @@ def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
     found = max(inside, key=lambda node: node.lineno, default=None)
     if found is None or _function_at(text, found.lineno) != _function_at(text, frame.line):
         return None
+    if isinstance(found, STATEMENTS) and _takes_from_queue(found):
+        return ENDLESS
     if isinstance(found, ast.While) and isinstance(found.test, ast.Constant) and _is_endless(found):
         return ENDLESS
     return Frame(frame.function, frame.file, found.lineno, frame.kind)
@@ -265,6 +277,22 @@ def _is_endless(loop: ast.While) -> bool:
     if not any(isinstance(node, ast.Break | ast.Return) for node in inside):
         return True
     return any(map(_is_waiting, inside))
+
+
+def _takes_from_queue(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Return whether each pass gets an item from a queue's variable or attribute. A `get()` of a
+    query follows a call.
+    """
+    values = (one.value for one in _variable_changes(loop) if one.names)
+    calls = (one.value if isinstance(one, ast.Await) else one for one in values)
+    return any(
+        isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
+        and isinstance(one.func.value, ast.Name | ast.Attribute)
+        and one.func.attr in TAKES
+        and not one.args
+        for one in calls
+    )
 
 
 def _is_waiting(node: ast.AST) -> bool:

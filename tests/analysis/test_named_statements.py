@@ -73,7 +73,7 @@ def test_one_execution_that_takes_most_of_the_time() -> None:
     assert not found.doubt
 
 
-@pytest.mark.parametrize(("count", "fix"), [(1, "one transaction"), (5, "create it once")])
+@pytest.mark.parametrize(("count", "fix"), [(1, "how often it runs"), (5, "create it once")])
 def test_what_is_made_again_and_again(count: int, fix: str) -> None:
     made = aggregate("CREATE TABLE a AS SELECT * FROM b", SITE, ns=300 * MS, count=count)
     (found,) = findings(profile_of(made))

@@ -215,7 +215,7 @@ def f(db, nodes):
         args = [item]
         row = db.execute("SELECT a FROM t WHERE id = ?", args)  # query
         args = [row]
-    while page := db.execute("SELECT a FROM t WHERE id > ?", (last,)).fetchall():  # query
+    while page := db.execute("SELECT a FROM t WHERE id > ?", (last,)).fetchall():  # chain
         last = page[-1]
     for row in db.execute("SELECT 1"):  # query
         found = db.execute("SELECT a FROM t WHERE id = ?", row).fetchone()  # query

@@ -164,6 +164,13 @@ def test_the_time_of_a_suspended_coroutine_is_not_the_lines(times: Times) -> Non
     assert one.ns < one.passes * 2_000_000
 
 
+def test_lines_with_few_executions_take_turns(times: Times) -> None:
+    """Otherwise a line that is executed 30 times would be timed in its first pass only."""
+    times("for n in range(30):\n    mapper.get(n)\n    mapper.get(n)\n    mapper.get(n)")
+    passes = {one.path[0].line: one.passes for one in read_profile("t.qprof").line_times}
+    assert min(passes[line] for line in (3, 4, 5)) >= 4  # after the import of the mapper
+
+
 def test_a_program_that_calls_the_driver_has_none(times: Times) -> None:
     program = 'for n in range(600): mapper.db.execute("SELECT id FROM item WHERE id = ?", (n,))'
     assert ITEM not in times(program)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from queryprof.analysis.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.heavy_causes import FEW, Cause, cause_of
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.scan_words import CALLED
-from queryprof.analysis.units import average, counted, duration, percent, size
+from queryprof.analysis.units import average, counted, duration, percent
 from queryprof.analysis.units import rows as rows_of
 
 AWAITED = {
@@ -51,9 +51,6 @@ ON_LOOP_SHARE = 0.10
 
 NAMED_SHARE = 0.20
 """Statements with at least this share of the time are reported even if no fault is known."""
-
-FEW = 20
-"""With at least this many executions, INSERTs of single rows run in a loop."""
 
 
 def _is_on_loop(program: Program, group: Group) -> bool:
@@ -135,35 +132,10 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
     runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
     took_ns = sum(one.work_ns for one in groups)
     each = " each" if runs > 1 else ""
-    name, fix = next(
-        ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
-        ("execution", f"{UNKNOWN_FAULT} Check its plan, and how often it runs."),
-    )
-    if _is_definition(group) and len(groups) == 1 and runs > 1:
-        fix = "It creates the same table or index each time: create it once, and keep it."
-    elif _is_definition(group) and _is_in_transactions(program, groups):
-        fix = f"{UNKNOWN_FAULT} Check how often it runs."
-    if _is_commit(group) and runs < FEW:
-        fix = ONE_COMMIT
-    if _is_single_insert(group):
-        fix = INSERTS_AT_ONCE.get(program.report.profile.systems.get(group.statement, ""), fix)
-    spilled = _spilled(group) or _read_again(group)
-    if spilled:
-        fix = BIGGER_CACHE if group.writes else BIGGER_CACHE_TO_READ
-    called = _called(program, group)
-    if called:
-        fix = CALLED.format(name=called)
-    waits = _waits_for_rows(program, group)
-    if waits:
-        fix = ROW_LOCKS
+    name, fix = _kind_of(program, group, groups)
     is_sent = program.report.profile.systems.get(group.statement, "") in INSERTS_AT_ONCE
-    is_loop = is_sent and _is_single_insert(group) and program.loop_of(group)
-    is_known = bool(waits or spilled or called or is_loop)
-    doubt = "It is unknown whether the program needs all of this work."
-    if waits:
-        doubt = NOT_RECORDED
-    elif fix.startswith(UNKNOWN_FAULT):
-        doubt = ""
+    is_known = is_sent and _is_single_insert(group) and program.loop_of(group) is not None
+    cause = cause_of(program, group) or Cause(fix, took_ns)
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None
@@ -171,80 +143,44 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
     return program.finding(
         "heavy_query",
         group,
-        group.files.read_ns + group.files.write_ns if spilled else took_ns,
+        cause.gain_ns,
         (
             (
                 f"{counted(runs, name)}{places} of {duration(took_ns / max(1, runs))}{each}{work}"
                 f"{rows}"
             ),
-            *spilled,
-            *waits,
+            *cause.evidence,
             *_longest(groups),
         ),
-        fix,
+        cause.fix,
         program.loop_of(group),
-        doubt=doubt,
-        most=Severity.MEDIUM if is_known else Severity.LOW,
+        doubt="" if cause.fix.startswith(UNKNOWN_FAULT) else cause.doubt,
+        most=Severity.MEDIUM if is_known or cause.fix is not fix else Severity.LOW,
     )
 
 
-def _called(program: Program, group: Group) -> str:
-    """Return a function of the program that a query calls for many rows; "" if there is none."""
-    served = program.served(group) if group.reads and group.work_ns else None
-    rows = max(group.totals.rows_each or 0.0, group.totals.full_scan_steps or 0.0)
-    return served.functions[0] if served and served.functions and rows >= FEW else ""
+def _kind_of(program: Program, group: Group, groups: Sequence[Group]) -> tuple[str, str]:
+    """Return the name of a kind of statements, and what to do about many of them."""
+    runs = sum(one.totals.executions for one in groups)
+    name, fix = next(
+        ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
+        ("execution", f"{UNKNOWN_FAULT} Check its plan, and how often it runs."),
+    )
+    if _is_definition(group) and len(groups) == 1 and runs > 1:
+        fix = "It creates the same table or index each time: create it once, and keep it."
+    elif _is_definition(group) and (runs == 1 or _is_in_transactions(program, groups)):
+        fix = f"{UNKNOWN_FAULT} Check how often it runs."
+    if _is_commit(group) and runs < FEW:
+        fix = ONE_COMMIT
+    if _is_single_insert(group):
+        fix = INSERTS_AT_ONCE.get(program.report.profile.systems.get(group.statement, ""), fix)
+    return name, fix
 
 
 def _is_in_transactions(program: Program, groups: Sequence[Group]) -> bool:
     """Return whether most statements sync no file, as each of its own transactions would."""
     syncs = sum(one.files.syncs for one in groups)
     return bool(program.profile.file_work) and syncs < sum(one.totals.executions for one in groups)
-
-
-def _waits_for_rows(program: Program, group: Group) -> tuple[str, ...]:
-    """Return a sentence if concurrent writes of single rows take long in a server's database."""
-    system = program.report.profile.systems.get(group.statement, "")
-    runs = group.totals.executions
-    each_ns = group.work_ns / max(1, runs)
-    is_of_rows = group.writes and runs >= FEW and group.rows <= 2 * runs
-    if system not in SERVERS or not is_of_rows or each_ns < LONG_WRITE_NS:
-        return ()
-    if group.threads < 2 and not group.overlaps:
-        return ()
-    where = "concurrent tasks" if group.threads > 1 else "tasks side by side"
-    return (f"it changes single rows, from {where}",)
-
-
-def _read_again(group: Group) -> tuple[str, ...]:
-    """Return a sentence if a query reads pages from the file in each execution."""
-    files, runs = group.files, group.totals.executions
-    is_much = files.read_ns >= SPILLED * group.work_ns
-    is_again = runs >= FEW_READS and files.read_bytes >= SPILLED_BYTES
-    if not (group.reads and is_much and is_again):
-        return ()
-    return (
-        (
-            f"each reads {size(files.read_bytes / runs)} from the file, which takes"
-            f" {percent(files.read_ns / max(1, group.work_ns))} of its time"
-        ),
-    )
-
-
-def _spilled(group: Group) -> tuple[str, ...]:
-    """Return a sentence if a write reads and writes pages repeatedly before its commit."""
-    files = group.files
-    moved_ns = files.read_ns + files.write_ns
-    is_much = moved_ns >= max(SPILLED * group.work_ns, 2 * files.sync_ns)
-    is_both = min(files.read_bytes, files.written_bytes) >= SPILLED_BYTES
-    if not (group.writes and is_much and is_both):
-        return ()
-    moved = f"{size(files.read_bytes)} read and {size(files.written_bytes)} written"
-    return (
-        (
-            f"{moved} before its commit, which took {percent(moved_ns / max(1, group.work_ns))} of"
-            " its time"
-        ),
-    )
 
 
 def _longest(groups: Sequence[Group]) -> Iterator[str]:
@@ -256,40 +192,10 @@ def _longest(groups: Sequence[Group]) -> Iterator[str]:
         )
 
 
-SPILLED = 0.2
-"""The share of a write's time that pages take which do not fit in the cache."""
-
-SPILLED_BYTES = 10_000_000
-"""The fewest bytes read and also written that exceed the cache, which has 2 MB by default."""
-
-BIGGER_CACHE = (
-    "SQLite's page cache is too small for its pages. Enlarge it (PRAGMA cache_size = -200000 is"
-    " 200 MB), or write the rows in key order."
-)
-
-BIGGER_CACHE_TO_READ = (
-    "Its pages do not stay in SQLite's page cache. Enlarge it (PRAGMA cache_size = -200000 is"
-    " 200 MB), and keep the connection open. Writes of another process also empty the cache."
-)
-
 ONE_COMMIT = (
     "It writes all changed pages and syncs the file: write less, or use a write-ahead log with"
     " PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
 )
-
-FEW_READS = 5
-
-SERVERS = frozenset({"postgresql", "mysql", "oracle"})
-"""Database systems with locks on single rows."""
-
-LONG_WRITE_NS = 5_000_000
-"""A server takes 0.1 ms to 1 ms to find a row by its key, and a little more for the commit."""
-
-ROW_LOCKS = (
-    "They may wait for each other: a transaction locks the rows that it changed until its"
-    " COMMIT. Do slow work (calls, files, rendering) before the first change, or after COMMIT."
-)
-NOT_RECORDED = "The recording does not show what it waits for in the server."
 
 KINDS = (
     (_is_commit, "commit", "Commit less often: one transaction for several writes."),

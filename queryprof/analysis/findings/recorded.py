@@ -346,6 +346,13 @@ class Recorded:
             running.add((frame.file, frame.function))
         return None
 
+    def runs_endlessly(self, group: Group) -> bool:
+        """Return whether the innermost loop on a group's call path is that of a worker or
+        server.
+        """
+        loops = (self.loop_around(group, depth) for depth in range(len(self.path_of(group))))
+        return next(filter(None, loops), None) == ENDLESS
+
     def loop_around(self, group: Group, depth: int) -> Frame | None:
         """Return the loop around a frame of a group's path (LoopFinder)."""
         frame = group.path[depth]

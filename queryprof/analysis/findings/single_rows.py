@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.heavy_causes import is_slow_on_server
 from queryprof.analysis.findings.libraries import ONE_CHANGE, ONE_INSERT
 from queryprof.analysis.findings.library_calls import fix_of
 from queryprof.analysis.findings.program import Program
@@ -97,6 +98,8 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
     for group in _one_by_one(program, CHANGES):
         if has_own_commits(program, group):
             continue  # the loop is around transactions, and their commits take the time
+        if is_slow_on_server(program, group):
+            continue  # one statement for all rows takes as long
         runs, parent = group.totals.statement_executions, parent_of(program, group)
         library = program.library(group.statement)
         of_each = duration(group.steady_ns / runs)

@@ -18,6 +18,7 @@ from queryprof.analysis.findings.recorded import HEAVY_SHARE, MOST_NEAR
 from queryprof.analysis.findings.whole import RAN
 from queryprof.analysis.units import average, counted, duration
 from queryprof.model import Frame
+from queryprof.sql.tokens import tokens_of
 
 FEW, FEWEST = 20, 5
 """From this number, transactions are many; the second limit holds if they take HEAVY_SHARE of the
@@ -61,6 +62,24 @@ BY_ITSELF = (
 )
 """Another fix for a loop without an end, or with long passes."""
 
+AROUND_IT = (
+    "Put one transaction around it: BEGIN before it, COMMIT after it. Without one, executemany()"
+    " commits each row."
+)
+AROUND_THE_LOOP = (
+    "Put one transaction around the loop: BEGIN before it, COMMIT after it (`with connection:`"
+    " around the loop, not in it)."
+)
+AWAITED = "Commit once, after the loop: `await connection.commit()`."
+OF_A_WORKER = (
+    "Commit once for several items: take what is in the queue, write all rows, then commit."
+)
+
+CLAIMS = (
+    "The loop claims one row at a time, which other workers must see: then each claim needs its"
+    " commit."
+)
+
 ITS_OWN_COMMIT = (
     "{library} commits here. Check its documentation for a transaction around several calls,"
     " for a call that takes all rows, or for an argument that leaves the commit to you."
@@ -98,18 +117,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
                 if number == writes
                 else f"{counted(number, 'separate transaction')}{alone}"
             )
-            fix = _one_transaction(
-                program,
-                group,
-                (
-                    ITS_OWN_COMMIT.format(library=library)
-                    if is_unknown(library)
-                    else (
-                        "Put one transaction around it: BEGIN before it, COMMIT after it."
-                        " Without one, executemany() commits each row."
-                    )
-                ),
-            )
+            fix = _around_each(program, group)
         elif commits and not is_many:
             places = frozenset((g.statement, g.site.frame) for g in commits)
             if places in known:  # another statement has the same commits
@@ -133,14 +141,10 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         evidence = [f"{counted(writes, 'write')}, {how_many}"]
         if syncs:
             evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
-        slowest = max((g for g in commits if g.line_ns), key=lambda g: g.cost_ns, default=None)
-        if slowest and not has_own and cost_ns > 2 * sum(g.work_ns for g in commits):
-            evidence.append(
-                f"the line of the commit takes {duration(slowest.line_ns)} each time, of which"
-                " the driver takes"
-                f" {duration(slowest.work_ns / max(1, slowest.totals.executions))}"
-            )
+        if not has_own and cost_ns > 2 * sum(g.work_ns for g in commits):
+            evidence += _slow_line(commits)
             fix += EXPIRES.get(library, "")
+        claimed = _claimed(program, group, by_function)
         is_synced = sync_ns >= cost_ns / 2 and not is_many and 2 * syncs >= number
         yield program.finding(
             "commit_per_write",
@@ -149,8 +153,18 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             tuple(evidence),
             fix + BY_ITSELF * is_synced,
             program.loop_of(group),
-            doubt=doubt or MOVE_WAITS_OUT * (program.whole == RAN),
-            most=Severity.LOW if program.whole == RAN else most,
+            doubt=claimed or doubt or MOVE_WAITS_OUT * (program.whole == RAN),
+            most=Severity.LOW if claimed or program.whole == RAN else most,
+        )
+
+
+def _slow_line(commits: Sequence[Group]) -> Iterator[str]:
+    """Return a sentence about the line of the slowest commit, if it was timed."""
+    slowest = max((one for one in commits if one.line_ns), key=lambda g: g.cost_ns, default=None)
+    if slowest:
+        yield (
+            f"the line of the commit takes {duration(slowest.line_ns)} each time, of which the"
+            f" driver takes {duration(slowest.work_ns / max(1, slowest.totals.executions))}"
         )
 
 
@@ -305,6 +319,15 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
         )
 
 
+def _claimed(program: Program, group: Group, by_function: Mapping[Function, list[Group]]) -> str:
+    """Return the doubt about the commits of a loop that claims jobs: one of its writes changes the
+    first of some rows and returns it. "" for other loops.
+    """
+    near = (one for one in sharing(program, [group], by_function) if one.writes)
+    words = ({token.keyword for token in tokens_of(one.statement)} for one in near)
+    return CLAIMS * any({"LIMIT", "RETURNING"} <= one for one in words)
+
+
 def _of_several(writes_each: float, rows_each: float) -> tuple[str, Severity]:
     """Return the doubt about commits with this many writes and rows each, and the highest
     severity.
@@ -325,21 +348,29 @@ def _of_several(writes_each: float, rows_each: float) -> tuple[str, Severity]:
     )
 
 
+def _around_each(program: Program, group: Group) -> str:
+    """Return the fix for a statement whose executions have a transaction each."""
+    library = program.library(group.statement)
+    if is_unknown(library):
+        return _one_transaction(program, group, ITS_OWN_COMMIT.format(library=library))
+    is_many = bool(group.calls_of.get("executemany"))
+    return _one_transaction(program, group, AROUND_IT if is_many else AROUND_THE_LOOP)
+
+
 def _around_the_loop(program: Program, group: Group, commits: Sequence[Group]) -> str:
     library = program.library(group.statement)
     is_inside = any(one.site.frame == group.site.frame for one in commits)
     if is_unknown(library) and is_inside:
         return ITS_OWN_COMMIT.format(library=library)
-    return _one_transaction(
-        program,
-        group,
-        "Put one transaction around the loop: BEGIN before it, COMMIT after it"
-        " (`with connection:` around the loop, not in it).",
-    )
+    return _one_transaction(program, group, AROUND_THE_LOOP)
 
 
 def _one_transaction(program: Program, group: Group, plain: str) -> str:
     library = program.library(group.statement)
+    if program.runs_endlessly(group):
+        return f"{OF_A_WORKER} {MEANWHILE}"
+    if program.called_library(group.statement) == "aiosqlite":
+        plain = AWAITED
     is_single = group.verb == "INSERT" and group.rows <= 2 * group.totals.statement_executions
     rows = ROWS_AT_ONCE.get(library, "") if is_single else ""
     what = "the executemany()" if group.calls_of.get("executemany") else "the loop"

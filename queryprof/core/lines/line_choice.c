@@ -26,6 +26,8 @@ enum {
     LIBRARY_LOOP = 4,  /* this many executions of a statement in one pass are a library's loop */
     SUBMISSIONS = 16,  /* 1 of this many is sampled */
     PATHS = 256,       /* places for their paths; some share one */
+    ENOUGH = 5,        /* passes: the longest of them does not count */
+    AGAIN = 32,        /* executions of a line with fewer passes that are considered */
     HALVED = 8         /* from this many passes, the sums of a row can be halved */
 };
 
@@ -38,6 +40,7 @@ enum { IDLE = 16, ELSEWHERE = 64 };
 typedef struct {
     uint32_t hits;
     uint32_t due;
+    uint32_t again;  /* see consider_again */
     bool in_library; /* a library executes the statement in a loop of its own */
 } schedule;
 
@@ -45,6 +48,7 @@ static struct {
     bool is_refused;      /* no tool number is free */
     uint64_t since_ticks; /* when watches may have begun */
     uint32_t plain_path;  /* the last path without a library: loops use one */
+    qp_key watched;       /* the execution with which the last watch has begun */
     schedule rows[QP_LINE_TIMES];
     schedule submissions[PATHS];
 } choice;
@@ -117,6 +121,22 @@ static bool is_due(schedule *one)
     return true;
 }
 
+static schedule *schedule_of(const qp_line_time_row *row)
+{
+    return &choice.rows[row - (qp_line_time_row *)qp_rows(QP_LINE_TIME_ROWS)];
+}
+
+/* Lets the next execution of a statement and path be considered, too, if its line was timed in few
+ * passes. */
+static void consider_again(const qp_key *key)
+{
+    qp_line_time_row *row = qp_line_times_of(key);
+    if (row && row->passes < ENOUGH && schedule_of(row)->again < AGAIN) {
+        schedule_of(row)->again++;
+        *qp_line_seen(key->statement, key->path) = 0;
+    }
+}
+
 /* Whether a sampled execution is in the pass in progress, and not in a line inside it. */
 static bool is_of_pass(const qp_thread *thread, const PyCodeObject *code)
 {
@@ -174,6 +194,7 @@ static void watch_line(const user_line *line, const qp_thread *thread, const qp_
         return;
     }
     halve(row);
+    choice.watched = *key;
     uint32_t recording = qp_recording;
     choice.is_refused = !qp_line_watch_begin(line->code, first, last, key->path, line->frame,
                                              &line->libraries, thread, from_ticks);
@@ -191,9 +212,19 @@ static bool is_new(const qp_thread *thread, const PyCodeObject *code, const sche
     return code && !own->hits && is_here && !is_of_pass(thread, code);
 }
 
+/* Whether a line's turn has come because it was timed in few passes, and the watched one was not.
+ */
+static bool is_behind(const qp_thread *thread, const PyCodeObject *code,
+                      const qp_line_time_row *row)
+{
+    bool is_here = thread->tstate == qp_watched_line.tstate || !qp_watched_line.is_inside;
+    return row->passes < ENOUGH && qp_watched_line.passes >= ENOUGH && is_here &&
+           !is_of_pass(thread, code);
+}
+
 /* Whether the watch in progress goes on. */
 static bool goes_on(const qp_thread *thread, const qp_key *key, const PyCodeObject *code,
-                    schedule *own)
+                    const qp_line_time_row *row, schedule *own)
 {
     if (!qp_watched_line.code) {
         return false;
@@ -203,7 +234,7 @@ static bool goes_on(const qp_thread *thread, const qp_key *key, const PyCodeObje
         own->in_library = true;
         return false;
     }
-    return !is_idle(thread, code) && !is_new(thread, code, own);
+    return !is_idle(thread, code) && !is_new(thread, code, own) && !is_behind(thread, code, row);
 }
 
 /* Whether a line can be watched now, or goes on to be. */
@@ -229,15 +260,22 @@ QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64
         }
         return;
     }
-    schedule *own = &choice.rows[row - (qp_line_time_row *)qp_rows(QP_LINE_TIME_ROWS)];
+    schedule *own = schedule_of(row);
     bool was_in_library = own->in_library;
-    if (goes_on(thread, key, line.code, own)) {
+    if (goes_on(thread, key, line.code, row, own)) {
+        if (!is_of_pass(thread, line.code)) {
+            consider_again(key);
+        }
         return;
     }
     uint32_t recording = qp_recording;
+    bool is_cut_short = qp_watched_line.code && qp_watched_line.passes < ENOUGH;
     qp_line_watch_stop();
     if (recording != qp_recording) { /* an audit hook has ended it */
         return;
+    }
+    if (is_cut_short) {
+        consider_again(&choice.watched);
     }
     own->in_library = own->in_library || 2 * row->executions > 3 * row->passes;
     if (own->in_library && !was_in_library) {
