@@ -11,8 +11,10 @@ from analysis.test_thresholds import READ
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.choices import ONE_BY_ONE, choose
+from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding, Severity
-from queryprof.model import Plan, Profile, Thread
+from queryprof.analysis.report import Report
+from queryprof.model import ENDLESS, Frame, Plan, Profile, StackSample, Thread
 from queryprof.model.files import FileWork, LockHold
 
 pytestmark = pytest.mark.once
@@ -301,3 +303,41 @@ def test_a_repeat_comes_before_a_scan_where_it_wins_clearly_more(gain_ns: int, f
     found = choose(scan, repeat)
     assert found.category == first
     assert {"full_scan", "duplicate_query"} <= set(found.evidence)
+
+
+INSERT, CLAIM = (
+    "INSERT INTO log VALUES (?)",
+    "UPDATE job SET state = ? WHERE id = (SELECT id FROM job LIMIT ?) RETURNING id",
+)
+
+
+def commits_after(write: str, library: str = "") -> Profile:
+    """100 writes and 100 commits of 3 ms each, of a run of one second."""
+    one = aggregate(write, SITE, ns=10 * MS, count=100)._replace(rows=100)
+    commit = aggregate("COMMIT", SITE, ns=300 * MS, count=100, operation="commit")
+    called = Frame("execute", f"/venv/site-packages/{library}/core.py", 1, "library")
+    sample = StackSample(write, (called, *SITE), 1, 1)
+    return replace(profile_of(one, commit), stack_samples=(sample,) if library else ())
+
+
+@pytest.mark.parametrize(
+    ("write", "library", "loop", "words", "severity"),
+    [
+        (INSERT, "", MAIN, "`with connection:` around the loop", Severity.HIGH),
+        (INSERT, "aiosqlite", MAIN, "`await connection.commit()`", Severity.HIGH),
+        (INSERT, "", ENDLESS, "take what is in the queue", Severity.HIGH),
+        (CLAIM, "", MAIN, "around the loop", Severity.LOW),
+    ],
+)
+def test_the_words_fit_the_loop(
+    write: str, library: str, loop: Frame, words: str, severity: Severity
+) -> None:
+    profile = commits_after(write, library)
+    (found,) = [
+        one
+        for one in find(Report(profile), lambda *_: loop, {})
+        if one.category == "commit_per_write"
+    ]
+    assert words in found.fix
+    assert found.severity is severity
+    assert ("claims one row at a time" in found.doubt) == (write == CLAIM)

@@ -152,6 +152,30 @@ def test_writes_of_one_row_that_wait_for_each_other(
 
 
 @pytest.mark.parametrize(
+    ("sql", "system", "each_ns", "rows", "words"),
+    [
+        ("DELETE FROM t WHERE a = ?", "postgresql", 5 * MS, 1, "columns that refer to this table"),
+        ("UPDATE t SET b = ? WHERE a = ?", "mysql", 5 * MS, 1, "a trigger"),
+        ("SELECT b FROM t WHERE a = ?", "postgresql", 6 * MS, 2, "another type than the column"),
+        ("SELECT b FROM t WHERE a = ?", "postgresql", 6 * MS, 3, ""),
+        ("DELETE FROM t WHERE a = ?", "postgresql", 5 * MS - 1, 1, ""),
+        ("DELETE FROM t WHERE a = ?", "sqlite", 5 * MS, 1, ""),
+    ],
+)
+def test_a_single_row_that_takes_a_server_long(
+    sql: str, system: str, each_ns: int, rows: int, words: str
+) -> None:
+    """One statement for all rows would take as long."""
+    one = aggregate(sql, SITE, ns=60 * each_ns, count=60)._replace(rows=60 * rows)
+    profile = replace(profile_of(one), systems={sql: system})
+    found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
+    said = [each for each in found if "less than 1 ms" in each.fix]
+    assert [each.severity for each in said] == [Severity.MEDIUM] * bool(words)
+    assert all(words in each.fix for each in said)
+    assert not words or [each.category for each in found] == ["heavy_query"]
+
+
+@pytest.mark.parametrize(
     ("read_ms", "read", "count", "is_said"),
     [
         (60, 10 * MB, 5, True),

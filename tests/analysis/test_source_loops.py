@@ -124,6 +124,40 @@ def test_what_is_around_a_worker_is_no_loop_of_its_queries(tmp_path: Path) -> No
     assert program.loop_of(program.all_groups[0]) is None
 
 
+QUEUES = """
+async def consume(queue):
+    while (key := await queue.get()) is not None:
+        seen(key)
+
+def write(self):
+    for _ in range(9):
+        row = self.todo.get_nowait()
+        save(row)
+
+def people(names):
+    for name in names:
+        person = Person.select().where(Person.name == name).get()
+
+def settings(names):
+    for name in names:
+        value = options.get(name)
+        save(value)
+"""
+
+
+def test_a_loop_over_a_queue_is_a_workers(tmp_path: Path) -> None:
+    file = tmp_path / "q.py"
+    file.write_text(QUEUES)
+    sources = Sources({str(file): frozenset({sha256(file.read_bytes()).hexdigest()})})
+    found = {line: sources.loop_at(Frame("f", str(file), line)) for line in (4, 9, 13, 18)}
+    assert {line: one == ENDLESS for line, one in found.items()} == {
+        4: True,
+        9: True,
+        13: False,
+        18: False,
+    }
+
+
 TASKS = """async def f(names):
     rows = await read(names)
     rows = await asyncio.gather(
