@@ -127,7 +127,7 @@ def test_lines_start_at_their_times(queryprof: Run) -> None:
         ("[groups]", "[groups", "s.toml: not valid TOML"),
         ("maker = 1", "maker = 0", "group maker must have 1 to 1000 processes, not 0"),
         ('group = "maker"', 'group = "makers"', "[[at]] 1: no group 'makers'"),
-        ("maker = 1", '"../maker" = 1', "group '../maker': a name has letters"),
+        ("maker = 1", '"../maker" = 1', "group '../maker': use only letters"),
         ('group = "maker"', 'group = ["maker"]', "[[at]] 1: no group ['maker']"),
         ("s = 0.4", "s = -1", "[[at]] 2: s must be seconds after the start, not -1"),
         ("program:make", "program.make", "call must be module:function, not 'program.make'"),

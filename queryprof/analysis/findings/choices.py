@@ -84,7 +84,10 @@ def _repeated(known: Finding, finding: Finding) -> Finding:
     """Return the advice for a slow query that repeats with the same values: cache it or make it
     faster.
     """
-    if finding.gain_ns >= CLEARLY * known.gain_ns:
+    is_surer = finding.severity.rank < known.severity.rank
+    if finding.gain_ns >= CLEARLY * known.gain_ns or (
+        is_surer and CLEARLY * finding.gain_ns >= known.gain_ns
+    ):
         return replace(finding, evidence=(*finding.evidence, *known.evidence, *_index_of(known)))
     other = f"or run it once and keep the result, which saves up to {duration(finding.gain_ns)}"
     return replace(known, evidence=(*known.evidence, *finding.evidence, other))

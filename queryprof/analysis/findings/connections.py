@@ -73,7 +73,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
                 ),
                 *threads,
             ),
-            _keep_one(program.library(group.statement), is_one_each),
+            _keep_one(program, group, is_one_each),
             program.loop_of(group),
             doubt=(
                 ""
@@ -85,7 +85,8 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         yield replace(found, is_least=True) if found and threads else found
 
 
-def _keep_one(library: str, is_one_each: bool) -> str:
+def _keep_one(program: Program, group: Group, is_one_each: bool) -> str:
+    library = program.library(group.statement)
     if library == "sqlalchemy":
         return (
             "Call create_engine() once for the program. It keeps up to pool_size connections"
@@ -96,6 +97,8 @@ def _keep_one(library: str, is_one_each: bool) -> str:
             f"{library} opens one for each of its calls. Check its documentation for a way to"
             " keep one, or call it less often."
         )
+    if program.called_library(group.statement) in HANDING:  # each has its own thread
+        return "Open one connection and keep it for the program, or use a pool of them."
     long = (
         "the thread (threading.local), the request"
         if is_one_each

@@ -132,7 +132,8 @@ def is_own(stack: Iterable[Frame]) -> bool:
 ONE_TRANSACTION = {
     "django": "Put `with transaction.atomic():` around {what}.",
     "sqlalchemy": (
-        "Commit once: `with session.begin():` around {what}, or one `session.commit()` after it."
+        "Commit once: `with session.begin():` (Core: `engine.begin()`) around {what}, or one"
+        " `session.commit()` after it."
     ),
     "peewee": "Put `with db.atomic():` around {what}.",
     "pony": "Put one `with db_session:` around {what}.",

@@ -25,7 +25,8 @@ MAX_REASONS = 5
 def print_advice(advice: Advice, file: TextIO | None = None, width: int | None = None) -> None:
     """Print the changes with their savings and costs, and the measurements of each statement."""
     console = console_for(file, width)
-    parts: list[RenderableType] = [heading("Proved"), Text(summary(advice), overflow="fold")]
+    title = "Proved" if advice.proofs else "Not proved"
+    parts: list[RenderableType] = [heading(title), Text(summary(advice), overflow="fold")]
     parts += [Text(f"! {caution}", "yellow", overflow="fold") for caution in cautions(advice)]
     for number, change in enumerate(advice.changes, 1):
         parts += [

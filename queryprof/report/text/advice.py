@@ -18,6 +18,8 @@ NO_CHANGE_YET = (
 MIN_MEASURED_SHARE = 0.8
 """Share of the recorded time that must be measured before "nothing to change" is printed."""
 
+NOTHING_MEASURED = "No statement was measured. INSERTs and their triggers never are."
+
 NO_CHANGE_BUT = "No index and no ANALYZE won more than it costs the recorded inserts."
 
 
@@ -27,7 +29,7 @@ def summary(advice: Advice) -> str:
     if not advice.changes:
         nothing = NO_INDEX if advice.rewrites else _no_change(advice)
         nothing = NO_CHANGE_BUT if advice.outweighed else nothing
-        return f"{measured}. {nothing}" if advice.proofs else f"{measured}."
+        return f"{measured}. {nothing}" if advice.proofs else f"{measured}. {NOTHING_MEASURED}"
     return (
         f"{measured}: with {counted(len(advice.changes), 'change')} {duration(advice.before_ns)} of"
         f" recorded time become {duration(advice.after_ns)}"
