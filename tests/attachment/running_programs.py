@@ -1,4 +1,4 @@
-"""Programs that run already, obey a line of their input at a time, and answer each."""
+"""Running programs that execute one line of their input at a time, and answer each."""
 
 from __future__ import annotations
 
@@ -95,10 +95,9 @@ ATTACH = [sys.executable, "-c", PATIENT, "attach"]
 
 
 class Program:
-    """A program, and how to speak to it.
+    """A running program, and how to send commands to it.
 
-    Attributes:
-        pid: its process id.
+    Attributes: pid: its process id.
     """
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
@@ -106,7 +105,7 @@ class Program:
         self.pid = int(self._line())
 
     def __call__(self, expression: str) -> str:
-        """What the program says of an expression."""
+        """Return the program's value of an expression."""
         self._input.write(f"{expression}\n")
         self._input.flush()
         return self._line()
@@ -121,7 +120,7 @@ class Program:
         return self.process.stdout.readline().strip()
 
     def end(self) -> str:
-        """Lets it end; what it has written to stderr."""
+        """Let it end. Return its stderr."""
         _, errors = self.process.communicate(timeout=60)
         assert self.process.returncode == 0
         return errors
@@ -131,7 +130,7 @@ class Program:
 def running(
     text: str = OBEYS, *options: str, python: str = sys.executable, **environment: str
 ) -> Iterator[Program]:
-    """A program while it runs; it ends without an error, unless it is killed."""
+    """Run a program. It ends without an error, unless it is killed."""
     Path("program.py").write_text(text)
     process = subprocess.Popen(
         [python, *options, "program.py"],
@@ -163,12 +162,12 @@ class Command:
         self.said = self.process.stderr.readline()
 
     def end(self, number: int = signal.SIGINT) -> str:
-        """Ends it; what it has said since. It has no error."""
+        """End it, and return its later output. It has no error."""
         self.process.send_signal(number)
         return self.result()
 
     def result(self, status: int = 0) -> str:
-        """Waits for its end."""
+        """Wait for its end."""
         assert self.process.stderr is not None
         errors = self.process.stderr.read()  # communicate() loses what readline() has buffered
         self.process.communicate(timeout=60)
@@ -178,7 +177,7 @@ class Command:
 
 @contextmanager
 def attached(program: Program, *options: str, output: str = "x.qprof") -> Iterator[Command]:
-    """A program that is recorded while the block runs."""
+    """Record a running program while the block runs."""
     command = Command(program.pid, "-o", output, *options)
     assert "is recorded" in command.said, command.said
     try:

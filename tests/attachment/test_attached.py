@@ -1,4 +1,4 @@
-"""`queryprof attach`: programs that run already are recorded for a while, and are as before."""
+"""`queryprof attach`: running programs are recorded for a while, and are restored afterwards."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_what_it_does_meanwhile_is_counted(queryprof: Run) -> None:
     assert counts[SELECT] == 40
     assert counts["SELECT a FROM t WHERE a + ? > ?", "execute"] == 1
     (scan,) = (a for a in profile.aggregates if a.statement.endswith("> ?") and a.vm_steps)
-    assert scan.path[0].function == "scan"  # on a connection that was open before
+    assert scan.path[0].function == "scan"  # on a connection opened before attaching
     assert [one.clean_end for one in profile.processes] == [True]
     assert not list(Path().glob(".*")) + list(Path().glob("x.qprof.*"))
     shown = queryprof("report", "x.qprof").stdout
@@ -88,7 +88,9 @@ def test_several_are_one_trace() -> None:
 
 
 def test_workers_that_are_not_recorded_are_listed() -> None:
-    """Child processes of the same executable. A child that runs something else is no worker."""
+    """They are child processes of the same executable. A child that runs something else is no
+    worker.
+    """
     text = OBEYS.replace(
         "print(os.getpid()",
         """
@@ -168,7 +170,7 @@ def test_a_program_that_ends_meanwhile(ends: str) -> None:
 @pytest.mark.parametrize("options", [(), ("-W", "error::DeprecationWarning")])
 @pytest.mark.repeats
 def test_a_fork_meanwhile(options: tuple[str, ...]) -> None:
-    """The child is not recorded, and Python finds no thread to warn of."""
+    """The child is not recorded, and Python finds no thread to warn about."""
     with running(OBEYS, *options, **STANDBY) as program:
         with attached(program, "--no-report"):
             for _ in range(3):
@@ -209,7 +211,7 @@ def test_a_program_that_is_recorded_already() -> None:
 
 @pytest.mark.slow
 def test_a_program_that_records_itself_meanwhile() -> None:
-    """What it wants goes on after the command's end, and what was before is in its trace."""
+    """Its own recording continues after the command's end, and its trace has everything before."""
     with running(**STANDBY) as program:
         with attached(program, "--no-report"):
             program("work(2)")
@@ -261,7 +263,7 @@ def test_top_attaches(queryprof: Run) -> None:
 @pytest.mark.once
 @pytest.mark.slow
 def test_many_threads_and_attachments() -> None:
-    """No call fails, and each is counted in one trace or none."""
+    """No call fails, and each is counted in at most one trace."""
     total = 0
     with running(BUSY, **STANDBY) as program:
         for _ in range(5):

@@ -35,13 +35,13 @@ YIELDS = IMPORTS.replace(
     "print(os.getpid()",
     "os.register_at_fork(before=lambda: time.sleep(0.001), after_in_parent=lambda: time.sleep(0.001))\nprint(os.getpid()",
 )
-"""With hooks of its own, in which other threads run."""
+"""The program has its own hooks, in which other threads run."""
 
 
 @pytest.mark.parametrize("text", [IMPORTS, pytest.param(YIELDS, marks=pytest.mark.slow)])
 @pytest.mark.slow
 def test_forks_while_a_recording_begins_and_ends(text: str) -> None:
-    """No child waits for a lock of a thread that it has not, and none is recorded."""
+    """No child waits for a lock of a thread that it does not have, and no child is recorded."""
     with running(text, "-W", "error::DeprecationWarning", **STANDBY) as program:
         attaching = [
             subprocess.Popen(
@@ -74,7 +74,9 @@ def test_descriptors_that_are_closed_meanwhile() -> None:
 
 @pytest.mark.slow
 def test_one_of_several_that_stands_still_at_the_end() -> None:
-    """The others have their trace at once; it ends its own recording when it runs on."""
+    """The other processes are in the trace at once. The stopped one ends its recording when it
+    continues.
+    """
     with running(**STANDBY) as one, running(**STANDBY) as other:
         command = Command(one.pid, other.pid, "-o", "x.qprof", "--no-report")
         one("work(3)")
@@ -83,7 +85,7 @@ def test_one_of_several_that_stands_still_at_the_end() -> None:
         command.process.send_signal(signal.SIGINT)
         while other("is_on()") == "True":
             pass
-        command.process.send_signal(signal.SIGINT)  # a person waits no longer
+        command.process.send_signal(signal.SIGINT)  # a person would give up by now
         said = command.result()
         assert f"process {one.pid} has not answered yet; its recording ends when it runs on" in said
         assert by_operation(read_profile("x.qprof"))[SELECT] == 7
@@ -97,7 +99,7 @@ def test_one_of_several_that_stands_still_at_the_end() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a namespace of its own")
 @pytest.mark.slow
 def test_a_process_in_another_time_namespace_lives() -> None:
-    """When it started is another number there."""
+    """Its start time is another number there."""
     program = (
         "import sqlite3, sys, queryprof; queryprof.install('traces/x.qprof')\n"
         "sqlite3.connect(':memory:').execute('SELECT ?', (1,))\n"

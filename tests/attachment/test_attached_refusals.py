@@ -1,4 +1,4 @@
-"""`queryprof attach`: what it refuses, and which commands a program hears."""
+"""`queryprof attach`: which processes it refuses, and which commands a program accepts."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_program_that_cannot_be_debugged() -> None:
 
 
 def test_a_variable_alone_is_no_standby() -> None:
-    """A process that was started so and has no handler would die of the signal."""
+    """A process with this variable but without a handler would die of the signal."""
     process = subprocess.Popen(["sleep", "60"], env={**os.environ, **STANDBY})
     try:
         assert ("cannot attach to process" if BY_DEBUGGER else "is not in standby") in refusal(
@@ -101,7 +101,7 @@ def test_a_variable_alone_is_no_standby() -> None:
 
 
 def test_a_program_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It begins nothing later."""
+    """It starts no recording later."""
     monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
     with running(**STANDBY) as program:
         os.kill(program.pid, signal.SIGSTOP)
@@ -121,7 +121,7 @@ def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_program_that_cannot_be_recorded() -> None:
-    """The reason is the program's own."""
+    """The program gives the reason."""
     with running(**STANDBY) as program:
         Path("setup.cfg").write_text("[queryprof]\ncall_path_frames = 99\n")
         assert "call_path_frames" in refusal(program.pid)
@@ -165,7 +165,7 @@ def test_a_container() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
 def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who listens at the name of a process has no say unless it is its user."""
+    """A listener at a process's name is ignored unless it belongs to the process's user."""
     monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
     with running(**STANDBY) as program:
         code = (
@@ -188,7 +188,7 @@ def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> N
         )
         os.kill(program.pid, SIGNAL)
         heard, _ = stranger.communicate(timeout=60)
-        assert heard in ("b''\n", "")  # closed; with what it had sent, that is an error there
+        assert heard in ("b''\n", "")  # closed; if it had sent data, that is an error there
         assert program("is_on()") == "False"
         assert program.end() == ""
 
@@ -209,7 +209,9 @@ def test_a_command_that_waits_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_command_waits_for_another_ones_answer() -> None:
-    """To begin, and to end: a recording is not left on because another command wants one."""
+    """It waits to begin and to end. Otherwise a recording would stay on because another command
+    wants one.
+    """
     with running(**STANDBY) as program:
         other = socket.socket(socket.AF_UNIX)
         other.bind(messages.name_of(program.pid))
@@ -244,7 +246,7 @@ def test_a_command_waits_for_another_ones_answer() -> None:
 
 
 def test_a_stranger_at_the_commands_socket(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process than the one that was meant is not taken for it."""
+    """A process with another id than the expected one is rejected."""
     with running(**STANDBY) as program:
         name = messages.name_of(program.pid)
         looked = threading.Event()
@@ -281,7 +283,7 @@ def test_a_stranger_at_the_commands_socket(monkeypatch: pytest.MonkeyPatch) -> N
 )
 @pytest.mark.repeats
 def test_a_hostile_program(queryprof: Run, answer: str, said: str) -> None:
-    """What it answers is a line at the most."""
+    """Its answer is cut to one line."""
     text = OBEYS.replace(
         "print(os.getpid()",
         f"""
@@ -308,7 +310,7 @@ print(os.getpid()""",
 def test_a_message_has_one_time_limit_however_often_a_byte_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The clock goes on by 4 s with each byte; a limit for each wait would never be over."""
+    """The clock advances 4 s per byte. A limit for each wait would never be reached."""
     now_s = 0.0
     monkeypatch.setattr(messages, "monotonic", lambda: now_s)
 
@@ -339,7 +341,7 @@ def test_a_silent_command_has_the_same_limit() -> None:
 def test_a_command_that_sends_nothing(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The time is over: nothing is begun, and no error is printed."""
+    """After the time limit nothing has begun, and no error is printed."""
     from queryprof.attachment import answer
 
     monkeypatch.setattr(answer, "REQUEST_TIMEOUT_S", 0.01)
@@ -352,7 +354,7 @@ def test_a_command_that_sends_nothing(
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_command_that_leaves_before_the_answer(leaves: bool) -> None:
-    """The recording that it wanted ends: nobody would end it."""
+    """Its recording ends, because nobody else would end it."""
     from queryprof.attachment import answer
     from queryprof.session import session
 

@@ -1,4 +1,4 @@
-"""`queryprof attach` to loaded servers: no request fails, and what they do meanwhile is counted.
+"""`queryprof attach` to loaded servers: no request fails, and requests meanwhile are counted.
 
 QUERYPROF_ATTACHMENTS and QUERYPROF_REQUESTS make it longer.
 """
@@ -22,7 +22,7 @@ from queryprof.collect.reader import read_profile
 
 ATTACHMENTS = int(os.environ.get("QUERYPROF_ATTACHMENTS", "4"))
 REQUESTS = int(os.environ.get("QUERYPROF_REQUESTS", "400"))
-"""While each of them is attached."""
+"""The requests during each attachment."""
 
 CLIENTS = 4
 
@@ -93,7 +93,7 @@ SERVERS = {
 
 
 class Load:
-    """Clients that send requests all the time; every answer is as it should be."""
+    """Clients that send requests all the time, and check every answer."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -123,7 +123,7 @@ class Load:
                     self._changed.notify_all()
 
     def more(self, number: int) -> None:
-        """Waits for so many more answers."""
+        """Wait for this many more answers."""
         with self._changed:
             wanted = self.answers + number
             self._changed.wait_for(lambda: self.answers >= wanted, timeout=100)
@@ -182,7 +182,7 @@ def test_attachments_to_a_loaded_server(name: str) -> None:
             assert attached.communicate(timeout=100)[1] == "", number
             profile = read_profile("x.qprof")
             counted = by_operation(profile)["SELECT ? + ?", "execute"]
-            # What was on its way when it began and when it ended is of neither side.
+            # Requests in progress at the begin or the end belong to neither side.
             assert counted >= REQUESTS - 2 * CLIENTS
             if name != "gunicorn":
                 assert [loop.kind for loop in profile.loops] == [

@@ -1,5 +1,5 @@
-"""Programs in states that a command does not expect: titles, handlers and descriptors of their own,
-commands that are killed with all that would end what they began.
+"""Programs in unexpected states: with their own titles, handlers and descriptors, or whose command
+was killed together with its guardian.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def set_title(title):
     ctypes.memmove(first, title, min(len(title), last - first))
 print(os.getpid()""",
 )
-"""Its title can be where its environment was (proc_pid_stat(5)), as setproctitle writes it."""
+"""Its title may overwrite its environment (proc_pid_stat(5)), as setproctitle does."""
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def test_a_handler_that_the_program_takes_away() -> None:
 
 
 def test_the_signal_harms_no_program_without_a_handler() -> None:
-    """One that has just become another program, by exec."""
+    """The program has just become another program by exec."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.send_signal(SIGNAL)
         assert process.communicate(b"alive", timeout=60)[0] == b"alive"
@@ -102,7 +102,7 @@ def test_the_signal_harms_no_program_without_a_handler() -> None:
 
 
 def test_a_command_that_is_killed_with_what_would_end_its_recording() -> None:
-    """The next command ends it, and begins its own."""
+    """The next command ends the old recording, and begins its own."""
     with running(**STANDBY) as program:
         command = subprocess.Popen(
             [*ATTACH, str(program.pid), "-o", "x.qprof"],
@@ -149,7 +149,7 @@ def empty():
 
 
 def test_a_program_without_a_descriptor_is_ended_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The signal comes again, and nothing is printed."""
+    """The signal is sent again, and nothing is printed."""
     monkeypatch.setattr(attaching, "AGAIN_S", 0.01)
     text = OBEYS.replace("print(os.getpid()", FULL + "print(os.getpid()")
     with running(text, **STANDBY) as program:
@@ -162,7 +162,7 @@ def test_a_program_without_a_descriptor_is_ended_later(monkeypatch: pytest.Monke
             program("work(1)")
         assert program("is_on()") == "True"
         program("empty()")
-        while ending.is_alive():  # Python 3.14 answers when its main thread runs Python
+        while ending.is_alive():  # Python 3.14 answers once its main thread runs Python
             program("work(1)")
         assert said == [""]
         assert program("is_on()") == "False"
@@ -171,7 +171,7 @@ def test_a_program_without_a_descriptor_is_ended_later(monkeypatch: pytest.Monke
 
 
 def test_a_program_without_a_descriptor_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When it is attached to for the first time, it has none for a file to import."""
+    """At the first attachment it has no free descriptor to import a file."""
     monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
     text = OBEYS.replace("print(os.getpid()", FULL + "print(os.getpid()")
     with running(text, **STANDBY) as program:
@@ -218,7 +218,7 @@ print(os.getpid()""",
 
 @pytest.mark.parametrize("is_reaped", [False, True])
 def test_a_command_that_is_no_more(is_reaped: bool) -> None:
-    """Also one that its parent has not waited for yet."""
+    """It may not have been waited for by its parent yet."""
     with subprocess.Popen(["true"]) as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         if is_reaped:
@@ -230,7 +230,7 @@ def test_a_command_that_is_no_more(is_reaped: bool) -> None:
 @pytest.mark.once
 @pytest.mark.slow
 def test_a_guardian_ends_all_that_it_can() -> None:
-    """Also where the first of them is stopped; and the name of a socket is free meanwhile."""
+    """This holds even if the first of them is stopped. The name of the socket is free meanwhile."""
     with running(**STANDBY) as one, running(**STANDBY) as other:
         command = Command(one.pid, other.pid, "-o", "x.qprof", "--no-report")
         os.kill(one.pid, signal.SIGSTOP)
@@ -247,7 +247,7 @@ def test_a_guardian_ends_all_that_it_can() -> None:
 
 @pytest.mark.once
 def test_a_guardian_leaves_a_program_that_looks_for_no_command() -> None:
-    """One that became another program by exec, say: nothing in it is left to end."""
+    """For example, the program became another one by exec: it has nothing left to end."""
     with running(PYTHON_DISABLE_REMOTE_DEBUG="1") as program:
         process = attaching.open_process(program.pid)
         assert guardian._is_ended(program.pid, process, "1::/tmp/")
@@ -259,7 +259,7 @@ def test_a_guardian_leaves_a_program_that_looks_for_no_command() -> None:
 def test_a_descriptor_that_the_program_closes(
     reused: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """As one that becomes a daemon does with all: what has its number next stays open."""
+    """A daemon closes all its descriptors. The next file with the same number stays open."""
     ours, theirs = socket.socketpair()
     messages.send(theirs, end="")
     number = ours.fileno()
@@ -303,7 +303,7 @@ def test_a_fork_waits_for_a_thread_that_is_on_its_way(monkeypatch: pytest.Monkey
     assert thread.native_id is not None
     assert not os.path.exists(f"/proc/self/task/{thread.native_id}")
     own._after_in_parent()
-    own._before()  # none is expected any more
+    own._before()  # no command is expected any more
     own._after_in_parent()
 
 

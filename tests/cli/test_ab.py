@@ -1,4 +1,4 @@
-"""`queryprof ab`: two revisions of a real repository, run by turns."""
+"""`queryprof ab`: two revisions of a real repository run in turns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def git(*arguments: str) -> str:
 
 @pytest.fixture
 def repository() -> None:
-    """Three revisions: 10 queries, then 12, then a comment."""
+    """Create a repository with three revisions: 10 queries, then 12, then a comment."""
     git("init", "-q")
     Path("work").mkdir()
     for text in (
@@ -53,14 +53,16 @@ def repository() -> None:
 
 
 def test_turns_are_fair() -> None:
-    """A B B A: neither side is always first."""
+    """With A B B A, neither side is always first."""
     assert turns(4) == [0, 1, 1, 0, 0, 1, 1, 0]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("repository")
 def test_a_regression_between_revisions(queryprof: Run) -> None:
-    """Exit status 1, the statement and its line; the work tree and its worktrees as before."""
+    """The exit status is 1, with the statement and its line. The work tree and its worktrees are
+    unchanged.
+    """
     before = (git("status", "--porcelain"), git("worktree", "list"), git("rev-parse", "HEAD"))
     result = queryprof("ab", "--base", "HEAD~2", "--runs", "1", "work/app.py")
     assert result.returncode == 1, result.stderr
@@ -80,7 +82,7 @@ def test_a_regression_between_revisions(queryprof: Run) -> None:
 def test_from_inside_a_directory_with_a_setup(
     queryprof: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command and the setup start where this one is started, in each revision."""
+    """In each revision, the command and the setup start in the current directory."""
     monkeypatch.chdir("work")
     setup = "sed 's/range(12)/range(15)/' app.py > made.py"
     result = queryprof("ab", "--base", "HEAD~2", "--runs", "1", "--setup", setup, "--", "made.py")
@@ -89,7 +91,7 @@ def test_from_inside_a_directory_with_a_setup(
 
 @pytest.mark.usefixtures("repository")
 def test_bad_input_is_one_line(queryprof: Run) -> None:
-    """No such revision, changes that are not committed, commands that fail: exit status 2."""
+    """An unknown revision, uncommitted changes and failing commands give exit status 2."""
     Path("work/app.py").write_text(PROGRAM.format(times=99))
     for arguments, told in {
         ("--base", "nowhere", "work/app.py"): "no such revision",
@@ -106,7 +108,7 @@ def test_bad_input_is_one_line(queryprof: Run) -> None:
 
 
 def test_outside_of_a_repository(queryprof: Run) -> None:
-    """Git's own words, in one line."""
+    """The error is git's message, in one line."""
     result = queryprof("ab", "--base", "HEAD", "app.py")
     assert result.returncode == 2
     assert "not a git repository" in result.stderr
@@ -117,7 +119,7 @@ def test_outside_of_a_repository(queryprof: Run) -> None:
 def test_a_signal_ends_the_command_and_removes_the_checkouts(
     repository: None, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """The command has written its number, and waits."""
+    """The command has written its process id, and waits."""
     pids = tmp_path / "pids"
     program = (
         f"import os, time; open({str(pids)!r}, 'a').write(f'{{os.getpid()}} '); time.sleep(600)"

@@ -1,4 +1,4 @@
-"""The command line from outside: exit statuses, streams, signals, bad input."""
+"""The command line from outside: exit statuses, streams, signals and bad input."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORK = "import sqlite3\nc = sqlite3.connect(':memory:')\nc.execute('SELECT 1').f
 @pytest.mark.parametrize("status", [0, 1, 7, 255])
 @pytest.mark.repeats
 def test_exit_status_is_the_programs(queryprof: Run, script: Script, status: int) -> None:
-    """And its streams: the report goes to stderr alone."""
+    """Its streams are unchanged: the report goes only to stderr."""
     path = script(
         WORK + f"import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit({status})"
     )
@@ -46,14 +46,14 @@ def test_exit_status_is_the_programs(queryprof: Run, script: Script, status: int
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
 @pytest.mark.repeats
 def test_death_by_a_signal_is_passed_on(queryprof: Run, script: Script, number: int) -> None:
-    """Who waits for queryprof sees the signal that the program died of."""
+    """The parent process sees the signal that killed the program."""
     path = script(WORK + f"import os\nos.kill(os.getpid(), {int(number)})\n")
     result = queryprof("run", "--no-report", path)
     assert result.returncode == -number
 
 
 def test_signals_reach_the_program(script: Script) -> None:
-    """SIGTERM to queryprof is the program's to handle."""
+    """The program handles SIGTERM to queryprof."""
     path = script(
         WORK + "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_:"
         " sys.exit(9))\nprint('ready', flush=True)\nwhile True:  # a signal that comes just"
@@ -71,7 +71,7 @@ def test_signals_reach_the_program(script: Script) -> None:
 
 
 def test_an_interrupt_from_the_terminal(script: Script) -> None:
-    """Ctrl-C goes to the program, which decides; queryprof still writes its report."""
+    """Ctrl-C goes to the program, which decides. queryprof still writes its report."""
     path = script(
         WORK
         + "import time\ntry:\n    print('ready', flush=True)\n    while True: time.sleep(0.05)\n"
@@ -107,7 +107,7 @@ def test_an_interrupt_from_the_terminal(script: Script) -> None:
 
 
 def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path: Path) -> None:
-    """-m MODULE and -c CODE run by this Python, with stdin and sys.argv as they are."""
+    """-m MODULE and -c CODE run with this Python. Stdin and sys.argv are unchanged."""
     script("import sys\nprint(sys.argv[1:], sys.stdin.read())\n", "mod.py")
     result = queryprof("run", "--no-report", "-m", "mod", "-o", "--by", "x", input="hello")
     assert result.stdout == "['-o', '--by', 'x'] hello\n", result.stderr
@@ -146,7 +146,7 @@ def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path
 def test_bad_input_is_told_in_one_line(
     queryprof: Run, arguments: tuple[str, ...], message: str
 ) -> None:
-    """Exit status 2, no traceback, and nothing left behind."""
+    """The exit status is 2, without a traceback, and no file is left."""
     with qp.profile("x.qprof"):
         pass
     result = queryprof(*arguments)
@@ -170,7 +170,7 @@ def test_bad_input_is_told_in_one_line(
 )
 @pytest.mark.repeats
 def test_bad_settings(queryprof: Run, script: Script, file: str, text: str, message: str) -> None:
-    """The command refuses them before it runs anything; a running program goes on without us."""
+    """The command refuses them before it runs anything. A running program continues unrecorded."""
     Path(file).write_text(text)
     path = script(WORK + "print('ran')\n")
     result = queryprof("run", path)
@@ -203,7 +203,7 @@ def test_what_may_never_end_has_no_settings(
 
 @pytest.mark.slow
 def test_settings_are_followed(queryprof: Run, tmp_path: Path, script: Script) -> None:
-    """Roots and call_path_frames from setup.cfg and from pyproject.toml."""
+    """Roots and call_path_frames may be in setup.cfg or in pyproject.toml."""
     library = tmp_path / "lib" / "site-packages"
     library.mkdir(parents=True)
     (library / "deep.py").write_text(
@@ -259,7 +259,7 @@ READERS = {
 @pytest.mark.parametrize(("command", "status"), READERS.values(), ids=READERS)
 @pytest.mark.repeats
 def test_a_reader_that_ends_first_changes_no_exit_status(command: list[str], status: int) -> None:
-    """`head`, for instance: a comparison's verdict is not what is read of it."""
+    """For example, `head` reads only a part of a comparison."""
     for number, path in ((1, "x.qprof"), (2, "y.qprof")):
         with qp.profile(path), closing(sqlite3.connect(":memory:")) as db:
             for _ in range(number):
@@ -278,7 +278,7 @@ def test_a_reader_that_ends_first_changes_no_exit_status(command: list[str], sta
 def test_a_reader_of_the_report_that_ends_first_changes_no_exit_status(
     script: Script, options: list[str]
 ) -> None:
-    """It is the program's, and what was to be written is."""
+    """The status is the program's, and all files are written."""
     path = script(WORK + "\nimport sys; sys.exit(3)\n")
     command = [QUERYPROF, "run", "-o", "x.qprof", *options, path]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
@@ -304,7 +304,7 @@ def test_it_is_a_module_too(script: Script) -> None:
 
 @pytest.mark.slow
 def test_doctor(queryprof: Run) -> None:
-    """What is active here, a line each."""
+    """The command prints one line per part."""
     result = queryprof("doctor")
     assert (result.returncode, result.stderr) == (0, "")
     found = dict(line.split(None, 1) for line in result.stdout.splitlines())
@@ -314,7 +314,7 @@ def test_doctor(queryprof: Run) -> None:
 
 
 def test_run_imports_what_it_needs_alone(script: Script) -> None:
-    """Reports and models take longer to import than many a program runs."""
+    """Reports and models take longer to import than many programs run."""
     command = [sys.executable, "-X", "importtime", QUERYPROF, "run", "--no-report", script(WORK)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     imported = re.findall(r"\| +(queryprof\.\S+)", said)
@@ -326,7 +326,7 @@ def test_run_imports_what_it_needs_alone(script: Script) -> None:
 @pytest.mark.parametrize("columns", ["0", "1", "19", "10001", "9" * 400])
 @pytest.mark.repeats
 def test_a_width_that_is_none_is_the_usual_one(queryprof: Run, columns: str) -> None:
-    """Some terminals and services give 0."""
+    """Some terminals and services report 0."""
     queryprof(
         "run",
         "--no-report",

@@ -1,4 +1,4 @@
-"""Scenarios: real processes at their times, recorded, merged and compared."""
+"""Scenarios: real processes that start at given times, recorded, merged and compared."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _program() -> None:
 
 
 def test_every_process_is_in_the_trace(queryprof: Run) -> None:
-    """Counts are exact, and spans are the groups with what they called."""
+    """Counts are exact, and each group is a span with its calls."""
     result = queryprof("lab", "scenario", "s.toml")
     assert result.returncode == 0, result.stderr
     profile = read_profile("out/scenario.qprof")
@@ -77,7 +77,7 @@ def test_every_process_is_in_the_trace(queryprof: Run) -> None:
 
 
 def test_the_second_run_starts_clean_and_is_compared_with_the_first(queryprof: Run) -> None:
-    """Also when the earlier trace is in the directory that is cleaned."""
+    """This works even if the earlier trace is in the directory that is cleaned."""
     assert queryprof("lab", "scenario", "s.toml").returncode == 0
     Path("out/left").write_text("x")
     earlier = "out/scenario.qprof"
@@ -94,7 +94,7 @@ def test_the_second_run_starts_clean_and_is_compared_with_the_first(queryprof: R
 
 @pytest.mark.slow
 def test_lines_start_at_their_times(queryprof: Run) -> None:
-    """In the order of time; what is due while another still runs starts after it."""
+    """They start in the order of time. A line that is due while another runs starts after it."""
     Path("s.toml").write_text(
         'output = "out"\n[groups]\na = 2\n'
         '[[at]]\ns = 0.6\ngroup = "a"\ncall = "program:slow"\n'
@@ -106,7 +106,7 @@ def test_lines_start_at_their_times(queryprof: Run) -> None:
     ended = time.monotonic()
 
     def times(name: str) -> dict[str, float]:
-        """By process."""
+        """Return the times by process."""
         paths = Path("out").glob(f"{name}-*.txt")
         return {path.stem.partition("-")[2]: float(path.read_text()) for path in paths}
 
@@ -140,7 +140,7 @@ def test_lines_start_at_their_times(queryprof: Run) -> None:
 )
 @pytest.mark.repeats
 def test_what_is_wrong_is_told_in_one_line(queryprof: Run, old: str, new: str, told: str) -> None:
-    """With the place, exit status 2, and nothing left running."""
+    """The error has the place and exit status 2, and no process keeps running."""
     Path("s.toml").write_text(SCENARIO.replace(old, new))
     result = queryprof("lab", "scenario", "s.toml")
     assert result.returncode == 2
@@ -149,7 +149,7 @@ def test_what_is_wrong_is_told_in_one_line(queryprof: Run, old: str, new: str, t
 
 
 def test_a_directory_of_somebody_is_not_cleaned(queryprof: Run) -> None:
-    """Only what a scenario made before."""
+    """Only files of an earlier scenario are deleted."""
     Path("out").mkdir()
     Path("out/precious").write_text("x")
     result = queryprof("lab", "scenario", "s.toml")
@@ -163,7 +163,7 @@ def test_a_directory_of_somebody_is_not_cleaned(queryprof: Run) -> None:
 
 
 def test_the_only_process_dies_before_the_start(queryprof: Run) -> None:
-    """It is told, and not waited for."""
+    """The command reports it instead of waiting."""
     Path("dies.py").write_text("raise SystemExit('no configuration')\n")
     Path("one.toml").write_text(
         'output = "out"\n[groups]\nserver = 1\n'

@@ -1,4 +1,4 @@
-"""A signal to `queryprof run` is one to the command: once, whoever sends it."""
+"""A signal to `queryprof run` reaches the command once, whoever sends it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conftest import QUERYPROF
 from queryprof.cli.signals import FORWARDED, Forwarding
 
 END, SYNC = signal.SIGRTMAX, signal.SIGRTMAX - 1
-"""SYNC is taken after all others that wait: those of smaller numbers come first."""
+"""SYNC is delivered after the other waiting signals: smaller numbers come first."""
 PYTHON = Path(QUERYPROF).with_name("python")
 
 PROGRAM = """
@@ -53,7 +53,7 @@ def line_of(process: subprocess.Popen[str]) -> list[str]:
 
 
 def test_each_signal_arrives_once(tmp_path: Path) -> None:
-    """By kill(2) to the command that was started, or to its whole group."""
+    """It is sent with kill(2) to the command that was started, or to its whole group."""
     numbers = sorted(FORWARDED - {SYNC, END})
     counted = " ".join(str(int(number)) for number in (*numbers, SYNC))
     with started(tmp_path, counted, process_group=0) as process:
@@ -62,7 +62,7 @@ def test_each_signal_arrives_once(tmp_path: Path) -> None:
             for number in numbers:
                 send(process.pid, number)
                 assert line_of(process) == ["got", str(int(number)), str(count)]
-                if send is os.killpg:  # the command may have it long before this process does
+                if send is os.killpg:  # the command may receive it long before this process does
                     os.kill(process.pid, SYNC)
                     assert line_of(process)[1] == str(int(SYNC))
         os.kill(process.pid, END)
@@ -77,7 +77,7 @@ def test_each_signal_arrives_once(tmp_path: Path) -> None:
 def test_it_stops_and_goes_on_with_the_command(
     tmp_path: Path, send: Callable[[int, int], None], number: signal.Signals
 ) -> None:
-    """As a shell's job does at Ctrl-Z and fg."""
+    """This is how a shell's job reacts to Ctrl-Z and fg."""
     with started(tmp_path, str(int(signal.SIGUSR1)), process_group=0) as process:
         _, child = line_of(process)
         for count in (1, 2):
@@ -99,7 +99,7 @@ def _state(pid: int) -> str:
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP])
 @pytest.mark.repeats
 def test_it_goes_on_with_a_command_that_others_stop(tmp_path: Path, number: signal.Signals) -> None:
-    """They let the command go on, and know of no other process; a shell that waits sees both."""
+    """They continue the command, and know no other process. A shell that waits sees both."""
     with started(tmp_path, str(int(signal.SIGUSR1)), process_group=0) as process:
         _, child = line_of(process)
         for count in (1, 2):
@@ -127,14 +127,14 @@ def test_it_ends_with_a_command_that_is_killed_while_stopped(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_after_the_command_s_end_leaves_its_status(number: signal.Signals) -> None:
-    """The trace is made then."""
+    """The trace is being written then."""
     with Forwarding() as signals:
         assert signals.wait(subprocess.Popen(["true"])) == 0
         os.kill(os.getpid(), number)
 
 
 def test_an_interrupt_before_the_command_ends_a_shell_s_loop(tmp_path: Path) -> None:
-    """This process ends by it, not with a status of its own."""
+    """This process dies of the signal instead of exiting with a status."""
     text = (
         "import os, signal, sys\n"
         "import queryprof.cli.command as command, queryprof.cli.main as main\n"
@@ -166,7 +166,7 @@ def test_a_signal_before_the_command_is_the_commands(number: signal.Signals) -> 
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    """The signals' handlers, this thread's mask and all processes are as before."""
+    """The signal handlers, this thread's mask and all processes are as before."""
     before = {number: signal.getsignal(number) for number in FORWARDED}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     known = children()  # of other tests
@@ -178,7 +178,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
 
 
 def children() -> set[int]:
-    """The ids of this process's children, with those that have ended and were not waited for."""
+    """Return the ids of this process's children, including zombies."""
     found = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -201,10 +201,10 @@ def controlled_by(terminal: int) -> Callable[[], None]:
 def test_a_key_arrives_once(
     tmp_path: Path, key: bytes, number: signal.Signals, group: list[str]
 ) -> None:
-    """The terminal sends it to all processes of the group in its foreground."""
+    """The terminal sends it to all processes of the foreground group."""
     keyboard, terminal = pty.openpty()
     options = {"stdin": terminal, "preexec_fn": controlled_by(terminal)}
-    later = signal.SIGUSR1  # is sent on after what came before it
+    later = signal.SIGUSR1  # is forwarded after earlier signals
     with started(tmp_path, f"{int(number)} {int(later)}", *group, **options) as process:
         _, child = line_of(process)
         os.write(keyboard, key)
@@ -261,7 +261,7 @@ print(status, child.stdout.read().split() == [str(int(signal.SIGUSR1)), str(int(
 
 
 def test_a_witness_that_was_killed_changes_nothing_of_the_command() -> None:
-    """What is written to it then is a signal of this process: none of the command's."""
+    """A write to it then raises a signal in this process, not in the command."""
     done = subprocess.run(
         [PYTHON, "-c", UNWITNESSED], capture_output=True, text=True, check=False, timeout=60
     )

@@ -1,6 +1,4 @@
-"""The live view: what it shows adds up to what is recorded, its keys, and that it disturbs
-nothing.
-"""
+"""The live view: its figures add up to the recording, its keys work, and it disturbs nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ pytestmark = pytest.mark.once
 SECOND = 10**9
 
 LONGEST_S = 60
-"""No event is waited for longer."""
+"""The longest wait for an event."""
 
 BUSY = """
 import os, sqlite3, sys, time
@@ -59,7 +57,7 @@ while not os.path.exists("end"):
 
 @contextmanager
 def running(script: Callable[[str], Path]) -> Iterator[subprocess.Popen[str]]:
-    """The program works until the block ends."""
+    """Run the program until the block ends."""
     command = [QUERYPROF, "run", "--no-report", "-o", "x.qprof", script(BUSY)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
@@ -72,7 +70,7 @@ def running(script: Callable[[str], Path]) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_looks_add_up_to_the_trace(script: Callable[[str], Path]) -> None:
-    """However the looks fall; the process that ends is named once."""
+    """This holds for looks at any time. The process that ends is reported once."""
     watch, seen, ended = Watch(records_for("x.qprof")), 0, 0
 
     def look() -> None:
@@ -108,7 +106,7 @@ def test_looks_add_up_to_the_trace(script: Callable[[str], Path]) -> None:
         a.count for a in read_profile("x.qprof").aggregates if a.statement.startswith("SELECT")
     )
     assert ended == 1
-    # What it has in hand, and has not added up, may be in the trace alone.
+    # The trace may have more: calls in progress that were not added up.
     assert recorded - 100 <= seen_while_it_waits <= seen <= recorded
 
 
@@ -140,7 +138,7 @@ def test_bad_input_is_one_line(queryprof: Run) -> None:
 
 
 class Screen:
-    """`queryprof top` on a terminal of its own."""
+    """A `queryprof top` in its own terminal."""
 
     def __init__(self, columns: int) -> None:
         self._file, terminal = pty.openpty()
@@ -166,7 +164,7 @@ class Screen:
         self._process.kill()
 
     def until(self, text: str, timeout_s: float = LONGEST_S) -> str:
-        """What it showed up to a text."""
+        """Return its output up to a text."""
         shown, end = "", time.monotonic() + timeout_s
         while text not in shown:
             assert time.monotonic() < end, shown[-2000:]
@@ -178,13 +176,13 @@ class Screen:
         os.write(self._file, keys.encode())
 
     def leave(self) -> None:
-        """Closes the terminal; it must end by itself."""
+        """Close the terminal. It must end by itself."""
         os.close(self._file)
         self._process.wait(LONGEST_S)
 
     def status(self) -> int:
-        """Its exit status."""
-        while True:  # what it still writes must be read
+        """Return its exit status."""
+        while True:  # its remaining output must be read
             try:
                 if not os.read(self._file, 65536):
                     break
@@ -197,7 +195,7 @@ class Screen:
 @pytest.mark.parametrize("columns", [80, 160])
 @pytest.mark.repeats
 def test_keys(script: Callable[[str], Path], columns: int) -> None:
-    """Sorts, pauses, tells more, ends; the terminal is as it was."""
+    """Keys sort, pause, show more and quit. The terminal is restored."""
     with running(script):
         screen = Screen(columns)
         screen.until("load()")
@@ -213,7 +211,7 @@ def test_keys(script: Callable[[str], Path], columns: int) -> None:
 
 
 def test_it_ends_with_its_terminal(script: Callable[[str], Path]) -> None:
-    """Also without a signal: it is in a session of its own."""
+    """It ends even without a signal, in its own session."""
     with running(script):
         screen = Screen(80)
         screen.until("load()")
@@ -232,7 +230,7 @@ def test_a_killed_top_leaves_the_trace_whole(script: Callable[[str], Path]) -> N
 
 
 def test_a_process_that_is_no_ones_business(script: Callable[[str], Path]) -> None:
-    """Another trace's, and this one's own."""
+    """It belongs to another trace, or is this process."""
     import queryprof as library
 
     with running(script), library.profile():
@@ -246,7 +244,7 @@ def activity(statement: str, operation: str, calls: int, ns: int, steps: int = 0
 
 
 def test_shares_and_rates_are_of_the_interval() -> None:
-    """Of several processes, each by its own."""
+    """Several processes each have their own."""
     one = ProcessActivity(
         1,
         ("a",),
@@ -288,7 +286,7 @@ def test_a_narrow_place_keeps_its_line(columns: int, shown: str) -> None:
 def test_what_is_over_is_opened_once(
     script: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Recordings that killed processes left do not slow down each look."""
+    """Recordings left by killed processes do not slow down each look."""
     killed = script(
         "import os, sqlite3, queryprof\nqueryprof.install()\n"
         "sqlite3.connect(':memory:').execute('SELECT 1')\nos.kill(os.getpid(), 9)"

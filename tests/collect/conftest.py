@@ -1,4 +1,4 @@
-"""A trace that is sound."""
+"""An intact trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from queryprof.trace.tables import TABLE
 
 
 def write_trace(path: str) -> None:
-    """A trace with a row or more in every table."""
+    """Write a trace with at least one row in every table."""
     store = TraceStore(path)
     with store.transaction():
         values = (
@@ -89,7 +89,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs a command in this process: its exit status and what it printed."""
+    """Run a command in this process. Return its exit status and its output."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["queryprof", *arguments])

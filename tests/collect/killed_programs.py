@@ -59,7 +59,7 @@ def asked_in_all() -> int:
 
 
 def killed(path: Path) -> None:
-    """Runs a program that records itself and is killed."""
+    """Run a program that records itself and is killed."""
     subprocess.run([sys.executable, path], check=False)
 
 

@@ -1,4 +1,4 @@
-"""`queryprof doctor --clean` makes the traces of processes that ended, or names them."""
+"""`queryprof doctor --clean` makes the traces of ended processes, or reports them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SELECT = ("SELECT ?", "execute")
 
 @contextmanager
 def worker(trace: str, executions: int = 3, program: str = WORKER) -> Iterator[int]:
-    """A process that has executed its statements, and is killed at the end."""
+    """Start a process that has executed its statements. It is killed at the end."""
     with subprocess.Popen(
         [sys.executable, "-c", program, trace, str(executions)],
         text=True,
@@ -68,11 +68,11 @@ def _is_ours(region: str, directory: Path) -> bool:
         with opened_region(region) as found:
             return trace_of(found).startswith(str(directory))
     except TraceError:
-        return False  # of another version, say
+        return False  # for example, a region of another version
 
 
 def clean(*options: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What the command prints, in this process."""
+    """Return the output of the command, which runs in this process."""
     from queryprof.cli.main import cli
 
     cli.main(["doctor", "--clean", *options], standalone_mode=False)
@@ -97,7 +97,7 @@ def test_what_has_no_place_stays_until_it_is_discarded(capsys: pytest.CaptureFix
     assert left.startswith("left: 1 recording")
     assert left.endswith(f"of {os.getcwd()}/gone/x.qprof ({os.getcwd()}/gone is gone)")
     assert len(regions_left_behind()) == 1
-    with worker("gone.qprof"):  # one that lives is never touched
+    with worker("gone.qprof"):  # a living process is never touched
         (deleted,) = clean("--discard", capsys=capsys)
         assert deleted == left.replace("left:", "deleted:")
     assert by_operation(read_profile("gone.qprof"))[SELECT] == 3

@@ -1,4 +1,4 @@
-"""Which parts of a recording nothing goes on with."""
+"""Which parts of a recording are final."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PARTS = [f"/x/t.qprof.7-a-{number}.live" for number in (1, 2, 3)]
 
 @pytest.mark.parametrize(("ended", "count"), [([3, 1], 1), ([1, 3], 1), ([2], 2), ([0, 3], 0)])
 def test_what_any_region_or_copy_may_still_hold_stays(ended: list[int], count: int) -> None:
-    """The region of a living process, and copies of it, may hold what is in a later part, too."""
+    """A living process's region, and copies of it, may repeat a later part."""
     recording = _Recording(parts=PARTS, ended=ended, may_live=True)
     assert [one.path for one in _closed(recording)] == PARTS[:count]
 

@@ -1,5 +1,5 @@
-"""Merges of random traces, made from the declarations of the tables: what is added up is the same
-in any order and grouping, collapsed or not.
+"""Merges of random traces, made from the declarations of the tables: the sums do not depend on
+order and grouping, collapsed or not.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HOUR_NS = 3600 * 10**9
 
 
 def value_of(draw: Random, column: Column, known: dict[str, list[int]]) -> object:
-    """A value that a recording could have."""
+    """Return a value that a recording could have."""
     ids = known[column.reference] if column.reference else [0]
     number = draw.randint(1, 9)
     kinds: dict[str, object] = {
@@ -72,7 +72,7 @@ def write_random(path: str, seed: int) -> None:
 
 
 def content_of(path: str) -> Rows:
-    """What a trace adds up, by the texts of its keys and by the threads' names."""
+    """Return the sums of a trace by the texts of its keys and the names of the threads."""
     found: Rows = {}
     with opened_file(path) as trace:
         known: dict[str, Any] = {}
@@ -96,7 +96,7 @@ def content_of(path: str) -> Rows:
 
 
 def folded(table: Table, rows: Iterable[tuple[Any, ...]]) -> dict[Any, dict[str, Any]]:
-    """Rows of one key as one, by the meaning of each column."""
+    """Combine the rows of each key, by the role of each column."""
     found: dict[Any, dict[str, Any]] = {}
     for row in rows:
         values = dict(zip(table.names, row, strict=True))
@@ -142,7 +142,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=EXAMPLES // 4, deadline=None)
 @given(seeds=st.lists(st.integers(0, 10**6), min_size=2, max_size=4), order=st.randoms())
 def test_the_same_in_any_order_and_grouping(folder: Path, seeds: list[int], order: Random) -> None:
-    """A column that is added to a table is in this test without a line."""
+    """This test covers new columns without changes."""
     for path in folder.iterdir():
         path.unlink()
     os.chdir(folder)
@@ -172,8 +172,8 @@ def test_every_role_has_its_fold() -> None:
 
 
 def processes(path: str, number: int, first: int = 0, **further: object) -> None:
-    """A trace of so many processes of ten seconds, a second apart, each with a call in two threads
-    of its own names.
+    """Write a trace of this many processes of ten seconds, which start a second apart. Each has a
+    call in two threads with its own names.
     """
     store = TraceStore(path)
     columns = TABLE["process"].columns
@@ -226,7 +226,7 @@ def test_the_most_threads_of_a_process_are_no_sum() -> None:
 def test_processes_beyond_the_listed_ones_are_in_all_figures(
     queryprof: Run, number: int, more: int, window: int | None
 ) -> None:
-    """Also when the collapsed trace is merged again, with and without --collapse."""
+    """This also holds if the collapsed trace is merged again, with and without --collapse."""
     in_windows = {"window_start_unix_ns": window, "lost_windows": 1 if window else None}
     processes("a.qprof", number, **in_windows)
     processes("b.qprof", 3, first=number, clean_end=0, **in_windows)
@@ -260,7 +260,7 @@ def test_processes_beyond_the_listed_ones_are_in_all_figures(
 @pytest.mark.parametrize(("number", "idle"), [(3, 1), (1, 1), (1, 0)])
 @pytest.mark.repeats
 def test_shares_and_threads_are_those_of_the_plain_trace(number: int, idle: int) -> None:
-    """Of the processes that executed something, and of one process's threads."""
+    """They refer to the processes that executed statements, and to the threads of one process."""
     processes("a.qprof", number)
     processes("b.qprof", idle, first=9)
     change("b.qprof", "DELETE FROM aggregate")
@@ -276,7 +276,7 @@ def test_shares_and_threads_are_those_of_the_plain_trace(number: int, idle: int)
 
 
 def test_single_executions_keep_their_process() -> None:
-    """However many processes there are: those that a kept row is of are listed."""
+    """However many processes there are, those of the kept rows are listed."""
     number = MAX_LISTED + 20
     processes("a.qprof", number)
     store = sqlite3.connect("a.qprof")
@@ -330,7 +330,7 @@ def test_settings_that_are_too_large_to_be_added(command: Command) -> None:
 @pytest.mark.parametrize("end", ["start_unix_ns", "start_unix_ns - 5", "0"])
 @pytest.mark.repeats
 def test_a_clock_that_was_set_back(end: str) -> None:
-    """Processes that ended before they began are counted, and the trace is read."""
+    """Processes that ended before they began are counted, and the trace is readable."""
     processes("a.qprof", MAX_LISTED + 7)
     change("a.qprof", f"UPDATE process SET end_unix_ns = {end}")
     merge_traces("b.qprof", ["a.qprof"], collapses=True)
@@ -342,7 +342,9 @@ def test_a_clock_that_was_set_back(end: str) -> None:
 
 
 def test_rows_of_what_is_not_kept_go_in_a_later_transaction() -> None:
-    """A second process has the slower requests: the calls of the first one's go with them."""
+    """A second process has slower requests: the calls of the first one's requests are removed with
+    them.
+    """
     store = TraceStore("a.qprof")
     draw, known = Random(3), {}  # type: ignore[var-annotated]
     with store.transaction():
@@ -368,7 +370,9 @@ def change(path: str, sql: str) -> None:
 
 
 def test_processes_that_are_given_twice(queryprof: Run) -> None:
-    """They are added twice, and one line says so: also of an earlier merge in the directory."""
+    """They are added twice, and one line says so. This includes an earlier merge in the
+    directory.
+    """
     Path("day").mkdir()
     processes("day/a.qprof", 1)
     processes("day/b.qprof", 1, first=1)

@@ -1,4 +1,4 @@
-"""Copies of a process's memory that a machine has left without the memory itself."""
+"""Copies of a process's memory whose original is gone after a restart of the machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("names", ["ab", "ba"])
 def test_the_newest_copy_of_a_memory_is_brought_in(script: Script, names: str) -> None:
-    """A machine that lost its power has kept two copies of the memory of one process."""
+    """A machine that lost power has kept two copies of the memory of one process."""
     path = script(
         f"{INSTALLS}work(3)\nprint(flush=True)\ninput()\nwork(2)\nprint(flush=True)\ninput()"
     )
@@ -55,7 +55,7 @@ def test_the_newest_copy_of_a_memory_is_brought_in(script: Script, names: str) -
 
 
 def test_damaged_memory_of_a_killed_process_is_named(queryprof: Run, script: Script) -> None:
-    """The windows that ended before are complete."""
+    """The windows that ended earlier are complete."""
     path = script(
         "import queryprof\nfrom queryprof.core import _core\n"
         "queryprof.install('x.qprof', window='1h')\nwork(3)\n"

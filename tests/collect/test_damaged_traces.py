@@ -1,7 +1,7 @@
-"""Damaged traces: every command that reads one says so in one line with exit status 2, and ends.
+"""Damaged traces: every command that reads one prints one line and exits with status 2.
 
-The traces are good ones with bytes turned or cut off, values of other types, and tables gone,
-renamed or made views. What a report can still be made of may be reported (exit status 0).
+The traces are good ones with changed or missing bytes, values of other types, and missing tables,
+renamed tables or views. A report of the readable rest is allowed (exit status 0).
 """
 
 from __future__ import annotations
@@ -47,11 +47,13 @@ COMMANDS = (
 
 
 TWICE = "in more than one trace"
-"""What merge prints of processes: the damaged trace has those of the good one."""
+"""merge's line about repeated processes: the damaged trace has those of the good one."""
 
 
 def refused(command: Command) -> list[str]:
-    """The lines with which the commands refuse x.qprof; each ends soon, with a line at the most."""
+    """Return the lines with which the commands refuse x.qprof. Each ends soon and prints at most
+    one line.
+    """
     lines = []
     for arguments in COMMANDS:
         Path("merged.qprof").unlink(missing_ok=True)
@@ -71,7 +73,7 @@ COLUMNS = [(table, column) for table, columns in checks().items() for column in 
 
 
 def changed(good: Path, *sqls: str, values: tuple[object, ...] = ()) -> None:
-    """Makes x.qprof: the good trace after some SQL, as far as SQLite takes it."""
+    """Create x.qprof: the good trace after some SQL, as far as SQLite accepts it."""
     Path("x.qprof").write_bytes(good.read_bytes())
     connection = sqlite3.connect("x.qprof", isolation_level=None)
     for sql in sqls:
@@ -115,7 +117,7 @@ ODD = st.sampled_from(
 
 @pytest.mark.slow
 def test_a_good_trace_is_read_by_all_commands(good: Path, command: Command) -> None:
-    """What the other tests change is good before, and every table has a row."""
+    """The trace that other tests change is good before, and every table has a row."""
     Path("x.qprof").write_bytes(good.read_bytes())
     assert refused(command) == []
     connection = sqlite3.connect("x.qprof")
@@ -128,7 +130,7 @@ def test_a_good_trace_is_read_by_all_commands(good: Path, command: Command) -> N
 @given(seed=st.integers(0, 1 << 32), turned=st.sampled_from([1, 5, 50, 500]))
 @pytest.mark.slow
 def test_bytes_are_turned(good: Path, command: Command, seed: int, turned: int) -> None:
-    """A disk or a transfer that turns bytes."""
+    """A disk or a transfer changes bytes."""
     numbers = random.Random(seed)
     data = bytearray(good.read_bytes())
     for _ in range(turned):
@@ -141,7 +143,7 @@ def test_bytes_are_turned(good: Path, command: Command, seed: int, turned: int) 
 @given(share=st.floats(0, 1))
 @pytest.mark.slow
 def test_the_end_is_cut_off(good: Path, command: Command, share: float) -> None:
-    """A copy that was not finished."""
+    """A copy was interrupted."""
     data = good.read_bytes()
     Path("x.qprof").write_bytes(data[: int(len(data) * share)])
     refused(command)
@@ -153,7 +155,7 @@ def test_the_end_is_cut_off(good: Path, command: Command, share: float) -> None:
 def test_values_are_of_another_kind(
     good: Path, command: Command, data: st.DataObject, value: object
 ) -> None:
-    """Values of any type in any column, also where the schema has another."""
+    """Any column has values of any type, even if the schema declares another one."""
     table, column = data.draw(st.sampled_from(COLUMNS))
     changed(
         good,
@@ -172,7 +174,7 @@ def test_values_are_of_another_kind(
 )
 @pytest.mark.slow
 def test_tables_are_others(good: Path, command: Command, table: str, number: int) -> None:
-    """A table is gone, renamed, empty, computed, or an endless view: it never hangs."""
+    """A table is missing, renamed, empty, computed, or an endless view. No command hangs."""
     endless = "WITH RECURSIVE r (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM r) SELECT id FROM r"
     sqls = (
         (f"DROP TABLE {table}",),
@@ -225,14 +227,14 @@ DAMAGE = {
 )
 @pytest.mark.slow
 def test_a_chart_of_odd_figures_ends(good: Path, command: Command, sql: str) -> None:
-    """What is far outside of a chart's axes is not drawn point by point."""
+    """Points far outside of a chart's axes are not drawn."""
     changed(good, sql)
     assert refused(command) == []
 
 
 @pytest.mark.slow
 def test_a_path_of_many_frames(good: Path, command: Command) -> None:
-    """Deeper than Python's own stack."""
+    """The path is deeper than Python's own stack."""
     frames = ",".join(["1", "2"] * 5000)
     changed(good, f"UPDATE stack SET frames = '{frames}'")
     assert refused(command) == []
@@ -240,7 +242,6 @@ def test_a_path_of_many_frames(good: Path, command: Command) -> None:
 
 @pytest.mark.parametrize("sql", DAMAGE)
 def test_the_line_names_table_and_column(good: Path, sql: str) -> None:
-    """Where it is damaged, for whoever wants to look."""
     changed(good, sql)
     with pytest.raises(TraceError, match=r"^x\.qprof: damaged: ") as caught:
         read_profile("x.qprof")
@@ -248,7 +249,7 @@ def test_the_line_names_table_and_column(good: Path, sql: str) -> None:
 
 
 def test_sums_that_are_too_large_for_the_file_are_not_merged(good: Path, command: Command) -> None:
-    """SQLite would make them real numbers."""
+    """SQLite would turn them into floating-point numbers."""
     changed(good, f"UPDATE aggregate SET vm_steps = {LARGEST_SUM // 12}")
     assert command("merge", "merged.qprof", *["x.qprof"] * 3)[:2] == (0, "")
     read_profile("merged.qprof")
@@ -259,7 +260,7 @@ def test_sums_that_are_too_large_for_the_file_are_not_merged(good: Path, command
 
 @pytest.mark.slow
 def test_what_is_no_file_is_refused(good: Path, command: Command, tmp_path: Path) -> None:
-    """A pipe is never waited for; odd names are one line."""
+    """A pipe is never waited for, and strange names stay on one line."""
     os.mkfifo("x.qprof")
     assert all("is not a regular file" in line for line in refused(command))
     os.unlink("x.qprof")

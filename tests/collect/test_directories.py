@@ -1,6 +1,4 @@
-"""All traces of a directory are read as one: of processes that run, that ended, that were
-killed.
-"""
+"""All traces of a directory are read as one: of running, ended and killed processes."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ sys.stdin.read()
 
 @contextmanager
 def worker(name: str, executions: int) -> Iterator[subprocess.Popen[str]]:
-    """A process that has executed its statements, and ends when its input does."""
+    """Start a process that has executed its statements, and ends when its input does."""
     command = [sys.executable, "-c", WORKER, f"{SERVICE}/{name}.qprof", str(executions)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes) as process:  # type: ignore[call-overload]
@@ -49,7 +47,7 @@ def worker(name: str, executions: int) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def service() -> Iterator[None]:
-    """Traces of one process that runs, one that ended and one that was killed."""
+    """Start a running process, one that has ended and one that was killed."""
     os.mkdir(SERVICE)
     with worker("ended", 2):
         pass
@@ -61,7 +59,7 @@ def service() -> Iterator[None]:
 
 
 def executions(queryprof: Run, given: str) -> tuple[int, str]:
-    """How often the statement was executed, and what is said on stderr."""
+    """Return the number of executions of the statement, and stderr."""
     result = queryprof("report", given, "--format", "json")
     assert result.returncode == 0, result.stderr
     rows = json.loads(result.stdout)["views"]["statement"]
@@ -73,7 +71,9 @@ def executions(queryprof: Run, given: str) -> tuple[int, str]:
 @pytest.mark.parametrize("given", [f"{SERVICE}/", SERVICE, f"{SERVICE}/*.qprof"])
 @pytest.mark.repeats
 def test_all_processes_are_counted(queryprof: Run, given: str) -> None:
-    """With how many there are of each, once more the same: reading takes nothing away."""
+    """The output has their number by state. A second run prints the same: reading
+    removes nothing.
+    """
     for _ in range(2):
         count, said = executions(queryprof, given)
         assert count == 432
@@ -85,7 +85,7 @@ def test_all_processes_are_counted(queryprof: Run, given: str) -> None:
 
 @pytest.mark.usefixtures("service")
 def test_other_commands_read_directories(queryprof: Run) -> None:
-    """Findings and the page; the page is beside the directory."""
+    """Findings and the page work. The page is next to the directory."""
     result = queryprof("analyze", SERVICE)
     assert result.returncode == 0, result.stderr
     assert "still running" in result.stdout
@@ -105,7 +105,7 @@ def test_other_commands_read_directories(queryprof: Run) -> None:
 @pytest.mark.usefixtures("service")
 @pytest.mark.slow
 def test_what_cannot_be_read_is_named(queryprof: Run) -> None:
-    """The rest is counted, nothing of it in part."""
+    """The rest is counted, and nothing of the unreadable trace."""
     ended = Path(SERVICE, "ended.qprof").read_bytes()
     Path(SERVICE, "a.qprof").write_bytes(ended[: len(ended) // 2])
     Path(SERVICE, "b.qprof").write_text("no trace\n")
@@ -120,7 +120,7 @@ def test_what_cannot_be_read_is_named(queryprof: Run) -> None:
 @pytest.mark.usefixtures("service")
 @pytest.mark.slow
 def test_a_process_in_two_traces_is_named(queryprof: Run) -> None:
-    """A merged trace beside its parts is counted with each, as `merge` does."""
+    """A merged trace next to its parts counts with each, as in `merge`."""
     assert queryprof("merge", f"{SERVICE}/all.qprof", SERVICE).returncode == 0
     count, said = executions(queryprof, SERVICE)
     assert count == 864
@@ -128,7 +128,7 @@ def test_a_process_in_two_traces_is_named(queryprof: Run) -> None:
 
 
 def test_a_name_that_looks_like_a_pattern(queryprof: Run) -> None:
-    """It is the trace's own, also while that is only what a killed process has left."""
+    """The name is the trace's own, even if there is only the memory of a killed process."""
     os.mkdir(SERVICE)
     with worker("w[1]*", 3) as process:
         process.send_signal(signal.SIGKILL)
@@ -140,7 +140,7 @@ def test_a_name_that_looks_like_a_pattern(queryprof: Run) -> None:
 
 
 def test_directories_without_traces(queryprof: Run) -> None:
-    """Also where no trace of them can be read: one line."""
+    """If no trace can be read, the error is one line."""
     os.mkdir(SERVICE)
     result = queryprof("report", SERVICE)
     assert (result.returncode, result.stdout) == (2, "")
@@ -155,7 +155,7 @@ def test_directories_without_traces(queryprof: Run) -> None:
 @pytest.mark.usefixtures("service")
 @pytest.mark.slow
 def test_a_directory_is_merged_into_itself_as_often_as_one_likes(queryprof: Run) -> None:
-    """The trace of all is no trace of a process."""
+    """The merged trace does not count as the trace of a process."""
     for _ in range(3):
         merged = queryprof("merge", f"{SERVICE}/all.qprof", SERVICE)
         assert merged.returncode == 0, merged.stderr

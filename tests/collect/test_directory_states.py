@@ -1,5 +1,7 @@
-"""A directory has all that its processes have recorded, whatever became of them: each state of a
-process and of its forked child, with and without windows, read twice and with nothing to write to.
+"""A directory contains everything that its processes have recorded, whatever happened to them.
+
+The tests cover each state of a process and of its forked child, with and without windows, read
+twice, and without write permission.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ EVERYTHING = 32
 
 @contextmanager
 def family(value: str, windows: bool) -> Iterator[list[int]]:
-    """A process and its child, which have executed all, and wait."""
+    """Start a process and its child, which have executed everything, and wait."""
     environment = {**os.environ, "QUERYPROF": value, "PYTHONPATH": STARTUP}
     if windows:
         environment["QUERYPROF_WINDOW"] = "1h"
@@ -81,7 +83,7 @@ def family(value: str, windows: bool) -> Iterator[list[int]]:
 
 
 def end(pid: int) -> None:
-    """Kills a process, and waits until it is gone, or is its parent's to be reaped."""
+    """Kill a process, and wait until it is gone or a zombie."""
     try:
         handle = os.pidfd_open(pid)
         signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -97,7 +99,7 @@ Counted = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def counted(queryprof: Run) -> Counted:
-    """How often the statement was executed, and what is said."""
+    """Return the number of executions of the statement, and the messages."""
 
     def nothing_can_be_written() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -141,7 +143,7 @@ def test_every_state(value: str, windows: bool, killed: tuple[int, ...], counted
 def test_memory_that_is_gone_and_a_directory_that_was_moved(
     windows: bool, counted: Counted
 ) -> None:
-    """After a restart of the machine the copies on the disk are all there is."""
+    """After a restart of the machine only the copies on disk exist."""
     os.mkdir(DIRECTORY)
     with family(f"{DIRECTORY}/", windows) as pids:
         for pid in pids:
@@ -150,7 +152,7 @@ def test_memory_that_is_gone_and_a_directory_that_was_moved(
     first = min(recorded.traces_in(DIRECTORY))
     for trace in recorded.traces_in(DIRECTORY):
         for region, pid in product(recorded.regions_of(trace), pids):
-            if f"-{pid}-" in region:  # a process copies it so, with the name of the first one
+            if f"-{pid}-" in region:  # a process copies it like this, with the first one's name
                 shutil.copy(region, checkpoint_of(first, pid))
                 os.unlink(region)
     shutil.move(DIRECTORY, "moved")
@@ -196,7 +198,7 @@ def made(path: str) -> None:
 @pytest.mark.parametrize("name", ["-journal", "-wal", "-shm"])
 @pytest.mark.slow
 def test_a_pipe_beside_a_trace_is_named(queryprof: Run, name: str) -> None:
-    """No reader waits for it, and no program that is recorded."""
+    """No reader waits for it, and neither does a recorded program."""
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/x.qprof")
     os.mkfifo(f"{DIRECTORY}/x.qprof{name}")
@@ -218,7 +220,7 @@ def test_a_damaged_window_is_named(counted: Counted) -> None:
 @pytest.mark.parametrize("ours", [False, True])
 @pytest.mark.repeats
 def test_what_is_no_trace_stays_as_it_is(queryprof: Run, ours: bool) -> None:
-    """A journal that SQLite would roll back is its owner's."""
+    """SQLite would roll back the journal, which belongs to another program."""
     os.mkdir(DIRECTORY)
     code = (
         "import sqlite3, os; c = sqlite3.connect('own.db', isolation_level=None)\n"
@@ -263,7 +265,7 @@ def test_what_is_no_unfinished_trace_stays(
 
 
 def test_a_trace_that_is_being_written_stays(counted: Counted) -> None:
-    """By a process that cannot be seen, in a container: the file is too young to be left over."""
+    """Its process is invisible, in a container. The file is too new to be a leftover."""
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/x.qprof")
     other = Path(f"{DIRECTORY}/x.qprof.999999-0123456789ab.new")
@@ -279,7 +281,7 @@ def test_a_trace_that_is_being_written_stays(counted: Counted) -> None:
 )
 @pytest.mark.repeats
 def test_a_digit_that_is_no_number_is_no_process(name: str, queryprof: Run) -> None:
-    """Superscripts are digits, and no decimals."""
+    """Superscripts are digits in Unicode, but not decimals."""
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/x.qprof")
     shutil.copy(f"{DIRECTORY}/x.qprof", f"{DIRECTORY}/{name}")

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.once
 
 @pytest.mark.parametrize("clean_end", [0, 1])
 def test_killed_processes_stay_listed(clean_end: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many processes are listed before them."""
+    """This holds however many processes are listed before them."""
     monkeypatch.setattr("queryprof.collect.collapse.MAX_LISTED", 3)
     processes("a.qprof", 5)
     processes("b.qprof", 2, first=5, clean_end=clean_end)

@@ -1,4 +1,4 @@
-"""Event loops in traces: merged exactly."""
+"""Event loops in traces are merged exactly."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def figures(loop: Loop) -> list[object]:
 
 
 def test_a_merge_adds_up() -> None:
-    """Loops of different processes stand side by side with all their figures."""
+    """Loops of different processes stay separate, with all their figures."""
     single = [figures(record(path).loops[0]) for path in ("a.qprof", "b.qprof")]
     merge_traces("all.qprof", ["a.qprof", "b.qprof"])
     merged = read_profile("all.qprof").loops

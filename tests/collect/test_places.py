@@ -1,4 +1,4 @@
-"""Where traces go, and what stands there already: nothing but an old trace is ever replaced."""
+"""Where traces are written: only an old trace is ever replaced."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make_fifo(path: Path) -> None:
 
 
 def make_null(path: Path) -> None:
-    """A device of ours with the null device's number: never the machine's own."""
+    """Create a device with the null device's number. The machine's own device is not used."""
     try:
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
     except PermissionError:
@@ -49,9 +49,7 @@ def make_socket(path: Path) -> None:
 @pytest.mark.parametrize("make", [make_fifo, make_null, make_socket, Path.mkdir])
 @pytest.mark.repeats
 def test_what_is_no_file_stays(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    """A pipe, a device, a socket or a directory is neither removed nor written to, by no
-    command.
-    """
+    """No command removes a pipe, device, socket or directory, or writes to it."""
     node = tmp_path / "node"
     make(node)
     before = node.lstat()
@@ -127,7 +125,7 @@ print(n)
 @pytest.mark.parametrize("runs_already", [False, True])
 @pytest.mark.repeats
 def test_two_programs_with_one_path(tmp_path: Path, runs_already: bool) -> None:
-    """Both are kept, when they start together, and when one runs already."""
+    """Both traces are kept, whether the programs start together or one after the other."""
     (tmp_path / "p.py").write_text(LONG)
     code = INSTALL + "sys.argv.pop(1); exec(open('p.py').read())"
     command = [sys.executable, "-c", code, "x.qprof", "end"]
@@ -165,7 +163,7 @@ def test_two_programs_with_one_path(tmp_path: Path, runs_already: bool) -> None:
 
 
 def test_what_a_killed_program_left_is_brought_in_beside_the_next_one(tmp_path: Path) -> None:
-    """The next one has the path."""
+    """The next program gets the path."""
     waits = INSTALL + ASK + "; import time; print(flush=True); time.sleep(30)"
     command = [sys.executable, "-c", waits, "x.qprof"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE) as killed:
@@ -182,7 +180,7 @@ def test_what_a_killed_program_left_is_brought_in_beside_the_next_one(tmp_path: 
 
 
 def test_an_empty_file_is_taken(tmp_path: Path) -> None:
-    """As mktemp makes it."""
+    """The command mktemp creates such a file."""
     (tmp_path / "x.qprof").touch()
     time.sleep(0.01)
     subprocess.run([sys.executable, "-c", INSTALL + ASK, "x.qprof"], cwd=tmp_path, check=True)
@@ -191,7 +189,7 @@ def test_an_empty_file_is_taken(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_to_a_file_that_got_descriptor_2(tmp_path: Path) -> None:
-    """A program that closes stderr and opens a file finds its own bytes in it alone."""
+    """The program closes stderr and opens a file, which contains only the program's bytes."""
     code = (
         "import queryprof, os, sqlite3; queryprof.install('gone/x.qprof'); os.close(2);"
         "f = os.open('own.txt', os.O_RDWR | os.O_CREAT); assert f == 2;"
@@ -240,7 +238,7 @@ def test_names_that_are_no_utf8_end_nothing(tmp_path: Path, name: str) -> None:
 
 
 def test_a_directory_that_is_no_utf8(tmp_path: Path) -> None:
-    """Its code is the program's own."""
+    """Its code counts as the program's own."""
     odd = os.fsencode(tmp_path) + b"/dir\xff"
     os.mkdir(odd)
     with open(odd + b"/p.py", "w") as file:
@@ -257,7 +255,9 @@ def test_a_directory_that_is_no_utf8(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("installed_plugins")
 def test_a_recorded_pytest_has_no_more_warnings(tmp_path: Path) -> None:
-    """Also where warnings are errors: pytest would rewrite what is imported already."""
+    """This includes runs with warnings as errors: pytest would rewrite modules that are already
+    imported.
+    """
     (tmp_path / "test_a.py").write_text("def test_a(): pass\n")
     for more in ((), ("-W", "error")):
         ended = subprocess.run(
@@ -287,7 +287,7 @@ def test_a_recorded_pytest_has_no_more_warnings(tmp_path: Path) -> None:
 
 
 def running_trace(path: Path, **columns: object) -> None:
-    """A trace whose process has not said that it ended; this process's, if nothing else is said."""
+    """Return a trace without an end of its process: by default this process."""
     with queryprof.profile(path):
         with closing(sqlite3.connect(":memory:")) as connection:
             connection.execute("SELECT 1").fetchall()
@@ -299,7 +299,7 @@ def running_trace(path: Path, **columns: object) -> None:
 
 
 def test_a_process_of_another_host_may_still_write(tmp_path: Path) -> None:
-    """Whether it runs cannot be told from here, as of a container with the same volume."""
+    """Its state is unknown here, like that of a container with the same volume."""
     path = tmp_path / "x.qprof"
     running_trace(path, host="elsewhere", pid=2**22 + 1)
     before = path.read_bytes()
@@ -318,7 +318,7 @@ def test_a_process_id_that_was_given_again(tmp_path: Path) -> None:
 
 
 def test_a_trace_that_is_being_flushed_stays(tmp_path: Path) -> None:
-    """What is locked is written, whatever can be read of it."""
+    """A locked file is being written, whatever can be read from it."""
     path = tmp_path / "x.qprof"
     running_trace(path, host="elsewhere")
     connection = sqlite3.connect(path, isolation_level=None)
@@ -331,7 +331,7 @@ def test_a_trace_that_is_being_flushed_stays(tmp_path: Path) -> None:
 
 
 def test_a_file_named_as_a_journal_stays(tmp_path: Path) -> None:
-    """SQLite would delete it; a journal that a killed process has left goes."""
+    """SQLite would delete it. The journal of a killed process is removed."""
     path = tmp_path / "x.qprof"
     journal = tmp_path / "x.qprof-journal"
     journal.write_bytes(b"precious")
@@ -358,7 +358,7 @@ def test_a_link_is_replaced_and_not_its_target(tmp_path: Path) -> None:
 def test_settings_are_read_before_an_old_trace_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program that cannot be recorded has lost nothing."""
+    """A program that cannot be recorded has lost no trace."""
     with queryprof.profile(tmp_path / "x.qprof"):
         pass
     (tmp_path / "pyproject.toml").write_text('[tool.queryprof]\nstall_ms = "no"\n')
@@ -371,7 +371,7 @@ def test_settings_are_read_before_an_old_trace_goes(
 
 
 def test_a_full_disk_under_a_report(tmp_path: Path) -> None:
-    """One line, and the status of an error."""
+    """The error is one line, with the status of an error."""
     full = tmp_path / "full"
     try:
         os.mknod(full, stat.S_IFCHR | 0o666, os.makedev(1, 7))

@@ -1,5 +1,5 @@
-"""What the dead have left behind becomes a trace: all of it, once, whoever else reads it or is in
-the way.
+"""The recordings of killed processes become traces: complete and once, whoever else reads or blocks
+them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_a_bad_region_costs_itself_alone(queryprof: Run, script: Script) -> None
 
 @contextmanager
 def runner(path: Path) -> Iterator[subprocess.Popen[str]]:
-    """`queryprof run` of a program that has printed a line; killed after the block."""
+    """Start `queryprof run` with a program that has printed a line. Kill it after the block."""
     command = [str(QUERYPROF), "run", "-o", "x.qprof", str(path)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -76,7 +76,7 @@ def runner(path: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.slow
 def test_a_killed_runner(queryprof: Run, script: Script) -> None:
-    """Its program goes on, and both what it has asked and what it asks then are found."""
+    """Its program continues. Its earlier and its later queries are all found."""
     path = script(
         "work(5)\n"
         "if not os.fork():\n"
@@ -106,7 +106,7 @@ def test_a_killed_runner(queryprof: Run, script: Script) -> None:
 
 
 def test_a_killed_runner_s_directory_waits_for_its_command(queryprof: Run, script: Script) -> None:
-    """As long as a process of the command runs, which may start further Pythons."""
+    """It waits while a process of the command runs, which may start further Pythons."""
     path = script("work(5)\n")
     later = script("work(7)\n").rename("later.py")
     path = script("work(5)\n")
@@ -127,7 +127,7 @@ def test_a_killed_runner_s_directory_waits_for_its_command(queryprof: Run, scrip
 
 
 def test_two_interrupts(script: Script) -> None:
-    """Who presses Ctrl-C again while the trace is made has it none the less."""
+    """A second Ctrl-C while the trace is written does not lose the trace."""
     path = script("work(5)\nprint(1, flush=True)\nwhile True: work(5)\n")
     for pause in (0.0, 0.01, 0.05):
         command = [str(QUERYPROF), "run", "--no-report", "-o", "x.qprof", str(path)]
@@ -147,9 +147,7 @@ def test_two_interrupts(script: Script) -> None:
 
 @pytest.mark.slow
 def test_signals_close_together(script: Script) -> None:
-    """The second reaches the command, too, whichever thread of the runner the system would give it
-    to.
-    """
+    """The second signal also reaches the command, whichever thread of the runner receives it."""
     path = script(
         "import signal\nsignal.signal(signal.SIGINT, lambda *_: None)\n"
         "print(1, flush=True)\nwhile True: signal.pause()\n"
@@ -177,7 +175,7 @@ def test_signals_close_together(script: Script) -> None:
 
 @pytest.mark.slow
 def test_many_readers_at_once(script: Script) -> None:
-    """Twenty processes were killed; whoever comes first brings each of them in."""
+    """Twenty processes were killed. The first reader recovers each of them."""
     path = script(
         f"{INSTALLS}for number in range(20):\n"
         "    if not os.fork():\n"
@@ -224,7 +222,7 @@ def test_a_mask_that_takes_every_right(queryprof: Run, script: Script, end: str)
 
 
 def test_the_file_is_removed_from_outside(queryprof: Run, script: Script) -> None:
-    """As a session's end may do (RemoveIPC of logind)."""
+    """The end of a session may remove it (RemoveIPC of logind)."""
     path = script(
         "work(5)\n"
         "for name in os.listdir('/dev/shm'):\n"
@@ -252,7 +250,7 @@ def test_no_descriptor_to_spare_at_the_first_call(queryprof: Run, script: Script
 
 
 def test_standard_streams_that_are_closed(queryprof: Run, script: Script) -> None:
-    """No file of ours gets the number of one of them, to which the program may write."""
+    """No file of queryprof gets the number of one of them, to which the program may write."""
     path = script(
         "for number in (0, 1, 2): os.close(number)\n"
         "work(5)\n"
@@ -278,7 +276,7 @@ def test_a_working_directory_that_is_gone(queryprof: Run, script: Script) -> Non
 
 
 def test_no_memory_in_a_forked_child(queryprof: Run, script: Script) -> None:
-    """It is not recorded, and says so; its parent is."""
+    """The child is not recorded, and prints the reason. Its parent is recorded."""
     path = script(
         "import resource\n"
         "work(5)\n"
@@ -297,7 +295,9 @@ def test_no_memory_in_a_forked_child(queryprof: Run, script: Script) -> None:
 
 
 def test_a_limit_of_file_sizes_with_its_signal(queryprof: Run, script: Script) -> None:
-    """Without room for a region the trace is written at the end: beyond the limit, which kills."""
+    """Without memory for a region the trace is written at the end. A write beyond the limit would
+    kill the process.
+    """
     path = script(
         "import resource\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n"
@@ -311,8 +311,8 @@ def test_a_limit_of_file_sizes_with_its_signal(queryprof: Run, script: Script) -
 
 
 def test_a_process_id_that_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trace of an earlier child of the same recording stays; that of an earlier
-    recording goes.
+    """The trace of an earlier child of the same recording stays. A trace of an earlier recording is
+    replaced.
     """
     trace = str(tmp_path / "x.qprof")
     monkeypatch.setattr(os, "getpid", lambda: 501)
@@ -324,7 +324,7 @@ def test_a_process_id_that_comes_again(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_an_unsound_region_leaves_nothing(script: Script, tmp_path: Path) -> None:
-    """What was added of it before it was seen to be unsound is taken back."""
+    """Rows added before the damage was found are removed."""
     killed(script(f"{INSTALLS}work(5)\n{DIES}"))
     (path,) = regions_of("x.qprof")
     store = TraceStore(str(tmp_path / "y.qprof"))
@@ -358,7 +358,7 @@ if __name__ == "__main__":
 
 
 def test_spawned_workers_that_are_terminated_are_brought_in(tmp_path: Path) -> None:
-    """The program's code is known in them, too, from another directory."""
+    """Workers' frames count as the program's code, even when started from another directory."""
     (tmp_path / "app.py").write_text(POOL)
     place = tmp_path / "elsewhere"
     place.mkdir()

@@ -1,4 +1,4 @@
-"""A service whose workers run: its traces are read by name, by a pattern and by their directory."""
+"""A service with running workers: its traces are read by name, by a pattern and by directory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ SELECT = ("SELECT ?", "execute")
 
 @pytest.fixture
 def pids(tmp_path: Path) -> Iterator[dict[int, int]]:
-    """By how often each process has executed the query: its id. They run until the test ends."""
+    """Return process ids by how often each process has executed the query. The processes run until
+    the test ends.
+    """
     (tmp_path / "rec").mkdir()
     environment = {
         **os.environ,
@@ -71,7 +73,9 @@ def test_a_running_worker_s_trace_has_its_name(pids: dict[int, int]) -> None:
 
 @pytest.mark.slow
 def test_the_command_that_report_names(queryprof: Run, pids: dict[int, int]) -> None:
-    """It adds up what runs, as it stands there, and again when its output is there."""
+    """The command can be copied as printed. It merges the running processes, and works again when
+    its output exists.
+    """
     shown = queryprof("report", "rec/shop.qprof").stderr
     found = re.search(r"merge all of its traces: queryprof (merge .*)", shown)
     assert found
@@ -82,7 +86,7 @@ def test_the_command_that_report_names(queryprof: Run, pids: dict[int, int]) -> 
 
 
 def test_a_directory_is_all_its_traces(queryprof: Run, pids: dict[int, int]) -> None:
-    """Those of processes that run, and of one that was killed."""
+    """They belong to running processes, and to one that was killed."""
     os.kill(pids[9], 9)
     result = queryprof("merge", "all.qprof", "rec")
     assert (result.returncode, result.stderr) == (0, "")
@@ -106,7 +110,7 @@ def test_nothing_of_such_a_name(queryprof: Run, tmp_path: Path) -> None:
 @pytest.mark.strange_traces
 @pytest.mark.slow
 def test_what_a_pattern_is_not(queryprof: Run, pids: dict[int, int], tmp_path: Path) -> None:
-    """Recordings of directories below, files of other kinds, and second names of a trace."""
+    """It ignores recordings in subdirectories, other files, and second names of a trace."""
     below = tmp_path / "rec" / "below"
     below.mkdir()
     write_trace(str(below / "a.qprof"))
@@ -124,9 +128,7 @@ def test_what_a_pattern_is_not(queryprof: Run, pids: dict[int, int], tmp_path: P
 
 @pytest.mark.slow
 def test_directories_whose_names_are_patterns(queryprof: Run, pids: dict[int, int]) -> None:
-    """Of a directory that is given by a link, or has brackets in its name, workers are read,
-    too.
-    """
+    """The workers are found if the directory is a symbolic link, or has brackets in its name."""
     for name in ("l[1]", "link"):
         os.symlink("rec", name)
         for given in (f"{name}/", name):
@@ -148,7 +150,7 @@ def test_an_output_that_is_the_only_input_stays(queryprof: Run, tmp_path: Path) 
 def test_a_recording_elsewhere_is_no_match(
     queryprof: Run, pids: dict[int, int], tmp_path: Path
 ) -> None:
-    """One of the same name, in a directory beside or above."""
+    """It has the same name, but is in a sibling or parent directory."""
     for name in ("other", "rec/sub"):
         (tmp_path / name).mkdir()
         write_trace(f"{name}/a.qprof")
@@ -165,7 +167,7 @@ def test_names_that_look_like_patterns(tmp_path: Path) -> None:
 
 
 def test_a_killed_process_that_left_a_copy_alone(queryprof: Run, tmp_path: Path) -> None:
-    """What is beside a trace is looked for, too: its checkpoint, where memory cannot be shared."""
+    """Its checkpoint next to the trace is found even without shared memory."""
     names = ["a.qprof", "b.qprof"]
     (tmp_path / "a.qprof.77.0123456789ab.live").touch()
     leftovers = Leftovers()
@@ -176,7 +178,7 @@ def test_a_killed_process_that_left_a_copy_alone(queryprof: Run, tmp_path: Path)
 def test_a_killed_process_whose_trace_has_a_number_in_its_name(
     queryprof: Run, tmp_path: Path
 ) -> None:
-    """It is no other process's, as far as its recording goes."""
+    """It belongs to no other process of its recording."""
     (tmp_path / "rec").mkdir()
     environment = {
         **os.environ,
@@ -196,7 +198,7 @@ def test_a_killed_process_whose_trace_has_a_number_in_its_name(
 
 @pytest.mark.strange_traces
 def test_an_output_that_is_there(queryprof: Run, tmp_path: Path) -> None:
-    """It may be an input; it is not replaced by another single trace."""
+    """It may be an input. Another single trace does not replace it."""
     for name in ("a.qprof", "b.qprof"):
         write_trace(name)
     before = Path("a.qprof").read_bytes()

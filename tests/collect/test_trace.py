@@ -1,4 +1,4 @@
-"""Trace files: merged exactly, refused in one line when they are none."""
+"""Trace files: merged exactly, and refused in one line if they are not traces."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_merge_adds_up(tmp_path: Path, programs: list[list[str]]) -> None:
 
 
 def test_min_and_max_of_a_merge_are_those_of_the_parts() -> None:
-    """An aggregate that has calls in one part only keeps that part's shortest call."""
+    """An aggregate with calls in only one part keeps that part's shortest call."""
     record("a.qprof", "SELECT a FROM t", "SELECT a FROM t")
     record("b.qprof", "SELECT a FROM t")
     merge_traces("c.qprof", ["a.qprof", "b.qprof"])
@@ -154,7 +154,7 @@ BAD = {
 def test_bad_traces_get_one_line_and_status_2(
     queryprof: Run, kind: str, command: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Whatever is wrong with a file is said in one line; nothing is left behind."""
+    """The error is one line for any bad file, and no file is left."""
     make_bad(kind, tmp_path / "bad.qprof")
     result = queryprof(*command, "bad.qprof")
     assert result.returncode == 2
@@ -166,7 +166,7 @@ def test_bad_traces_get_one_line_and_status_2(
 
 
 def test_nothing_but_a_trace_is_overwritten(queryprof: Run, tmp_path: Path) -> None:
-    """A file that is no trace is never replaced, whoever asks."""
+    """No command replaces a file that is not a trace."""
     precious = tmp_path / "precious.db"
     connection = sqlite3.connect(precious)
     connection.execute("CREATE TABLE t (a)")
@@ -186,7 +186,7 @@ def test_nothing_but_a_trace_is_overwritten(queryprof: Run, tmp_path: Path) -> N
 
 
 def test_a_trace_is_for_its_owner_alone() -> None:
-    """Mode 0600: SQL texts and file names are the program's."""
+    """The mode is 0600, because SQL texts and file names belong to the program."""
     record("a.qprof", "SELECT 1")
     merge_traces("b.qprof", ["a.qprof"])
     for path in ("a.qprof", "b.qprof"):
@@ -194,7 +194,7 @@ def test_a_trace_is_for_its_owner_alone() -> None:
 
 
 def test_a_trace_in_a_read_only_place_can_be_read(tmp_path: Path) -> None:
-    """Reading changes nothing, not even beside the file."""
+    """Reading changes nothing, not even next to the file."""
     record("a.qprof", "SELECT 1")
     before = Path("a.qprof").read_bytes()
     read_profile("a.qprof")
@@ -203,7 +203,7 @@ def test_a_trace_in_a_read_only_place_can_be_read(tmp_path: Path) -> None:
 
 
 def test_timeline_coarsens_exactly() -> None:
-    """However far apart, intervals stay at most 512, aligned, and lose nothing."""
+    """However far apart they are, there are at most 512 aligned intervals, and nothing is lost."""
     store = TraceStore(":memory:")
     width = 1 << 27
     spread = [width * 3**n for n in range(14)]
@@ -219,7 +219,7 @@ def test_timeline_coarsens_exactly() -> None:
 
 
 def test_every_column_of_the_schema_says_its_unit() -> None:
-    """Times are named _ns, instants _unix_ns; what is neither has a comment or is plain."""
+    """Times are named _ns, instants _unix_ns. Other columns have a comment or are plain."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA)
     for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"):
@@ -229,7 +229,7 @@ def test_every_column_of_the_schema_says_its_unit() -> None:
 
 
 def test_secrets_are_not_kept(tmp_path: Path) -> None:
-    """No literal and no parameter is in the file, unless it is asked for."""
+    """No literal and no parameter is in the file, except on request."""
     connection = sqlite3.connect(":memory:")
     with qp.profile("a.qprof"):
         connection.execute("SELECT 'hunter2', ?", ("correct horse",)).fetchall()
@@ -246,7 +246,9 @@ def test_secrets_are_not_kept(tmp_path: Path) -> None:
 def test_parameters_are_kept_when_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--parameters: SQL texts and parameters of the slowest executions; only plain types."""
+    """--parameters keeps SQL texts and parameters of the slowest executions, of plain
+    types only.
+    """
     monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
 
     class Shy(int):
@@ -267,7 +269,7 @@ def test_parameters_are_kept_when_asked_for(
 def test_parameters_are_kept_where_the_time_is_in_fetching(
     monkeypatch: pytest.MonkeyPatch, runs: int
 ) -> None:
-    """Also of cursors that serve rows by turns; values of any size."""
+    """This includes cursors that are read in turns, and values of any size."""
     monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
     connection = sqlite3.connect(":memory:")
     connection.execute(
@@ -293,7 +295,7 @@ def test_parameters_are_kept_where_the_time_is_in_fetching(
 
 
 def test_a_killed_writers_journal_is_rolled_back(tmp_path: Path) -> None:
-    """A trace with a hot journal beside it reads as the last whole flush left it."""
+    """A trace with a hot journal reads as after the last complete flush."""
     record("a.qprof", "SELECT 1")
     connection = sqlite3.connect("a.qprof", isolation_level=None)
     connection.execute("PRAGMA cache_size = 1")
@@ -310,7 +312,7 @@ def test_a_killed_writers_journal_is_rolled_back(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_the_program_reads_and_writes_is_in_its_trace() -> None:
-    """Bytes of its own calls; what queryprof writes meanwhile is not among them."""
+    """The bytes are those of its own calls, without queryprof's own writes."""
     Path("program.py").write_text(
         "import sqlite3, sys, time\n"
         "import queryprof\n"

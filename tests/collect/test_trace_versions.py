@@ -1,4 +1,4 @@
-"""A trace of another version is refused in one sentence, and leaves nothing open."""
+"""A trace of another version is refused in one sentence, and no file stays open."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ pytestmark = [pytest.mark.once, pytest.mark.strange_traces]
 
 @pytest.fixture
 def left_open(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files of connections that end without being closed, of which newer Pythons warn."""
+    """Return the files of connections that end without being closed. Newer Pythons warn about
+    these.
+    """
     found: list[str] = []
 
     class Watched(sqlite3.Connection):
@@ -31,7 +33,7 @@ def left_open(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             self.database = database
 
         def __del__(self) -> None:
-            with suppress(sqlite3.ProgrammingError):  # it is closed
+            with suppress(sqlite3.ProgrammingError):  # this one is closed
                 self.cursor()
                 found.append(self.database)
 

@@ -1,4 +1,4 @@
-"""Workers that are killed around their copies on the disk: each execution is in one trace, once."""
+"""Workers that are killed around their copies on disk: each execution is in exactly one trace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.once
 
 ROUNDS, WORKERS = 50, 4
 LONGEST_S = 2.2
-"""A worker's life: it looks after its copy once a second."""
+"""The longest life of a worker, which updates its copy once a second."""
 
 SERVER = """
 import mmap, os, random, signal, sqlite3, sys, time
@@ -73,9 +73,8 @@ def executed_by_process(directory: Path) -> Counter[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("memory", ["shared", "copies"])
 def test_two_hundred_kills(queryprof: Run, tmp_path: Path, memory: str) -> None:
-    """Also where a copy on the disk is newer or older than the memory, and with the server's own
-    end. Without shared memory, what came since the last copy may be missing, and nothing be there
-    twice.
+    """The copy on disk may be newer or older than the memory, and the server may end itself.
+    Without shared memory, executions since the last copy may be missing, but none counts twice.
     """
     chance = random.Random(11)
     for number in range(ROUNDS if memory == "shared" else ROUNDS // 5):
@@ -92,7 +91,7 @@ def test_two_hundred_kills(queryprof: Run, tmp_path: Path, memory: str) -> None:
         subprocess.run(
             [sys.executable, program, *arguments], cwd=directory, check=False, timeout=60
         )
-        for _ in range(2):  # nothing is brought in again
+        for _ in range(2):  # nothing is recovered again
             queryprof("report", str(directory / "x.qprof"))
             executed = executed_by_process(directory)
         for log in directory.glob("log-*"):

@@ -1,4 +1,4 @@
-"""Compacts a directory, and dies at a chosen one of its file operations: DIRECTORY NUMBER."""
+"""Compact a directory, and die at a chosen file operation. Arguments: DIRECTORY NUMBER."""
 
 from __future__ import annotations
 

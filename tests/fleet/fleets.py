@@ -1,4 +1,4 @@
-"""Fleets of made-up hosts: a trace of each, exported."""
+"""Fleets of made-up hosts: a trace of each is exported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST_DAY_NS = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp()) * 10**9
 
 
 class Work(NamedTuple):
-    """What a host did with one statement."""
+    """The work of a host with one statement."""
 
     executions: int
     each_ns: int
@@ -40,7 +40,7 @@ def add_host(
     start_ns: int = 0,
     is_absolute: bool = False,
 ) -> None:
-    """Exports what a host did on a day, from `start_ns` of it on."""
+    """Export the work of a host on a day, from `start_ns` on."""
     from queryprof.fleet.location import Directory
     from queryprof.fleet.parquet_files import write  # needs pyarrow
 

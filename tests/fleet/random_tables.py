@@ -23,7 +23,7 @@ FILES, ROWS = 3, 6
 
 
 def write_random_tables(folder: str, seed: int) -> dict[str, list[str]]:
-    """The paths of the files, by table."""
+    """Write the files, and return their paths by table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -52,7 +52,7 @@ def write_random_tables(folder: str, seed: int) -> dict[str, list[str]]:
 
 
 def value_of(column: FleetColumn, chosen: Random) -> Any:
-    """A value; some are unknown, also of keys."""
+    """Return a value. Some values are unknown, including keys."""
     if column.role == KEY:
         return chosen.choice(["a", "b", None] if column.name in NULLABLE else ["a", "b"])
     if chosen.random() < 0.3:

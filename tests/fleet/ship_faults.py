@@ -23,13 +23,13 @@ DIED = 9
 
 
 def ship_and_die(place: str, store: str, number: int) -> None:
-    """Sends what there is, and dies."""
+    """Send all finished files, and die."""
     dies_at(number)
     ship(place, store)
 
 
 def dies_at(number: int) -> None:
-    """Makes this process end without a trace at its file operation of this number."""
+    """Make this process die without a trace at its file operation of this number."""
     left = [number]
 
     def dying(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,13 +46,13 @@ def dies_at(number: int) -> None:
 
 
 def ship(place: str, store: str, kept_bytes: int = 10**9) -> None:
-    """Sends what there is."""
+    """Send all finished files."""
     with Shipper([place], Directory(store, "ship"), Shipping(kept_bytes, 1.0), print) as shipper:
         shipper.run()
 
 
 def in_child(work: Callable[[], object]) -> int:
-    """The exit status of a child that does this."""
+    """Run a function in a child process, and return its exit status."""
     pid = os.fork()
     if not pid:
         try:
@@ -65,7 +65,7 @@ def in_child(work: Callable[[], object]) -> int:
 
 
 def executions(store: str) -> int:
-    """How many calls of execute a store has."""
+    """Return the number of execute calls in a store."""
     import pyarrow.parquet as pq
 
     total = 0
@@ -77,14 +77,14 @@ def executions(store: str) -> int:
 
 
 def compare(store: str, wanted: int) -> None:
-    """Raises AssertionError: a store has another number."""
+    """Raise AssertionError if a store has another number."""
     found = executions(store)
     if found != wanted:
         raise AssertionError(f"{found} executions, not {wanted}")
 
 
 def unfinished(directory: str) -> list[str]:
-    """Hidden files and folders below a directory."""
+    """Return the hidden files and folders below a directory."""
     return [
         os.path.join(folder, name)
         for folder, folders, names in os.walk(directory)
@@ -94,7 +94,7 @@ def unfinished(directory: str) -> list[str]:
 
 
 def at_every_operation(place: str, store: str, wanted: int) -> None:
-    """See above."""
+    """See the module's docstring."""
     shutil.copytree(place, f"{place}.kept")
     number = 0
     while True:

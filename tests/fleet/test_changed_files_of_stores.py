@@ -1,4 +1,4 @@
-"""One file of a store that only one of its readers can read: the others' rows are all there."""
+"""A file that only one of a store's readers can read: the rows of all other files are there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def made(*hosts: str) -> list[Path]:
 
 
 def calls(queryprof: Run) -> tuple[int, int, str]:
-    """Status, calls, and what was said."""
+    """Return the status, the number of calls, and the messages."""
     result = queryprof("fleet", "report", "out", "--by", "statement", "--format", "json")
     rows = json.loads(result.stdout or "[]")
     return result.returncode, int(sum(row["calls"] for row in rows)), result.stderr
@@ -61,7 +61,7 @@ def test_a_day_is_made_of_what_duckdb_can_read(queryprof: Run) -> None:
 
 
 def test_a_days_file_that_cannot_be_read_keeps_its_sources(queryprof: Run) -> None:
-    """They are deleted a day after they were folded, if the day's file has their rows."""
+    """They are deleted a day later, once the day's file has their rows."""
     sources = made("a", "b")
     assert queryprof("fleet", "compact", "out", "--older", "1h").returncode == 0
     (day,) = sources[0].parent.glob("day-*.parquet")

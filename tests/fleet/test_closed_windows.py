@@ -1,4 +1,4 @@
-"""Which files can be taken: what a region, or a copy of it, still holds is in no part that goes."""
+"""Which files can be taken: no file goes whose content a region, or a copy of it, still holds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ sys.stdin.readline()
 
 
 def taken() -> list[tuple[str, bool]]:
-    """The kinds of files that can be taken, and whether something goes on with each."""
+    """Return the kinds of files that can be taken, and whether each is still being continued."""
     found, left_out = closed_windows("place")
     assert left_out == []
     names = [(os.path.basename(one.path), one.goes_on) for one in found]
@@ -38,7 +38,7 @@ def taken() -> list[tuple[str, bool]]:
 
 
 def test_a_part_that_its_region_still_holds_stays() -> None:
-    """A process that has named a part, and not yet emptied its region: alive, then killed."""
+    """A process has named a part but not yet emptied its region: alive, then killed."""
     os.mkdir("place")
     with subprocess.Popen(
         [sys.executable, "-c", RECORDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -53,7 +53,7 @@ def test_a_part_that_its_region_still_holds_stays() -> None:
     save_left_recordings("place/x.qprof")
     assert len(list(Path("place").glob("*.live"))) == 3
     assert taken() == [("1", True), ("2", False)]
-    assert len(list(Path("place").glob("*.live"))) == 2  # the copy has what the second part has
+    assert len(list(Path("place").glob("*.live"))) == 2  # the copy equals the second part
 
 
 def test_a_killed_process_has_its_region_too() -> None:

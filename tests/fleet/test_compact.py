@@ -1,4 +1,4 @@
-"""`queryprof fleet compact`: days' files have the sums of their sources, whoever is killed when."""
+"""`queryprof fleet compact`: a day's file has the sums of its sources, even after kills."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def compact(directory: str = "store", policy: Policy = NOW) -> tuple[int, int, i
 
 
 def rows(directory: str, table: str) -> list[dict[str, Any]]:
-    """The rows of a table that count."""
+    """Return a table's rows from the files in use (merged files replace their sources)."""
     store = read_store([directory_place(directory)])
     return [
         row
@@ -70,7 +70,7 @@ def rows(directory: str, table: str) -> list[dict[str, Any]]:
 
 
 def sums(directory: str = "store") -> dict[str, Any]:
-    """What all rows of each table add up to, by the roles of the columns."""
+    """Return the sums of all rows of each table, by the roles of the columns."""
     return {table.name: sums_of(table.name, rows(directory, table.name)) for table in FLEET_TABLES}
 
 
@@ -93,7 +93,7 @@ def files(directory: str = "store") -> list[str]:
 
 
 def age(directory: str = "store") -> None:
-    """Makes all files older than the time that folded ones stay."""
+    """Make all files older than the time that merged ones are kept."""
     then = time.time_ns() - KEEP_SOURCES_NS - 1
     for path in files(directory):
         os.utime(path, ns=(then, then))
@@ -148,7 +148,7 @@ def test_late_files_are_folded_in() -> None:
 
 @pytest.mark.slow
 def test_what_was_compacted_and_comes_again_does_not_count_again() -> None:
-    """A shipper that was killed before it noted that it had sent a batch sends it again."""
+    """A shipper that was killed before it noted a sent batch sends it again."""
     fleet(days=1)
     before = sums()
     kept = {path: Path(path).read_bytes() for path in files()}
@@ -191,8 +191,8 @@ names = st.sampled_from([f"f{number}" for number in range(6)])
 @given(st.data())
 @pytest.mark.slow
 def test_any_days_files_have_each_file_once(data: st.DataObject) -> None:
-    """Runs at once, each of which sees some of the files, and what is deleted meanwhile."""
-    everything = {f"f{number}": {f"f{number}"} for number in range(6)}  # name: the leaves in it
+    """Several runs happen at once. Each sees some of the files, and files are deleted meanwhile."""
+    everything = {f"f{number}": {f"f{number}"} for number in range(6)}  # name: its sources
     sources: dict[str, frozenset[str] | None] = dict.fromkeys(everything)
     for number in range(data.draw(st.integers(1, 5))):
         listed = data.draw(st.sets(st.sampled_from(sorted(sources)), min_size=1))
@@ -218,7 +218,7 @@ def test_any_days_files_have_each_file_once(data: st.DataObject) -> None:
 def test_the_fold_is_that_of_the_roles(
     tmp_path_factory: Any, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """For every column of every table: a new one is in this test without a line."""
+    """This test covers new columns of any table without changes."""
     from fleet.random_tables import write_random_tables
 
     folder = str(tmp_path_factory.mktemp("random"))
@@ -288,13 +288,13 @@ def test_a_damaged_file_is_named_and_stays(queryprof: Run) -> None:
 
 
 def test_damaged_pages_are_not_made_a_day(queryprof: Run) -> None:
-    """DuckDB does not look at the pages' checksums."""
+    """DuckDB does not check the checksums of pages."""
     fleet(days=1)
     damaged = next(Path("store/aggregate").rglob("*.parquet"))
     content = bytearray(damaged.read_bytes())
     chunk = pq.read_metadata(damaged).row_group(0).column(0)
     first = chunk.dictionary_page_offset or chunk.data_page_offset
-    content[first + chunk.total_compressed_size - 1] ^= 1  # in a page, and not in its header
+    content[first + chunk.total_compressed_size - 1] ^= 1  # in a page, not in its header
     damaged.write_bytes(content)
     result = queryprof("fleet", "compact", "store")
     assert result.returncode == 1
@@ -386,7 +386,7 @@ def test_it_dies_at_each_of_its_file_operations() -> None:
 
 
 def died(number: int) -> int:
-    """The exit status of a run that dies at a file operation."""
+    """Return the exit status of a run that dies at a file operation."""
     return subprocess.run([sys.executable, FAULTS, "store", str(number)], check=False).returncode
 
 

@@ -1,4 +1,4 @@
-"""The command `fleet`: what it reads and chooses, and what it does not."""
+"""The command `fleet`: which files and rows it reads."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def calls(queryprof: Run, *arguments: str) -> float:
 
 @pytest.mark.slow
 def test_names_of_directories_mean_nothing(queryprof: Run) -> None:
-    """Not as columns (KEY=VALUE), nor as patterns, nor twice."""
+    """They are not read as columns (KEY=VALUE) or as patterns, and no directory counts twice."""
     inside = Path("version=9", "host=z", "buckets=1")
     add_host(inside, "a", {READ: Work(10, 10)}, version="1")
     add_host(inside, "b", {READ: Work(10, 10)}, version="1")
@@ -193,7 +193,7 @@ def test_what_is_no_file_or_of_other_columns(queryprof: Run) -> None:
 
 @pytest.mark.slow
 def test_figures_that_are_none(queryprof: Run) -> None:
-    """No traceback and no JSON that is none."""
+    """The output has no traceback, and its JSON is valid."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

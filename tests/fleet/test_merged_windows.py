@@ -18,7 +18,7 @@ pytest.importorskip("pyarrow.parquet")
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_counters_without_calls_are_no_shortest_call(is_first: bool) -> None:
-    """A thread that only has SQLite's counters of earlier calls."""
+    """The thread has only SQLite's counters of earlier calls."""
     calls = aggregate("SELECT 1", ns=50)
     counters = aggregate("SELECT 1", ns=1)._replace(
         thread=Thread(1, "another"), count=0, total_ns=0, self_ns=0, min_ns=0, max_ns=0
@@ -31,7 +31,7 @@ def test_counters_without_calls_are_no_shortest_call(is_first: bool) -> None:
 
 
 def test_windows_that_a_process_has_lost_count_once() -> None:
-    """Each file of a process says how many it has lost so far."""
+    """Each file of a process has the total number lost so far."""
     one, other = ("h", 1, 10), ("h", 2, 20)
     found = merge_lost([Lost({one: 2}, 1), Lost({one: 5, other: 1}, 2), Lost({one: 5})])
     assert found == Lost({one: 5, other: 1}, 3)

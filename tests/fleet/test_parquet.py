@@ -1,6 +1,4 @@
-"""Parquet files of traces: every sum of them, each text as it was, and nothing that must not
-leave.
-"""
+"""Parquet files of traces: they have every sum and every text unchanged, and no private data."""
 
 from __future__ import annotations
 
@@ -53,7 +51,7 @@ def rows_of(directory: Path, table: str) -> list[dict[str, Any]]:
 
 
 def folded(rows: list[dict[str, Any]], by: str, columns: dict[str, int]) -> dict[Any, Any]:
-    """Values of columns by their roles, by a key; unknown ones left out."""
+    """Combine known values of columns by their roles, by key."""
     found: dict[Any, dict[str, list[Any]]] = {}
     for row in rows:
         of_key = found.setdefault(row[by], {name: [] for name in columns})
@@ -67,7 +65,7 @@ def folded(rows: list[dict[str, Any]], by: str, columns: dict[str, int]) -> dict
 
 
 def of_trace(path: str, table: str, by: str, prefix: str = "") -> list[dict[str, Any]]:
-    """The rows of a trace's table, with the text of a reference."""
+    """Return the rows of a trace's table, with the texts of references."""
     names = list(roles(table))
     with opened(path) as trace:
         texts = dict(trace.rows(by, ("id", "text" if by == "statement" else "name")))
@@ -78,7 +76,7 @@ def of_trace(path: str, table: str, by: str, prefix: str = "") -> list[dict[str,
             }
             for row in trace.rows(table, (f"{by}_id", *names))
         ]
-        if table == "aggregate":  # of one that began no execution the longest is unknown
+        if table == "aggregate":  # without an execution, the longest is unknown
             began = {row[0] for row in trace.rows("histogram", ("aggregate_id",))}
             for row, (number,) in zip(found, trace.rows(table, ("id",)), strict=True):
                 row["execution_max_ns"] = row["execution_max_ns"] if number in began else None
@@ -94,7 +92,7 @@ def roles(table: str, prefix: str = "") -> dict[str, int]:
 def test_the_fold_over_the_files_is_the_fold_over_the_trace(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    """A column that is added to one of the tables is in this test without a line."""
+    """This test covers new columns of the tables without changes."""
     folder = tmp_path_factory.mktemp("fold")
     path = str(folder / "x.qprof")
     write_random(path, seed)
@@ -225,7 +223,7 @@ def test_parameters_never_leave(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_anonymous(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every text of the program is a hash: the same for the same text, in every file."""
+    """Every text of the program is a hash: equal texts have equal hashes in every file."""
     monkeypatch.setenv("QUERYPROF_SERVICE", "shop")
     record(work=100)
     profile = read_profile("x.qprof")

@@ -1,4 +1,4 @@
-"""What cannot be exported, and where it cannot be written."""
+"""Traces that cannot be exported, and places that cannot be written."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_options_that_do_not_go_together(queryprof: Run) -> None:
 
 
 def test_a_file_with_more_rows_than_bytes_is_refused(tmp_path: Path) -> None:
-    """It takes all memory when it is read: a compressed file can have any number of equal rows."""
+    """Reading it would take all memory: a compressed file can have any number of equal rows."""
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"a": pa.array([1] * 1_000_000)}), path)
     assert os.path.getsize(path) < 1_000_000

@@ -1,4 +1,4 @@
-"""The questions about a fleet: what was planted is found, and nothing beside it."""
+"""The questions about a fleet: planted differences are found, and no others."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def moments(hosts: int, mean: float, variance: float) -> dict[str, Any]:
 
 
 def test_intervals_are_welchs() -> None:
-    """R: t.test with two samples of 10, means 0 and 1, variances 1: 1 -+ 2.100922 * 0.4472136."""
+    """R's t.test, two samples of 10, means 0 and 1, variances 1: 1 -+ 2.100922 * 0.4472136."""
     found = interval(moments(10, 1.0, 1.0), "time", 1)
     assert found
     assert math.log(found.ratio) == 1.0
@@ -215,7 +215,7 @@ def test_intervals_are_welchs() -> None:
 
 @pytest.mark.slow
 def test_equal_versions_of_noisy_hosts_are_seldom_told_apart() -> None:
-    """Of 200 comparisons of 100 statements on 10 hosts a side at most 5% have a statement."""
+    """Of 200 comparisons (100 statements, 10 hosts per side), at most 5% report a statement."""
     draw, alarms = random.Random(1), 0
     for _ in range(200):
         wrong = 0
@@ -382,7 +382,7 @@ def test_findings() -> None:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_one_text_for_two_engines(name: str) -> None:
-    """Rules that DuckDB and Spark differ by: none of what one of them has alone."""
+    """The SQL avoids everything that only one of DuckDB and Spark supports."""
     words = question(name).upper().replace("(", " ( ").replace(",", " , ").split()
     for word in ("QUALIFY", "FILTER", "LIMIT", "LIST", "UNNEST", "EXPLODE", "ILIKE", "::"):
         assert word not in words, word

@@ -1,4 +1,4 @@
-"""A version is slower if the ranks of its hosts' times say so, too."""
+"""A version is slower only if the ranks of its hosts' times also show it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from queryprof.fleet.store import directory_place, read_store  # noqa: E402
 @pytest.mark.parametrize(("slow_hosts", "verdict"), [(4, "unclear"), (8, "slower")])
 @pytest.mark.repeats
 def test_half_of_the_hosts_are_no_slower_version(slow_hosts: int, verdict: str) -> None:
-    """Four of eight hosts with four times the time: the interval of Welch's test is above 1.07, but
+    """Four of eight hosts take four times as long. The interval of Welch's test is above 1.07, but
     by the ranks of the hosts it may be chance (p = 0.05).
     """
     for host in range(8):

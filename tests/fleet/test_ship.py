@@ -1,4 +1,6 @@
-"""`queryprof fleet ship`: each execution is in the store once, whoever is killed when."""
+"""`queryprof fleet ship`: each execution is in the store once, whichever process is killed, at any
+time.
+"""
 
 from __future__ import annotations
 
@@ -55,11 +57,11 @@ if ending == "leaves":
 
 
 FIRST_WINDOW = 22
-"""Executions."""
+"""Number of executions."""
 
 
 def record(path: str, windows: int, ending: str = "ends") -> int:
-    """Records a program in windows, and returns how often it called execute."""
+    """Record a program in windows, and return its number of execute calls."""
     process = subprocess.Popen(
         [sys.executable, "-c", RECORDS, path, str(windows), ending],
         stdin=subprocess.PIPE,
@@ -117,7 +119,7 @@ def test_a_trace_that_is_in_no_windows_stays(queryprof: Run) -> None:
 
 @pytest.mark.slow
 def test_it_dies_at_each_of_its_file_operations() -> None:
-    """Nothing is sent twice or lost, and nothing is left over."""
+    """Nothing is sent twice or lost, and no file is left."""
     os.mkdir("place")
     count = record("place/a.qprof", 2)
     count += record("place/b.qprof", 2, "leaves")
@@ -164,8 +166,8 @@ os._exit(0)
 @pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.slow
 def test_it_is_killed_while_programs_write(kills: int) -> None:
-    """Four programs, of which two are killed; the shipper dies at operations chosen at random, so
-    often between two borders of theirs.
+    """Two of four programs are killed. The shipper dies at random operations, often between two
+    borders of their windows.
     """
     os.mkdir("place")
     writers = [

@@ -1,4 +1,4 @@
-"""The same questions in Apache Spark, run for real: equal answers."""
+"""Apache Spark, run for real, gives the same answers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """100 hosts, 3 days, and ten days before of a few; two versions, one of them slower."""
+    """Create a store of 100 hosts and 3 days, with ten earlier days of a few hosts. One of two
+    versions is slower.
+    """
     folder = tmp_path_factory.mktemp("fleet") / "store"
     chance = random.Random(1)
     for day in range(10, 13):

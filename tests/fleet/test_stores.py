@@ -1,4 +1,4 @@
-"""A real store of objects, on this machine: versitygw, which speaks S3."""
+"""A real object store on this machine: versitygw, which speaks S3."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Store(NamedTuple):
 
 @pytest.fixture(scope="session")
 def versitygw(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The server, built by Go: a minute, once."""
+    """Build the server with Go, once. This takes a minute."""
     go = shutil.which("go") or "/usr/local/go/bin/go"
     if not os.path.exists(go):
         pytest.skip("no Go here to build a server of objects")
@@ -173,7 +173,7 @@ def test_a_server_that_is_away(queryprof: Run, versitygw: str) -> None:
 
 
 class CutOff:
-    """A server between, that ends a connection after so many bytes from the client."""
+    """A proxy that ends a connection after this many bytes from the client."""
 
     def __init__(self, target: int, most_bytes: int) -> None:
         import threading
@@ -280,7 +280,7 @@ def test_more_than_there_is_room_for(store: Store, tmp_path: Path) -> None:
     other = ObjectStore(store.url.replace("/shop?", "/other?"))
     other.put("aggregate/service=a/date=2026-11-01/x.parquet", b"y" * 1000)
     Copies(other, cache, most_bytes=3000).place(Wanted())
-    assert len(list(Path(cache).rglob("*.parquet"))) == 3  # the oldest one went
+    assert len(list(Path(cache).rglob("*.parquet"))) == 3  # the oldest one was deleted
 
 
 def test_wrong_urls() -> None:

@@ -1,4 +1,4 @@
-"""Recordings and files as no plan has them: what counts, and what is said of the rest."""
+"""Unusual recordings and files: which of them count, and what is reported about the others."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def record(path: str, steps: str) -> None:
 
 
 def give_head(part: Path, name: str, value: int) -> None:
-    """Gives a value of a whole part another one; all of its values, if it has several."""
+    """Change a value in the header of a part. If it is a list, change all its elements."""
     with opened_region(str(part)) as region, part.open("r+b") as file:
         column = region._head.columns[name]
         file.seek(column.at)
@@ -57,7 +57,7 @@ def give_head(part: Path, name: str, value: int) -> None:
 
 
 def executions(result: subprocess.CompletedProcess[str]) -> int:
-    """Of SELECT ?, in the JSON of a ranking by statement."""
+    """Return the executions of SELECT ?, from the JSON of a ranking by statement."""
     found = [one for one in json.loads(result.stdout) if one["statement"] == "SELECT ?"]
     return sum(int(one["calls"]) for one in found)
 
@@ -79,7 +79,7 @@ def test_a_window_without_calls_is_no_end(queryprof: Run) -> None:
 
 @pytest.mark.slow
 def test_a_clock_that_is_set_back(queryprof: Run) -> None:
-    """Windows that begin at one time are files of their own."""
+    """Windows that begin at the same time are separate files."""
     record("x.qprof", "1@1 1000@3601 3@3599 5@3601 7@1")
     assert export(queryprof, "x.qprof").returncode == 0
     assert executions(ranking(queryprof, "out")) == 1016
@@ -143,7 +143,7 @@ def test_a_reader_that_ends_early_is_no_regression() -> None:
 
 
 def test_links_are_not_followed(queryprof: Run) -> None:
-    """Links to directories may lead in a circle, to all of /proc, or to files of others."""
+    """Links to directories may form a circle, or lead to /proc or to other users' files."""
     add_host(Path("elsewhere"), "other", {READ: Work(5, 10)})
     add_host(Path("out"), "h", {READ: Work(10, 10)})
     service = Path("out/aggregate/service=shop")
@@ -161,7 +161,7 @@ def test_links_are_not_followed(queryprof: Run) -> None:
 
 
 def test_a_table_that_is_a_link_keeps_its_files(queryprof: Run) -> None:
-    """What is outside of a store is neither read nor deleted."""
+    """Files outside of a store are neither read nor deleted."""
     add_host(Path("elsewhere"), "h", {READ: Work(10, 10)})
     Path("out").mkdir()
     Path("out/aggregate").symlink_to("../elsewhere/aggregate")
@@ -194,7 +194,7 @@ def whole_fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def changed(column: str, value: Any, table: str = "aggregate") -> None:
-    """Gives a column of the rows of one file another value."""
+    """Change a column of the rows of one file."""
     path = next(Path("out", table).rglob("*.parquet"))
     found = pq.ParquetFile(path).read()
     at = found.schema.get_field_index(column)
@@ -233,7 +233,7 @@ STRANGE_VALUES = (
 def test_values_that_are_none_of_ours(
     whole_fleet: Path, table: str, column: str, value: Any, first: int, every: int
 ) -> None:
-    """Each has some of the questions here, and every night all."""
+    """Each value is tested with some questions here, and with all of them at night."""
     shutil.copytree(whole_fleet, "out")
     changed(column, value, table)
     for question in QUESTIONS[first::every]:
@@ -363,7 +363,7 @@ def test_a_working_directory_that_was_removed() -> None:
 
 @pytest.mark.slow
 def test_a_merged_trace_beside_those_of_hosts_makes_no_loop(queryprof: Run) -> None:
-    """Its spans are of all versions together, so executions a span are not known."""
+    """Its spans are of all versions together, so executions per span are unknown."""
     program = (
         "import sqlite3, queryprof\n"
         "c = sqlite3.connect(':memory:')\n"
@@ -384,7 +384,7 @@ def test_a_merged_trace_beside_those_of_hosts_makes_no_loop(queryprof: Run) -> N
 
 
 def test_a_day_is_what_was_recorded_of_it(queryprof: Run) -> None:
-    """Ten days, and a finding on one of them."""
+    """There are ten days, with a finding on one of them."""
     for day in range(10):
         heavy = {READ: HEAVY, SLOW: HEAVY._replace(each_ns=10**7)}
         work = heavy if day == 5 else {READ: Work(1, 1)}

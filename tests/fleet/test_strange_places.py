@@ -1,6 +1,4 @@
-"""`queryprof fleet ship` beside places that change, belong to others or are full, and its exit
-status.
-"""
+"""`queryprof fleet ship` if places change, belong to others or are full, and its exit status."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ def shipper(*places: str, store: str = "store") -> Shipper:
 
 @pytest.mark.parametrize("name", ["lost-1-1", "taken-1", "sent-1"])
 def test_no_link_in_its_folder_is_followed(name: str) -> None:
-    """Who owns a place may put anything there, while root ships from it."""
+    """The owner of a place may put anything there, while root ships from it."""
     os.mkdir("place")
     Path("victim/below").mkdir(parents=True)
     Path("victim/whole").write_text("whole")
