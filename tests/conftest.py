@@ -1,4 +1,4 @@
-"""What all tests share: no test leaves recording on, and ways to record and to run programs."""
+"""Shared fixtures: no test leaves recording on, and ways to record and to run programs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from queryprof.session import session
 pytest_plugins = "pytester"
 pytest.register_assert_rewrite("analysis.by_hand")
 NOWHERE = ("/proc/nowhere/", "/proc/no/")
-"""Where tests write traces to that cannot be written: they stay in memory."""
+"""A place where no trace can be written: recordings stay in memory."""
 collect_ignore = ["programs/shop"]  # run by pytest inside of a test
 
 # Programs under test inherit what this one ignores: SIGINT, where a shell has started it with "&".
@@ -46,12 +46,12 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
             _number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL
         )
 
-# How long an example takes is the machine's.
+# How long an example takes depends on the machine.
 settings.register_profile("anywhere", deadline=None, print_blob=True)
 settings.load_profile("anywhere")
 
 EXAMPLES = int(os.environ.get("QUERYPROF_EXAMPLES", "100"))
-"""How many random programs a test of them makes."""
+"""How many random programs a test makes."""
 
 QUERYPROF = Path(sys.executable).with_name("queryprof")
 
@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     known = set()
     for item in items:
-        if "pytester" in getattr(item, "fixturenames", ()):  # the tests in it close nothing
+        if "pytester" in getattr(item, "fixturenames", ()):  # these tests close nothing
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning"))
         name = item.nodeid.partition("[")[0]
         if item.get_closest_marker("repeats") and name in known:
@@ -84,12 +84,12 @@ def _recording_is_off() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test has a working directory of its own, and no settings of the developer's."""
+    """Every test has its own working directory, and none of the developer's settings."""
     monkeypatch.chdir(tmp_path)
     for name in list(os.environ):
         if name.startswith("QUERYPROF"):
             monkeypatch.delenv(name)
-    # pytest starts three times as fast as with every plugin that is installed here.
+    # pytest starts three times as fast as with every installed plugin.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_PLUGINS", "queryprof.pytest_plugin,xdist.plugin")
     # The tests' own code is the program's, also where pytest-xdist runs them from a string.
@@ -98,12 +98,14 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 CHECKS_TRACES = bool(os.environ.get("QUERYPROF_CHECK_TRACES"))
 LARGEST_CHECKED = 4_000_000
-"""Bytes of a trace that is read once more."""
+"""The size (bytes) of the largest trace that is checked."""
 
 
 @pytest.fixture(autouse=True)
 def _reports_are_possible(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
-    """Every figure in a trace that a test has left is possible. Checked nightly: it takes long."""
+    """Every figure in a trace that a test has left is possible. Checked only at night, because it
+    takes long.
+    """
     yield
     if not CHECKS_TRACES or request.node.get_closest_marker("strange_traces"):
         return
@@ -126,16 +128,16 @@ def installed_plugins(_own_directory: None, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Collections during the tests pass over the objects of the modules that are imported by
-    now.
-    """
+    """Collections during the tests skip the objects of the modules imported so far."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Iterator[None]:
-    """Newer Pythons warn of what was left open, when it is collected: in the test that left it."""
+    """Newer Pythons warn of unclosed objects when these are collected: collect them in their own
+    test.
+    """
     yield
     if sys.version_info >= (3, 13):
         gc.collect()
@@ -143,7 +145,7 @@ def pytest_runtest_call() -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """What the tests' programs have left behind in shared memory goes."""
+    """Remove what the tests' programs have left in shared memory."""
     base = str(session.config._tmp_path_factory.getbasetemp())  # type: ignore[attr-defined]
     for directory in filter(os.path.isdir, directories()):
         for name in os.listdir(directory):
@@ -158,7 +160,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 IN_PROCESSES_OF_THEIR_OWN = {"run", "attach", "mcp"}
-"""Commands whose process is the point."""
+"""Commands that must run in their own process."""
 
 USED_BY_COMMANDS = {
     *("analysis", "cli", "collect", "confined", "fleet", "proof", "report", "sql", "trace"),
@@ -168,7 +170,7 @@ USED_BY_COMMANDS = {
 
 @pytest.fixture(scope="session")
 def _commands() -> Iterator[Callable[[], Forked]]:
-    """The server that forks for a command; the first use starts it."""
+    """The server that forks for a command. Its first use starts it."""
     servers = []
 
     def server() -> Forked:
@@ -187,7 +189,7 @@ def _commands() -> Iterator[Callable[[], Forked]]:
 
 @pytest.fixture
 def queryprof(_commands: Callable[[], Forked]) -> Run:
-    """Runs the command line: queryprof("report", "x.qprof", env={...})."""
+    """Run the command line: queryprof("report", "x.qprof", env={...})."""
 
     def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
         extra = options.pop("env", {})
@@ -214,7 +216,7 @@ def queryprof(_commands: Callable[[], Forked]) -> Run:
 
 @pytest.fixture
 def script(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes a program to a file in the test's directory: script("import ...")."""
+    """Write a program to a file in the test's directory: script("import ...")."""
 
     def write(text: str, name: str = "program.py") -> Path:
         path = tmp_path / name
@@ -225,13 +227,13 @@ def script(tmp_path: Path) -> Callable[[str], Path]:
 
 
 def look(found: object) -> tuple[int, bool]:
-    """Which object it is, and whether it is measured in its place."""
+    """Return the identity of an object, and whether it is measured in place."""
     function = found.__func__ if isinstance(found, classmethod) else found
     return id(found), _core.is_in_place(function)
 
 
 def owned(module: types.ModuleType, driver: Driver) -> dict[tuple[str, str], tuple[int, bool]]:
-    """What a driver's types and the module itself have under the names that are measured."""
+    """Return the attributes of a driver's types and module that have measured names."""
     found = {}
     for name, methods in driver.types.items():
         owner = operator.attrgetter(name)(module)
@@ -244,7 +246,7 @@ def owned(module: types.ModuleType, driver: Driver) -> dict[tuple[str, str], tup
 
 
 def by_operation(profile: Profile, figure: str = "count") -> Counter[tuple[str, str]]:
-    """A figure by (statement, operation)."""
+    """Return a figure by (statement, operation)."""
     sums: Counter[tuple[str, str]] = Counter()
     for aggregate in profile.aggregates:
         sums[aggregate.statement, aggregate.operation] += getattr(aggregate, figure)
@@ -252,12 +254,12 @@ def by_operation(profile: Profile, figure: str = "count") -> Counter[tuple[str, 
 
 
 def only(profile: Profile, statement: str, operation: str = "execute") -> Aggregate:
-    """The one aggregate of a statement and operation."""
+    """Return the only aggregate of a statement and operation."""
     found = [a for a in profile.aggregates if a.statement == statement and a.operation == operation]
     assert len(found) == 1, f"{len(found)} aggregates of {statement} {operation}"
     return found[0]
 
 
 def traces_in(directory: Path) -> list[Profile]:
-    """The profiles of all traces in a directory, by name."""
+    """Return the profiles of all traces in a directory, by name."""
     return [read_profile(str(path)) for path in sorted(directory.glob("*.qprof"))]

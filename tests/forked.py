@@ -25,11 +25,11 @@ from contextlib import suppress
 from importlib import import_module
 
 AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "MALLOC")
-"""Variables that an interpreter reads when it starts begin with one of these."""
+"""Prefixes of variables that an interpreter reads when it starts."""
 
 
 class Forked:
-    """Starts processes that have the modules already.
+    """Starts processes with preloaded modules.
 
     Raises subprocess.TimeoutExpired, as subprocess.run does.
     """
@@ -53,7 +53,7 @@ class Forked:
         self._server.wait()
 
     def can_run(self, environment: dict[str, str]) -> bool:
-        """Whether an interpreter that starts now would be as the server is."""
+        """Return whether a new interpreter would have the same settings as the server."""
         here = self._environment
         changed = {k for k in here.keys() | environment if here.get(k) != environment.get(k)}
         return not any(name.startswith(AT_START) for name in changed)
@@ -98,7 +98,7 @@ class Forked:
 
 
 def _read_all(pipes: list[int], timeout_s: float | None) -> list[str] | None:
-    """Return what comes through the pipes, or None if they do not end in time. Close them."""
+    """Return everything from the pipes, or None if they do not end in time. Close them."""
     ends_s = time.monotonic() + (timeout_s or 3600)
     read = dict.fromkeys(pipes, b"")
     with selectors.DefaultSelector() as selector:
@@ -118,7 +118,7 @@ def _read_all(pipes: list[int], timeout_s: float | None) -> list[str] | None:
 
 
 def serve(listening: socket.socket) -> tuple[str, list[str]]:
-    """Forks for each request. Returns in the child, with the entry and the arguments."""
+    """Fork for each request. Return in the child, with the entry and the arguments."""
     running = selectors.DefaultSelector()
     running.register(listening, selectors.EVENT_READ)
     while True:
@@ -142,17 +142,17 @@ def serve(listening: socket.socket) -> tuple[str, list[str]]:
                 os.close(key.fd)
                 pid, connection = key.data
                 _, status = os.waitpid(pid, 0)
-                with connection, suppress(OSError):  # the test may wait no longer
+                with connection, suppress(OSError):  # the test may stop waiting
                     connection.sendall(b"%d\n" % status)
 
 
 def _become(request: dict, streams: list[int]) -> None:
-    """Gives this process the streams, environment and directory of the command."""
+    """Give this process the streams, environment and directory of the command."""
     names = ("stdin", "stdout", "stderr")
     for number, (name, stream) in enumerate(zip(names, streams, strict=True)):
         os.dup2(stream, number)
         os.close(stream)
-        was = getattr(sys, name)  # it knows what kind of file the server's stream is
+        was = getattr(sys, name)  # it remembers the kind of the server's stream
         file = open(number, was.mode, encoding=was.encoding, errors=was.errors, closefd=False)
         setattr(sys, name, file)
         setattr(sys, f"__{name}__", file)
@@ -162,7 +162,7 @@ def _become(request: dict, streams: list[int]) -> None:
 
 
 def _close(running: selectors.BaseSelector, connection: socket.socket) -> None:
-    """Closes what is the server's alone."""
+    """Close the server's own files."""
     connection.close()
     for key in list(running.get_map().values()):
         if key.data is None:
@@ -193,7 +193,7 @@ def main() -> None:
     except BaseException:
         traceback.print_exc()
         status = 1
-    # To free every object would touch, and so copy, every page that is shared with the server.
+    # Freeing every object would touch, and so copy, every page that is shared with the server.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

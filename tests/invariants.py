@@ -18,7 +18,7 @@ from queryprof.model import Aggregate, Distribution, Profile
 from queryprof.operations import FETCH_OPERATIONS
 
 ROUNDING = 1e-6
-"""Of shares, which are quotients of whole numbers."""
+"""The rounding of shares, which are quotients of whole numbers."""
 
 INTERVALS = 60
 
@@ -28,7 +28,7 @@ getrusage(2)."""
 
 
 def impossible(report: Report) -> Iterator[str]:
-    """A sentence for each figure that cannot be."""
+    """Yield a sentence for each impossible figure."""
     profile = report.profile
     for aggregate in profile.aggregates:
         yield from _of_aggregate(aggregate)
@@ -60,7 +60,7 @@ def _of_aggregate(a: Aggregate) -> Iterator[str]:
     yield from _negative(owner, **figures)
     yield from _above(owner, a.errors, a.count, "errors of calls")
     yield from _above(owner, a.self_ns, a.total_ns, "its own time of all")
-    # One may have started whose call had not ended when the recording did.
+    # A call may have started, but not ended, when the recording did.
     yield from _above(owner, a.counted, a.count + 1, "counted executions of all")
     yield from _above(owner, a.page_fetch_samples, a.count, "page samples of executions")
     if a.count:
@@ -72,7 +72,7 @@ def _of_aggregate(a: Aggregate) -> Iterator[str]:
 
 
 def _of_totals(report: Report) -> Iterator[str]:
-    """Each view has all calls and all time; the overview says the same."""
+    """Each view has all calls and all time, and the overview agrees."""
     overview, ranking = report.overview, report.ranking
     yield from _negative(
         "overview",
@@ -146,7 +146,7 @@ def _of_loops(report: Report) -> Iterator[str]:
         for function in found.functions:
             name = f"{owner}: {function.step.function.function}"
             yield from _of_distribution(name, function.step.durations)
-            # The clock's rate is measured again while a step goes on.
+            # The clock's rate is measured again during a step.
             yield from _above(name, function.share, 1.001, "a share of the loop's steps")
             yield from _above(name, sum(c.share for c in function.causes), 1, "of it in the driver")
         for stall in found.stalls:
@@ -232,7 +232,7 @@ def _of_threads(profile: Profile) -> Iterator[str]:
             written_bytes=used.written_bytes,
         )
         plotted_ns = sum(i.cpu_ns for i in used.timeline)
-        if used.thread.process_id not in killed:  # whose last second was seen from outside alone
+        if used.thread.process_id not in killed:  # whose last second was seen only from outside
             yield from _above(owner, plotted_ns - TICKS_NS, cpu_ns, "CPU in intervals")
 
 

@@ -1,4 +1,4 @@
-"""A MariaDB server for tests: in a directory of its own, on a local socket alone."""
+"""A MariaDB server for tests, in its own directory, only on a local socket."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_installed() -> bool:
 
 @contextmanager
 def server() -> Iterator[str]:
-    """Runs a server in a directory of its own. Gives the path of its socket, at which the user root
+    """Run a server in its own directory. The value is the path of its socket, where the user root
     has no password.
     """
     directory = Path(tempfile.mkdtemp(prefix="queryprof-my-"))

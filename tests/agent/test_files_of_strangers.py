@@ -16,7 +16,7 @@ pytestmark = pytest.mark.once
 
 
 def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, path: str, target: str) -> None:
-    """Puts a link in the place of a file or directory when the next file is opened."""
+    """Replace a file or directory by a symbolic link when the next file is opened."""
     before = os.open
 
     def replaces(name: str, flags: int, *arguments: Any) -> int:
@@ -29,7 +29,7 @@ def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, path: str, target: str)
 
 @pytest.fixture
 def answers_inside() -> Answers:
-    """Answer questions about a directory that has another directory beside it."""
+    """Return answers about a directory that has another directory next to it."""
     for place in ("elsewhere", "inside/traces"):
         Path(place).mkdir(parents=True)
         Path(place, "x.qprof").write_bytes(b"secret")

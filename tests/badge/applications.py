@@ -1,4 +1,6 @@
-"""One small shop in three frameworks: a page with a query in a loop, and what its script loads."""
+"""One small shop in three frameworks: a page with a query in a loop, and a request by
+its script.
+"""
 
 from __future__ import annotations
 

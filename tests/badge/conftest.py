@@ -1,4 +1,4 @@
-"""Applications with a badge, served by processes of their own."""
+"""Applications with a badge, served by their own processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _no_block_is_left() -> Iterator[None]:
 
 @pytest.fixture
 def serving() -> Serving:
-    """Serves an application; its address."""
+    """Serve an application. The value is its address."""
 
     @contextmanager
     def serve(name: str, on: str = "1") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The badge: which responses get it, and what it says of requests; off, nothing is changed."""
+"""The badge: which responses get it, and its text about requests. If it is off, nothing changes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def wsgi(
 def get(
     app: Any, path: str = "/", query: str = "", **environ: Any
 ) -> tuple[str, dict[str, str], bytes]:
-    """The response of a WSGI application to a browser here."""
+    """Return the response of a WSGI application to a browser on this machine."""
     found: list[Any] = []
     base = {
         "REQUEST_METHOD": "GET",
@@ -338,7 +338,9 @@ def test_thresholds_of_a_page() -> None:
 @pytest.mark.parametrize("name", ["flask", "fastapi", "django"])
 @pytest.mark.repeats
 def test_off_a_server_sends_the_same(serving: Serving, name: str) -> None:
-    """Without the switch: the bytes and the headers of an application without the middleware."""
+    """Without the switch, the bytes and headers equal those of an application without the
+    middleware.
+    """
     with serving(name, on="0") as address:
         headers = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
         with urlopen(Get(f"{address}/", headers=headers)) as response:
@@ -349,7 +351,7 @@ def test_off_a_server_sends_the_same(serving: Serving, name: str) -> None:
 
 
 def test_a_card_asks_nothing_in_the_programs_name(tmp_path: Any) -> None:
-    """The schema is read for the findings, and that is none of a request's queries."""
+    """Reading the schema for the findings does not count as a query of the request."""
     import sqlite3
 
     path = str(tmp_path / "shop.db")

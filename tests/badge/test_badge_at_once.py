@@ -1,4 +1,4 @@
-"""The badge: requests that run at the same time, for long, in recordings of others."""
+"""The badge: concurrent requests, long requests, and requests in other recordings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.once
 
 
 def test_a_request_that_ends_later_is_listed_later() -> None:
-    """The slow one is what a person looks for."""
+    """The slow request is the interesting one."""
     inside, go = threading.Event(), threading.Event()
 
     def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -135,7 +135,7 @@ def test_words_that_switch_it_on(monkeypatch: pytest.MonkeyPatch, value: str) ->
 
 
 def test_a_span_around_a_request_goes_on() -> None:
-    """What is executed after the request is the outer span's."""
+    """Statements after the request belong to the outer span."""
     from queryprof.collect.reader import read_profile
 
     queryprof.install("x.qprof")
@@ -152,7 +152,7 @@ def test_a_span_around_a_request_goes_on() -> None:
 
 
 def test_a_child_has_no_requests_of_its_parent() -> None:
-    """Not even where another thread had the lock at the fork."""
+    """This holds even if another thread had the lock at the fork."""
     import os
 
     badge = Badge(wsgi(), on=True)

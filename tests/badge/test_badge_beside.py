@@ -1,4 +1,6 @@
-"""The badge: several in one process, work that outlives its request, streams, and odd headers."""
+"""The badge: several in one process, work that outlives its request, streams, and
+unusual headers.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ HTML = ("Content-Type", "text/html; charset=utf-8")
 
 
 def test_two_badges_at_the_same_time() -> None:
-    """Each request has its own queries, whosever application it is of."""
+    """Each request has its own queries, in either application."""
     inside, done = threading.Barrier(2), threading.Barrier(2)
 
     def application(times: int) -> Any:
@@ -164,8 +166,8 @@ def test_the_nonce_is_that_of_the_policy_that_holds() -> None:
 
 
 def test_what_an_application_writes_into_its_scope_is_there_afterwards() -> None:
-    """Routers do, and middleware around them reads it; the server's extensions are its own
-    again.
+    """Routers write into it, and middleware around them reads it. The server's extensions are
+    restored.
     """
     extensions = {"http.response.pathsend": {}, "tls": {}}
     seen: list[Any] = []

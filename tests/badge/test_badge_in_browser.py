@@ -63,7 +63,7 @@ def test_it_lists_what_the_page_asks_for(serving: Serving, page: Any, name: str)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.repeats
 def test_it_can_be_used_by_everybody(serving: Serving, chromium: Any, scheme: str) -> None:
-    """Axe finds nothing, and keys are enough."""
+    """Axe finds nothing, and the keyboard is sufficient."""
     context = chromium.new_context(color_scheme=scheme, viewport={"width": 400, "height": 700})
     page = context.new_page()
     with serving("flask") as address:
@@ -94,7 +94,7 @@ def test_it_can_be_used_by_everybody(serving: Serving, chromium: Any, scheme: st
 def test_policies_are_kept(
     serving: Serving, page: Any, name: str, policy: str, shows: bool
 ) -> None:
-    """Where the page's policy forbids the script, there is no badge; the page is as it was."""
+    """If the page's policy forbids the script, there is no badge and the page is unchanged."""
     from urllib.parse import quote
 
     with serving(name) as address:
@@ -109,7 +109,7 @@ def test_policies_are_kept(
 
 
 def test_the_slow_request_is_not_missed(serving: Serving, page: Any) -> None:
-    """It ends after one that began later."""
+    """It ends after a request that began later."""
     with serving("flask") as address:
         page.goto(f"{address}/")
         page.wait_for_function(WAITS % 1)

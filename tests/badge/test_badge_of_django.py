@@ -1,5 +1,5 @@
-"""The badge in a Django project under DEBUG: its words are those of a trace, and what Django executes
-for its own list of queries is not counted.
+"""The badge in a Django project with DEBUG: its text equals that of a trace, and Django's own
+statements for its query log are not counted.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_django_s_own_statements_are_not_counted(shown: dict[str, Any]) -> None:
-    """Of each statement with values under DEBUG there is one more. Three are a new connection's."""
+    """With DEBUG, each statement with values is executed once more. Three statements belong to a
+    new connection.
+    """
     assert shown["request"]["queries"] == 21 + 3
     assert "QUOTE" not in shown["card"]
 

@@ -56,7 +56,7 @@ def connect(path): return Connection()
 
 
 def looks(name: str) -> dict[str, Callable[[typing.Any], object]]:
-    """Ways to look at a function, by name. Each returns something that can be compared."""
+    """Return ways to inspect a function, by name. Each returns a comparable value."""
 
     def wrapped(f: typing.Any) -> object:
         around = functools.wraps(f)(lambda *_: None)
@@ -127,7 +127,7 @@ def set_and_delete(_name: str, f: typing.Any) -> object:
 
 
 def answers(place: tuple[object, str]) -> dict[str, object]:
-    """What a program sees of the function in a place."""
+    """Return everything that a program can observe of the function at a place."""
     owner, name = place
     found = getattr(owner, name) if name not in vars(owner) else vars(owner)[name]
     seen: dict[str, object] = {}
@@ -147,7 +147,7 @@ def answers(place: tuple[object, str]) -> dict[str, object]:
 
 
 def functions_by_place() -> dict[tuple[object, str], object]:
-    """Every attribute of a class or module in the libraries that can be called."""
+    """Yield every callable attribute of the classes and modules in the libraries."""
     found = {}
     roots = {name.partition(".")[0] for name in LIBRARIES} | {"threading", "_sqlite3"}
     for module in list(sys.modules.values()):

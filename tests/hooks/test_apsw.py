@@ -1,4 +1,4 @@
-"""APSW: each call measured once, with its own SQLite's counters; nothing changed."""
+"""APSW: each call is measured once, with the counters of its own SQLite, and nothing changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from queryprof.model import Profile
 
 
 def test_apsw() -> None:
-    """Every way to the database, with SQLite's own counters."""
+    """All calls that reach the database are measured, with SQLite's own counters."""
     apsw = pytest.importorskip("apsw")
     with queryprof.profile() as recording:
         connection = apsw.Connection(":memory:")
@@ -62,7 +62,7 @@ def test_apsw() -> None:
         ("SELECT x FROM t WHERE id = ?", "fetchone"): 50,
         ("SELECT x FROM t WHERE x > ? ORDER BY - x", "execute"): 1,
         ("SELECT x FROM t WHERE x > ? ORDER BY - x", "next"): 91,
-        # The second statement of it was not read when the execute had ended.
+        # Its second statement was not read when the execute had ended.
         ("SELECT ? FROM ?", "execute"): 1,
         ("SELECT ? FROM ?", "fetchall"): 1,
         ("SELECT * FROM missing", "execute"): 1,
@@ -91,8 +91,8 @@ def test_apsw() -> None:
 @pytest.mark.parametrize("cached", [0, 1, 100])
 @pytest.mark.repeats
 def test_apsw_counts_what_each_run_does(cached: int) -> None:
-    """A statement that runs again is known by the number of its runs; another one may stand at its
-    address. What SQLite counts of each is the same every time.
+    """The number of its runs identifies a repeated statement, because another one may have its
+    address. SQLite's counters are the same each time.
     """
     apsw = pytest.importorskip("apsw")
     statements = {
@@ -131,7 +131,7 @@ def test_apsw_counts_what_each_run_does(cached: int) -> None:
 
 
 def vm_steps(profile: Profile) -> dict[str, tuple[int, int]]:
-    """(VM steps, how many executions were counted) by statement."""
+    """Return (VM steps, number of counted executions) by statement."""
     figures: dict[str, tuple[int, int]] = {}
     for a in profile.aggregates:
         steps, counted = figures.get(a.statement, (0, 0))
@@ -140,7 +140,9 @@ def vm_steps(profile: Profile) -> dict[str, tuple[int, int]]:
 
 
 def test_apsw_statements_inside_others() -> None:
-    """What runs inside another statement is not taken for what had its address, or its text."""
+    """A statement inside another one is not confused with an earlier one at the same address or
+    with the same text.
+    """
     apsw = pytest.importorskip("apsw")
     query = "SELECT count(*) FROM t WHERE a % 3 = 1"
 
@@ -168,7 +170,7 @@ def test_apsw_statements_inside_others() -> None:
 
 
 def test_apsw_a_long_statement_is_not_pushed_out() -> None:
-    """By hundreds of others that begin and end meanwhile."""
+    """Hundreds of other statements begin and end meanwhile."""
     apsw = pytest.importorskip("apsw")
 
     def of_outer(texts: int) -> tuple[int, int]:
@@ -186,7 +188,9 @@ def test_apsw_a_long_statement_is_not_pushed_out() -> None:
 
 
 def test_apsw_in_threads_beside_sqlite3() -> None:
-    """Both drivers at once, in many threads: each statement with its own SQLite's counters."""
+    """Both drivers run at once in many threads: each statement has the counters of its
+    own SQLite.
+    """
     apsw = pytest.importorskip("apsw")
 
     def ask(driver: types.ModuleType, number: int) -> None:
@@ -214,7 +218,7 @@ def test_apsw_in_threads_beside_sqlite3() -> None:
 
 
 def test_apsw_is_left_as_it_was() -> None:
-    """Types, functions, hooks, and whether connections load extensions."""
+    """Types, functions, hooks and the loading of extensions are unchanged."""
     apsw = pytest.importorskip("apsw")
     before = {
         (name, method): getattr(apsw, name).__dict__.get(method)

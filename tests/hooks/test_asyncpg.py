@@ -25,7 +25,7 @@ def host_of(address: str) -> str:
 
 
 def recorded(address: str, work: Callable[[Any], Awaitable[None]]) -> Profile:
-    """The profile of some work with a connection."""
+    """Return the profile of some work with a connection."""
 
     async def main() -> None:
         connection = await asyncpg.connect(host=host_of(address), user="postgres")
@@ -87,7 +87,7 @@ def test_queries_return_their_rows(postgresql: str) -> None:
 
 
 def test_prepared_statements_and_cursors(postgresql: str) -> None:
-    """Their text is in the object; a cursor's rows come in portions."""
+    """Their text is in the object. A cursor's rows come in batches."""
 
     async def work(connection: Any) -> None:
         prepared = await connection.prepare("SELECT n FROM generate_series(1, $1::int) AS n")
@@ -125,8 +125,8 @@ def test_prepared_statements_and_cursors(postgresql: str) -> None:
 
 
 def test_pools_and_many_at_once(postgresql: str) -> None:
-    """Each query has the line that sent it, through a pool and in tasks; waiting for a
-    connection is no time of the database.
+    """Each query has the line that sent it, through a pool and in tasks. Waiting for a connection
+    does not count as database time.
     """
     waits_s: list[float] = []
 
@@ -161,7 +161,7 @@ def test_pools_and_many_at_once(postgresql: str) -> None:
     ]
     assert sum(one.count for one in of_pool) == 8
     assert {Path(one.path[0].file).name for one in of_pool} == {Path(__file__).name}
-    # Each waits for those before it, which sleep 50 ms: 1.4 s in all, on any machine.
+    # Each waits for those before it, which sleep 50 ms: 1.4 s in total, on any machine.
     assert 0.4e9 <= sum(one.total_ns for one in of_pool) <= sum(waits_s) * 1e9 - 1.3e9
     assert by_operation(profile)["SELECT pg_sleep(?)", "execute"] == 1
     assert not any("never awaited" in one.statement for one in profile.aggregates)
@@ -170,7 +170,7 @@ def test_pools_and_many_at_once(postgresql: str) -> None:
 
 
 def test_repeated_parameters_are_all_of_them(postgresql: str) -> None:
-    """Calls that differ in the second parameter alone are no repetitions."""
+    """Calls that differ only in the second parameter are no repetitions."""
 
     async def work(connection: Any) -> None:
         for number in range(2000):
@@ -209,7 +209,7 @@ def test_sqlalchemy_over_asyncpg(postgresql: str) -> None:
 
 
 def test_a_pool_s_reset_is_no_query(postgresql: str) -> None:
-    """A healthy program: what the pool sends at each release has no result that one could keep."""
+    """The program is healthy: the pool's statements at each release have no result to keep."""
 
     async def main() -> None:
         host = host_of(postgresql)

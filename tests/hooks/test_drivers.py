@@ -1,4 +1,6 @@
-"""Drivers besides sqlite3: each call measured once, with the line that asked; nothing changed."""
+"""Drivers other than sqlite3: each call is measured once, with the calling line, and nothing
+changes.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,14 @@ HERE = Path(__file__).name
 
 
 def calls(profile: Profile) -> Counter[tuple[str, str]]:
-    """Calls by (statement, operation); every one of them was made in this file."""
+    """Return the calls by (statement, operation). All of them were made in this file."""
     for aggregate in profile.aggregates:
         assert Path(aggregate.path[0].file).name == HERE, aggregate
     return by_operation(profile)
 
 
 def test_psycopg(postgresql: str) -> None:
-    """The calls of a PEP 249 driver in Python, once each, with rows and errors."""
+    """The calls of a PEP 249 driver in Python count once each, with rows and errors."""
     psycopg = pytest.importorskip("psycopg")
     from psycopg import sql
 
@@ -86,7 +88,7 @@ def test_psycopg(postgresql: str) -> None:
 
 
 def test_psycopg_awaited(postgresql: str) -> None:
-    """Coroutines are measured from start to end, many at once; the loop is not held up by them."""
+    """Coroutines are measured from start to end, many at once, and do not block the loop."""
     psycopg = pytest.importorskip("psycopg")
 
     async def ask(number: int) -> int:
@@ -133,7 +135,7 @@ def test_psycopg_awaited(postgresql: str) -> None:
 
 
 def test_duckdb() -> None:
-    """A driver in C whose connection is its own cursor, and whose module has one."""
+    """This driver in C uses its connection as the cursor, and its module has a connection too."""
     duckdb = pytest.importorskip("duckdb")
     before = owned(duckdb, DUCKDB)
     with queryprof.profile() as recording:
@@ -201,7 +203,7 @@ def connect():
 def test_any_driver_by_name(
     script: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A driver that the program names, imported before, or afterwards."""
+    """The program names a driver, which is imported before or afterwards."""
     script(DRIVER, "early_driver.py")
     script(DRIVER, "late_driver.py")
     monkeypatch.syspath_prepend(tmp_path)
@@ -211,7 +213,7 @@ def test_any_driver_by_name(
     queryprof.instrument("late_driver")
     with queryprof.profile() as recording:
         queryprof.instrument("early_driver")
-        assert importlib.util.find_spec("late_driver")  # looked for, and not imported yet
+        assert importlib.util.find_spec("late_driver")  # expected, and not imported yet
         import late_driver  # type: ignore[import-not-found]
 
         for driver in (early_driver, late_driver):
@@ -224,7 +226,7 @@ def test_any_driver_by_name(
     assert early_driver.Cursor.__dict__["execute"] is original
     found = by_operation(recording.profile)
     for name in ("early_driver", "late_driver"):
-        # What the driver itself runs through sqlite3 is measured under it.
+        # Calls of the driver itself through sqlite3 count for the driver.
         assert found[f"SELECT ? AS {name}", "execute"] == 2 + 2
         assert found[f"SELECT ? AS {name}", "fetchone"] == 1 + 1
     assert found["COMMIT", "commit"] == 2
@@ -240,7 +242,7 @@ def test_any_driver_by_name(
 @pytest.mark.parametrize("is_recorded", [False, True])
 @pytest.mark.repeats
 def test_a_module_that_is_no_driver(types: str, said: str, is_recorded: bool) -> None:
-    """A recorded program names it on stderr and goes on; another one says nothing."""
+    """A recorded program prints a message and continues. Another program prints nothing."""
     code = f"import json, queryprof; queryprof.instrument('json'{types}); print('goes on')"
     recording = ["-m", "queryprof", "run", "--no-report", "-o", "x.qprof"] if is_recorded else []
     done = subprocess.run(
@@ -266,7 +268,9 @@ BROKEN = {
 def test_a_broken_driver(
     source: str, script: Callable[[str, str], Path], queryprof: Run, tmp_path: Path
 ) -> None:
-    """One line in the doctor's report; the program runs on, and fails only as it does bare."""
+    """The doctor reports it in one line. The program continues, and fails only where it fails without
+    recording.
+    """
     script(source, "psycopg.py")
     program = script(
         "import sys\ntry:\n  import psycopg\nexcept RuntimeError as e:\n  print(e)\n"
@@ -288,7 +292,7 @@ def test_a_broken_driver(
 
 @pytest.mark.slow
 def test_no_driver(queryprof: Run) -> None:
-    """The doctor says what is not installed."""
+    """The doctor lists the drivers that are not installed."""
     hidden = "import sys; sys.modules['apsw'] = None"
     code = (
         f"{hidden}\nfrom queryprof.cli.main import main\nsys.argv = ['queryprof', 'doctor']\nmain()"
@@ -302,7 +306,9 @@ def test_no_driver(queryprof: Run) -> None:
 def test_awaiting_an_awaited_call_is_like_awaiting_the_coroutine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Results, exceptions, cancellation, throw, close and a call that is made but not awaited."""
+    """Results, exceptions, cancellation, throw and close are the same, and so is a call that is not
+    awaited.
+    """
     module = types.ModuleType("asynchronous_driver")
 
     class Cursor:

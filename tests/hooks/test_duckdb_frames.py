@@ -1,4 +1,4 @@
-"""DuckDB's own ways to a result: data frames, arrays, and relations, which are executed late."""
+"""DuckDB's own kinds of results: data frames, arrays, and relations, which are executed late."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def test_a_frame_is_a_fetch_of_its_statement(way):
 
 @pytest.mark.skipif(not hasattr(duckdb.DuckDBPyRelation, "to_df"), reason="an older DuckDB")
 def test_a_relation_is_executed_when_it_is_fetched():
-    """Also of the module's own connection: a new one, as it may have a result of another test."""
+    """This includes the module's own connection. The test uses a new one, since it may have a
+    result of another test.
+    """
     pytest.importorskip("pandas")
     connection = duckdb.connect()
     duckdb.set_default_connection(duckdb.connect())
@@ -57,7 +59,7 @@ def test_a_relation_is_executed_when_it_is_fetched():
 
 
 def test_a_relation_at_the_address_of_one_that_is_gone():
-    """Its rows are none of that one's statement."""
+    """Its rows do not count for the earlier relation's statement."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT range AS a FROM range(10)")
     with queryprof.profile() as recording:

@@ -1,4 +1,4 @@
-"""Who is named when a database is locked."""
+"""Which processes the note lists when a database is locked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ sys.stdin.read()
 
 
 def test_readers_are_those_of_other_processes() -> None:
-    """The kernel reports this process's locks as well: one of them is the writer's own."""
+    """The kernel also reports this process's locks: one of them is the writer's own."""
     db = sqlite3.connect("t.db")
     db.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
     db.execute("BEGIN")

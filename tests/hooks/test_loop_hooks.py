@@ -1,4 +1,4 @@
-"""The other loops: uvloop, trio, Twisted; late imports; forks; and what is undone."""
+"""The other loops: uvloop, trio, Twisted; late imports, forks and detaching."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ ASK = (
     f"    with until_seen() as seen: [c.execute({SLOW!r}).fetchall() for _ in iter(seen.is_set, True)]\n"
 )
 WAIT = "def wait():\n    with until_seen() as seen: seen.wait(60)\n"
-"""Steps that last until the watchdog has seen them; on one line, which is seen wherever a busy
-machine lets the watchdog look first."""
+"""Steps that last until the watchdog has seen them. They are on one line, so the time of the
+watchdog's look does not matter.
+"""
 
 
 def categories(loop: Loop) -> set[tuple[str, int]]:
-    """(category, line of a frame) of each stall; a busy machine may add some of its own."""
+    """Return (category, line of a frame) of each stall. A busy machine may add some."""
     (finding,) = Report(Profile((), (), loops=(loop,))).loops
     return {(one.category, frame.line) for one in finding.stalls for frame in one.stall.path}
 
@@ -65,7 +66,7 @@ def recorded(queryprof: Run, path: Path) -> Profile:
 )
 @pytest.mark.repeats
 def test_uvloop(queryprof: Run, script: Script, start: str) -> None:
-    """Its handles are its own: the heartbeat, the watchdog and the probes tell."""
+    """Its handles are its own: the heartbeat, the watchdog and the probes measure it."""
     pytest.importorskip("uvloop")
     path = script(
         QUERY + ASK + WAIT + "import uvloop\n"
@@ -134,7 +135,7 @@ def test_twisted(queryprof: Run, script: Script, reactor: str) -> None:
 
 @pytest.mark.slow
 def test_a_fork_inside_a_running_loop(queryprof: Run, script: Script) -> None:
-    """Parent and child go on with their loops, each with its own figures."""
+    """Parent and child continue with their loops, each with its own figures."""
     path = script(
         QUERY + WAIT + "import os\n"
         "async def block(times):\n"
@@ -146,7 +147,7 @@ def test_a_fork_inside_a_running_loop(queryprof: Run, script: Script) -> None:
         "    if os.fork() == 0:\n"
         "        asyncio.run(block(3))\n"  # the parent's loop does not run in the child
         "        os._exit(0)\n"
-        "    time.sleep(0.08)\n"  # the watchdog goes on with the next step
+        "    time.sleep(0.08)\n"  # the watchdog continues with the next step
         "    await asyncio.sleep(0)\n"
         "    await block(5)\n"
         "    os.wait()\n"
@@ -201,7 +202,7 @@ def test_the_threshold_is_the_persons_choice(queryprof: Run, script: Script) -> 
 
 
 def test_a_module_imported_late_has_its_own_loader() -> None:
-    """An import shows no trace of the hook; a missing library stays missing."""
+    """An import shows no trace of the hook, and a missing library stays missing."""
     code = (
         "import queryprof, sys\n"
         "queryprof.install('x.qprof')\n"
@@ -223,7 +224,7 @@ def test_a_module_imported_late_has_its_own_loader() -> None:
 
 @pytest.mark.slow
 def test_what_is_attached_late_is_put_back() -> None:
-    """By identity, for every hook whose library is here."""
+    """Every hook of an installed library restores the original objects."""
     code = (
         "import queryprof, asyncio, importlib\n"
         "from queryprof.core import _core\n"
@@ -250,7 +251,7 @@ def test_what_is_attached_late_is_put_back() -> None:
 
 
 def test_queries_in_other_threads_do_not_count_for_the_loop() -> None:
-    """What asyncio.to_thread does, the loop does not wait for."""
+    """The loop does not wait for asyncio.to_thread."""
     connection = sqlite3.connect(":memory:", check_same_thread=False)
 
     async def main() -> None:
@@ -265,7 +266,7 @@ def test_queries_in_other_threads_do_not_count_for_the_loop() -> None:
 
 
 def test_a_loop_in_a_thread_that_dies(queryprof: Run, script: Script) -> None:
-    """By an exception that leaves the loop, or with the process; and the next thread's goes on."""
+    """An exception leaves the loop, or the process ends. The next thread's loop continues."""
     path = script(
         "import asyncio, threading, time\nasync def die():\n   "
         " asyncio.get_running_loop().call_soon(leave)\n    await asyncio.sleep(10)\ndef leave():\n "

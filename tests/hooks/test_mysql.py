@@ -26,7 +26,7 @@ def socket() -> Iterator[str]:
 @pytest.mark.parametrize("driver", [PYMYSQL, MYSQLCLIENT], ids=lambda driver: driver.module)
 @pytest.mark.repeats
 def test_mysql(socket: str, driver: object) -> None:
-    """Each call counts once, what a driver's method calls of its own included; rows are tuples."""
+    """Each call counts once, including the driver's calls of its own methods. Rows are tuples."""
     assert driver in (PYMYSQL, MYSQLCLIENT)
     known = PYMYSQL if driver is PYMYSQL else MYSQLCLIENT
     name = known.module.partition(".")[0]
@@ -98,8 +98,8 @@ def test_mysql(socket: str, driver: object) -> None:
 
 @pytest.mark.parametrize("name", ["pymysql", "MySQLdb"])
 def test_calls_inside_of_others(socket: str, name: str) -> None:
-    """What the program executes while executemany takes its values is counted by itself, also with
-    the same cursor; what the driver's own code does is not.
+    """Statements executed while executemany takes its values count separately, even with the same
+    cursor. The driver's own code does not count.
     """
     module = pytest.importorskip(name)
     with queryprof.profile() as recording:

@@ -1,6 +1,4 @@
-"""Requests and responses that break PEP 3333 or ASGI: the middlewares leave the error to who makes
-it.
-"""
+"""Requests and responses that violate PEP 3333 or ASGI: the middlewares pass the error on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""oracledb, without an Oracle: a connection that is refused, and types that are as before."""
+"""oracledb, without an Oracle: a refused connection, and unchanged types."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def test_a_refused_connection_is_measured() -> None:
 
 
 def test_oracle_s_quotes_are_kept_out(tmp_path: Path) -> None:
-    """q'[it's]' ends where only Oracle knows, and what brackets mean where only the system does:
-    nothing that follows is kept.
-    """
+    """Only Oracle knows where q'[it's]' ends, and what brackets mean. Nothing after it is kept."""
     oracledb = pytest.importorskip("oracledb")
 
     class Driver(oracledb.Cursor):  # type: ignore[misc]

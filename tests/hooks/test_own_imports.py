@@ -1,5 +1,7 @@
-"""What queryprof imports in the program's process changes nothing there: no file of the program
-with a name of the standard library is run, and no import of another thread is waited for.
+"""Imports by queryprof in the program's process change nothing there.
+
+No file of the program with a name of the standard library is run, and queryprof waits for no import
+by another thread.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ WAYS = {
 def test_files_with_names_of_the_standard_library_are_the_programs(
     tmp_path: Path, way: str
 ) -> None:
-    """They run when the program imports them, and at no other time."""
+    """They run only when the program imports them."""
     for name in SHADOWS:
         (tmp_path / f"{name}.py").write_text(f"print('own {name}', flush=True)\nVALUE = 7\n")
     (tmp_path / "app.py").write_text(PROGRAM.replace("WAYS", WAYS[way]))
@@ -90,8 +92,9 @@ AT_START = (
     "types",
     "urllib",
 )
-"""What reading a trace imports that is at the path already, before the program's directory is in
-sys.path."""
+"""Modules that reading a trace imports from the existing path, before the program's directory is in
+sys.path.
+"""
 
 
 @pytest.mark.parametrize("arguments", [["app.py"], ["-m", "app"], ["-c", "import app"]])
@@ -165,9 +168,7 @@ queryprof.uninstall()
 def test_a_start_while_another_thread_imports_what_is_attached_to(
     tmp_path: Path, module: str
 ) -> None:
-    """asyncio.base_events is not there yet, half imported, or imported for a package that
-    is not.
-    """
+    """asyncio.base_events is missing, half imported, or imported for a package that is missing."""
     done = subprocess.run(
         [sys.executable, "-c", HALF, module],
         cwd=tmp_path,
@@ -251,7 +252,7 @@ def test_a_loader_of_the_program_s_own_is_left_as_it_is() -> None:
 
 
 def test_the_loader_of_what_is_attached_to_passes_for_its_own() -> None:
-    """A program may look at it before the import."""
+    """A program may inspect it before the import."""
     done = subprocess.run(
         [sys.executable, "-c", LOADERS], capture_output=True, text=True, check=False
     )

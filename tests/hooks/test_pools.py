@@ -61,7 +61,7 @@ def engine_of() -> Iterator[MakeEngine]:
 
 
 def is_waiting(queue: Any) -> bool:
-    """Whether a thread waits for an entry of the queue."""
+    """Return whether a thread waits for an entry of the queue."""
     return bool(queue.not_empty._waiters)
 
 
@@ -105,7 +105,7 @@ def test_one_that_gives_up_raises_as_before(engine_of: MakeEngine) -> None:
 
 
 def test_tasks_of_one_loop_wait_at_once() -> None:
-    """Each for its own time, while the others run."""
+    """Each waits for its own time, while the others run."""
 
     async def main() -> None:
         engine = create_async_engine("sqlite+aiosqlite:///app.db", pool_size=1, max_overflow=0)
@@ -199,7 +199,7 @@ def test_the_pools_are_as_before_afterwards() -> None:
 
 
 def test_a_trace_function_sees_what_it_sees_without_recording() -> None:
-    """Nothing of queryprof's runs in Python, so that no handler of a signal runs there either."""
+    """None of queryprof's code runs in Python there, so no signal handler can run in it."""
 
     def lines() -> list[tuple[str, int]]:
         seen: list[tuple[str, int]] = []
@@ -222,7 +222,7 @@ def test_a_trace_function_sees_what_it_sees_without_recording() -> None:
             sys.settrace(before)
         return seen
 
-    lines()  # modules are imported, and caches filled
+    lines()  # this imports modules and fills caches
     bare = lines()
     with queryprof.profile() as recording:
         recorded = lines()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.once
 
 @pytest.mark.slow
 def test_psycopg2(postgresql: str) -> None:
-    """A driver with C types of its own: calls, rows and errors, and its types are as before."""
+    """Calls, rows and errors are recorded, and the driver's C types are unchanged."""
     psycopg2 = pytest.importorskip("psycopg2")
     from psycopg2 import extras, sql
 
@@ -100,9 +100,7 @@ def test_sqlalchemy_over_psycopg2(postgresql: str) -> None:
 
 
 def test_values_that_the_same_cursor_fetches(postgresql: str) -> None:
-    """A generator of the program's that uses the cursor of the executemany that takes its
-    values.
-    """
+    """A generator of the program uses the same cursor as the executemany that takes its values."""
     psycopg2 = pytest.importorskip("psycopg2")
     with queryprof.profile() as recording:
         connection = psycopg2.connect(postgresql)

@@ -70,11 +70,11 @@ PACKAGES = {
     "libsql": "libsql",
     **{requirement: re.split("[-=]", requirement)[0] for requirement in OTHERS},
 }
-"""The module of each package; with a version, it is in a folder of its own."""
+"""The module of each package. A package with a version is in its own folder."""
 
 
 class Told(NamedTuple):
-    """What a recording knows of the program's work."""
+    """The recorded figures of the program's work."""
 
     calls: int
     fetched: int
@@ -83,7 +83,7 @@ class Told(NamedTuple):
     plans: int
 
     def row(self, package: str) -> str:
-        """The row of the table; calls and fetched rows are exact, or the test has failed."""
+        """Return the row of the table. Calls and fetched rows must be exact."""
         known = ["exact", "exact"]
         known += ["exact" if n else "unknown" for n in (self.changed, self.vm_steps)]
         known += ["read" if self.plans else "not read"]
@@ -114,7 +114,7 @@ def recorded(queryprof: Run, program: str) -> Profile:
 
 
 DOCTORS: dict[str, str] = {}
-"""What the command prints, by PYTHONPATH."""
+"""The output of the command, by PYTHONPATH."""
 
 
 def doctor_on(queryprof: Run, driver: str) -> str:
@@ -126,7 +126,7 @@ def doctor_on(queryprof: Run, driver: str) -> str:
 
 
 def row_in_the_page(package: str, row: str) -> str:
-    """The page's row of a package, which is written first where that is wanted."""
+    """Return the page's row of a package, after writing it on request."""
     text = PAGE.read_text()
     before, table = text.split(f"{HEAD}\n", 1)
     rule, *rows = table.split("\n\n", 1)[0].splitlines()
@@ -166,7 +166,7 @@ def test_a_thousand_queries(queryprof: Run, monkeypatch: pytest.MonkeyPatch, pac
 @pytest.mark.parametrize("name", [name for name in CONNECTS if name != "libsql"])
 @pytest.mark.repeats
 def test_an_executemany_is_one_sample_of_its_page_fetches(queryprof: Run, name: str) -> None:
-    """Also where SQLite reports the end of each of its rows."""
+    """This holds even if SQLite reports the end of each of its rows."""
     pytest.importorskip(name)
     work = """
 connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
@@ -181,7 +181,7 @@ for number in range(200):
 
 
 def test_all_in_one_process(queryprof: Run) -> None:
-    """Each has a SQLite for itself, and each of those is counted."""
+    """Each has its own SQLite, and all are counted."""
     here = [name for name in CONNECTS if importlib.util.find_spec(name)]
     profile = recorded(queryprof, "".join(CONNECTS[name] + WORK for name in here))
     rows = [a for a in profile.aggregates if (a.statement, a.operation) == (QUERY, "execute")]
@@ -191,7 +191,7 @@ def test_all_in_one_process(queryprof: Run) -> None:
 
 
 def test_in_place_of_sqlite3(queryprof: Run) -> None:
-    """As programs do it that need a newer SQLite."""
+    """Programs that need a newer SQLite do this."""
     pytest.importorskip("pysqlite3")
     replaced = "import sys, pysqlite3\nsys.modules['sqlite3'] = pysqlite3\n"
     found = told(recorded(queryprof, replaced + CONNECTS["sqlite3"] + WORK))

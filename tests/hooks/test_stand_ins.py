@@ -15,7 +15,7 @@ import pytest
 import queryprof
 
 REFUSED = {"uvloop.Loop", "'libsql", "'duckdb'", "DuckDBPy"}
-"""Functions that pickle finds by a name under which the original stays."""
+"""Functions that pickle finds by a name that still has the original."""
 
 
 def test_every_measured_function_answers_as_its_original(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Attaching changes nothing that a program can see, and detaching puts everything back."""
+"""Attaching changes nothing that a program can observe, and detaching restores everything."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OWNERS = (
 
 
 def test_types_and_method_objects_stay_the_same() -> None:
-    """Every type, method object, doc and signature is the very same while attached, and after."""
+    """Every type, method object, doc and signature is identical while attached, and after."""
     before = {(t, name): t.__dict__.get(name) for t, names in OWNERS for name in names}
     facts = {key: described(method) for key, method in before.items()}
     with queryprof.profile():
@@ -48,7 +48,7 @@ def described(method: object) -> tuple[object, ...]:
 
 
 def test_what_was_taken_before_is_measured_and_put_back() -> None:
-    """Bound methods, cursors and subclasses from before install are measured, then are not."""
+    """Bound methods, cursors and subclasses from before install are measured until detaching."""
 
     class Cursor(sqlite3.Cursor):
         pass
@@ -78,7 +78,7 @@ def test_what_was_taken_before_is_measured_and_put_back() -> None:
 
 
 def test_every_operation_of_sqlite3_is_there(tmp_path: Path) -> None:
-    """Each method by which the standard library reaches the database has its own operation."""
+    """Each method through which the standard library reaches the database has its own operation."""
     with queryprof.profile() as recording:
         connection = sqlite3.connect(tmp_path / "a.db")
         connection.execute("CREATE TABLE t (a, b)")
@@ -132,7 +132,7 @@ def test_every_operation_of_sqlite3_is_there(tmp_path: Path) -> None:
 
 
 def test_connections_by_any_constructor_count_once() -> None:
-    """connect(), the type itself, and a subclass that calls the base: one connect each."""
+    """connect(), the type itself, and a subclass that calls the base count as one connect each."""
 
     class Connection(sqlite3.Connection):
         def __init__(self, *args: object, **kwargs: object) -> None:
@@ -151,7 +151,7 @@ def test_connections_by_any_constructor_count_once() -> None:
 
 
 def test_exceptions_and_tracebacks_are_the_programs_own() -> None:
-    """The same exception, and no frame of ours in the traceback."""
+    """The exception is the same, and no frame of queryprof is in the traceback."""
 
     def fail() -> list[str]:
         connection = sqlite3.connect(":memory:")
@@ -171,7 +171,7 @@ def test_exceptions_and_tracebacks_are_the_programs_own() -> None:
 
 
 def test_a_warnings_line_is_the_programs() -> None:
-    """Stacklevel counts Python frames, and we add none."""
+    """Stacklevel counts Python frames, and queryprof adds none."""
     connection = sqlite3.connect(":memory:")
     connection.create_function("warn", 0, lambda: warnings.warn("look", stacklevel=2))
     with queryprof.profile(), warnings.catch_warnings(record=True) as caught:
@@ -183,7 +183,7 @@ def test_a_warnings_line_is_the_programs() -> None:
 
 
 def test_no_reference_is_lost_or_kept() -> None:
-    """Recording keeps no object of the program alive but short SQL texts and code."""
+    """Recording keeps no object of the program alive except short SQL texts and code."""
 
     class Parameter(int):
         pass
@@ -198,14 +198,14 @@ def test_no_reference_is_lost_or_kept() -> None:
 
 
 def test_the_flusher_is_not_seen() -> None:
-    """No thread more in threading, none in the interpreter's count."""
+    """There is no additional thread in threading or in the interpreter's count."""
     before = threading.active_count(), len(sys._current_frames())
     with queryprof.profile():
         assert before == (threading.active_count(), len(sys._current_frames()))
 
 
 def test_placed_probe_measures_python_types() -> None:
-    """Where no function pointer can be exchanged, a probe object stands in."""
+    """If no function pointer can be replaced, a probe object replaces the function."""
 
     class Driver:
         def execute(self, sql: str, parameters: tuple[int, ...] = ()) -> str:
@@ -235,7 +235,7 @@ def test_placed_probe_measures_python_types() -> None:
 
 
 def test_attach_refuses_what_is_no_function() -> None:
-    """An attribute that is missing or not callable is an error, and nothing is changed."""
+    """A missing or uncallable attribute is an error, and nothing changes."""
 
     class Driver:
         value = 1
@@ -250,7 +250,7 @@ def test_attach_refuses_what_is_no_function() -> None:
 
 
 def test_install_is_light(tmp_path: Path) -> None:
-    """The program's process gets neither click nor rich nor apsw, nor anything slow."""
+    """The program's process imports neither click nor rich nor apsw, nor anything slow."""
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\n"
@@ -267,7 +267,7 @@ def test_install_is_light(tmp_path: Path) -> None:
 
 
 def test_an_import_that_ends_after_the_recording(tmp_path: Path) -> None:
-    """Its module is left as it is."""
+    """Its module is not changed."""
     program = tmp_path / "program.py"
     program.write_text(
         "import importlib.util, sys\n"
@@ -285,7 +285,7 @@ def test_an_import_that_ends_after_the_recording(tmp_path: Path) -> None:
 
 
 def blocked_signals() -> Iterator[int]:
-    """Of each of our threads, the mask."""
+    """Return the signal mask of each of queryprof's threads."""
     for task in Path("/proc/self/task").iterdir():
         if (task / "comm").read_text() == "queryprof\n":
             status = (task / "status").read_text()
@@ -294,13 +294,13 @@ def blocked_signals() -> Iterator[int]:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
 def test_our_threads_take_no_signals() -> None:
-    """A signal that another thread got would not wake the main thread's sleep."""
+    """A signal delivered to another thread would not interrupt the main thread's sleep."""
     blocked: list[int] = []
 
     async def looks() -> None:
         until = time.monotonic() + 60
         await asyncio.sleep(0)
-        while not blocked and time.monotonic() < until:  # it names itself when it runs
+        while not blocked and time.monotonic() < until:  # it sets its name when it runs
             blocked.extend(blocked_signals())
 
     with queryprof.profile():
@@ -311,7 +311,7 @@ def test_our_threads_take_no_signals() -> None:
 
 
 def test_a_python_without_gil_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is attached, and it is said in one sentence what to do: no count is ever wrong."""
+    """Nothing is attached, so no count is wrong. One sentence says what to do."""
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     with pytest.raises(SessionError, match=r"miscounted; with PYTHON_GIL=1 they are recorded$"):
         queryprof.install("x.qprof")
@@ -327,7 +327,7 @@ def test_a_python_without_gil_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def hooked() -> dict[str, object]:
-    """Everything that a hook may replace in the libraries that are here, by name."""
+    """Return everything that a hook may replace in the installed libraries, by name."""
     import importlib
 
     from queryprof.hooks import executors
@@ -360,7 +360,7 @@ def hooked() -> dict[str, object]:
 
 
 def test_uninstall_puts_everything_back() -> None:
-    """Types and functions of every driver and executor, by identity, twice."""
+    """Types and functions of every driver and executor are the original objects, twice."""
     before = hooked()
     assert len(before) > 20
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""How late trio's tasks run."""
+"""The lag of trio's tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from queryprof.hooks.event_loops import trio_loop
 
 
 def test_waiting_for_io_is_no_lag(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is due while the loop waits runs at once: only a busy loop delays it."""
+    """Tasks that are due while the loop waits run at once: only a busy loop delays them."""
     recorded: list[tuple[float, ...]] = []
     now_s = 100.0
 

@@ -1,6 +1,4 @@
-"""What a program has set, or does meanwhile, does not keep the end of its recording from
-its work.
-"""
+"""The program's settings and its work at exit do not stop the end of its recording."""
 
 from __future__ import annotations
 
@@ -72,9 +70,7 @@ assert sys.getrecursionlimit() == 60
 )
 @pytest.mark.repeats
 def test_the_trace_is_written(tmp_path: Path, end: str) -> None:
-    """No garbage is collected meanwhile: of a daemon thread's connections there may be more and
-    more.
-    """
+    """No garbage is collected meanwhile: a daemon thread may make more and more connections."""
     done = subprocess.run(
         [sys.executable, "-c", BEGIN + end],
         cwd=tmp_path,

@@ -1,4 +1,4 @@
-"""Database modules that a program imports and that nothing measures: the report names them."""
+"""Imported database modules that are not measured: the report lists them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cautions(queryprof: Run, program: str, *arguments: str) -> list[str]:
 
 
 def test_they_are_named(queryprof: Run) -> None:
-    """Those that follow PEP 249, and one that does not; modules inside of them are not."""
+    """They follow PEP 249, or are known. Their submodules are not listed."""
     Path("asyncmy").mkdir()
     Path("asyncmy/__init__.py").write_text("")
     Path("asyncmy/cursors.py").write_text("")
@@ -42,7 +42,9 @@ def test_they_are_named(queryprof: Run) -> None:
 
 @pytest.mark.slow
 def test_what_is_measured_is_not(queryprof: Run) -> None:
-    """Known drivers, those that a program names, and modules with the names of either."""
+    """These are known drivers, drivers that a program names, and modules with the names
+    of either.
+    """
     pytest.importorskip("pymysql")
     Path("ours.py").write_text("from sqlite3 import *\nfrom sqlite3 import connect\n")
     program = (
@@ -78,7 +80,7 @@ def test_a_module_that_loads_when_it_is_used_stays_unloaded(queryprof: Run) -> N
 
 
 def test_modules_that_raise_are_left_alone(queryprof: Run) -> None:
-    """What a module holds is looked at, and never asked: it may run the program's code."""
+    """Modules are inspected without reading attributes, since that may run the program's code."""
     program = (
         "import sys, types\nclass Loud(types.ModuleType):\n    __dict__ = property(lambda self: 1 /"
         " 0)\n    def __getattr__(self, name): raise SystemExit(name)\nclass Connect:\n    def"
@@ -145,7 +147,7 @@ def test_a_child_that_imports_past_its_finder_says_so(queryprof: Run) -> None:
 
 
 def test_what_a_program_puts_in_the_place_of_a_driver_is_no_import(queryprof: Run) -> None:
-    """As tests do: nothing of it could be measured."""
+    """Tests do this. Nothing of it could be measured."""
     Path("parent.py").write_text(
         "import subprocess, sys; subprocess.run([sys.executable, 'program.py'], check=True)\n"
     )

@@ -1,4 +1,4 @@
-"""A watched call: what it returns, raises and keeps alive is as without the watcher."""
+"""A watched call returns, raises and keeps alive the same as without the watcher."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LateError(Exception):
 
 @pytest.mark.parametrize("when", [False, True], ids=["before", "after"])
 def test_what_the_watcher_raises_is_raised(when: bool) -> None:
-    """A signal's handler may run in it: its exception is the program's."""
+    """A signal handler may run in the watcher. Its exception belongs to the program."""
     called: list[object] = []
 
     def watch(is_over: bool, *_: object) -> None:

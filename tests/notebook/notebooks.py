@@ -1,4 +1,4 @@
-"""Runs cells as a notebook does: in a kernel, one after another."""
+"""Run cells like a notebook: in a kernel, one after another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ pytest.importorskip("ipykernel")
 
 
 def run_cells(directory, cells):
-    """The outputs of each cell."""
+    """Return the outputs of each cell."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
     client = nbclient.NotebookClient(
         notebook, allow_errors=True, timeout=120, resources={"metadata": {"path": str(directory)}}
@@ -20,7 +20,7 @@ def run_cells(directory, cells):
 
 
 def shown(outputs, kind="text/html"):
-    """What a cell displays of a kind, one after another."""
+    """Return a cell's outputs of one type, joined."""
     return [one.data[kind] for one in outputs if "data" in one and kind in one.data]
 
 

@@ -1,4 +1,4 @@
-"""Recordings in notebooks: cells inside cells, tasks, errors, and what ends a recording early."""
+"""Recordings in notebooks: nested cells, tasks, errors, and early ends of recordings."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_install_in_a_block_goes_on_after_it(outputs):
 
 def test_lines_are_compared_with_the_last_run_of_their_cell(outputs):
     assert not [text for text in cards(outputs["loop"]) if "Since" in text]
-    # One cell's text is the other's; the line ran twice there, and its last run was of 2.
+    # Both cells have the same text; the line ran twice there, and its last run was of 2.
     first, second = cards(outputs["loop again"])
     assert "executions 2 -> 1" in first
     assert "Since" not in second

@@ -1,5 +1,5 @@
-"""In notebooks cells have their names and lines, results are cards, and a cell that runs again says
-what has changed.
+"""In notebooks, cells have names and lines, results are cards, and a repeated cell shows the
+changes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What is not said of PostgreSQL's plans, because it is not sure; and what is left on its
-server.
-"""
+"""Uncertain advice about PostgreSQL's plans is not given, and nothing stays on its server."""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def findings(dsn: str, statement: str, values: Any = None, times: int = 3) -> list[Finding]:
-    """What is found of some executions of a statement."""
+    """Return the findings about some executions of a statement."""
     with queryprof.profile() as recording, psycopg.connect(dsn, autocommit=True) as connection:
         for _ in range(times):
             cursor = connection.execute(statement, values)
@@ -76,14 +74,14 @@ LEAST_ROW_NS = "queryprof.analysis.findings.server_plans.LEAST_ROW_NS"
 
 @pytest.fixture(autouse=True)
 def any_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scan may take any time, however fast the machine is."""
+    """Accept a scan of any duration, however fast the machine is."""
     monkeypatch.setattr(LEAST_ROW_NS, 0)
 
 
 @pytest.mark.repeats
 def test_a_scan_that_was_not_made(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With these values the server takes the partial index, which the plan for any values has not:
-    what took less than a row of a scan takes was none.
+    """With these values the server uses the partial index, although the generic plan does not. An
+    execution faster than one row of a scan was no scan.
     """
     statement = "SELECT note FROM hit WHERE k = 7 AND active = 1"
     (scan,) = findings(dsn, statement, times=50)
@@ -131,7 +129,9 @@ def test_an_index_is_sql_that_the_server_takes_and_uses(dsn: str) -> None:
 def test_an_index_is_on_what_is_compared(
     dsn: str, statement: str, values: tuple[object, ...], on: str
 ) -> None:
-    """On either side; an expression whose own values are parameters has none."""
+    """The compared column may be on either side. An expression that contains parameters has no
+    index.
+    """
     (scan,) = findings(dsn, statement, values)
     assert scan.code == (f"CREATE INDEX CONCURRENTLY ON public.hit {on};" if on else "")
     with psycopg.connect(dsn) as connection:
@@ -145,7 +145,7 @@ def test_an_index_is_on_what_is_compared(
 @pytest.mark.parametrize("has_index", [False, True])
 @pytest.mark.repeats
 def test_a_foreign_key_without_an_index(dsn: str, has_index: bool) -> None:
-    """It reads the table that refers for each row that is deleted, which no plan shows."""
+    """Each deleted row reads the referring table, which no plan shows."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("CREATE TABLE part (id int PRIMARY KEY)")
         connection.execute("INSERT INTO part SELECT generate_series(1, 2000)")
@@ -192,7 +192,7 @@ CREATE OPERATOR public.@> (LEFTARG = int2[], RIGHTARG = int2[], FUNCTION = publi
 
 @pytest.mark.repeats
 def test_functions_of_others_that_fit_better_are_not_called(dsn: str) -> None:
-    """They would run with the rights of who asks, and write the advice."""
+    """They would run with the rights of the caller, and write the advice."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         for statement in SHADOWS.split(";\n"):
             connection.execute(statement)
@@ -235,8 +235,8 @@ ANALYZE shop, sale
 )
 @pytest.mark.repeats
 def test_the_index_of_a_foreign_key(dsn: str, index: str, statement: str, codes: list[str]) -> None:
-    """Of a partitioned table, and of two keys on one column: one, and not CONCURRENTLY. An UPDATE
-    that leaves the key alone looks for nothing; a BRIN index finds no row.
+    """It covers partitioned tables. Two keys on one column need one index, not CONCURRENTLY. An
+    UPDATE that does not change the key reads nothing, and a BRIN index finds no row.
     """
     with psycopg.connect(dsn, autocommit=True) as connection:
         for one in KEYS.split(";\n"):
@@ -305,7 +305,7 @@ def test_operators_of_postgresql_are_kept_whole(dsn: str) -> None:
 
 
 def test_nothing_stays_on_the_server(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pooler gives the session to others: its settings are as before, and nothing is prepared or
+    """A pooler passes the session to others: its settings are restored, and nothing is prepared or
     open.
     """
     settings = """
@@ -333,8 +333,8 @@ def test_nothing_stays_on_the_server(dsn: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_functions_write_nothing_and_tell_nothing(dsn: str) -> None:
-    """Those that the planner calls: the transaction is read-only, and errors of values are not
-    repeated.
+    """The planner calls some functions. The transaction is read-only, and error messages with
+    values are not shown.
     """
     texts = (
         "SELECT * FROM o WHERE id = writes(5)",
@@ -359,7 +359,7 @@ def test_requests_end_after_a_time_in_all(dsn: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def ascii_dsn(dsn: str) -> Iterator[str]:
-    """A database whose texts may be any bytes, as initdb makes it where LANG is C."""
+    """A database whose texts may contain any bytes, as initdb creates it with LANG=C."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
             "CREATE DATABASE bytes TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'"

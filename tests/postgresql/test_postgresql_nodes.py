@@ -1,4 +1,4 @@
-"""What a plan of PostgreSQL is made of: its nodes, how often each runs, and its conditions."""
+"""PostgreSQL's plans: their nodes, how often each runs, and their conditions."""
 
 from __future__ import annotations
 

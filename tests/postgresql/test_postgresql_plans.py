@@ -1,4 +1,6 @@
-"""What a PostgreSQL server says of a trace's statements: `analyze --dsn`, and `no seq scan`."""
+"""A PostgreSQL server's plans and times of a trace's statements: `analyze --dsn`, and `no seq
+scan`.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ with psycopg.connect(sys.argv[1], autocommit=True) as db:
 
 @pytest.fixture(scope="module", params=["debian", "newest"])
 def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Two servers: the system's, with pg_stat_statements, and one with GENERIC_PLAN, without."""
+    """Two servers: the system's, with pg_stat_statements, and one with GENERIC_PLAN but
+    without it.
+    """
     commands = binaries() if request.param == "debian" else newest()
     if not commands:
         pytest.skip(f"{request.param}: no PostgreSQL server")
@@ -126,7 +130,9 @@ def facts_of(dsn: str, *statements: str) -> ServerFacts:
 
 @pytest.mark.repeats
 def test_a_text_of_a_stranger_is_no_more_than_planned(dsn: str) -> None:
-    """Several statements, what executes, what changes: nothing of it is done."""
+    """Texts with several statements, and statements that execute or change something,
+    do nothing.
+    """
     texts = (
         "SELECT 1; DROP TABLE small",
         "SELECT 1) ; DROP TABLE small; --",
@@ -167,8 +173,8 @@ CREATE FUNCTION tells() RETURNS int IMMUTABLE LANGUAGE plpgsql
 
 
 def test_a_function_that_the_planner_calls_changes_and_tells_nothing(dsn: str) -> None:
-    """The planner evaluates a function that is called immutable. What a sequence has given out is
-    not taken back with the transaction.
+    """The planner evaluates a function that is declared immutable. A used sequence value is not
+    rolled back.
     """
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(FUNCTIONS)
@@ -241,8 +247,8 @@ def test_the_server_s_text_is_compared_without_values() -> None:
 
 @pytest.mark.repeats
 def test_no_seq_scan(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables of a test are so small that each is scanned: what counts is whether another plan
-    is possible.
+    """A test's tables are so small that each is scanned: the check is whether another plan is
+    possible.
     """
     monkeypatch.setenv("QUERYPROF_DSN", dsn)
 
@@ -315,7 +321,9 @@ def test_by_name():
 
 @pytest.mark.slow
 def test_the_commands_of_the_page(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each but pip's, with a service's file; the second test has no index to use, and fails."""
+    """All commands except pip's run, with a service file. The second test has no index to use, and
+    fails.
+    """
     page = (Path(__file__).parents[2] / "docs" / "postgresql.md").read_text()
     shown = [
         line

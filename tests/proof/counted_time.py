@@ -1,4 +1,4 @@
-"""Time as work that SQLite counts: what is chosen by time is tested without a clock."""
+"""Time as counted SQLite work, so that choices by time are tested without a clock."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from queryprof.proof.judging import UNLIMITED_NS, Judge, Measured
 from queryprof.proof.prove import prove
 
 EXECUTION_NS, STEP_NS, PAGE_NS, INSERTED_ENTRY_NS = 5_000.0, 20.0, 200.0, 2_000.0
-"""What an execution costs here, with each VM step and page fetch; and a row in a table or
-an index."""
+"""The costs of an execution, a VM step, a page fetch, and a row inserted into a table
+or an index.
+"""
 
 
 class CountingJudge(Judge):
-    """A judge that executes and counts as ever, and says how long it took by what it counted."""
+    """A judge that executes and counts as usual, but returns times computed from the counts."""
 
     def deadline(self, left_s: float) -> None:
-        """The time to spend is not over, however long it takes."""
+        """Set no deadline: the clock does not count here."""
 
     def measure(
         self,
@@ -61,7 +62,7 @@ def time_of(one: Measured) -> float:
 
 
 def counted(profile: Profile) -> Profile:
-    """A recording in which each execution took what it costs here."""
+    """Return a recording in which each execution took its computed cost."""
     aggregates = []
     for one in profile.aggregates:
         spent = round(
@@ -87,7 +88,7 @@ def proved(
     findings: Sequence[Finding] = (),
     judge: type[CountingJudge] = CountingJudge,
 ) -> Advice:
-    """What `prove` advises where time is counted."""
+    """Return the advice of `prove` with counted time."""
 
     def judge_of(_versions: Sequence[str], interpreter: str) -> Judge:
         return judge(interpreter)

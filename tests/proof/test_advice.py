@@ -1,4 +1,4 @@
-"""Advice: of a planted fault the index is found and proved; where none helps, none is advised."""
+"""Advice: the index for a planted fault is found and proved. If no index helps, none is advised."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROGRAMS = (
 def advice_on(
     database: Path, monkeypatch: pytest.MonkeyPatch, work: Callable[[sqlite3.Connection], object]
 ) -> Advice:
-    """What is advised for some work on a database."""
+    """Return the advice for some work on a database."""
     monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
     with api.profile() as recording:
         connection = sqlite3.connect(database)
@@ -152,7 +152,7 @@ def test_the_index_is_found(
 def test_no_more_rows_are_read_than_the_program_read(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of about 1,200 times 1,200 rows the program reads ten."""
+    """The program reads ten of about 1,200 times 1,200 rows."""
     sql = "SELECT a.id FROM item a, item b WHERE a.at >= ? AND b.at >= ?"
 
     def work(db: sqlite3.Connection) -> None:
@@ -203,7 +203,7 @@ def test_any_workload_gets_indexes_that_are_used_and_told_apart(
 def test_a_sample_of_a_large_database_chooses_the_same(
     database: Path, monkeypatch: pytest.MonkeyPatch, planted: Planted
 ) -> None:
-    """All figures are of the whole copy."""
+    """All figures refer to the whole copy."""
     monkeypatch.setattr(sample, "LARGE_BYTES", 0)
     monkeypatch.setattr(sample, "SAMPLE_BYTES", database.stat().st_size // 4)
     monkeypatch.setattr(sample, "LARGE_ROWS", 1000)
@@ -268,8 +268,8 @@ def test_no_index_helps(
 def test_an_index_that_loses_more_than_it_wins(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One cheap query, and very many inserts: what speaks for the index is said, and what against
-    it.
+    """There are one cheap query and very many inserts. The advice shows what the index saves and
+    costs.
     """
 
     def work(db: sqlite3.Connection) -> None:
@@ -292,7 +292,7 @@ def test_an_index_that_loses_more_than_it_wins(
 def test_an_index_that_updates_lose_more_to(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The column that it is on changes all the time: an UPDATE writes the index, too."""
+    """The indexed column changes all the time, and each UPDATE also writes the index."""
 
     def work(times: int) -> Callable[[sqlite3.Connection], None]:
         def update(db: sqlite3.Connection) -> None:
@@ -310,7 +310,7 @@ def test_an_index_that_updates_lose_more_to(
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_a_program(queryprof: Run, tmp_path: Path, program: Path) -> None:
-    """Its indexes are few, all used, none the beginning of another."""
+    """Its indexes are few, all used, and none is a prefix of another."""
     path = str(tmp_path / "program.db")
     subprocess.run([sys.executable, program, path, "fill"], check=True)
     queryprof("run", "--parameters", "--no-report", "-o", "x.qprof", program, path)
@@ -329,9 +329,7 @@ def test_a_program(queryprof: Run, tmp_path: Path, program: Path) -> None:
 
 
 def test_other_rows_are_no_proof(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index in another order than the table's, and a LIMIT that takes the first of
-    equal ones.
-    """
+    """An index has another order than the table, and a LIMIT takes the first of equal rows."""
     query = "SELECT id FROM item WHERE at BETWEEN ? AND ? LIMIT 2"
     advice = advice_on(
         filled,

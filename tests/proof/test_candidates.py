@@ -19,7 +19,7 @@ pytestmark = pytest.mark.once
     ("existing", "tried", "not_tried"),
     [
         ("a", {("a", "b"), ("b",)}, {("a",)}),  # a wider one helps
-        ("a, b", {("b", "a"), ("b",)}, {("a",), ("a", "b")}),  # what it begins with is there
+        ("a, b", {("b", "a"), ("b",)}, {("a",), ("a", "b")}),  # a prefix of it exists
     ],
 )
 def test_what_an_index_begins_with_is_not_tried(
@@ -33,7 +33,7 @@ def test_what_an_index_begins_with_is_not_tried(
 
 
 def test_an_index_has_each_column_once(tmp_path: Path) -> None:
-    """A column may be compared and sorted by, and compared twice."""
+    """A column may be compared and sorted, or compared twice."""
     compared = [("a", min(EQUAL)), ("b", min(RANGE)), ("b", max(RANGE))]
     where = "a = 1 AND b > 1 AND b IS NOT NULL ORDER BY b"
     found = tried_with(tmp_path, "c", compared, where, (("b", False),))

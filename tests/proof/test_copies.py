@@ -1,4 +1,4 @@
-"""The database is read and never written; copies are consistent, and none is left behind."""
+"""The database is read and never written; copies are consistent, and none is left."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def state(database: Path) -> dict[str, tuple[str, int]]:
-    """Of the database and the files beside it: contents and the time of the last change."""
+    """Return the contents and the last change of the database and the files next to it."""
     return {
         path.name: (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
         for path in sorted(database.parent.glob(f"{database.name[:4]}*"))
@@ -87,7 +87,7 @@ def test_nothing_is_written(
     said = queryprof("analyze", trace, "--db", database, "--prove").stdout
     assert (
         f"with SQLite {sqlite3.sqlite_version}" in said
-    )  # it has measured; what won is the clock's
+    )  # it has measured; the result depends on the clock
     assert state(database) == before
     assert list(temporary.iterdir()) == []
     if "open" in how:
@@ -106,7 +106,7 @@ def test_a_killed_command_leaves_nothing(database: Path, trace: Path, temporary:
         time.sleep(delay_s)
         command.send_signal(signal.SIGKILL)
         command.wait()
-    for _ in range(600):  # a process of its own removes the folder
+    for _ in range(600):  # a separate process removes the folder
         if not list(temporary.iterdir()):
             break
         time.sleep(0.1)
@@ -137,7 +137,7 @@ def test_a_full_disk(database: Path, trace: Path, temporary: Path) -> None:
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.repeats
 def test_a_copy_is_of_one_moment(tmp_path: Path, mode: str) -> None:
-    """Two tables get each row together, while copies are taken."""
+    """Two tables get each row together, while copies are made."""
     path, ends = tmp_path / "t.db", threading.Event()
     setup = sqlite3.connect(path)
     setup.execute(f"PRAGMA journal_mode = {mode}")
@@ -233,7 +233,7 @@ def test_bad_input_is_one_line(queryprof: Run, tmp_path: Path, trace: Path, data
 def test_what_is_unknown_is_planned_and_not_measured(
     queryprof: Run, tmp_path: Path, database: Path
 ) -> None:
-    """Functions, collations and tables that queryprof does not have; a schema that has changed."""
+    """Functions, collations and tables are missing here, or the schema has changed."""
     program = tmp_path / "own.py"
     program.write_text(
         "import sqlite3, sys\n"

@@ -1,4 +1,4 @@
-"""Statements whose values were not recorded are measured with values of the database."""
+"""Statements without recorded values are measured with values from the database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.once
 def test_values_of_the_database_have_more_rows_than_the_program_read(
     tmp_path: Path, reads_all: bool
 ) -> None:
-    """In another order, with other statistics. They are the same, if all of them are read."""
+    """Their order and statistics differ. The values are the same if all of them are read."""
     path = tmp_path / "sales.db"
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE buyer (id INTEGER PRIMARY KEY, code TEXT)")
@@ -49,7 +49,7 @@ def test_values_of_the_database_have_more_rows_than_the_program_read(
 @pytest.mark.parametrize("values", [MAX_DRAWN, MAX_DRAWN + 1])
 @pytest.mark.repeats
 def test_values_of_very_many_parameters_are_not_drawn(tmp_path: Path, values: int) -> None:
-    """The statement is not measured, and the reason is said."""
+    """The statement is not measured, and the output has the reason."""
     path = tmp_path / "sales.db"
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE sale (id INTEGER PRIMARY KEY, code TEXT, amount REAL)")
@@ -82,7 +82,7 @@ OTHERS = {
 def test_what_is_another_query_with_drawn_values_is_not_measured(
     tmp_path: Path, query: str, is_proved: bool
 ) -> None:
-    """It returns a row in place of 1,991; an index that wins nothing was proved with it."""
+    """It returns one row instead of 1,991. An index that saves nothing would be proved with it."""
     path = tmp_path / "sales.db"
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE sale (id INTEGER PRIMARY KEY, amount INTEGER)")
@@ -99,7 +99,7 @@ def test_what_is_another_query_with_drawn_values_is_not_measured(
 
 
 def test_what_no_change_touches_takes_as_long_as_before(tmp_path: Path) -> None:
-    """The total is what the changes win."""
+    """The total consists of what the changes save."""
     path = tmp_path / "two.db"
     with closing(sqlite3.connect(path)) as db:
         for name in ("a", "b"):

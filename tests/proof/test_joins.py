@@ -1,4 +1,4 @@
-"""A JOIN for a query of each row: by which column, in a program that is recorded."""
+"""A JOIN for queries in a loop: the join column, in a recorded program."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ years()
 @pytest.mark.parametrize("parameters", [[], ["--parameters"]])
 @pytest.mark.repeats
 def test_a_join_is_by_the_column_that_was_passed(tmp_path: Path, parameters: list[str]) -> None:
-    """Numbers of one table are in a column of most others. What differs twice for each row is not
-    joined.
+    """Most columns contain numbers of one table. A value that differs twice per row is
+    not joined.
     """
     (tmp_path / "app.py").write_text(BUYERS)
     command = [QUERYPROF, "run", "--no-report", *parameters, "-o", "t.qprof", "app.py"]

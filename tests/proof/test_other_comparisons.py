@@ -1,4 +1,4 @@
-"""Comparisons that keep an index from being used, written otherwise."""
+"""Rewrites of comparisons that keep an index from being used."""
 
 from __future__ import annotations
 

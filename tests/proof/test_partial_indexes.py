@@ -1,4 +1,4 @@
-"""Partial indexes that a statement misses by the way it compares."""
+"""Partial indexes that a statement misses because of its comparison."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SORTED = ("SCAN task", "USE TEMP B-TREE FOR ORDER BY")
 def test_what_the_planner_would_take(
     where: str, plan: tuple[str, ...], is_missed: bool, is_sure: bool
 ) -> None:
-    """Of a value that is not known the statement may mean the index's."""
+    """An unknown value may be the index's value."""
     statement = f"SELECT title, done FROM task WHERE {where} ORDER BY due LIMIT ?"
     schema = Schema("app.db", (), (TABLE, INDEX))
     with Planner({"app.db": schema}, {statement: "app.db"}, ()) as planner:

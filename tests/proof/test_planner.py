@@ -1,4 +1,4 @@
-"""Which SQL SQLite's planner says would serve a statement."""
+"""Indexes that SQLite's planner would use for a statement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TABLES = (
     "CREATE TABLE payments(id INTEGER PRIMARY KEY, reference VARCHAR(?), cents DECIMAL(?, ?))",
     "CREATE VIEW open_item AS SELECT kind AS what, id FROM item WHERE state = ?",
 )
-"""As a recording has them: without values."""
+"""The tables of a recording, without values."""
 
 SERVED = {
     "SELECT id FROM item WHERE kind = ?": "item (kind)",
@@ -90,11 +90,11 @@ COVERING = {
         "owner (city); CREATE INDEX item_owner_kind ON item (owner, kind)",
     ),
 }
-"""Whether the index that serves it has all that it reads; and the one that has."""
+"""Whether the chosen index is covering, and the covering index."""
 
 
 def plan_of(statement: str) -> tuple[str, ...]:
-    """As the program's SQLite had it."""
+    """Return the plan that the program's SQLite had."""
     db = sqlite3.connect(":memory:")
     db.create_function("ours", 1, lambda value: value)
     for sql in created_by(TABLES):
@@ -110,7 +110,7 @@ def plan_of(statement: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("statement", SERVED)
 def test_the_index_is_the_one_that_the_planner_takes(statement: str) -> None:
-    """Each is created, with all that the statement compares and nothing that it has no use for."""
+    """It contains all compared columns, and none that the statement does not need."""
     plan = plan_of(statement)
     with Planner({}, {}, TABLES) as planner:
         served = planner.served(statement, (plan,))
@@ -121,8 +121,8 @@ def test_the_index_is_the_one_that_the_planner_takes(statement: str) -> None:
 
 @pytest.mark.parametrize("statement", COVERING)
 def test_indexes_may_have_all_that_is_read_of_tables(statement: str) -> None:
-    """What is compared or grouped comes first; an index of six columns, or on an expression, is
-    none.
+    """Compared or grouped columns come first. There is none with six columns or more, or on an
+    expression.
     """
     with Planner({}, {}, TABLES) as planner:
         served = planner.served(statement, (plan_of(statement),))
@@ -145,8 +145,8 @@ def test_the_end_of_an_index_is_found() -> None:
 
 
 def test_patterns_of_parameters_may_be_served() -> None:
-    """With letters first; the statement keeps its own plan, and a column that is compared by =
-    needs no guess.
+    """The pattern must begin with letters. The statement keeps its own plan, and a column compared
+    by = needs no guess.
     """
     with Planner({}, {}, TABLES) as planner:
         like = planner.served("SELECT id FROM item WHERE kind LIKE ?", (("SCAN item",),))
@@ -176,7 +176,7 @@ def test_what_is_not_known_is_not_served(statement: str) -> None:
 
 
 def test_another_plan_than_the_program_had_is_said() -> None:
-    """Its schema was another one, or it had other statistics: nothing is proposed."""
+    """Its schema or its statistics differed, so no index is proposed."""
     statement = "SELECT id FROM item WHERE kind = ?"
     with Planner({}, {}, TABLES) as planner:
         served = planner.served(statement, (("SEARCH item USING INDEX item_kind (kind=?)",),))
@@ -185,7 +185,7 @@ def test_another_plan_than_the_program_had_is_said() -> None:
 
 
 def test_the_schema_of_a_file_has_its_statistics() -> None:
-    """One row for each value of `ts`: it is chosen, and no wider index is a better one."""
+    """There is one row per value of `ts`: this index is chosen, and no wider one is better."""
     created = tuple(created_by(TABLES))
     schema = Schema("a.db", (), created, (("item", "item_ts", "100000 1"),))
     statement = "SELECT id FROM item WHERE ts = ? AND kind = ?"
@@ -224,7 +224,7 @@ HOSTILE = {
 
 @pytest.mark.slow
 def test_views_of_views_have_an_end() -> None:
-    """Each the one before twice: a plan of 2^16 steps is not taken apart."""
+    """Each view has the one before twice: a plan of 2^16 steps is not parsed."""
     views = [
         f"CREATE VIEW v{n} AS SELECT * FROM v{n - 1} UNION ALL SELECT * FROM v{n - 1}"
         for n in range(1, 17)
@@ -237,7 +237,7 @@ def test_views_of_views_have_an_end() -> None:
 
 
 def test_a_table_s_name_may_have_a_line_s_end() -> None:
-    """Plans of recordings have a space there."""
+    """Recorded plans have a space instead."""
     with Planner({}, {}, ['CREATE TABLE "t\nx" (a, b)']) as planner:
         served = planner.served('SELECT b FROM "t\nx" WHERE a = ?', (("SCAN t x",),))
     assert served
@@ -246,7 +246,7 @@ def test_a_table_s_name_may_have_a_line_s_end() -> None:
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_sql_of_a_stranger_makes_tables_in_memory_alone(what: str) -> None:
-    """And what is refused leaves the rest of the schema as it is."""
+    """A refused statement leaves the rest of the schema unchanged."""
     texts = [HOSTILE[what]] * (60 if what == "semicolons" else 1)
     with Planner({}, {}, ["CREATE TABLE t(a)", *texts]) as planner:
         served = planner.served("SELECT a FROM t WHERE a = ?", (("SCAN t",),))
@@ -275,7 +275,7 @@ def test_statistics_mislead_where_another_plan_is_chosen_without_them() -> None:
 
 
 def test_what_an_index_leaves_is_said() -> None:
-    """By a range, or a scan inside of another loop."""
+    """The number is known for a range, and for a scan inside another loop."""
     kinds = {
         "SELECT id FROM item WHERE kind = ? AND state > ?": (False, False),
         "SELECT id FROM item WHERE kind > ?": (True, False),
@@ -294,7 +294,7 @@ def test_what_an_index_leaves_is_said() -> None:
 
 
 def test_a_foreign_key_that_is_looked_after_wants_an_index() -> None:
-    """No column of the table that refers is in the statement."""
+    """The statement contains no column of the referring table."""
     tables = (
         "CREATE TABLE parent(id INTEGER PRIMARY KEY)",
         (
@@ -317,7 +317,7 @@ def test_a_foreign_key_that_is_looked_after_wants_an_index() -> None:
 
 
 def test_columns_of_other_types_that_an_index_would_be_made_for() -> None:
-    """Were they of one type, SQLite would make one itself."""
+    """If both had the same type, SQLite would build an automatic index."""
     created = (
         "CREATE TABLE customer (id INTEGER PRIMARY KEY, number TEXT, name TEXT)",
         "CREATE INDEX customer_number ON customer (number)",
@@ -359,7 +359,7 @@ def test_literals_beside_named_parameters_are_values_too() -> None:
 
 
 def test_a_partial_index_is_used_for_its_value() -> None:
-    """Which the recorded text does not have."""
+    """The recorded text does not have the value."""
     created = (
         "CREATE TABLE job (id INTEGER PRIMARY KEY, state TEXT, prio INTEGER, worker INTEGER)",
         "CREATE INDEX open_job ON job (prio) WHERE state = 'open' AND worker IS NOT NULL",

@@ -1,4 +1,4 @@
-"""The SQLite that has run a statement plans it."""
+"""The SQLite that ran a statement also plans it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ PAIR = (
 
 @pytest.mark.parametrize("of_apsw", [True, False])
 def test_the_library_that_ran_a_statement_plans_it(of_apsw: bool) -> None:
-    """Where it is here; else the version that planned is said. Newer ones join what EXISTS asks."""
+    """If it is missing, the finding has the version that planned. Newer versions turn EXISTS into a
+    join.
+    """
     apsw = pytest.importorskip("apsw")
     version = apsw.sqlite_lib_version() if of_apsw else "3.99.0"
     if apsw.sqlite_lib_version() == sqlite3.sqlite_version:

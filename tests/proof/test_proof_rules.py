@@ -1,4 +1,4 @@
-"""What is proved, and what a change wins or loses, by measured costs that are made by hand."""
+"""The rules of proofs, and the savings and costs of changes, with handmade measurements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READ = Query(
 
 @dataclass
 class Known:
-    """A search whose measurements are known: only what a proof needs of it."""
+    """A search with known measurements, which has only what a proof needs."""
 
     after: Measured
     plans: tuple[str, str] = ("SCAN t", "SEARCH t USING INDEX i (b=?)")
@@ -72,7 +72,7 @@ def test_a_proof_is_faster_by_less_work_with_the_same_rows(
 
 @pytest.mark.parametrize("writes", [True, False], ids=["a write", "a query"])
 def test_a_write_keeps_an_index_that_its_plan_does_not_show(writes: bool) -> None:
-    """What its two measurements differ by is no noise."""
+    """The difference between its two measurements is not noise."""
     known = Known(Measured(20.0 * MS, 1500, 200, 5, "rows"), plans=("SEARCH t", "SEARCH t"))
     found = proof_of(known, replace(READ, writes=writes))
     assert (found.after.ns == found.before.ns) != writes
@@ -98,7 +98,7 @@ def test_a_write_that_hardly_loses_loses_nothing(writes: bool, new: float, won: 
 
 @pytest.mark.parametrize("writes", [True, False])
 def test_a_write_with_drawn_values_is_measured(writes: bool) -> None:
-    """Of many rows in the recording and one here: it shows what an index costs all the same."""
+    """It has many rows in the recording and one here, but still shows the cost of an index."""
     drawn = replace(READ, writes=writes, rows=5000, samples=(Sample("SELECT 1", (), True),))
     assert bool(other_work(drawn, [replace(SLOW, rows=1)])) != writes
 
@@ -133,6 +133,8 @@ def test_what_a_plan_lists_of_an_index(
 def test_a_change_wins_a_share_of_what_is_left_and_of_all(
     left_share: float, least_ns: float
 ) -> None:
-    """Of 100 ms: a thirtieth of what is left, and half a percent of all, as a finding does."""
+    """The total is 100 ms: it must save a thirtieth of the rest, and half a percent of the total,
+    like a finding.
+    """
     times = Times([READ], {READ.statement: 1.0 * MS}, {READ.statement: left_share * MS})
     assert times.least_ns() == pytest.approx(least_ns)

@@ -1,4 +1,4 @@
-"""What a finding says once its fix was measured on a copy: what was proved, or that nothing was."""
+"""Findings whose fix was measured on a copy: the proof, or that there is none."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_proof_on_recorded_values_leaves_no_doubt(is_drawn: bool, severity: st
 
 
 def test_findings_are_sorted_again_once_they_are_proved() -> None:
-    """Calls that fail stay first."""
+    """Failing calls stay first."""
     other = replace(finding(""), statement="SELECT 1", severity=Severity.MEDIUM)
     fails = replace(other, category="lock_upgrade", severity=Severity.LOW)
     doubtful = replace(finding(), severity=Severity.LOW)

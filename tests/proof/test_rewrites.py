@@ -1,4 +1,4 @@
-"""Rewritten statements: faster, with equal rows, and none where the rows may be others."""
+"""Rewritten statements are faster and have equal rows. None is proposed if the rows may differ."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_faster_text_is_found(
 def test_a_value_is_missing_only_where_all_rows_are_known(
     monkeypatch: pytest.MonkeyPatch, rows: int, most: int, column: str
 ) -> None:
-    """The keys of the first rows are what others refer to."""
+    """Other rows refer to the keys of the first rows."""
     monkeypatch.setattr("queryprof.proof.joining.MOST_KEYS", most)
     names = ["id", "author_id", "title"]
     sql = "SELECT name FROM author WHERE id = ?"
@@ -180,7 +180,9 @@ def test_a_text_is_advised_that_is_faster_by_a_fifth(
 def test_a_text_is_not_advised_where_an_index_wins_three_times_as_much(
     books: Path, monkeypatch: pytest.MonkeyPatch, ns: float, is_advised: bool
 ) -> None:
-    """The rewritten one takes 500,000 ns, and the one as it is so many with the index."""
+    """The rewritten statement takes 500,000 ns. The parameter is the time of the original with the
+    index.
+    """
 
     class Judge(CountingJudge):
         def measure(self, names: Sequence[str], sql: str, *others: Any) -> Mapping[str, Measured]:
@@ -197,7 +199,7 @@ def test_a_text_is_not_advised_where_an_index_wins_three_times_as_much(
 def test_a_join_finds_nine_tenths_of_what_the_program_found(
     rows_each: float, is_joined: bool
 ) -> None:
-    """Of ten rows of the outer query nine have one in the other table."""
+    """Nine of ten rows of the outer query have one row in the other table."""
     outer = Sample("SELECT id FROM one", (), is_drawn=False)
     inner = Sample("SELECT name FROM two WHERE id = ?", (1,), is_drawn=False)
     found: dict[object, list[tuple[object, ...]]] = {number: [("x",)] for number in range(9)}
@@ -212,7 +214,7 @@ def test_a_join_finds_nine_tenths_of_what_the_program_found(
 
 
 def test_rows_are_equal_whatever_the_values(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the comparison stays, beside one that an index serves."""
+    """The old comparison stays, next to one that an index serves."""
     for name, of_rewrite in (("day", DAYS), ("case", NAMES), ("collation", NAMES)):
         advice, _ = advice_on(books, monkeypatch, REWRITTEN[name][0])
         (rewrite,) = advice.rewrites
@@ -243,14 +245,14 @@ def nulls(db: sqlite3.Connection) -> None:
 
 
 def other_spelling(db: sqlite3.Connection) -> None:
-    """Numbers with zeros before them are equal as numbers, and not as texts."""
+    """Numbers with leading zeros are equal as numbers, but not as texts."""
     db.execute("UPDATE book SET code = '0' || code WHERE id % 2")
     db.commit()
     REWRITTEN["types"][0](db)
 
 
 def numbers(db: sqlite3.Connection) -> None:
-    """lower() makes a text of a number, which no text is equal to in a column without a type."""
+    """lower() turns a number into a text, which equals no number in a column without a type."""
     db.executescript(
         "CREATE TABLE mixed (value); CREATE INDEX mixed_value ON mixed (value COLLATE NOCASE);"
         " INSERT INTO mixed SELECT CASE WHEN id % 2 THEN id ELSE title END FROM book"

@@ -1,6 +1,4 @@
-"""Rewritten statements have the rows of the old ones for all values, also for those that nobody has
-tried.
-"""
+"""Rewritten statements return the same rows as the originals for all values, even untried ones."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ VALUES = ("a", "A", "a ", "5", 5, "05", 0, 0.3, "0.3", b"A", "word9", "", None)
 def test_where_the_comparison_stays_all_rows_do(
     tmp_path: Path, kind: str, content: tuple[object, ...]
 ) -> None:
-    """Whatever is in the columns, of any type and collation, and whatever the value is."""
+    """This holds for columns of any type, content and collation, and for any value."""
     path = tmp_path / "any.db"
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"CREATE TABLE one (id INTEGER PRIMARY KEY, c {kind})")
@@ -74,9 +72,7 @@ def test_where_the_comparison_stays_all_rows_do(
             schema, rows = schema_of(judge), functools.partial(judge.rows, BEFORE)
             for sql in statements():
                 for other in comparisons([Sample(sql, ("a",), is_drawn=False)], schema, rows):
-                    if (
-                        other.sql.count(" = ") > 1
-                    ):  # beside the old comparison, and not instead of it
+                    if other.sql.count(" = ") > 1:  # next to the old comparison, not instead of it
                         has_equal_rows(db, sql, other.sql)
 
 
@@ -116,7 +112,7 @@ def has_equal_rows(db: sqlite3.Connection, sql: str, other: str) -> None:
 def test_a_join_finds_no_rows_that_a_limit_leaves_out(
     tmp_path: Path, inner: str, is_joined: bool
 ) -> None:
-    """But where there is one at the most."""
+    """A join is possible if there is at most one such row."""
     path = tmp_path / "joined.db"
     with closing(sqlite3.connect(path)) as db:
         db.executescript(

@@ -1,5 +1,5 @@
-"""What SQLite's program of a statement says of the steps for a row, and how many rows it took
-therefore.
+"""The steps per row in SQLite's program of a statement, and the number of rows that follows from
+them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_the_rows_that_are_taken_are_known_by_the_steps(text: str, kinds: int) -
     terms = {term.lower() for term in served.terms}
     least, most = served.row_steps.rows_left(terms, one.vm_steps, one.full_scan_steps, None)
     assert one.full_scan_steps == ROWS - 1
-    # Of a sorter's loop not all is run for each row.
+    # Only a part of a sorter's loop runs for each row.
     near = {"rel": 0.5 if "GROUP" in text else 0.05, "abs": 20}
     assert most == pytest.approx(ROWS / kinds, **near)
     assert least == pytest.approx(most, **near) or " AND " in text
@@ -109,7 +109,7 @@ FOLDS = {
 @pytest.mark.parametrize(("text", "folds"), FOLDS.items(), ids=FOLDS)
 @pytest.mark.repeats
 def test_sqlite_says_whether_rows_are_added_up(text: str, folds: bool) -> None:
-    """A function that is not known here is taken for one of a row."""
+    """An unknown function counts as a function of one row."""
     with Planner({}, {}, TABLES) as planner:
         served = planner.served(text, ())
     assert served
@@ -134,7 +134,7 @@ SERVED_FIRST = {
 def test_other_conditions_are_told_from_those_of_the_index(
     text: str, expected: tuple[int, int]
 ) -> None:
-    """The rows that are returned are few; those that the index leaves are not."""
+    """Few rows are returned, but the index leaves many."""
     kinds, left = expected
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         for table in TABLES:

@@ -1,4 +1,4 @@
-"""The search builds, measures and takes away: what it took away leaves nothing behind."""
+"""The search builds, measures and removes indexes, and removed indexes leave nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def judge(tmp_path: Path) -> Iterator[Judge]:
 
 
 def test_statistics_are_forgotten_whole(judge: Judge) -> None:
-    """SQLite keeps how many rows a table had where only the rows of sqlite_stat1 go."""
+    """If only the rows of sqlite_stat1 are deleted, SQLite keeps the size of the table."""
     search = Search(judge, schema_of(judge), ())
     fresh = judge.plan(AFTER, JOIN)
     judge.do(AFTER, "ANALYZE")
@@ -50,7 +50,7 @@ def test_statistics_are_forgotten_whole(judge: Judge) -> None:
 def test_what_another_begins_with_is_not_made_beside_it(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where whatever is lost without it is too much."""
+    """This holds even if each loss without the index is too large."""
     monkeypatch.setattr(Times, "least_ns", lambda _: -1.0)
     search = Search(judge, schema_of(judge), ())
     short = Candidate("large", (Term("a"),))
@@ -63,7 +63,9 @@ def test_what_another_begins_with_is_not_made_beside_it(
 
 
 def test_what_is_measured(judge: Judge) -> None:
-    """The work of one execution on each copy, whatever the clock says: one has an index more."""
+    """The measurement is the work of one execution on each copy, whatever the clock shows. One copy
+    has an additional index.
+    """
     judge.do(AFTER, "CREATE INDEX large_a ON large (a)")
     found = judge.measure((BEFORE, AFTER), "SELECT b FROM large WHERE a = ?", (7,), False, 3, 10**9)
     before, after = found[BEFORE], found[AFTER]

@@ -1,4 +1,4 @@
-"""An index that other statements are run by, and are slower: the search sees it, and says so."""
+"""The search notices and reports an index that makes other statements slower."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def database(tmp_path: Path) -> Path:
 def advice_on(
     database: Path, monkeypatch: pytest.MonkeyPatch, totals: int, likes: int
 ) -> tuple[Advice, Report]:
-    """LIKE stops at the first rows of the table; by an index on the status it reads almost all of
+    """LIKE stops at the first rows of the table. With an index on the status it reads almost all of
     that.
     """
     monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
@@ -91,7 +91,7 @@ def times(recorded_ns: int = 100 * MS, base_ns: float = 1 * MS, executions: int 
 @pytest.mark.parametrize(
     ("new_ns", "won_ns", "measured_ns"),
     [
-        (0.5 * MS, 50 * MS, 10 * MS),  # a part of what was recorded
+        (0.5 * MS, 50 * MS, 10 * MS),  # a part of the recorded rows
         (0.81 * MS, 0, 3.8 * MS),
         (3 * MS, -40 * MS, -40 * MS),  # as it is here
     ],

@@ -1,4 +1,4 @@
-"""Statistics that are missing or old, and values that are not known."""
+"""Missing or old statistics, and unknown values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.once
 
 
 def test_missing_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ANALYZE makes SQLite choose the index that is there; another one is not needed."""
+    """After ANALYZE, SQLite uses the existing index, and no other one is needed."""
     path = tmp_path / "jobs.db"
     db = sqlite3.connect(path)
     db.execute("CREATE TABLE job (id INTEGER PRIMARY KEY, state TEXT, worker INTEGER)")
@@ -39,8 +39,8 @@ def test_missing_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.slow
 def test_old_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ANALYZE ran when the tables were almost empty: no index is needed. Its undoing has
-    what was.
+    """ANALYZE ran when the tables were almost empty: no index is needed. Undoing it restores the
+    old statistics.
     """
     path = tmp_path / "files.db"
     db = sqlite3.connect(path)
@@ -67,7 +67,7 @@ def test_old_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_values_are_drawn(database: Path) -> None:
-    """Without recorded values those of rows are taken, and it is said."""
+    """Values of rows replace unrecorded values, and the output says so."""
     with api.profile() as recording:
         db = sqlite3.connect(database)
         for owner in range(5):

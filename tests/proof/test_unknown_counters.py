@@ -1,4 +1,4 @@
-"""Counters that some executions lack are unknown in their sum."""
+"""The sum of counters is unknown if some executions have none."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ pytestmark = pytest.mark.once
 
 
 def test_counters_of_some_parameters_are_none_of_all() -> None:
-    """A set of parameters that took longer than the limit has no counters: the others' mean would
-    look like less work.
+    """Parameters that took longer than the limit have no counters: the mean of the others would be
+    too small.
     """
     known, unknown = Measured(1.0, 100, 10, 1, "rows"), Measured(9.0, None, None, 0, "")
     assert total([known, unknown]) == Cost(10.0, None, None)

@@ -1,5 +1,5 @@
-"""A proof is of what the program has set and given: foreign keys, patterns; what is not known is not
-measured, and is said.
+"""A proof uses the program's settings: foreign keys and patterns. Unknown values are not measured,
+and the output says so.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.once
 def test_foreign_keys_are_looked_after_as_by_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_on: bool, ends: str
 ) -> None:
-    """Without them nothing is read for a row that is deleted, and an index wins nothing. Where the
-    recorded rows are deleted already, others are in their place.
+    """Without foreign keys no row is read for a deleted row, and an index saves nothing. If the
+    recorded rows are gone, others replace them.
     """
     monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
     path = tmp_path / "shop.db"
@@ -53,7 +53,7 @@ def test_foreign_keys_are_looked_after_as_by_the_program(
 def test_what_is_changed_already_is_not_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the advice of the plan stays."""
+    """The advice from the plan stays."""
     monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
     path = tmp_path / "shop.db"
     with closing(sqlite3.connect(path)) as db:

@@ -1,4 +1,4 @@
-"""Indexes of a plan that may have more columns."""
+"""Indexes of a plan to which columns may be added."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ pytestmark = pytest.mark.once
 
 
 def test_an_index_that_keeps_rows_unique_is_not_replaced() -> None:
-    """One of a constraint cannot be dropped; and what else is known of the statement is said."""
+    """The index of a constraint cannot be dropped. Other facts about the statement are still
+    reported.
+    """
     tables = [
         "CREATE TABLE login (id INTEGER PRIMARY KEY, mail TEXT UNIQUE, name TEXT, city TEXT)",
         "CREATE UNIQUE INDEX login_city_name ON login (city, name)",
@@ -40,7 +42,7 @@ WIDENED = {
 @pytest.mark.parametrize("statement", WIDENED)
 @pytest.mark.repeats
 def test_the_index_of_a_plan_may_have_more(statement: str) -> None:
-    """What is looked up in the table, also behind another loop."""
+    """The added columns are looked up in the table, also inside another loop."""
     with Planner({}, {}, TABLES) as planner:
         served = planner.served(statement, (plan_of(statement),))
     assert served
