@@ -1,4 +1,4 @@
-"""The rules of the architecture, which keep themselves here."""
+"""The rules of the architecture. This test enforces them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PACKAGES = {
     "queryprof.cli": ROOT / "cli",
 }
 
-"""What each stage may import: backwards along the data's way, never forwards."""
+"""What each stage may import: earlier stages of the data's way, never later ones."""
 
 
 def modules() -> dict[str, Path]:
@@ -69,7 +69,7 @@ MODULES = modules()
 
 
 def called(node: ast.AST) -> str:
-    """The last name of the function that a node calls; "": it is no call."""
+    """Return the last name of the called function, or "" if the node is no call."""
     function = node.func if isinstance(node, ast.Call) else None
     if isinstance(function, ast.Attribute):
         return function.attr
@@ -85,7 +85,9 @@ IMPORTED_BY_NAME = {
     "queryprof.hooks.libraries": {"f'queryprof.hooks.{home}'"},
     "queryprof.report.json.schema": {"DOCUMENTS[name]"},
 }
-"""What is imported by a name that is computed: nothing else, or no rule would see it."""
+"""The imports with a computed name. The other rules cannot see such imports, so no others are
+allowed.
+"""
 
 
 def test_no_import_is_hidden_in_a_name() -> None:
@@ -116,7 +118,7 @@ ABOVE = (
     "queryprof.tuning",
     "queryprof.pytest_plugin",
 )
-"""What no profiled process imports, but for pytest's."""
+"""Modules that no profiled process imports, except pytest's."""
 
 
 def test_no_library_enters_the_profiled_process() -> None:
@@ -147,7 +149,7 @@ def test_imports_follow_the_data_backwards() -> None:
 
 
 def test_imports_have_no_cycle() -> None:
-    """The graph of imports, those inside of functions too, can be put in an order."""
+    """Including imports inside functions, the modules can be put in an order."""
     left = {
         name: imports(path, for_types=False) & set(MODULES) - {name}
         for name, path in MODULES.items()
@@ -159,7 +161,7 @@ def test_imports_have_no_cycle() -> None:
 
 
 def test_folders_have_no_cycle() -> None:
-    """Nor has that of the folders: each is on one floor."""
+    """The folders can be put in an order as well."""
 
     def folder(name: str) -> str:
         return ".".join(name.split(".")[:2])
@@ -176,7 +178,7 @@ def test_folders_have_no_cycle() -> None:
 
 
 def test_click_and_rich_stay_where_people_are() -> None:
-    """Click is the command line's alone; rich also that of what is printed to a terminal."""
+    """Only the command line uses click; only it and terminal output use rich."""
     for name, path in MODULES.items():
         tops = {n.partition(".")[0] for n in imports(path)}
         if not inside(name, {"queryprof.cli"}):
@@ -192,7 +194,7 @@ def test_texts_for_a_terminal_are_made_in_one_place() -> None:
 
 
 def test_traces_are_read_in_one_place() -> None:
-    """What computes with a trace's rows gets them checked."""
+    """All code that computes with a trace's rows gets checked rows."""
     for name in ("collect.reader", "collect.merge", "trace.loader"):
         source = MODULES[f"queryprof.{name}"].read_text()
         assert "SELECT" not in source, name
@@ -206,7 +208,7 @@ def test_no_module_is_named_as_another_library() -> None:
 
 
 def test_files_are_one_idea() -> None:
-    """No file of ours is past 400 lines."""
+    """No source file is longer than 400 lines."""
     folders = [
         ROOT / name
         for name in ("queryprof", "hooks", "cli", "tests", "benchmarks", "docs", "examples")
@@ -220,7 +222,7 @@ def test_files_are_one_idea() -> None:
 
 
 def test_public_names() -> None:
-    """What is exported is what is meant to be, and each has a docstring."""
+    """The exported names are the intended ones, and each has a docstring."""
     assert sorted(queryprof.__all__) == [
         "AsgiMiddleware",
         "Badge",
@@ -268,7 +270,7 @@ OUTSIDE = sorted(
 
 
 def test_what_examples_and_benchmarks_import_is_there() -> None:
-    """Nothing else would notice: people run them by hand."""
+    """No other test would notice, since people run them by hand."""
     for path in OUTSIDE:
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("queryprof"):

@@ -1,4 +1,6 @@
-"""The workflow and the pre-commit entry of the documentation, run as far as there is no network."""
+"""The workflow and the pre-commit entry of the documentation, as far as they run
+without a network.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ REGRESSION = ("GROUP BY customer.id", "GROUP BY customer.id + 0")
 
 
 def place() -> str:
-    """Where the statement of the regression is asked."""
+    """Return the line where the regression's statement is executed."""
     source = Path("orders.py").read_text()
     before = source[: source.index("SELECT name, sum(amount)")]
     return f"line={before.count(chr(10))}"
@@ -39,7 +41,7 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def sh(command: str, **extra: str) -> subprocess.CompletedProcess[str]:
-    """As GitHub's runner does it."""
+    """Run a step as GitHub's runner does."""
     return subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", command],
         capture_output=True,
@@ -52,7 +54,7 @@ def sh(command: str, **extra: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def base() -> str:
-    """The example project in a repository, with a baseline; the commit that it is at."""
+    """Create a repository with the example project and a baseline. Return its commit."""
     for file in (ROOT / "examples" / "orders").glob("*.py"):
         shutil.copy(file, ".")
     assert sh("python -m pytest -q -p no:cacheprovider --queryprof-save").returncode == 0
@@ -68,7 +70,7 @@ def commit(message: str) -> None:
 
 
 def workflow(base: str, steps: int = 3) -> dict[str, subprocess.CompletedProcess[str]]:
-    """Runs the first so many steps that are commands and need no network, by name."""
+    """Run this many of the first steps that are commands and need no network, by name."""
     (job,) = documents()[0]["jobs"].values()
     done: dict[str, subprocess.CompletedProcess[str]] = {}
     for step in job["steps"]:
@@ -106,7 +108,7 @@ def test_the_workflow(base: str) -> None:
 
 @pytest.mark.slow
 def test_the_pre_commit_entry(base: str) -> None:
-    """pre-commit runs the hook as it stands in the page."""
+    """pre-commit runs the hook exactly as the page shows it."""
     pytest.importorskip("pre_commit")
     assert base
     Path(".pre-commit-config.yaml").write_text(yaml.safe_dump(documents()[1]))
@@ -131,7 +133,7 @@ NOT_NIGHTLY = {
     "release",  # of a version, by a person
     "test-new-pythons",
     "test-arm64",
-    "bench-pythons",  # in a system of their own, as root
+    "bench-pythons",  # in a separate system, as root
 }
 
 
@@ -151,7 +153,7 @@ def test_nightly_runs_every_target_that_needs_no_person() -> None:
 
 
 def test_nightly_goes_on_after_a_failure(tmp_path: Path) -> None:
-    """One line for each target, and what failed in the end."""
+    """Each target has one line, and the failures are listed at the end."""
     done = make("nightly", "NIGHTLY=no-target help", f"NIGHTLY_LOGS={tmp_path}")
     assert done.returncode == 2
     lines = [line.split() for line in done.stdout.splitlines()]
@@ -163,7 +165,7 @@ def test_nightly_goes_on_after_a_failure(tmp_path: Path) -> None:
 
 
 def test_each_package_of_the_tests_is_pinned() -> None:
-    """One that is not would be left out without a word, and its tests skipped."""
+    """An unpinned package would be missing silently, and its tests skipped."""
     lines = (ROOT / "tests" / "packages.txt").read_text().splitlines()
     needed = {name for line in lines if not line.startswith("#") for name in line.split()}
     pinned = (ROOT / "requirements-dev.txt").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""The rules of the core's architecture, which keep themselves here."""
+"""The rules of the core's architecture. This test enforces them."""
 
 from __future__ import annotations
 
@@ -34,20 +34,21 @@ FOLDERS = (
     "recording",
     "binding",
 )
-"""Of the core: each includes headers of those before it and its own alone, as docs/architecture.md
-draws them."""
+"""The folders of the core. Each includes only headers of earlier folders and its own, as
+docs/architecture.md draws them.
+"""
 
 
 def included(path: Path) -> set[str]:
-    """The headers of the core that a file includes, by their paths without a suffix; not
-    its own.
+    """Return the core's headers that a file includes, without its own, as paths without
+    a suffix.
     """
     found = re.findall(r'^ *#include "([\w/]+)\.h"', path.read_text(), flags=re.MULTILINE)
     return set(found) - {str(path.relative_to(CORE).with_suffix(""))}
 
 
 def test_headers_are_included_by_their_path_in_the_core() -> None:
-    """By another one ("../calls/probe.h") the order of the folders would not be seen."""
+    """An include like "../calls/probe.h" would escape the folder-order test."""
     for path in CORE.rglob("*.[ch]"):
         named = re.findall(r'^ *# *include +"([^"]*)"', path.read_text(), flags=re.MULTILINE)
         assert all(
@@ -56,7 +57,7 @@ def test_headers_are_included_by_their_path_in_the_core() -> None:
 
 
 def test_what_a_header_declares_its_folder_defines() -> None:
-    """An `extern` elsewhere would be a way around the order of the folders."""
+    """An `extern` elsewhere would escape the order of the folders."""
     for path in CORE.rglob("*.[ch]"):
         declared = re.findall(r"^ *extern\b([^;{]*)", path.read_text(), flags=re.MULTILINE)
         if declared and path.suffix == ".c":
@@ -78,7 +79,7 @@ def test_folders_of_the_core_have_an_order() -> None:
 
 
 def test_the_page_on_architecture_is_true() -> None:
-    """It draws the folders in their order, and names files that are there."""
+    """It draws the folders in their order, and the files that it names exist."""
     page = (ROOT / "docs" / "architecture.md").read_text()
     assert re.findall(r"^\| `(\w+)/` \|", page, flags=re.MULTILINE) == list(FOLDERS)
     places = [ROOT, CORE, ROOT / "queryprof"]
@@ -87,7 +88,7 @@ def test_the_page_on_architecture_is_true() -> None:
 
 
 def test_files_of_the_core_have_no_cycle() -> None:
-    """A header and its .c file are one."""
+    """A header and its .c file count as one."""
     left: dict[str, set[str]] = {}
     for path in CORE.rglob("*.[ch]"):
         left.setdefault(str(path.relative_to(CORE).with_suffix("")), set()).update(included(path))

@@ -1,4 +1,4 @@
-"""The documentation: every command in it runs, every command of ours is in it."""
+"""The documentation: every command in it runs, and it contains every command of queryprof."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ LONG = {
 """Pages whose commands take long: `make test-slow` runs them."""
 
 OWN_TARGETS = {"make demo", "make test"}
-"""Run as targets by continuous integration itself; here they would run this test again."""
+"""Continuous integration runs these as targets. Here they would run this test again."""
 
 ACTIVATE = ". .venv-demo/bin/activate"
-"""Of the environment that `make demo` makes."""
+"""Activates the environment that `make demo` creates."""
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -64,7 +64,9 @@ def commands(page: Path) -> list[str]:
     ],
 )
 def test_every_command_shown_runs(page: Path, tmp_path: Path) -> None:
-    """In order, in a copy of the example's place, with this Python first on the PATH."""
+    """The commands run in order, in a copy of the example's directory, with this Python first on
+    the PATH.
+    """
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     environment = {
         **os.environ,
@@ -91,7 +93,7 @@ def test_every_command_shown_runs(page: Path, tmp_path: Path) -> None:
     "page", [page for page in PAGES if page.name != "findings.md"], ids=lambda page: page.name
 )
 def test_every_program_shown_runs(page: Path) -> None:
-    """Python blocks are whole programs; those on findings are run by their own test."""
+    """Python blocks are complete programs. Those on findings have their own test."""
     for block in blocks(page, "python"):
         result = subprocess.run(
             [sys.executable, "-c", block], capture_output=True, text=True, check=False
@@ -100,7 +102,7 @@ def test_every_program_shown_runs(page: Path) -> None:
 
 
 def test_the_wsgi_module_shown_works_in_a_project(tmp_path: Path) -> None:
-    """In a project of Django, whose settings it gets from the environment."""
+    """It runs in a project of Django, with settings from the environment."""
     pytest.importorskip("django")
     for name, text in PROJECT.items():
         path = tmp_path / name
@@ -137,7 +139,7 @@ def test_the_page_on_findings_has_the_tested_programs() -> None:
 
 
 def test_every_command_and_option_is_documented() -> None:
-    """A command or option that no page names is unknown to people."""
+    """Nobody would know a command or option that is on no page."""
     text = "\n".join(page.read_text() for page in PAGES)
     context = click.Context(cli)
     for name in cli.list_commands(context):
@@ -151,7 +153,7 @@ def test_every_command_and_option_is_documented() -> None:
 
 
 INTERNAL = {"QUERYPROF_FIRST_PID", "QUERYPROF_RUNNER", "QUERYPROF_WORKLOAD"}
-"""Variables by which a command talks to the processes that it starts."""
+"""Variables that a command passes to the processes that it starts."""
 
 
 def test_every_variable_is_documented() -> None:
@@ -195,7 +197,7 @@ def test_the_page_on_commands_is_what_they_print() -> None:
 
 
 def test_every_page_has_a_place_in_the_site() -> None:
-    """And none is named that is not there."""
+    """Every page in the site's navigation exists."""
     named = set(re.findall(r": ([a-z-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     assert named == {page.name for page in (ROOT / "docs").glob("*.md")}
 
@@ -205,7 +207,7 @@ def test_the_readme_is_read_in_a_minute() -> None:
 
 
 def test_every_target_is_in_the_makefile() -> None:
-    """CONTRIBUTING.md names no chore that is not there."""
+    """Every chore in CONTRIBUTING.md exists."""
     targets = set(re.findall(r"`make ([a-z0-9.-]+)", (ROOT / "CONTRIBUTING.md").read_text()))
     makefile = (ROOT / "Makefile").read_text()
     assert targets

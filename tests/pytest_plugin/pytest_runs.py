@@ -1,4 +1,4 @@
-"""A suite of tests, and runs of pytest on it under the plugin."""
+"""A test suite, and runs of pytest on it with the plugin."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs pytest inside this process, in an empty directory."""
+    """Run pytest inside this process, in an empty directory."""
     monkeypatch.chdir(pytester.path)
-    # A file that changes within a second and keeps its size would be run from its old bytecode.
+    # A file that changes within a second and keeps its size would run from its old bytecode.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def run(*arguments: str) -> Result:

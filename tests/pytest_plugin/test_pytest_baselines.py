@@ -1,4 +1,4 @@
-"""What a baseline keeps when only some tests ran, and checks that must not pass for nothing."""
+"""The content of a baseline after a partial run, and checks that must not pass by mistake."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_check_that_compares_nothing_fails(run: Run) -> None:
     result = run("--queryprof-check")
     assert result.returncode == 1
     assert "no test of this run is in the baseline" in result.stdout
-    # A new test alone has nothing to be compared with yet.
+    # A new test alone has no earlier result to compare with.
     assert run("test_a.py::test_one", "--queryprof-check").returncode == 0
 
 
@@ -158,7 +158,7 @@ class TestIt:
 
 
 def test_limits_hold_after_many_different_statements(run: Run) -> None:
-    """A recording keeps so many apart: another one begins before that."""
+    """A recording can keep this many apart: another one begins before that."""
     write("""
 import queryprof.testing.meter as meter
 meter.MAX_STATEMENTS = 50
@@ -180,9 +180,9 @@ def test_after():
 @pytest.mark.parametrize(
     ("skipped", "chosen", "status"),
     [
-        (("one", "two"), (), 1),  # nothing of what has queries ran
+        (("one", "two"), (), 1),  # no test with queries ran
         (("one",), (), 0),
-        (("one", "two"), ("-k", "none"), 0),  # what was chosen has none
+        (("one", "two"), ("-k", "none"), 0),  # the selected tests have none
         (("one", "two"), ("-k", "one"), 1),
     ],
 )

@@ -1,4 +1,4 @@
-"""Findings that fail a test of a few rows, named by one setting (queryprof_fail_on)."""
+"""Findings that fail a test with few rows, selected by one setting (queryprof_fail_on)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_all_of_a_table():
 
 @pytest.fixture
 def shop(run: Run, request: pytest.FixtureRequest) -> str:
-    """A module's name; each test has another one, as all run in one process."""
+    """Return a new module name for each test, since all tests run in one process."""
     name = "shop_" + request.node.name.partition("[")[0]
     Path(f"{name}.py").write_text(SHOP)
     Path("test_shop.py").write_text(TESTS.replace("SHOP", name))
@@ -89,7 +89,7 @@ def settings(text: str) -> None:
 )
 @pytest.mark.repeats
 def test_what_is_named_fails(run: Run, fail_on: str, failed: list[str]) -> None:
-    """Three executions in a loop of the program are many, two are not."""
+    """Three executions in a loop of the program are too many; two are not."""
     settings(f"queryprof_fail_on = {fail_on}")
     result = run("-rf")
     lines = [line for line in result.stdout.splitlines() if line.startswith("FAILED")]
@@ -172,7 +172,7 @@ def authors(number):
 
 @pytest.mark.slow
 def test_a_relation_of_sqlalchemy(tmp_path: Path) -> None:
-    """Two objects are enough, and the relation is named."""
+    """Two objects are enough, and the finding has the relation."""
     pytest.importorskip("sqlalchemy")
     tests = "from shop import authors\ndef test_two(): assert authors(2)\n"
     shown = alone(tmp_path, MODELS, f"{tests}def test_one(): assert authors(1)\n")
@@ -201,8 +201,8 @@ class Prepared(unittest.TestCase):
 
 @pytest.mark.slow
 def test_what_a_test_does_again_is_its_own(tmp_path: Path) -> None:
-    """Its loops and calls, what prepares it and its helpers; and the relation that another test has
-    loaded is none of the same statement here.
+    """Loops and calls of the test, of its fixtures and of its helpers count for it. A relation that
+    another test loads with the same statement is not reported here.
     """
     pytest.importorskip("sqlalchemy")
     folder = tmp_path / "helpers_of_tests" / "tests"
@@ -257,7 +257,7 @@ def test_title(): assert shop.titled("a")
 
 
 def test_django(tmp_path: Path) -> None:
-    """The relation, and the index as Django writes it."""
+    """The finding has the relation, and the index in Django's notation."""
     pytest.importorskip("django")
     shown = alone(tmp_path, DJANGO, DJANGO_TESTS)
     for text in ('.select_related("author")', 'models.Index(fields=["title"])', "2 failed"):
@@ -265,7 +265,7 @@ def test_django(tmp_path: Path) -> None:
 
 
 def alone(folder: Path, program: str, tests: str) -> str:
-    """What pytest prints in a process of its own: libraries in C are loaded once in one."""
+    """Return pytest's output in a separate process: C libraries are loaded once per process."""
     (folder / "shop.py").write_text(program)
     (folder / "test_shop.py").write_text(tests)
     (folder / "pytest.ini").write_text("[pytest]\nqueryprof_fail_on = n_plus_one full_scan\n")

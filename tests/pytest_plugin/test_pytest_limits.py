@@ -1,4 +1,4 @@
-"""Limits that tests of the plugin's users have: budgets, stalls, times."""
+"""Limits in the tests of the plugin's users: budgets, stalls, times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ run = pytest_runs.run
 
 @pytest.mark.slow
 def test_budgets(run: Run) -> None:
-    """A marker in the code holds without any option; the failure lists the queries."""
+    """A marker in the code works without any option. The failure lists the queries."""
     suite()
     text = Path("test_suite.py").read_text()
     for marker, passes in {
@@ -36,7 +36,7 @@ def test_budgets(run: Run) -> None:
 
 
 def test_a_scan_exceeds_the_budget(run: Run) -> None:
-    """no_full_scans is about large tables."""
+    """no_full_scans refers to large tables."""
     suite(index="")
     text = Path("test_suite.py").read_text()
     text = text.replace(
@@ -80,7 +80,7 @@ def test_healthy():
 
 
 def test_a_blocked_event_loop_exceeds_the_budget(run: Run) -> None:
-    """With what blocked it, and where; in every run, with no option."""
+    """The failure shows the cause and the line, in every run, without an option."""
     Path("test_loop.py").write_text(BLOCKING.format(budget=20, tests=TESTS))
     result = run()
     assert result.returncode == 1
@@ -95,13 +95,13 @@ def test_a_blocked_event_loop_exceeds_the_budget(run: Run) -> None:
 
 @pytest.mark.slow
 def test_stalls_are_shown_and_may_fail(run: Run) -> None:
-    """The threshold is the setting's; the gate is off unless asked for."""
+    """The threshold is a setting. The check is off by default."""
     Path("test_loop.py").write_text(BLOCKING.format(budget=60_000, tests=TESTS))
     Path("pyproject.toml").write_text("[tool.queryprof]\nstall_ms = 250\n")
     result = run("--queryprof")
     assert "stalled event loops" in result.stdout
     assert "sleep test_loop.py:" in result.stdout
-    # It is executed until its stall was seen: how often depends on the machine.
+    # It runs until its stall was seen: how often depends on the machine.
     uncounted = ("-o", "queryprof_ignore=WITH RECURSIVE")
     assert run("--queryprof-save", *uncounted).returncode == 0
     assert run("--queryprof-check", *uncounted).returncode == 0
@@ -113,7 +113,7 @@ def test_stalls_are_shown_and_may_fail(run: Run) -> None:
 
 @pytest.mark.slow
 def test_a_test_that_lasts_is_recorded_whole(run: Run) -> None:
-    """The flusher's thread takes what was asked meanwhile, once a second."""
+    """The flusher's thread collects the calls once a second."""
     Path("test_long.py").write_text(
         "import sqlite3, time\n"
         "def test_long():\n"
@@ -143,7 +143,7 @@ def test_slow():
 
 @pytest.mark.slow
 def test_times_fail_only_when_they_stand_out(pytester: pytest.Pytester) -> None:
-    """From eight runs on this machine; the cache of pytest knows them."""
+    """At least eight runs on this machine are needed. Pytest's cache has the times."""
     pytester.makeini("[pytest]\nqueryprof_fail_on = counts time\n")
     options = ("-q", "-p", "no:hypothesispytest", "-p", "no:asyncio")
 
@@ -211,7 +211,7 @@ def test_healthy(tmp_path):
 
 @pytest.mark.slow
 def test_locks_have_budgets(run: Run) -> None:
-    """For waiting and for holding; each with its statement and line."""
+    """There are limits for waits and for holds. Failures have the statement and the line."""
     Path("test_locks.py").write_text(LOCKING.format(budget=20))
     result = run()
     assert result.returncode == 1
@@ -222,13 +222,13 @@ def test_locks_have_budgets(run: Run) -> None:
     assert "BEGIN IMMEDIATE at test_locks.py:7" in result.stdout
     assert (
         "SELECT" not in result.stdout
-    )  # a read lock that is held is no transaction of that budget
+    )  # that budget does not count a held read lock as a transaction
     Path("test_locks.py").write_text(LOCKING.format(budget=60_000))
     assert run().returncode == 0
 
 
 def test_a_baseline_is_not_checked_with_itself(run: Run) -> None:
-    """But --queryprof-save renews it where addopts check it."""
+    """--queryprof-save renews it, even if addopts contain the check."""
     suite()
     result = run("--queryprof-save", "--queryprof-check")
     assert (result.returncode, Path("queryprof-baseline.json").exists()) == (4, False)

@@ -1,4 +1,4 @@
-"""The pytest plugin, seen from outside: whole pytest runs over small suites."""
+"""The pytest plugin from outside: complete pytest runs on small suites."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ run = pytest_runs.run
 @pytest.mark.usefixtures("installed_plugins")
 @pytest.mark.slow
 def test_off_unless_asked() -> None:
-    """Without an option nothing is imported, recorded or printed."""
+    """Without an option, the plugin imports, records and prints nothing."""
     Path("test_a.py").write_text(
         "import sys\n"
         "def test_off():\n"
@@ -34,7 +34,9 @@ def test_off_unless_asked() -> None:
 
 
 def test_the_summary_names_the_tests_that_ask_most(run: Run) -> None:
-    """Executions of the call and of its fixtures apart, and repeated statements with their line."""
+    """It shows executions of the test and of its fixtures separately, and repeated statements with
+    their line.
+    """
     suite(times=25)
     result = run("--queryprof")
     assert result.returncode == 0, result.stdout
@@ -44,8 +46,8 @@ def test_the_summary_names_the_tests_that_ask_most(run: Run) -> None:
 
 
 def test_a_baseline_holds_what_each_test_asks(run: Run) -> None:
-    """Parametrised tests apart, fixtures left out, nothing in tests without queries; and the same
-    file in the next run.
+    """Parametrized tests are separate; fixtures and tests without queries are missing. The next run
+    saves the same file.
     """
     suite()
     assert run("--queryprof-save").returncode == 0
@@ -87,7 +89,7 @@ def test_a_baseline_holds_what_each_test_asks(run: Run) -> None:
 def test_what_is_worse_fails(
     run: Run, changes: dict[str, object], failed: set[str], told: str
 ) -> None:
-    """With the statement, before and after, and the line that asks."""
+    """The failure has the statement, the figures before and after, and the line of the query."""
     suite()
     run("--queryprof-save")
     suite(**changes)
@@ -105,7 +107,7 @@ def test_what_is_worse_fails(
 )
 @pytest.mark.repeats
 def test_what_is_harmless_passes(run: Run, changes: dict[str, object]) -> None:
-    """The same again, SQL written otherwise, what frameworks add."""
+    """It passes a second run, reformatted SQL, and statements that frameworks add."""
     suite()
     run("--queryprof-save")
     suite(**changes)
@@ -115,14 +117,14 @@ def test_what_is_harmless_passes(run: Run, changes: dict[str, object]) -> None:
 
 @pytest.mark.slow
 def test_a_cause_of_many_tests_is_told_once(run: Run) -> None:
-    """In the summary, with the plans; each test's own text is short."""
+    """It is in the summary, with the plans. Each test's own text is short."""
     suite()
     run("--queryprof-save")
     suite(index="")
     for options in ((), ("-n", "2")):
         result = run("--queryprof-check", *options)
         failures, _, summary = result.stdout.partition("= queryprof =")
-        assert failures.count("a worse plan, VM steps") == 3  # the first line has the reasons alone
+        assert failures.count("a worse plan, VM steps") == 3  # the first line has only the reasons
         assert "plan was" not in failures
         assert "In 3 tests (test_suite.py::test_load ... test_one[2]): SELECT a FROM t" in summary
         assert summary.count("plan now  SCAN t") == 1
@@ -135,7 +137,7 @@ def test_a_cause_of_many_tests_is_told_once(run: Run) -> None:
 
 @pytest.mark.slow
 def test_more_rows_may_come_from_another_test(run: Run) -> None:
-    """Where the order of tests changes."""
+    """The order of tests may change."""
     suite()
     run("--queryprof-save")
     text = Path("test_suite.py").read_text().replace("i % 50", "i % 49")
@@ -145,7 +147,7 @@ def test_more_rows_may_come_from_another_test(run: Run) -> None:
 
 
 def test_a_check_says_what_it_compared(run: Run) -> None:
-    """How many tests, and how many of them do more; pytest's last lines have the reason."""
+    """It shows the number of tests and of worse tests. Pytest's last lines have the reason."""
     suite()
     run("--queryprof-save")
     result = run("--queryprof-check")
@@ -160,7 +162,9 @@ def test_a_check_says_what_it_compared(run: Run) -> None:
 @pytest.mark.parametrize("key", ["python_version", "sqlite_version"])
 @pytest.mark.repeats
 def test_a_baseline_of_another_version_may_be_why(run: Run, key: str) -> None:
-    """Said where something fails. What a library of Python executes itself differs, too."""
+    """It is mentioned if a test fails. Statements executed by a Python library also differ between
+    versions.
+    """
     suite()
     run("--queryprof-save")
     path = Path("queryprof-baseline.json")
@@ -174,7 +178,7 @@ def test_a_baseline_of_another_version_may_be_why(run: Run, key: str) -> None:
 
 
 def test_what_is_better_passes_and_says_how_to_accept_it(run: Run) -> None:
-    """And one command accepts it."""
+    """One command accepts it."""
     suite()
     run("--queryprof-save")
     suite(times=3)
@@ -186,7 +190,9 @@ def test_what_is_better_passes_and_says_how_to_accept_it(run: Run) -> None:
 
 
 def test_saving_a_part_keeps_the_rest(run: Run) -> None:
-    """Deselected tests, other files and failed tests keep what they had; removed ones go."""
+    """Deselected tests, other files and failed tests keep their figures; removed tests
+    are dropped.
+    """
     suite()
     suite("test_other.py")
     run("--queryprof-save")
@@ -203,7 +209,7 @@ def test_saving_a_part_keeps_the_rest(run: Run) -> None:
 
 
 def test_the_fixture(run: Run) -> None:
-    """Counts so far, and a block with a budget of its own."""
+    """It has the counts so far, and a block with its own budget."""
     Path("test_a.py").write_text(
         "import contextlib, sqlite3\n"
         "def test_count(queryprof):\n"
@@ -227,7 +233,7 @@ def test_the_fixture(run: Run) -> None:
 
 
 def test_unittest_classes(run: Run) -> None:
-    """Their setUp and tearDown belong to the test: pytest runs them inside it."""
+    """Their setUp and tearDown belong to the test, because pytest runs them inside it."""
     Path("test_a.py").write_text(
         "import sqlite3, unittest\n"
         "class TestA(unittest.TestCase):\n"
@@ -243,7 +249,7 @@ def test_unittest_classes(run: Run) -> None:
 
 @pytest.mark.slow
 def test_workers_of_xdist(run: Run) -> None:
-    """Workers check, the first process sums up and saves the same baseline."""
+    """Workers check; the first process sums up, and saves the same baseline."""
     pytest.importorskip("xdist")
     suite()
     run("--queryprof-save")
@@ -268,7 +274,7 @@ def test_workers_of_xdist(run: Run) -> None:
 )
 @pytest.mark.repeats
 def test_a_bad_baseline_is_one_line(run: Run, text: str | None, told: str) -> None:
-    """No traceback, and what to do."""
+    """The message says what to do, without a traceback."""
     suite()
     if text is not None:
         Path("queryprof-baseline.json").write_text(text)
@@ -280,7 +286,7 @@ def test_a_bad_baseline_is_one_line(run: Run, text: str | None, told: str) -> No
 
 
 def test_a_baseline_that_cannot_be_written_fails(run: Run) -> None:
-    """With a line that says so, and the tests' own results above it."""
+    """One line says so, below the tests' own results."""
     suite()
     Path("pytest.ini").write_text("[pytest]\nqueryprof_baseline = nowhere/b.json\n")
     result = run("--queryprof-save")
@@ -291,7 +297,7 @@ def test_a_baseline_that_cannot_be_written_fails(run: Run) -> None:
 
 
 def test_a_gate_that_measured_nothing_fails(run: Run) -> None:
-    """Tests whose queries are not seen any more are not tests that got better."""
+    """Tests whose queries are no longer recorded have not improved."""
     suite()
     run("--queryprof-save")
     suite()
@@ -303,7 +309,7 @@ def test_a_gate_that_measured_nothing_fails(run: Run) -> None:
 
 
 def test_settings(run: Run) -> None:
-    """Settings of pytest choose what fails, and which statements are left out."""
+    """Settings of pytest choose which checks fail, and which statements are ignored."""
     suite()
     run("--queryprof-save")
     suite(times=6, extra='db.execute("PRAGMA user_version")')
@@ -327,7 +333,7 @@ def test_settings(run: Run) -> None:
 
 
 def test_a_test_that_ends_the_recording_fails_nothing(pytester: pytest.Pytester) -> None:
-    """What it does after that is not counted; the next test is."""
+    """Its later queries are not counted. The next test is recorded."""
     pytester.makepyfile("""
         import sqlite3
         import queryprof

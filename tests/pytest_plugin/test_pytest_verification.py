@@ -1,4 +1,4 @@
-"""What differs between equal runs of a suite: random names, unstable figures."""
+"""Differences between equal runs of a suite: random names and unstable figures."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def random_suite(column: str = "a", extra: str = "c") -> None:
 
 @pytest.mark.slow
 def test_random_names_are_the_same_statement_in_each_run(run: Run) -> None:
-    """Those that can be seen to be random, and those that differ in nothing but names."""
+    """These are names that look random, and statements that differ only in names."""
     random_suite()
     run("--queryprof-save")
     tests = baseline()
@@ -89,7 +89,7 @@ def test_unstable():
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-n", "2")])
 def test_verification_names_what_is_not_stable(run: Run, options: tuple[str, ...]) -> None:
-    """By running the tests a second time; the baseline is that of the first run."""
+    """The tests run twice. The baseline is that of the first run."""
     text = UNSTABLE.replace("range({times})", "range(count())").replace(
         "def test_stable",
         "def count():\n"
@@ -108,7 +108,7 @@ def test_verification_names_what_is_not_stable(run: Run, options: tuple[str, ...
 
 
 def test_what_is_stable_is_verified(run: Run) -> None:
-    """Also beside a test that is left out."""
+    """This works even if another test is skipped."""
     Path("test_a.py").write_text(UNSTABLE.replace("{times}", "3"))
     result = run("--queryprof-save", "--queryprof-verify")
     assert result.returncode == 0, result.stdout
@@ -126,7 +126,9 @@ def test_what_is_stable_is_verified(run: Run) -> None:
 
 @pytest.mark.slow
 def test_verification_that_cannot_run_says_so(run: Run) -> None:
-    """With what the second run printed; and it needs a baseline to verify."""
+    """The message has the output of the second run. Without a baseline there is nothing
+    to verify.
+    """
     Path("test_a.py").write_text(
         UNSTABLE.replace("{times}", "3") + "\ndef test_once():\n    open('ran', 'x').close()\n"
     )

@@ -1,4 +1,4 @@
-"""Copies on the disk, where there is no shared memory."""
+"""Copies on disk, if there is no shared memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NO_SHARED_MEMORY = (
 
 @pytest.mark.slow
 def test_copies_of_a_process_that_executes_itself(script: Script) -> None:
-    """Each of its programs has copies of its own, though they are one process to the system."""
+    """Each of its programs has its own copies, although the system sees one process."""
     path = script(
         f"{NO_SHARED_MEMORY}began = time.monotonic()\n"
         "while time.monotonic() - began < 3: work(1); time.sleep(0.01)\n"
@@ -76,7 +76,7 @@ def test_copies_after_a_time_without_descriptors(script: Script) -> None:
 
 @pytest.mark.slow
 def test_a_copy_counts_once(script: Script, queryprof: Run) -> None:
-    """A process without shared memory that ends by itself has made copies before."""
+    """A process without shared memory ends normally after it has made copies."""
     path = script(
         "import queryprof.session\n"
         "session = queryprof.session.session\n"
@@ -95,7 +95,7 @@ def test_a_copy_counts_once(script: Script, queryprof: Run) -> None:
 def test_a_disk_that_is_full_for_a_while(
     script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What was taken before stays, and what could not be taken is taken later, once."""
+    """Earlier copies stay, and the missing ones are written later, once."""
     directory = str(tmp_path / "x.parts")
     os.mkdir(directory)
     code = (

@@ -1,6 +1,4 @@
-"""Regions of strangers: every fact is of its kind or the region is left out, and what looks at all
-regions goes on with the others.
-"""
+"""Untrusted regions: a region with an invalid fact is skipped, and the others are read."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ WRONG = [
     *(5, -1, 2**70, 1.5, float("nan"), float("inf"), None, True, b"x", object()),
     *("a\0b", "\ud800", "", [], [1], ["a\0b"], {}, {1: 2}, {"a": 3}, ({},), [[]]),
 ]
-"""Values of other kinds, each for most of the facts."""
+"""Values of wrong types, for most of the facts."""
 
 
 def test_what_a_recording_writes_is_right(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files that look like a recording's, and are another's, damaged or made to deceive."""
+"""Files that look like a recording's, but are foreign, damaged or forged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Program = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
-    """Runs a program that records itself to a trace."""
+    """Run a program that records itself to a trace."""
 
     def run(text: str, trace: str = "x.qprof") -> subprocess.CompletedProcess[str]:
         path = tmp_path / "program.py"
@@ -95,7 +95,7 @@ DAMAGES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_header(program: Program, queryprof: Run, damage: str) -> None:
-    """Neither the reader nor a program that finds it at its end minds."""
+    """Neither the reader nor a program that finds it at its end fails."""
     program(f"work(5)\n{DIES}")
     (region,) = map(Path, regions_of("x.qprof"))
     old, new = DAMAGES[damage]
@@ -165,7 +165,7 @@ def test_a_region_is_moved_to_the_disk_wholly_or_not(
 
 
 def test_parts_of_an_earlier_process_with_this_id(program: Program) -> None:
-    """Ids are used again, and equal in containers: parts of others have other names, and stay."""
+    """Ids are reused, and equal in containers. Parts of others have other names, and stay."""
     program(f"work(5)\nsession.end_part()\n{DIES}")
     (part,) = (path for path in Path().glob("*.live") if "-" in path.name)
     part.rename("foreign")
@@ -181,7 +181,7 @@ def test_parts_of_an_earlier_process_with_this_id(program: Program) -> None:
 
 
 def test_killed_before_the_sums_of_a_part_are_emptied(program: Program) -> None:
-    """The part has its name, and the region the same sums still."""
+    """The part has its name, and the region still has the same sums."""
     program(f"work(5)\nsession.end_part()\nwork(7)\n{DIES}")
     (region,) = map(Path, regions_of("x.qprof"))
     patch(region, column_at(region, "part_ended"), bytes(4))
@@ -201,7 +201,7 @@ def test_a_file_system_without_links(program: Program, monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 def test_a_command_is_read_while_it_runs(queryprof: Run, tmp_path: Path) -> None:
-    """What was taken of its children, and what is in their memory."""
+    """The figures are those taken from its children, and those in their memory."""
     path = tmp_path / "many.py"
     path.write_text(
         "import os, sqlite3, subprocess, sys, time\n"
@@ -246,7 +246,7 @@ def startup() -> str:
 
 
 def test_own_memory_needs_no_file() -> None:
-    """A region of this process is read where it is."""
+    """A region of this process is read in place."""
     import queryprof
     from queryprof.core import _core
 
@@ -256,8 +256,8 @@ def test_own_memory_needs_no_file() -> None:
 
 @pytest.mark.slow
 def test_a_command_is_read_again_and_again(tmp_path: Path) -> None:
-    """While its runner takes the regions of its children: each child counts once, whoever
-    has it.
+    """Its runner takes the regions of its children meanwhile: each child counts once, wherever its
+    figures are.
     """
     path = tmp_path / "many.py"
     path.write_text(

@@ -81,7 +81,7 @@ cursor.execute("SELECT ?", (6,)).fetchone()
 _core.flush()
 os._exit(0)
 """
-"""With cursors that are open at two borders, of which the second is executed step by step."""
+"""Cursors are open at two borders. The second border is executed step by step."""
 
 SINGLE_STEP = 9
 SERVING = {
@@ -93,11 +93,11 @@ SERVING = {
 
 
 HEADER_BYTES = 512
-"""As many at the least as the region's header has."""
+"""The least size of the region's header."""
 
 
 class Sums(NamedTuple):
-    """All that a recording has counted."""
+    """Everything that a recording has counted."""
 
     calls: int
     executions: int
@@ -105,11 +105,11 @@ class Sums(NamedTuple):
 
 
 def sums() -> Sums:
-    """Of the parts and the region, as a reader takes them."""
+    """Return the sums of the parts and the region, as a reader sees them."""
     with ExitStack() as files:
         (recording,) = recordings_at(os.path.abspath("x.qprof"), files)
         rows = [row for region in recording.regions() for row in aggregate_rows(region)]
-    # A row whose total and own time are being added up has no more own time than time.
+    # A row whose total and own time are being added up has no more own time than total time.
     assert all(0 <= row.self_ns <= row.total_ns for row in rows)
     return Sums(
         sum(row.count for row in rows),
@@ -119,7 +119,7 @@ def sums() -> Sums:
 
 
 def changes(child: subprocess.Popen[bytes], path: str) -> Iterator[Sums]:
-    """What the recording says after each instruction that has changed it."""
+    """Yield the recording's sums after each instruction that changed it."""
     ptrace = ctypes.CDLL(None, use_errno=True).ptrace
     ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
     with opened_region(path) as region:
@@ -142,7 +142,7 @@ def changes(child: subprocess.Popen[bytes], path: str) -> Iterator[Sums]:
 
 @contextmanager
 def stopped(tmp_path: Path, text: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """A program that has stopped itself, and the path of its region."""
+    """Start a program that has stopped itself. Return it and the path of its region."""
     program = tmp_path / "program.py"
     program.write_text(text)
     with subprocess.Popen([sys.executable, program]) as child:
@@ -174,7 +174,7 @@ def test_counts_are_exact_after_each_instruction(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_border_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """A window's end, and what goes on after it."""
+    """This is the end of a window, and the calls after it."""
     with stopped(tmp_path, BORDER) as (child, path):
         before, looks = sums(), 0
         first = before

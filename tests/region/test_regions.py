@@ -1,4 +1,4 @@
-"""What a process has recorded outlives it, however it ends, and is read while it lives."""
+"""A process's recording outlives it, however it ends, and can be read while it runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ SELECT = ("SELECT ?", "execute")
 
 @contextmanager
 def running(path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that has printed its first line; killed after the block."""
+    """Run a program until its first line. It is killed after the block."""
     with subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE) as child:
         try:
             assert child.stdout
@@ -78,7 +78,7 @@ def script(tmp_path: Path) -> Script:
 
 
 def counts(profile: Profile) -> tuple[int, int, int]:
-    """Executions, fetches, and executions in histograms, of SELECT statements."""
+    """Return executions, fetches, and executions in histograms, of SELECT statements."""
     asked = [a for a in profile.aggregates if a.statement.startswith("SELECT")]
     assert all(count > 0 for a in asked for count in a.histogram.values())
     return (
@@ -90,7 +90,7 @@ def counts(profile: Profile) -> tuple[int, int, int]:
 
 @pytest.mark.once
 def test_kills_at_random_moments_lose_nothing(script: Script) -> None:
-    """Counts are what the program has logged, the call that it was in excepted."""
+    """The counts equal the program's log, except for the call in progress."""
     path = script(LOGGING)
     chance = random.Random(7)
     for _ in range(12):
@@ -108,7 +108,7 @@ def test_kills_at_random_moments_lose_nothing(script: Script) -> None:
 
 @pytest.mark.slow
 def test_a_busy_process_is_read_again_and_again(script: Script) -> None:
-    """Sums only grow, no name is torn, and nothing is left out but the calls in progress."""
+    """Sums only grow, names are complete, and only calls in progress are missing."""
     path = script(LOGGING)
     seen = [(0, 0, 0)]
     with running(path):
@@ -149,7 +149,7 @@ def test_however_a_process_ends(queryprof: Run, script: Script, end: str) -> Non
 
 
 def test_a_killed_process_ran_until_its_command_ended(queryprof: Run, script: Script) -> None:
-    """And not until its last call alone."""
+    """Its run does not end with its last call."""
     ends = (
         "import os, signal, time\nwork(1)\ntime.sleep(0.3)\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -160,7 +160,7 @@ def test_a_killed_process_ran_until_its_command_ended(queryprof: Run, script: Sc
 
 
 def test_a_process_that_is_killed_early_has_counters(queryprof: Run, script: Script) -> None:
-    """They are read in turns, which come soon after the start."""
+    """Counters are read at intervals, which start soon after the process."""
     text = (
         "import os, signal, sqlite3, time\nconnection = sqlite3.connect(':memory:')\nend ="
         " time.monotonic() + 0.2\nwhile time.monotonic() < end:\n    connection.execute('SELECT"
@@ -188,7 +188,7 @@ def test_an_end_that_can_import_nothing_leaves_its_trace_to_the_report(
 
 
 def test_a_directory_that_is_not_there_is_named(script: Script, queryprof: Run) -> None:
-    """Once; what was recorded is kept until it is there."""
+    """The message comes once. The recording is kept until the directory exists."""
     path = script(
         "import os,"
         f" queryprof\nos.mkdir('later')\nqueryprof.install('later/x.qprof')\n{ASKS}os.rmdir('later')\nwork(10)\n"
@@ -214,7 +214,7 @@ def test_a_process_that_changes_its_root(queryprof: Run, script: Script) -> None
 
 
 def test_a_zombie_is_dead(script: Script) -> None:
-    """A killed child that its parent has not asked about."""
+    """It is a killed child that its parent has not waited for."""
     path = script(
         f"import queryprof\nqueryprof.install('x.qprof')\n{ASKS}work(10)\n"
         "print('asked', flush=True)\nwhile True: pass\n"
@@ -233,7 +233,7 @@ def test_a_zombie_is_dead(script: Script) -> None:
 
 
 def test_workers_of_a_pool_that_is_ended_by_a_signal(queryprof: Run, script: Script) -> None:
-    """As `with multiprocessing.Pool()` does."""
+    """`with multiprocessing.Pool()` does this."""
     path = script(
         f"{ASKS}import multiprocessing\n"
         "if __name__ == '__main__':\n"
@@ -263,7 +263,7 @@ def test_many_short_lived_children(queryprof: Run, script: Script) -> None:
 
 @pytest.mark.slow
 def test_children_that_nobody_collects(script: Script) -> None:
-    """A few regions stay in memory; the others are on the disk, until their parent ends."""
+    """A few regions stay in memory. The others are on disk until their parent ends."""
     path = script(
         f"{ASKS}import os, queryprof\nqueryprof.install('x.qprof')\nwork(1)\n"
         "for _ in range(40):\n"
@@ -288,7 +288,7 @@ def test_children_that_nobody_collects(script: Script) -> None:
 
 @pytest.mark.slow
 def test_a_full_table_is_written_out(queryprof: Run, script: Script) -> None:
-    """Nothing is folded, and nothing counted twice."""
+    """Nothing is folded, and nothing is counted twice."""
     path = script(
         "import sqlite3\n"
         "connection = sqlite3.connect(':memory:')\n"
@@ -313,7 +313,7 @@ MOUNTS = {"no room": "size=300k", "hardly any": "size=8k"}
 @pytest.mark.parametrize("room", MOUNTS)
 @pytest.mark.repeats
 def test_shared_memory_without_room(script: Script, room: str) -> None:
-    """Nothing happens to the program; what finds no room is counted together."""
+    """The program is not affected. Rows that do not fit are counted together."""
     path = script(
         "import sqlite3\n"
         "connection = sqlite3.connect(':memory:')\n"
@@ -340,7 +340,7 @@ def test_shared_memory_without_room(script: Script, room: str) -> None:
 
 @pytest.mark.slow
 def test_threads_with_a_name_each(queryprof: Run, script: Script) -> None:
-    """A thread a request: later names are told apart without their numbers."""
+    """Each request has its own thread: later names are kept apart without their numbers."""
     path = script(
         f"{ASKS}import threading\n"
         "for _ in range(600):\n"
@@ -358,7 +358,7 @@ def test_threads_with_a_name_each(queryprof: Run, script: Script) -> None:
 
 @pytest.mark.slow
 def test_copies_on_the_disk(script: Script) -> None:
-    """Where there is no shared memory, a kill loses at most what came since the last copy."""
+    """Without shared memory, a kill loses at most everything since the last copy."""
     path = script(
         "import os, time, queryprof, queryprof.session\n"
         "queryprof.session.CHECKPOINT_INTERVAL_S = 0.5\n"

@@ -1,4 +1,4 @@
-"""Whose regions are read."""
+"""Which users' regions are read."""
 
 from __future__ import annotations
 

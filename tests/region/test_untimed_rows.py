@@ -15,7 +15,7 @@ pytestmark = pytest.mark.once
 
 @pytest.mark.parametrize(("timed", "total_ns"), [(10, 900), (100, 90), (0, 90)])
 def test_rows_that_were_not_timed_take_as_long_as_the_others(timed: int, total_ns: int) -> None:
-    """Of a killed process in which reading the clock is expensive."""
+    """The process was killed, and reading the clock is expensive there."""
     rows: list[Any] = []
     settling = _Settling(cast(Region, SimpleNamespace(ns=lambda ticks: ticks)), rows)
     call = {

@@ -16,7 +16,7 @@ from conftest import Run
 
 @pytest.fixture
 def before(queryprof: Run, script: Callable[[str], Path], tmp_path: Path) -> Path:
-    """A database as it was before the recording, whose workload is beside x.qprof."""
+    """Return a database as it was before the recording. The workload is next to x.qprof."""
     program, path = script(textwrap.dedent(PROGRAM)), tmp_path / "t.db"
     subprocess.run([sys.executable, program, path, "fill"], check=True)
     kept = tmp_path / "before.db"

@@ -47,7 +47,7 @@ def fill(script: Script, path: Path) -> None:
 def test_a_replay_has_the_programs_transactions(
     queryprof: Run, script: Script, tmp_path: Path, driver: str
 ) -> None:
-    """A copy that is played on has what the program's database has."""
+    """The copy has the same content as the program's database afterwards."""
     pytest.importorskip(driver)
     database, copy = tmp_path / "t.db", tmp_path / "copy.db"
     fill(script, database)
@@ -77,7 +77,7 @@ def test_a_replay_has_the_programs_transactions(
 def test_connections_may_be_more_than_files_that_can_be_open(
     queryprof: Run, script: Script, tmp_path: Path, connect: str
 ) -> None:
-    """The garbage collector closes them, unseen; each address belongs to many in turn."""
+    """The garbage collector closes them without a call. Each address is reused many times."""
     module = connect.partition(".")[0]
     pytest.importorskip(module)
     for name in ("t.db", "u.db"):

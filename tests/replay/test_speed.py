@@ -1,4 +1,4 @@
-"""When a replay plays what."""
+"""The times at which a replay runs each execution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads that are played with several settings and workers."""
+"""Workloads that are replayed with several settings and workers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def test_tuning(queryprof: Run, before: Path) -> None:
         2,
     )
     assert said.returncode == 0, said.stderr
-    assert "What each pragma does to the workload's time" in said.stdout  # and which is the clock's
+    # The figures depend on the clock.
+    assert "What each pragma does to the workload's time" in said.stdout
     safe = said.stdout.partition("Fastest that loses nothing")[2].partition("Fastest of all")[0]
     assert "synchronous = full" in safe or "keep what you have" in said.stdout
     said = queryprof(

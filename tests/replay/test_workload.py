@@ -1,6 +1,4 @@
-"""Workloads: what the program executed, in order and with its values; and what replays make of
-them.
-"""
+"""Workloads: the program's executions, in order and with their values; and replays of them."""
 
 from __future__ import annotations
 
@@ -111,7 +109,7 @@ def test_all_values_are_kept(queryprof: Run, script: Callable[[str], Path], tmp_
 def test_how_many_rows_were_read_is_kept(
     queryprof: Run, script: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """Also of many executions between each other, and a replay reads no more."""
+    """This includes many interleaved executions. A replay reads no more rows."""
     program = script(
         textwrap.dedent("""
         import random, sqlite3, sys
@@ -224,7 +222,7 @@ def test_any_bytes_are_read_or_refused(
 def test_a_replay_has_the_programs_transactions(
     queryprof: Run, before: Path, tmp_path: Path
 ) -> None:
-    """A copy that is played on has what the program's database has."""
+    """The copy has the same content as the program's database afterwards."""
     from queryprof.replay.player import Order, play
 
     copy = tmp_path / "copy.db"

@@ -1,4 +1,4 @@
-"""What is read from the text of statements."""
+"""Facts that are read from the text of statements."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ NO_PARAMETERS = ["'?'", '"?"', "`:a`", "[@b]", "x'00'", "/*?*/1", "1--?\n", "1.5
 @given(data=st.data())
 @pytest.mark.repeats
 def test_parameters_are_those_that_sqlite_finds(kinds: list[str], data: st.DataObject) -> None:
-    """It refuses a statement with another number of values."""
+    """SQLite refuses a statement with another number of values."""
     values = data.draw(st.lists(st.sampled_from(kinds + NO_PARAMETERS), min_size=1, max_size=9))
     statement = f"SELECT {', '.join(values)} FROM t"
     found = [statement[start:end] for start, end in parameters_in(statement)]
@@ -207,7 +207,7 @@ LONG = {
 
 @pytest.mark.parametrize("statement", LONG.values(), ids=LONG)
 def test_a_long_statement_s_operands_are_of_few_tokens_each(statement: str) -> None:
-    """Each token is in those of as many comparisons as are looked at around it."""
+    """Each token belongs to at most as many comparisons as are searched around it."""
     tokens, compared = tokens_of(statement), all_comparisons_of(statement)
     operands = [operand for one in compared for operand in (one.left, one.right)]
     assert sum(map(len, operands)) <= 2 * (MAX_DEPTH + 1) * len(tokens)

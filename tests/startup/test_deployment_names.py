@@ -71,8 +71,8 @@ def test_they_are_in_the_trace_and_shown(queryprof: Run, script: object, tmp_pat
 
 
 def test_the_system_of_each_driver(queryprof: Run, tmp_path: Path) -> None:
-    """Of one text that goes to several, the first; a driver that only the program knows is
-    another.
+    """If one text goes to several systems, the first one counts. A driver that only the program
+    knows is "other".
     """
     pytest.importorskip("duckdb")
     (tmp_path / "own.py").write_text(

@@ -1,4 +1,4 @@
-"""What the variable QUERYPROF switches on, and how a trace is called."""
+"""What the variable QUERYPROF enables, and the names of traces."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ else:
 @pytest.mark.parametrize("value", ["out/", "out"])
 @pytest.mark.repeats
 def test_a_directory_has_a_trace_of_each_process(script: Script, value: str) -> None:
-    """They have the names that QUERYPROF=1 gives."""
+    """They have the same names as with QUERYPROF=1."""
     path = script(FORKS)
     Path("out").mkdir()
     environment = {**os.environ, "QUERYPROF": value, "PYTHONPATH": startup()}
@@ -96,7 +96,7 @@ def test_a_program_that_leaves_its_directory_before_it_forks(script: Script, val
 
 
 def test_a_path_of_its_own_below_run(queryprof: Run, script: Script) -> None:
-    """QUERYPROF=path in a program's environment is for that program, also below `run`."""
+    """QUERYPROF=path in a program's environment applies to that program, even below `run`."""
     inner = script(PROGRAM).rename("inner.py")
     path = script(
         "import os, subprocess, sys\n"
@@ -146,7 +146,7 @@ def test_a_program_with_little_address_space_has_it_for_itself(
     ["", "7", "7:", "7::relative", "x::/tmp/", f"{'9' * 5000}::/tmp/", "::", "\udcff::/tmp/"],
 )
 def test_what_is_no_runner(value: str) -> None:
-    """Whoever has set it: such a process records as without."""
+    """Such a process is recorded as usual, whoever has set the variable."""
     assert Runner.of(value) is None
 
 
@@ -164,7 +164,9 @@ def test_only_the_word_profiles_functions(word: str) -> None:
 
 
 def test_a_directory_that_is_not_there(script: Script) -> None:
-    """It is one by its separator: the trace is not written, and one line has why."""
+    """A name with a trailing separator is a directory. No trace is written, and one line has the
+    reason.
+    """
     environment = {**os.environ, "QUERYPROF": "out/", "PYTHONPATH": startup()}
     done = subprocess.run(
         [sys.executable, script(PROGRAM)],
@@ -179,7 +181,9 @@ def test_a_directory_that_is_not_there(script: Script) -> None:
 
 
 def test_functions_are_profiled_once(queryprof: Run, script: Script) -> None:
-    """Of the process that `run` starts: not of its children, nor of what it becomes by exec."""
+    """Only the process that `run` starts is profiled: not its children, nor a program that it
+    becomes by exec.
+    """
     inner = script(PROGRAM).rename("inner.py")
     path = script(
         "import os, subprocess, sys\n"

@@ -1,4 +1,4 @@
-"""A child begins to be recorded when it imports the first thing that is measured."""
+"""A child process is recorded from its first import of a measured module."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ Recorded = Callable[[str], tuple[str, Profile]]
 
 @pytest.fixture
 def recorded(tmp_path: Path, queryprof: Run) -> Recorded:
-    """Runs a text as the child of a recorded program, and reads the trace."""
+    """Run a text as the child of a recorded program, and read the trace."""
     (tmp_path / "parent.py").write_text(PARENT)
 
     def run(text: str) -> tuple[str, Profile]:
@@ -146,7 +146,7 @@ def test_a_process_that_is_recorded_in_any_case_does_not_wait(tmp_path: Path) ->
 
 
 def test_its_environment_is_that_of_its_start(tmp_path: Path, queryprof: Run) -> None:
-    """Its settings there (`--parameters`, a workload) hold. The program sees none of them again."""
+    """Its settings there (`--parameters`, a workload) apply. The program does not see them."""
     (tmp_path / "parent.py").write_text(PARENT)
     (tmp_path / "child.py").write_text(
         f"import os; os.environ.clear(); import sqlite3; {RUN}; print(dict(os.environ))"
@@ -239,7 +239,7 @@ def test_finders_and_trace_functions_of_the_program_do_not_see_it(recorded: Reco
 
 
 class Beginning:
-    """Notes what is asked for, and waits on request."""
+    """Notes the requests, and waits on demand."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -255,7 +255,7 @@ class Beginning:
 
 
 class Found(importlib.abc.MetaPathFinder):
-    """What the recording puts in place."""
+    """The importer that the recording installs."""
 
     spec = importlib.machinery.ModuleSpec("apsw", None)
 
@@ -283,7 +283,7 @@ def test_others_wait_for_the_beginning_and_find_what_it_put_in_place(begins: Beg
     assert begins.has_begun.wait(60)
     for thread in threads[1:]:
         thread.start()
-    assert begins.waiting.find_spec("json") is None  # what is not measured waits for nothing
+    assert begins.waiting.find_spec("json") is None  # unmeasured imports wait for nothing
     begins.may_end.set()
     for thread in threads:
         thread.join()
@@ -294,7 +294,7 @@ def test_others_wait_for_the_beginning_and_find_what_it_put_in_place(begins: Beg
 def test_who_waits_too_long_changes_nothing_of_the_beginning(
     begins: Beginning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the beginning imports itself passes afterwards, too."""
+    """Imports of the start itself pass afterwards too."""
     monkeypatch.setattr(first_use, "MAX_WAIT_S", 0.01)
     inside = threading.Event()
 

@@ -1,4 +1,4 @@
-"""A recorded command starts with what a bare one starts with."""
+"""A recorded command starts with the same inherited state as a bare one."""
 
 from __future__ import annotations
 
@@ -142,7 +142,9 @@ def test_a_command_of_another_language_does_so_too(start: str, tmp_path: Path) -
 @pytest.mark.parametrize("start", ["nohup", "in the background"])
 @pytest.mark.repeats
 def test_an_ignored_signal_ends_nothing(start: str, tmp_path: Path) -> None:
-    """A hangup of the terminal, or its interrupt, does not end what was started to outlive it."""
+    """A hangup or an interrupt of the terminal does not end a program that was started to outlive
+    it.
+    """
     number = signal.SIGHUP if start == "nohup" else signal.SIGINT
     code = "import sys; print('ready', flush=True); sys.stdin.readline(); print('lived')"
     with subprocess.Popen(
@@ -162,7 +164,7 @@ def test_an_ignored_signal_ends_nothing(start: str, tmp_path: Path) -> None:
 
 
 def test_a_signal_that_the_program_handles_again_reaches_it(tmp_path: Path) -> None:
-    """Under nohup, a server's own handler for a hangup, which reads its settings again."""
+    """Under nohup, a server may install its own handler for a hangup, to reload its settings."""
     code = (
         "import signal, sys, time\n"
         "signal.signal(signal.SIGHUP, lambda *_: sys.exit('read again'))\n"

@@ -1,4 +1,4 @@
-"""An interrupt while a recorded Python starts ends it as it would end a bare one: by the signal."""
+"""An interrupt while a recorded Python starts ends it like a bare one: by the signal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def start():
 
 @pytest.fixture
 def interrupted(tmp_path: Path) -> dict[str, str]:
-    """An environment in which the recording's start is interrupted."""
+    """Return an environment in which the recording's start is interrupted."""
     package = tmp_path / "queryprof"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -46,7 +46,7 @@ def test_below_run(interrupted: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_by_the_environment(interrupted: dict[str, str]) -> None:
-    """The line that an installation puts into site-packages."""
+    """An installation puts this line into site-packages."""
     command = [sys.executable, "-c", f"exec({PTH.read_text()!r}); print(1)"]
     done = subprocess.run(command, env=interrupted, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
@@ -56,7 +56,7 @@ def test_by_the_environment(interrupted: dict[str, str]) -> None:
 def test_the_first_process_of_a_container(
     interrupted: dict[str, str], tmp_path: Path, startup: str
 ) -> None:
-    """No signal of its own ends it; it does not go on, either."""
+    """Its own signals do not end it, but it does not continue either."""
     code = "print(1)" if startup else f"exec({PTH.read_text()!r}); print(1)"
     environment = {**interrupted, "PYTHONPATH": os.pathsep.join([startup or ".", str(tmp_path)])}
     command = ["unshare", "--pid", "--fork", sys.executable, "-c", code]

@@ -1,4 +1,4 @@
-"""Processes that live in another namespace of process ids."""
+"""Processes in another namespace of process ids."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def may_unshare() -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
 def test_processes_of_another_namespace(queryprof: Run, script: Script) -> None:
-    """Whether they live cannot be told: they are taken when the command has ended, and not
-    before.
+    """Their state is unknown: their regions are taken when the command has ended, and
+    not before.
     """
     path = script(
         "for number in range(70):\n"
@@ -57,8 +57,8 @@ def test_processes_of_another_namespace(queryprof: Run, script: Script) -> None:
 
 @pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
 def test_the_first_process_of_a_container_has_the_program_s_status(tmp_path: Path) -> None:
-    """A signal of its own does not end it: the status is a shell's of a command that the signal
-    ended.
+    """Its own signal does not end it: the status is that of a shell for a command killed by the
+    signal.
     """
     killed = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
     command = [QUERYPROF, "run", "--no-report", "-o", tmp_path / "t.qprof", "-c", killed]
@@ -71,7 +71,7 @@ def test_the_first_process_of_a_container_has_the_program_s_status(tmp_path: Pat
 @pytest.mark.slow
 @pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
 def test_a_container_that_is_gone(queryprof: Run, script: Script) -> None:
-    """Its memory went with it, and its copy on the disk is read."""
+    """Its memory is gone, and its copy on disk is read."""
     path = script(
         f"{INSTALLS}began = time.monotonic()\n"
         "while time.monotonic() - began < 4: work(1); time.sleep(0.01)\n" + DIES
@@ -88,7 +88,7 @@ def test_a_container_that_is_gone(queryprof: Run, script: Script) -> None:
 
 @pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
 def test_a_process_that_cannot_be_seen_keeps_its_memory(script: Script) -> None:
-    """A reader in a container does not know whether a process outside of it lives."""
+    """A reader in a container does not know whether a process outside of it is alive."""
     path = script(f"{INSTALLS}work(3)\nprint(flush=True)\ninput()\nwork(2)\n")
     save_left_recordings = (
         "import os; from queryprof.collect.recovery import save_left_recordings;"

@@ -1,4 +1,4 @@
-"""Programs of another environment's Python, which has no queryprof."""
+"""Programs that run with another environment's Python, which has no queryprof."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ print(json.dumps([sys.path, click is None]))
 
 
 def test_its_path_is_its_own(tmp_path: Path) -> None:
-    """Packages beside queryprof are not there for it."""
+    """Packages next to queryprof are not importable there."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", "other"], check=True)
     bare, recorded = (
         subprocess.run(

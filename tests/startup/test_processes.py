@@ -1,4 +1,4 @@
-"""Recording survives what processes do: threads, fork, spawn, exits of every kind, full disks."""
+"""Recording survives threads, fork, spawn, every kind of exit, and full disks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def recorded(queryprof: Run, path: Path) -> tuple[subprocess.CompletedProcess[st
 
 
 def test_fifty_threads(queryprof: Run, script: Script) -> None:
-    """Every call of every thread is counted, under the thread's name."""
+    """Every call of every thread is counted under the thread's name."""
     path = script(
         WORK + "import threading\n"
         "threads = [threading.Thread(target=work, args=(200,), name=f't{i}') for i in range(50)]\n"
@@ -86,7 +86,7 @@ def test_however_the_process_ends(queryprof: Run, script: Script, ending: str) -
 
 @pytest.mark.slow
 def test_interpreter_exit_with_running_threads(queryprof: Run, script: Script) -> None:
-    """Daemon threads that go on asking while the interpreter ends: no crash, no hang."""
+    """Daemon threads run queries while the interpreter ends: no crash, no hang."""
     path = script(
         "import sqlite3, threading, time\n"
         # A connection a thread: dropped ones would be closed one by one by whichever thread happens
@@ -106,7 +106,7 @@ def test_interpreter_exit_with_running_threads(queryprof: Run, script: Script) -
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.repeats
 def test_multiprocessing(queryprof: Run, script: Script, method: str) -> None:
-    """Each child's executions are in the merged trace, once."""
+    """Each child's executions are in the merged trace once."""
     path = script(
         WORK + "import multiprocessing\n"
         "if __name__ == '__main__':\n"
@@ -124,10 +124,10 @@ def test_multiprocessing(queryprof: Run, script: Script, method: str) -> None:
 
 
 def test_fork_inside_a_query_and_while_threads_flush(queryprof: Run, script: Script) -> None:
-    """A child forked from inside a SQL function records its own calls alone.
+    """A child forked from inside a SQL function records only its own calls.
 
-    No thread is inside of SQLite then: its mutex of memory would be taken in the child for ever,
-    also in a program that is not recorded (4 of 150 runs).
+    No other thread is inside of SQLite then: the child would never get SQLite's memory mutex, even
+    without recording (4 of 150 runs).
     """
     path = script(
         WORK + "import os, threading, warnings\n"
@@ -156,7 +156,7 @@ def test_fork_inside_a_query_and_while_threads_flush(queryprof: Run, script: Scr
 
 
 def test_children_of_a_shell(queryprof: Run, script: Script, tmp_path: Path) -> None:
-    """A command that is no Python: the Pythons below it are recorded."""
+    """The command is not Python, but the Pythons below it are recorded."""
     script(WORK + "work(5)\n", "a.py")
     shell = tmp_path / "all.sh"
     shell.write_text(f"{sys.executable} a.py\n{sys.executable} a.py | cat\nexit 4\n")
@@ -191,7 +191,7 @@ def test_pytest_xdist(queryprof: Run, script: Script) -> None:
 @pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGSEGV"])
 @pytest.mark.repeats
 def test_a_killed_process_loses_nothing(script: Script, number: str) -> None:
-    """But the call that it was in."""
+    """Only the call in progress is missing."""
     path = script(
         WORK + "import queryprof\nqueryprof.install('x.qprof')\n"
         "for turn in range(10**9):\n    work(10)\n    print(turn, flush=True)\n"
@@ -219,7 +219,7 @@ def test_a_killed_process_loses_nothing(script: Script, number: str) -> None:
 
 
 def test_a_running_process_is_read(script: Script) -> None:
-    """Its trace is not there yet; and it goes on undisturbed."""
+    """Its trace does not exist yet, and the process is not disturbed."""
     path = script(
         WORK + "import queryprof\nqueryprof.install('x.qprof')\n"
         "work(10)\nprint('10', flush=True)\ninput()\nwork(5)\nprint('done')\n"
@@ -240,7 +240,7 @@ def test_a_running_process_is_read(script: Script) -> None:
 
 
 def test_unwritable_directory(script: Script, tmp_path: Path) -> None:
-    """The program ends as it would have; one line on stderr says that there is no trace."""
+    """The program ends as usual. One line on stderr says that there is no trace."""
     path = script(WORK + "work(100)\nprint('done')\nraise SystemExit(5)\n")
     result = run_program(path, QUERYPROF="/proc/nowhere/x.qprof", PYTHONPATH=startup())
     assert (result.returncode, result.stdout) == (5, "done\n")
@@ -263,7 +263,7 @@ def limit_file_size() -> None:
 @pytest.mark.once
 @pytest.mark.slow
 def test_full_disk(script: Script) -> None:
-    """When the trace cannot be written, one line says so, and the program ends as it would."""
+    """One line says that the trace cannot be written, and the program ends as usual."""
     path = script(
         WORK + "import time, queryprof\nqueryprof.install('x.qprof')\n"
         "for second in range(3):\n"
@@ -288,25 +288,25 @@ def test_full_disk(script: Script) -> None:
 
 
 def test_queryprof_variable_without_the_command(script: Script, tmp_path: Path) -> None:
-    """QUERYPROF=path: the first process has the path, its children their own files."""
+    """With QUERYPROF=path, the first process has the path, and its children their own files."""
     path = script(
         WORK + "import os\nwork(10)\nif os.fork() == 0:\n    work(3)\n    os._exit(0)\nos.wait()\n"
     )
     result = run_program(path, QUERYPROF="out/x.qprof", PYTHONPATH=startup())
-    assert "queryprof" in result.stderr  # there is no directory out yet
+    assert "queryprof" in result.stderr  # the directory out does not exist yet
     (tmp_path / "out").mkdir()
     result = run_program(path, QUERYPROF="out/x.qprof", PYTHONPATH=startup())
     assert (result.returncode, result.stderr) == (0, "")
     assert by_operation(read_profile("out/x.qprof"))[SELECT] == 10
     asked = sorted(by_operation(p)[SELECT] for p in traces_in(tmp_path / "out"))
-    assert asked == [3, 3, 10, 10]  # what could not be written at first, too
+    assert asked == [3, 3, 10, 10]  # includes what could not be written at first
     assert (tmp_path / "out" / "x.qprof").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.slow
 def test_the_command_is_never_recorded(queryprof: Run, script: Script, tmp_path: Path) -> None:
-    """Where QUERYPROF is set for a whole shell: neither `run` nor what reads the trace, nor the
-    process that plans the scan for it.
+    """QUERYPROF may be set for a whole shell. `run`, the readers of the trace, and the process that
+    plans statements for them are not recorded.
     """
     everywhere = {"QUERYPROF": "x.qprof", "PYTHONPATH": startup()}
     path = script(f"{WORK}{SCAN}work(7)\n")
@@ -322,7 +322,7 @@ def test_the_command_is_never_recorded(queryprof: Run, script: Script, tmp_path:
 
 
 def test_a_users_sitecustomize_still_runs(queryprof: Run, script: Script, tmp_path: Path) -> None:
-    """The hook takes itself off sys.path and runs what Python would have run."""
+    """The hook removes itself from sys.path, and runs the file that Python would have run."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text("import sys; sys.mine = 1\n")
     path = script(
@@ -340,7 +340,7 @@ def test_a_users_sitecustomize_still_runs(queryprof: Run, script: Script, tmp_pa
 @pytest.mark.once
 @pytest.mark.slow
 def test_profiles_own_connection_is_never_recorded(script: Script) -> None:
-    """A program that does nothing has an empty trace, however often it was flushed."""
+    """A program without queries has an empty trace, however often it was flushed."""
     path = script(
         "import queryprof, time, sqlite3\nqueryprof.install('x.qprof')\n"
         "sqlite3.connect(':memory:').close()\ntime.sleep(2.2)\n"
@@ -351,7 +351,7 @@ def test_profiles_own_connection_is_never_recorded(script: Script) -> None:
 
 
 def test_traces_are_plain_sqlite(script: Script) -> None:
-    """Anything that reads SQLite reads a trace."""
+    """Any SQLite client can read a trace."""
     run_program(script(WORK + "import queryprof\nqueryprof.install('x.qprof')\nwork(9)\n"))
     connection = sqlite3.connect("x.qprof")
     rows = connection.execute(
@@ -363,7 +363,7 @@ def test_traces_are_plain_sqlite(script: Script) -> None:
 
 
 def test_the_pth_file_starts_recording(script: Script) -> None:
-    """In an installation from a wheel QUERYPROF works alone, also for an isolated Python."""
+    """In an installation from a wheel, QUERYPROF needs no command, even for an isolated Python."""
     if not (Path(sysconfig.get_path("purelib")) / "queryprof.pth").exists():
         pytest.skip("an editable installation has no .pth file")
     path = script(WORK + "work(4)\n")

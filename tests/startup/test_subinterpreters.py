@@ -1,4 +1,4 @@
-"""Subinterpreters run on unrecorded, and may import queryprof."""
+"""Subinterpreters are not recorded, and may import queryprof."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conftest import Run, by_operation
 
 
 def test_subinterpreters_run_on_unrecorded(queryprof: Run, script: Script) -> None:
-    """Another interpreter, perhaps with a GIL of its own, shares the driver's functions."""
+    """Another interpreter, perhaps with its own GIL, shares the driver's functions."""
     path = script(
         WORK + "import threading\n"
         "try:\n    import _interpreters as interpreters\n"
@@ -32,7 +32,7 @@ def test_subinterpreters_run_on_unrecorded(queryprof: Run, script: Script) -> No
 
 
 def test_subinterpreters_import_it(tmp_path: Path) -> None:
-    """As an application under mod_wsgi does that wraps itself."""
+    """An application under mod_wsgi does this if it wraps itself."""
     path = tmp_path / "program.py"
     path.write_text(
         "try:\n    import _interpreters as interpreters\n"

@@ -1,4 +1,4 @@
-"""How long windows are, and how many are kept: what a person sets, and what is none."""
+"""The length and the number of windows: valid and invalid settings."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ sys.argv = ["queryprof", *sys.argv[1:]]
 from queryprof.cli.main import main
 main()
 """
-"""Runs the command as on a system that has nothing of POSIX."""
+"""Run the command as on a system without POSIX."""
 
 PROGRAM = """
 import asyncio, sqlite3, sys, queryprof
@@ -126,7 +126,7 @@ class Case(q.TestCase):
 
 @pytest.fixture(scope="module")
 def without_core(tmp_path_factory):
-    """An environment in which the package has no compiled core, as its wheel without has none."""
+    """An environment in which the package has no compiled core, like its pure wheel."""
     place = tmp_path_factory.mktemp("without")
     compiled = shutil.ignore_patterns("*.so", "__pycache__")
     for package in (queryprof, queryprof.hooks, queryprof.cli):
@@ -160,7 +160,7 @@ def forked(without_core):
 
 @pytest.fixture
 def queryprof_in(run, forked, script, without_core):
-    """Runs a command with POSIX, or without it in a process of its own."""
+    """Run a command with POSIX, or without it in its own process."""
 
     def command(is_posix, *arguments):
         if not is_posix:

@@ -1,4 +1,4 @@
-"""Calls of queryprof's public functions, each with some work of a database."""
+"""Calls of queryprof's public functions, each with some database work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def work() -> None:
 
 
 def drive(coroutine: Coroutine[Any, Any, Any]) -> None:
-    """Runs a coroutine that waits for nothing, without an event loop."""
+    """Run a coroutine that waits for nothing, without an event loop."""
     try:
         while True:
             coroutine.send(None)
@@ -89,7 +89,7 @@ def span_raises() -> None:
 
 
 def span_ended_elsewhere() -> None:
-    """A span whose end is in another context than its beginning, and one that was not entered."""
+    """One span ends in another context than its begin, and another was never entered."""
     s = q.span("far")
     s.__enter__()
     in_threads(lambda: s.__exit__(None, None, None))
@@ -156,7 +156,7 @@ def install_where_nothing_can_be_written() -> None:
 
 
 def install_beside_uninstall() -> None:
-    """Two threads that start and stop, one that works in spans."""
+    """Two threads start and stop the recording, and one works in spans."""
     is_over = threading.Event()
 
     def change() -> None:

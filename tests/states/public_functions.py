@@ -69,7 +69,7 @@ def in_a_function_of_sqlite(act: Call) -> None:
 
 
 def in_a_trace_function(act: Call) -> None:
-    """In the first event of a function, traced as by a debugger."""
+    """The state is the first event of a function that is traced, as by a debugger."""
 
     def trace(*_: object) -> None:
         sys.settrace(None)
@@ -98,7 +98,7 @@ def after_a_failed_start(act: Call) -> None:
 
 
 def inside_install(act: Call) -> None:
-    """While recording starts: a signal's handler runs in the midst of it."""
+    """A signal handler runs while recording starts."""
     from queryprof.session import session
 
     attach = session.libraries.attach
@@ -232,7 +232,7 @@ STATES: dict[str, Callable[[Call], object]] = {
 
 
 def guarded(call: Call) -> Call:
-    """The call, of which no exception but queryprof's own may come."""
+    """Run the call. It may raise only queryprof's own exceptions."""
 
     def act() -> None:
         try:
@@ -247,8 +247,8 @@ def guarded(call: Call) -> Call:
 
 
 def status_of(state: str, call: Call) -> int:
-    """The status of a child that makes a call in a state, as `os.waitstatus_to_exitcode`
-    gives it.
+    """Return the status of a child that makes a call in a state, as `os.waitstatus_to_exitcode`
+    returns it.
     """
     pid = os.fork()
     if pid:

@@ -38,7 +38,7 @@ class Program:
         self._generators: list[Iterator[int]] = []
         self._trace = ""
         self._traces = 0
-        self._made = self._begun = 0  # queries in all, and when a block began the recording
+        self._made = self._begun = 0  # all queries, and those before a block began the recording
         self._is_of_block = False
         self.queries: Counter[str] = Counter()
         self.profiles: list[tuple[int, int]] = []
@@ -73,14 +73,14 @@ class Program:
         p.__enter__()
         self._profiles.append((p, self._made, self._ends))
         if not was_on:
-            self._trace = ""  # its own, which is no program's, until the program installs one
+            self._trace = ""  # not the program's own until it installs one
             self._begun, self._is_of_block = self._made, True
 
     def end_profile(self) -> None:
         if not self._profiles:
             return
         p, before, ends = self._profiles.pop()
-        is_whole = ends == self._ends  # else the program has ended the recording in the block
+        is_whole = ends == self._ends  # otherwise the program has ended the recording in the block
         p.__exit__(None, None, None)
         found = sum(
             a.count for a in p.profile.aggregates if a.statement == SQL and a.operation == "execute"

@@ -1,5 +1,5 @@
-"""Every public function, called in every state of recording: no crash, no hang, no exception but
-queryprof's own. Off is a state like any other.
+"""Every public function is called in every state of recording, including off: no crash, no hang,
+and only queryprof's own exceptions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_a_child_of_a_fork_in_the_midst_of_a_start_goes_on() -> None:
 
 
 STEP = 24
-"""Each state makes one of 24 calls, and other states make others. Nightly, all are made."""
+"""Each state makes one of 24 calls, and other states make others. At night, all are made."""
 
 
 def calls_that_break(state: str, *selection: int) -> list[str]:

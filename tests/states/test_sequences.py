@@ -1,5 +1,5 @@
-"""Random sequences of public functions with queries between them: nothing breaks, and each
-recording has exactly the queries that were made while it was on.
+"""Random sequences of public functions with queries in between: nothing breaks, and each recording
+has exactly the queries made while it was on.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def seconds_ahead(unix_s: int) -> str:
 )
 @pytest.mark.repeats
 def test_a_wrong_clock(other_clock: str, queryprof: Run, unix_s: int, is_kept: bool) -> None:
-    """An instant that a trace cannot hold is the time since the machine started."""
+    """If a trace cannot hold the time, it has the time since the machine started."""
     env = {"LD_PRELOAD": other_clock, "CLOCK_AHEAD_S": seconds_ahead(unix_s)}
     before_ns = time.monotonic_ns()
     done = queryprof("run", "-o", "clock.qprof", "-c", PROGRAM, env=env)
@@ -63,7 +63,7 @@ def test_a_wrong_clock(other_clock: str, queryprof: Run, unix_s: int, is_kept: b
     process = profile.processes[0]
     since_ns = unix_s * 10**9 if is_kept else before_ns
     took_ns = time.monotonic_ns() - before_ns
-    allowed_ns = took_ns + 2 * 10**9  # the test's own second of rounding, at both ends
+    allowed_ns = took_ns + 2 * 10**9  # the test's own rounding to seconds, at both ends
     assert 0 <= process.start_unix_ns - since_ns + 10**9 <= allowed_ns
     assert 0 < process.end_unix_ns - process.start_unix_ns <= took_ns
     assert queryprof("report", "clock.qprof").returncode == 0
@@ -92,7 +92,7 @@ def test_the_wall_clock_is_used(monkeypatch: pytest.MonkeyPatch, found: int) -> 
 @pytest.mark.parametrize("by_s", [-100 * YEAR_S, -3600, 3600, 56 * YEAR_S])
 @pytest.mark.repeats
 def test_a_clock_that_is_set_meanwhile(by_s: int) -> None:
-    """How long a program ran does not depend on the wall clock."""
+    """A program's run time does not depend on the wall clock."""
     program = f"""
 import sqlite3, time
 import queryprof
@@ -109,6 +109,6 @@ queryprof.uninstall()
 
 
 def test_systems_without_linuxs_clocks_can_import_it() -> None:
-    """Nothing is recorded there, and the program runs on."""
+    """They record nothing, and the program continues."""
     program = "import time; del time.CLOCK_BOOTTIME; import queryprof; queryprof.profile"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -43,11 +43,12 @@ IMPORTED = (
 
 HANG_S = 60
 MOST_KB = 2_000_000
-"""Of memory: these files are small."""
+"""The most memory that a command may use: these files are small."""
 GOOD = {"SELECT good FROM t WHERE a = ?", "SELECT ? AS good"}
 STORED_CALLS, PARTS, REST, PLAIN = 400, (10, 20, 30), 5, 7
-"""How often the good ones executed: in the store; in each part and then in the region; in no
-windows."""
+"""How often the good processes executed: in the store; in each part and then in the region; without
+windows.
+"""
 EVERYWHERE = ("place", "shm")
 MANY, GONE = 10**30, -1
 
@@ -68,10 +69,9 @@ class Step(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What was changed, and the commands for it.
+    """The changed file, and the commands for it.
 
-    Attributes:
-        inode: the number of what was changed; digest: the hash of its content.
+    Attributes: inode: the number of the changed file; digest: the hash of its content.
     """
 
     how: str
@@ -86,7 +86,7 @@ def counted(found: int, wanted: int, most: int | None = None) -> str:
 
 
 def in_ranking(wanted: int, most: int | None = None) -> Callable[[dict[str, Any]], str]:
-    """Counts the calls of the good in the fleet's ranking."""
+    """Count the calls of the good processes in the fleet's ranking."""
 
     def check(result: dict[str, Any]) -> str:
         if result["status"] == 2:
@@ -99,7 +99,7 @@ def in_ranking(wanted: int, most: int | None = None) -> Callable[[dict[str, Any]
 
 
 def in_report(wanted: int, most: int | None = None) -> Callable[[dict[str, Any]], str]:
-    """Counts the executions of a report."""
+    """Count the executions of a report."""
 
     def check(result: dict[str, Any]) -> str:
         if result["status"] == 2:
@@ -110,7 +110,7 @@ def in_report(wanted: int, most: int | None = None) -> Callable[[dict[str, Any]]
 
 
 def in_store(directory: str, wanted: int, most: int | None = None) -> Callable[[Any], str]:
-    """Counts the executions of the good in a directory of Parquet files."""
+    """Count the executions of the good processes in a directory of Parquet files."""
 
     def check(_: dict[str, Any]) -> str:
         import pyarrow.parquet as pq
@@ -131,13 +131,13 @@ def in_store(directory: str, wanted: int, most: int | None = None) -> Callable[[
 
 
 def in_top(result: dict[str, Any]) -> str:
-    """Looks for the good process."""
+    """Look for the good process."""
     is_there = any("good.py" in str(one) for one in json.loads(result["shown"])["processes"])
     return "" if is_there else "the good process is not there"
 
 
 def stored(draw: random.Random, case: Path) -> Case:
-    """A store with one file changed."""
+    """Return a store with one changed file."""
     shutil.copytree(case.parent / "recorded" / "store", case / "store")
     tables = {"aggregate": 5, "span": 1, "plan": 1, "finding": 1, "trace": 1}
     (table,) = draw.choices([*tables], [*tables.values()])
@@ -172,14 +172,14 @@ def stored(draw: random.Random, case: Path) -> Case:
 
 
 def make_old(store: Path) -> None:
-    """Lets files be of last year: compaction removes what is old."""
+    """Make files a year older: compaction removes old ones."""
     for path in store.rglob("*"):
         with suppress(OSError):
             os.utime(path, (1_770_000_000, 1_770_000_000), follow_symlinks=False)
 
 
 def recorded(draw: random.Random, case: Path) -> Case:
-    """Recordings with one file changed."""
+    """Return recordings with one changed file."""
     source, maps = case.parent / "recorded", []
     (case / "place").mkdir()
     (case / "shm").mkdir()
@@ -208,11 +208,11 @@ def recorded(draw: random.Random, case: Path) -> Case:
 
 
 _mapped: list[mmap.mmap] = []
-"""Memory of the processes that run: this one has it."""
+"""The memory of the running processes: this process maps it."""
 
 
 def source_of(kind: str, draw: random.Random, source: Path, case: Path) -> Path:
-    """Puts what is to be changed in its place, and returns its path."""
+    """Put the file that is to be changed in its place, and return its path."""
     if kind == "own":
         return draw.choice(sorted(case.glob("place/good.qprof.*.live")))
     if kind == "part":
@@ -228,12 +228,12 @@ def source_of(kind: str, draw: random.Random, source: Path, case: Path) -> Path:
 
 
 def names_of(case: Path, but: Path) -> set[str]:
-    """The paths below a directory, without one."""
+    """Return the paths below a directory, except one."""
     return {str(path) for path in case.rglob("*")} - {str(but)}
 
 
 def case_of(how: str, steps: list[Step], case: Path, before: set[str]) -> Case:
-    """A case whose changed file is the one that was not there before."""
+    """Return a case whose changed file is the one that did not exist before."""
     new = [path for path in case.rglob("*") if str(path) not in before]
     (path,) = [one for one in new if not one.is_dir() or one.is_symlink()][:1] or new[:1]
     return Case(how, steps, path.lstat().st_ino, commands.digest(path))
@@ -242,7 +242,7 @@ def case_of(how: str, steps: list[Step], case: Path, before: set[str]) -> Case:
 def steps_of(
     draw: random.Random, kind: str, whole: int, least: int, most: int | None
 ) -> list[Step]:
-    """The commands on recordings."""
+    """Return the commands on recordings."""
     good, bad, plain = "place/good.qprof", "place/bad.qprof", "place/plain.qprof"
     in_json = ("--format", "json")
     reports = [
@@ -280,7 +280,7 @@ def steps_of(
 
 
 def fate(case: Path, changed: Case, step: Step, result: dict[str, Any], before: set[str]) -> str:
-    """Looks for what was changed: it is there under any name, or in an answer."""
+    """Look for the changed file under any name, or for its content in an answer."""
     paths = [path for path in case.rglob("*") if not path.is_relative_to(case / "out")]
     is_there = changed.inode in {GONE, *(path.lstat().st_ino for path in paths)}
     if is_there or (changed.digest and changed.digest in map(commands.digest, paths)):
@@ -300,7 +300,7 @@ def fate(case: Path, changed: Case, step: Step, result: dict[str, Any], before: 
 
 
 def days_of(store: Path) -> list[Path]:
-    """Files of days that have the rows of what was changed."""
+    """Return the files of days that have the rows of the changed file."""
     import pyarrow.parquet as pq
 
     found = []
@@ -313,7 +313,7 @@ def days_of(store: Path) -> list[Path]:
 
 
 def in_fork(case: Path, changed: Case, step: Step) -> dict[str, Any]:
-    """Runs a command in a child of this process; returns what it did and what is wrong."""
+    """Run a command in a child of this process. Return its actions and its errors."""
     reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
@@ -351,7 +351,7 @@ KINDS = {"store": stored, "recording": recorded}
 
 
 def main(root: Path, first: int, last: int, seed: str, *kinds: str) -> None:
-    """Runs the cases of these numbers."""
+    """Run the cases with these numbers."""
     for name in IMPORTED:
         import_module(name)
     faulthandler.enable()

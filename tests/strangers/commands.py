@@ -37,13 +37,13 @@ REMOVES = frozenset(
     }
 )
 
-sys.dont_write_bytecode = True  # what Python itself writes is no output of a command
+sys.dont_write_bytecode = True  # Python's own files are no output of a command
 
 written: list[str] = []
 
 
 def watch(event: str, arguments: tuple[Any, ...]) -> None:
-    """Notes each path that this process opens for writing, or changes."""
+    """Note each path that this process opens for writing, or changes."""
     if event == "open":
         path, _, flags = arguments
         if isinstance(path, int) or not flags & WRITES:
@@ -61,7 +61,7 @@ def watch(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def digest(path: Path) -> str:
-    """The hash of what is written in a file, and where: its holes are passed over."""
+    """Return the hash of a file's data and its position. Holes are skipped."""
     found = hashlib.md5()
     if path.is_symlink() or not path.is_file():
         return ""
@@ -81,7 +81,7 @@ def digest(path: Path) -> str:
 
 
 def state(directory: Path) -> dict[str, str]:
-    """What is in a directory and in that beside it which nothing may touch."""
+    """Return the state of a directory, and of the one next to it that must not change."""
     found = {}
     for top in (directory, directory.parent / "victim", directory.parent / "base"):
         for path in sorted(top.rglob("*")):
@@ -152,7 +152,7 @@ if __name__ == "__main__":
     sys.addaudithook(watch)
     kept = tempfile.gettempdir()
     results = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what processes of the commands print is no result
+    os.dup2(2, 1)  # output of child processes is no result
     for place, command in json.loads(Path(sys.argv[1]).read_text()):
         print(json.dumps({"of": [place, command]}), file=results, flush=True)
         result = run(Path(place), command, kept)

@@ -1,6 +1,4 @@
-"""Files of strangers: what a recording has left, with values, bytes and places that no recording
-leaves.
-"""
+"""Untrusted files: a recording's files with values, bytes and paths that no recording produces."""
 
 from __future__ import annotations
 
@@ -85,7 +83,7 @@ NOT_UTF8 = (b"\xed\xb2\x80", b"\xff\xfe", b"a\x00b", b"\xc3")
 
 
 def placed(draw: random.Random, path: Path) -> str:
-    """Something that is no file in a file's place."""
+    """Put something that is not a file in a file's place."""
     kind = draw.choice(
         ["fifo", "directory", "link", "dangling", "loop", "empty", "device", "denied"]
     )
@@ -125,7 +123,7 @@ def bytes_changed(draw: random.Random, path: Path) -> str:
 
 
 def trace(draw: random.Random, path: Path) -> str:
-    """Changes a trace; what was done to it."""
+    """Change a trace. Return a description of the change."""
     kind = draw.choice(["values"] * 6 + ["bytes", "placed", "schema", "journal"])
     if kind == "bytes":
         return bytes_changed(draw, path)
@@ -179,20 +177,21 @@ def _changed(draw: random.Random, db: sqlite3.Connection, table: str, kind: str)
 
 
 def _journal(draw: random.Random, path: Path) -> str:
-    """A journal beside it, as of a process that was killed."""
+    """Put a journal next to it, like that of a killed process."""
     victim = draw.choice([None, path.parent / "../victim/kept.txt", path.parent / VICTIM])
     Path(f"{path}-journal").write_bytes(journal_of(path, victim))
     return f"journal of {victim}"
 
 
 def journal_of(path: Path, victim: Path | None) -> bytes:
-    """A journal that SQLite rolls back
-    (https://www.sqlite.org/fileformat.html#the_rollback_journal); with a victim, as of several
-    databases: SQLite removes what such a one names.
+    """Return a journal that SQLite rolls back
+    (https://www.sqlite.org/fileformat.html#the_rollback_journal).
+
+    With a victim, it is a journal of several databases: SQLite removes the file that it names.
     """
     magic = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
     content = path.read_bytes()
-    size = int.from_bytes(content[16:18], "big")  # of a page (section 1.3.2 of the file's format)
+    size = int.from_bytes(content[16:18], "big")  # of a page (section 1.3.2 of the file format)
     header = magic + struct.pack(">IIIII", 1, 7, len(content) // size, 512, size)
     page = content[:size]
     checked = 7 + sum(page[at] for at in range(size - 200, 0, -200))

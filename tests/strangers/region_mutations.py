@@ -1,5 +1,5 @@
-"""Recordings of strangers: regions and parts with facts, heads, rows and names that no process
-leaves.
+"""Untrusted recordings: regions and parts with facts, headers, rows and names that no process
+writes.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ PARTS = (
 
 
 def copy_region(source: Path, target: Path) -> None:
-    """Copies a file with its holes: most of a region is one."""
+    """Copy a file with its holes: most of a region is one."""
     with open(source, "rb") as file, open(target, "xb") as copy:
         os.fchmod(copy.fileno(), 0o600)
         size, at = os.fstat(file.fileno()).st_size, 0
@@ -92,7 +92,7 @@ def copy_region(source: Path, target: Path) -> None:
 
 
 class Edit:
-    """A region's file that is changed in its place."""
+    """A region's file that is changed in place."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -111,7 +111,7 @@ class Edit:
         self.write(self.head.at + column.at, content[: column.bytes])
 
     def add_text(self, content: bytes, length: int | None = None) -> int:
-        """Adds a text; returns its number. A length that is given may be a lie."""
+        """Add a text, and return its number. A given length may be wrong."""
         number, table = self.counts["texts"], self.tables["texts"]
         size = len(content) if length is None else length
         self.write(
@@ -130,7 +130,7 @@ class Edit:
 
 
 def live(path: Path, pid: int, started: int) -> None:
-    """Makes a region that of a process that runs."""
+    """Make a region that of a running process."""
     edit = Edit(path)
     edit.set_head("pid", packed(edit.head.columns["pid"], pid))
     edit.set_head("start_time", packed(edit.head.columns["start_time"], started))
@@ -138,14 +138,14 @@ def live(path: Path, pid: int, started: int) -> None:
 
 
 def packed(column: Column, value: float) -> bytes:
-    """A value, or the bits of it that a column has room for."""
+    """Return a value, or the bits of it that fit into a column."""
     if column.code == "d":
         return struct.pack("<d", float(value))
     return (int(value) % 2**64).to_bytes(8, "little")[: column.bytes]
 
 
 def region(draw: random.Random, path: Path, case: Path) -> str:
-    """Changes a region or a part; returns what was done to it."""
+    """Change a region or a part. Return a description of the change."""
     kinds: dict[str, Callable[[random.Random, Path], str]] = {
         "head": _head,
         "rows": _rows,
@@ -163,7 +163,7 @@ def region(draw: random.Random, path: Path, case: Path) -> str:
 
 
 def _facts(draw: random.Random, path: Path, case: Path) -> str:
-    """Gives the process's facts other values, keys or kinds."""
+    """Change the values, keys or types of the process's facts."""
     edit = Edit(path)
     if draw.random() < 0.15:
         text = draw.choice([*(one.encode() for one in WHOLE), *WHOLE_BYTES])
@@ -185,7 +185,7 @@ def _facts(draw: random.Random, path: Path, case: Path) -> str:
 
 
 def _trace(draw: random.Random, case: Path) -> Any:
-    """A trace's path that leads to where this test may write, or to nowhere."""
+    """Return a trace's path that leads to a writable place of this test, or nowhere."""
     texts = [one for one in STRANGE if not (isinstance(one, str) and one[:1] == "/")]
     names = ("other.qprof", "a\nb.qprof", "x" * 250, "\udcff.qprof", "good.qprof", "[x]*?", "..")
     paths = [
@@ -203,7 +203,7 @@ def _number(draw: random.Random, column: Column) -> float:
 
 
 def _head(draw: random.Random, path: Path) -> str:
-    """Gives values of the whole recording others."""
+    """Change values of the whole recording."""
     edit, done = Edit(path), []
     for _ in range(draw.randint(1, 3)):
         column = draw.choice([one for name, one in edit.head.columns.items() if name != "counts"])
@@ -214,7 +214,7 @@ def _head(draw: random.Random, path: Path) -> str:
 
 
 def _rows(draw: random.Random, path: Path) -> str:
-    """Gives values of rows others."""
+    """Change values of rows."""
     edit, done = Edit(path), []
     filled = [name for name, count in edit.counts.items() if count and name != "texts"]
     for _ in range(draw.choice([1, 3, 20])):
@@ -228,7 +228,7 @@ def _rows(draw: random.Random, path: Path) -> str:
 
 
 def _texts(draw: random.Random, path: Path) -> str:
-    """Gives rows texts that are strange, no Unicode, cut off, or not there."""
+    """Give rows texts that are strange, invalid Unicode, cut off, or missing."""
     edit = Edit(path)
     text = draw.choice([draw.choice(TEXTS).encode("utf-8", "surrogatepass"), b"\xff\0\xfe", b""])
     number = edit.add_text(text, draw.choice([None, None, 0, 2**31, 2**32 - 1]))
@@ -252,20 +252,20 @@ def _texts(draw: random.Random, path: Path) -> str:
 
 
 def _counts(draw: random.Random, path: Path) -> str:
-    """Says that tables have more rows, or fewer."""
+    """Increase or decrease the row counts of tables."""
     edit, done = Edit(path), []
     for _ in range(draw.randint(1, 3)):
         table = edit.tables[draw.choice([*edit.tables])]
         count = draw.choice([0, 1, table.capacity // 50, 2**31, 2**32 - 1])
         if table.capacity * table.row_bytes > 2**21:
-            count = min(count, 50)  # a full large table takes its seconds
+            count = min(count, 50)  # a full large table takes seconds
         edit.set_count(table.name, count)
         done.append(f"{table.name}: {count}")
     return "; ".join(done)
 
 
 def _description(draw: random.Random, path: Path) -> str:
-    """Makes the description of the tables lie."""
+    """Make the description of the tables wrong."""
     content = path.open("rb").read(1 << 16)
     magic, version, at, length = START.unpack_from(content)
     words = content[at : at + length].decode("ascii").split(" ")
@@ -288,7 +288,7 @@ def _description(draw: random.Random, path: Path) -> str:
 
 
 def _bytes(draw: random.Random, path: Path) -> str:
-    """Changes bytes in the head, the description, or rows."""
+    """Change bytes in the header, the description, or rows."""
     edit = Edit(path)
     last = draw.choice([START.size, edit.head.row_bytes, 16384, 30_000_000])
     places = [draw.randrange(last) for _ in range(draw.choice([1, 5, 50]))]
@@ -305,7 +305,7 @@ def _cut(draw: random.Random, path: Path) -> str:
 
 
 def _name(draw: random.Random, path: Path) -> str:
-    """Gives the file another name beside."""
+    """Give the file another name in the same directory."""
     name = draw.choice(PARTS).format("good.qprof")
     os.rename(path, os.fsencode(path.parent / name))
     return repr(name)

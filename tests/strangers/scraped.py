@@ -36,7 +36,7 @@ from queryprof.region.live import Watch
 
 HANG_S = 60
 CALLS_OF_ONE, CALLS_BEFORE = 2, 1
-"""Of each execution, with its fetch; and to connect."""
+"""The calls of each execution, with its fetch; and the calls to connect."""
 
 FORMATS = ("", "application/openmetrics-text; version=1.0.0", "text/plain", "*/*; version=x")
 WORKS = """
@@ -58,7 +58,7 @@ for line in sys.stdin:
 
 @contextmanager
 def working(shared: Path, trace: Path) -> Iterator[subprocess.Popen[str]]:
-    """A recorded process that works when it is told to."""
+    """Start a recorded process that works on request."""
     with subprocess.Popen(
         [sys.executable, "-c", WORKS, shared, trace],
         env={**os.environ, "QUERYPROF_SERVICE": "good"},
@@ -73,7 +73,7 @@ def working(shared: Path, trace: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def told(to: IO[str] | None, answers: IO[str] | None, what: object) -> str:
-    """Tells a process to do something; returns its answer."""
+    """Send a request to a process. Return its answer."""
     assert to
     assert answers
     print(what, file=to, flush=True)
@@ -81,7 +81,7 @@ def told(to: IO[str] | None, answers: IO[str] | None, what: object) -> str:
 
 
 def serve(orders: IO[str], answers: IO[str]) -> None:
-    """Serves the counters, and looks when it is told to."""
+    """Serve the counters, and look at the recordings on request."""
     endpoint = Endpoint(Watch())
     server = _Server(("127.0.0.1", 0), endpoint)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -97,7 +97,7 @@ def serve(orders: IO[str], answers: IO[str]) -> None:
 
 @contextmanager
 def serving() -> Iterator[tuple[IO[str], IO[str], int]]:
-    """A child that serves: its orders, its answers, and its port."""
+    """Start a serving child. Return its requests, its answers, and its port."""
     (get_order, give_order), (get_answer, give_answer) = os.pipe(), os.pipe()
     pid = os.fork()
     if not pid:
@@ -114,7 +114,7 @@ def serving() -> Iterator[tuple[IO[str], IO[str], int]]:
 
 
 def calls_in(port: int, accept: str) -> int:
-    """How many calls of the good process are in the counters."""
+    """Return the calls of the good process in the counters."""
     request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": accept})
     with urllib.request.urlopen(request, timeout=HANG_S) as answer:
         is_open = "openmetrics" in answer.headers["Content-Type"]
@@ -129,7 +129,7 @@ def calls_in(port: int, accept: str) -> int:
 
 
 def main(root: Path, first: int, last: int, seed: str) -> None:
-    """Runs the cases of these numbers."""
+    """Run the cases with these numbers."""
     case, shared = (
         root / "case",
         Path(tempfile.mkdtemp("", "strangers-", region_files.SHARED_MEMORY)),
@@ -153,7 +153,7 @@ def scrape(
     good: subprocess.Popen[str],
     served: tuple[IO[str], IO[str], int],
 ) -> None:
-    """Changes a region for each number, looks, and compares the counters."""
+    """Change a region for each number, look, and compare the counters."""
     orders, answers, port = served
     case, shared = root / "case", Path(region_files.SHARED_MEMORY)
     (source,) = (root / "recorded" / "shm").glob("bad running *")

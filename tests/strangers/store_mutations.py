@@ -1,4 +1,4 @@
-"""Parquet files of strangers' stores: values, types, footers and names that no queryprof writes."""
+"""Untrusted Parquet files: values, types, footers and names that no queryprof writes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ INTEGERS = (0, 1, 2, 3, 5, 127, 2**31 - 1, 2**31, 2**32 - 1, 2**33, 2**62, 2**63
 
 
 def parquet(draw: random.Random, path: Path) -> str:
-    """Changes a table's file; returns what was done to it."""
+    """Change a table's file. Return a description of the change."""
     kinds: dict[str, Callable[[random.Random, Path], str]] = {
         "values": _values,
         "types": _types,
@@ -94,7 +94,7 @@ def _read(path: Path) -> pa.Table:
 
 
 def _values(draw: random.Random, path: Path) -> str:
-    """Gives columns values that no recording has, each in its own type."""
+    """Give columns values that no recording has, of the right types."""
     table, done = _read(path), []
     for _ in range(draw.randint(1, 4)):
         at = draw.randrange(table.num_columns)
@@ -110,7 +110,7 @@ def _values(draw: random.Random, path: Path) -> str:
 
 
 def _types(draw: random.Random, path: Path) -> str:
-    """Gives a column another type: cast where that is possible, else of nulls."""
+    """Change the type of a column: cast it if possible, otherwise fill it with nulls."""
     table = _read(path)
     at = draw.randrange(table.num_columns)
     name, kind = table.schema.names[at], draw.choice(TYPES)
@@ -124,7 +124,7 @@ def _types(draw: random.Random, path: Path) -> str:
 
 
 def _columns(draw: random.Random, path: Path) -> str:
-    """Drops, adds, repeats or turns round columns."""
+    """Drop, add, repeat or reorder columns."""
     table = _read(path)
     kind = draw.choice(["dropped", "added", "repeated", "turned", "none"])
     at = draw.randrange(table.num_columns)
@@ -145,7 +145,7 @@ def _columns(draw: random.Random, path: Path) -> str:
 
 
 def _facts(draw: random.Random, path: Path) -> str:
-    """Gives the footer's facts other values."""
+    """Change the values of the footer's metadata."""
     table = _read(path)
     facts, done = dict(table.schema.metadata or {}), []
     for _ in range(draw.randint(1, 2)):
@@ -165,7 +165,7 @@ def _text(draw: random.Random) -> bytes:
 
 
 def _json(draw: random.Random) -> bytes:
-    """JSON as the facts are, with values of other kinds in it."""
+    """Return JSON shaped like the footer's metadata, with values of wrong types."""
 
     def one() -> Any:
         return draw.choice([*NUMBERS, *TEXTS[:20], 10**400, [], {}, True, [[1]], "bad.parquet"])
@@ -181,7 +181,7 @@ def _json(draw: random.Random) -> bytes:
 
 
 def _form(draw: random.Random, path: Path) -> str:
-    """Writes the same rows, or none, or a great many, in another form."""
+    """Write the same rows, or none, or very many, in another format."""
     table = _read(path)
     kind = draw.choice(["none", "many", "groups", "plain"])
     if kind == "none":
@@ -202,7 +202,7 @@ def _form(draw: random.Random, path: Path) -> str:
 
 
 def _bytes(draw: random.Random, path: Path) -> str:
-    """Changes bytes anywhere, or in the footer and the marks at both ends alone."""
+    """Change bytes anywhere, or only in the footer and the marks at both ends."""
     if draw.random() < 0.3:
         return bytes_changed(draw, path)
     content = bytearray(path.read_bytes())
@@ -217,13 +217,13 @@ def _bytes(draw: random.Random, path: Path) -> str:
 
 
 def _footer(draw: random.Random, path: Path) -> str:
-    """Makes a number in the footer lie: of rows, sizes, offsets, kinds, or a text's length."""
+    """Make a number in the footer wrong: of rows, sizes, offsets, types, or a text's length."""
     content = path.read_bytes()
     first = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     footer, done = content[first:-8], []
     for _ in range(draw.choice([1, 1, 2])):
         numbers: list[tuple[int, int]] = []
-        with suppress(IndexError):  # what was changed before may have moved the rest
+        with suppress(IndexError):  # an earlier change may have moved the rest
             _walk_struct(footer, 0, numbers)
         at, end = draw.choice(numbers)
         value = draw.choice([*INTEGERS, draw.randrange(1000)])
@@ -251,8 +251,8 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _walk_struct(data: bytes, at: int, numbers: list[tuple[int, int]]) -> int:
-    """Notes where the numbers of a struct are, as Thrift's compact protocol has them; returns its
-    end (https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
+    """Note the positions of a struct's numbers in Thrift's compact protocol, and return its end
+    (https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
     """
     while head := data[at]:
         at += 1
@@ -283,7 +283,7 @@ def _walk_value(data: bytes, at: int, kind: int, numbers: list[tuple[int, int]])
 
 
 def _name(draw: random.Random, path: Path) -> str:
-    """Gives the file, or the folders above it, another name."""
+    """Rename the file, or the folders above it."""
     folder, name = path.parent, path.name
     if draw.random() < 0.6:
         above = folder.parent if draw.random() < 0.5 else folder.parent.parent

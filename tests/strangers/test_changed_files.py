@@ -1,5 +1,5 @@
-"""Whatever is in a stranger's file: no write but where it was named, no traceback, no end that does
-not come.
+"""Whatever an untrusted file contains, a command writes only where it was told to, prints no
+traceback, and ends.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def test_one():
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with what strangers may give: x.qprof, its workload, t.db, b.json, region."""
+    """A directory with everything that strangers may send: x.qprof, its workload, t.db, b.json,
+    region.
+    """
     place = tmp_path_factory.mktemp("strangers") / "base"
     place.mkdir()
     environment = {
@@ -113,7 +115,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def commands(draw: random.Random, kind: str) -> list[list[str]]:
-    """Commands on what was changed."""
+    """Return the commands on the changed file."""
     if kind == "workload":
         replays = [["lab", "replay", "x.qprof", "--db", "t.db", "--rounds", "1"]]
         tune = [
@@ -180,7 +182,9 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
 
 
 def changed(base: Path, number: int) -> tuple[Path, str, str, list[list[str]]]:
-    """A directory with one file changed; what was changed, how, and the commands for it."""
+    """Return a directory with one changed file, a description of the change, and the commands for
+    it.
+    """
     draw = random.Random(f"{SEED} {number}")
     kind = [
         "trace",
@@ -213,7 +217,7 @@ def changed(base: Path, number: int) -> tuple[Path, str, str, list[list[str]]]:
 
 
 def judged(base: Path, numbers: list[int]) -> list[str]:
-    """What is wrong with the commands on some changes."""
+    """Return the errors of the commands on some changes."""
     cases = [changed(base, number) for number in numbers]
     plan = [(str(place), command) for place, _, _, chosen in cases for command in chosen]
     of = {str(place): f"{kind}: {how}" for place, kind, how, _ in cases}
@@ -261,7 +265,7 @@ def judged(base: Path, numbers: list[int]) -> list[str]:
 
 @pytest.mark.slow
 def test_changed_files(base: Path) -> None:
-    """Traces, workloads and regions, with every command that reads them."""
+    """Traces, workloads and regions are tested with every command that reads them."""
     each = min(20, -(-CHANGES // AT_ONCE))
     chunks = [list(range(first, min(first + each, CHANGES))) for first in range(0, CHANGES, each)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -272,7 +276,9 @@ def test_changed_files(base: Path) -> None:
 
 
 def test_changed_baselines(base: Path, tmp_path: Path) -> None:
-    """Pytest's own status: 0 passed, 1 failed, 2 to 4 said why; one process reads many of them."""
+    """The status is pytest's own: 0 passed, 1 failed, 2 to 4 with a message. One process reads many
+    of them.
+    """
     runner = tmp_path / "run.py"
     runner.write_text(
         textwrap.dedent("""

@@ -1,5 +1,5 @@
-"""Whatever is in a stranger's store or recording: what lies beside it is complete, no traceback, no
-end that does not come, and nothing is written or deleted but what a command is told to.
+"""Whatever an untrusted store or recording contains, the files next to it are read completely, no
+command prints a traceback or hangs, and only the named files are written or deleted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRST = int(os.environ.get("QUERYPROF_FIRST", "0"))
 SEED = os.environ.get("QUERYPROF_SEED", "1")
 KINDS = os.environ.get("QUERYPROF_KINDS", "").split()
 EACH = 500
-"""Cases of one process."""
+"""The number of cases per process."""
 
 RECORDS = """
 import os, sqlite3, sys, time
@@ -55,10 +55,11 @@ os.kill(os.getpid(), 9)
 
 
 def record(case: Path, name: str, window: str, *counts: int) -> Path | None:
-    """Records a program that is killed; returns the path of its region, if it leaves one."""
+    """Record a program that is killed. Return the path of its region, if it leaves one."""
     script = case / ("bad.py" if "bad" in name else "good.py")
     script.write_text(RECORDS)
-    shared = Path(tempfile.mkdtemp(prefix="strangers-", dir=SHARED_MEMORY))  # no other file system
+    # The region must be on the shared-memory file system.
+    shared = Path(tempfile.mkdtemp(prefix="strangers-", dir=SHARED_MEMORY))
     command = [sys.executable, script, case / "place" / f"{name}.qprof", shared, window]
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith("QUERYPROF")
@@ -77,7 +78,7 @@ def record(case: Path, name: str, window: str, *counts: int) -> Path | None:
 
 
 def set_aside(region: Path | None, kind: str, token: str = "abcdef") -> None:
-    """Gives a region the name that says what it is for."""
+    """Rename a region after its purpose."""
     assert region
     name = f"{region.name.rpartition('-')[0]}-{token}"
     region.rename(region.with_name(f"bad {kind} {name}" if kind else name))
@@ -85,9 +86,9 @@ def set_aside(region: Path | None, kind: str, token: str = "abcdef") -> None:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with recordings and a store, of good processes and of one that is changed.
+    """Create a directory with recordings and a store, of good processes and of a changed one.
 
-    Recordings have the path at which they were made: each case is there, too.
+    Recordings contain their original path, so each case is at this path.
     """
     root = Path(resolved(str(tmp_path_factory.mktemp("stores"))))
     case, victim = root / "case", root / "victim"
@@ -118,7 +119,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def wrong_in(program: str, root: Path, *kinds: str) -> list[str]:
-    """Runs the cases of a program; returns those that are wrong, a line each."""
+    """Run the cases of a program. Return a line for each wrong case."""
     here, temporary = Path(__file__).parent, root / "temporary"
     temporary.mkdir(exist_ok=True)
     path = os.pathsep.join([str(here.parent), *os.environ.get("PYTHONPATH", "").split()])
@@ -142,13 +143,15 @@ def wrong_in(program: str, root: Path, *kinds: str) -> list[str]:
 
 @pytest.mark.slow
 def test_what_lies_beside_a_changed_file_is_complete(root: Path) -> None:
-    """Stores; parts, copies of regions, and regions of processes that run or were killed."""
+    """The changed files are stores, parts, copies of regions, and regions of running or killed
+    processes.
+    """
     wrong = wrong_in("beside.py", root, *KINDS)
     assert not wrong, "\n\n".join(wrong[:20]) + f"\n{len(wrong)} in all"
 
 
 def test_prometheus_goes_on_counting_beside_changed_regions(root: Path) -> None:
-    """They are changed before it has looked at them, or after."""
+    """They are changed before its first look at them, or after."""
     pytest.importorskip("prometheus_client")
     wrong = wrong_in("scraped.py", root)
     assert not wrong, "\n\n".join(wrong[:20]) + f"\n{len(wrong)} in all"

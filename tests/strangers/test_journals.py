@@ -1,4 +1,6 @@
-"""A journal beside a stranger's trace: SQLite would follow what it names, and remove that."""
+"""A journal next to an untrusted trace: SQLite would follow the path in it, and remove
+that file.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.once
 
 
 def test_a_file_that_a_journal_names_stays(tmp_path: Path) -> None:
-    """At the end it is shown that SQLite alone removes it, 3.40 does; 3.53 no longer does."""
+    """The end shows that SQLite itself removes it: 3.40 does, 3.53 no longer does."""
     trace, kept = tmp_path / "x.qprof", tmp_path / "kept.txt"
     kept.write_text("kept")
     TraceStore(str(trace)).close()
@@ -33,9 +35,7 @@ def test_a_file_that_a_journal_names_stays(tmp_path: Path) -> None:
 
 
 def test_a_trace_with_a_log_is_read_without_a_file_beside_it(tmp_path: Path) -> None:
-    """No recording writes one so, and who makes it so has nothing written into the
-    reader's folder.
-    """
+    """No recording writes such a trace. Reading it must write nothing into the reader's folder."""
     trace = tmp_path / "x.qprof"
     TraceStore(str(trace)).close()
     with closing(sqlite3.connect(trace)) as db:
@@ -47,7 +47,7 @@ def test_a_trace_with_a_log_is_read_without_a_file_beside_it(tmp_path: Path) -> 
 
 
 def test_a_link_leads_to_no_other_journal(tmp_path: Path) -> None:
-    """SQLite reads the journal beside the file that a link names, so that is the one to look at."""
+    """SQLite reads the journal next to a link's target, so that journal is checked."""
     folder, kept, link = tmp_path / "d", tmp_path / "kept.txt", tmp_path / "a.qprof"
     folder.mkdir()
     kept.write_text("kept")

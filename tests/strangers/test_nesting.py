@@ -1,6 +1,4 @@
-"""What is nested deeper than any recording nests is one line of an error, not the end of Python's
-stack.
-"""
+"""Deeper nesting than any recording has is a one-line error, not a RecursionError."""
 
 from __future__ import annotations
 
@@ -71,8 +69,8 @@ MOST_BYTES, MOST_CPU_S = 1 << 30, 60
 
 
 def limit() -> None:
-    """Ten times what the commands take here; one that doubles for each level, or takes a level's
-    length for each character, takes more by far.
+    """Ten times what the commands take here. A command whose work grows faster than the depth takes
+    far more.
     """
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))

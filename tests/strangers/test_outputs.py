@@ -1,4 +1,4 @@
-"""What queryprof has not made is not replaced, and nothing is written through a link."""
+"""Only files that queryprof made are replaced, and nothing is written through a link."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def trace(queryprof: Run, script: Callable[[str], Path]) -> Path:
 @pytest.mark.parametrize("form", EXPORTS)
 @pytest.mark.repeats
 def test_an_export_replaces_only_its_like(queryprof: Run, trace: Path, form: str) -> None:
-    """A file of another command, of another program and a link stay."""
+    """A file of another command, a file of another program, and a link stay."""
     export, path = ("export", "--format", form, trace), Path(EXPORTS[form])
     assert queryprof(*export).returncode == 0
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -63,7 +63,7 @@ def test_an_export_replaces_only_its_like(queryprof: Run, trace: Path, form: str
 
 
 def test_an_export_to_a_stream_is_written(queryprof: Run, trace: Path) -> None:
-    """A device and a pipe are no files that could be lost."""
+    """A device and a pipe contain no data that could be lost."""
     assert queryprof("export", "--format", "speedscope", "-o", "/dev/null", trace).returncode == 0
     said = queryprof("export", "--format", "speedscope", "-o", "/dev/stdout", trace)
     assert "SELECT ?" in said.stdout
@@ -71,7 +71,7 @@ def test_an_export_to_a_stream_is_written(queryprof: Run, trace: Path) -> None:
 
 @pytest.mark.slow
 def test_functions_are_no_export(queryprof: Run, script: Callable[[str], Path]) -> None:
-    """Both are files for pstats, and have the same name."""
+    """Both are pstats files with the same name."""
     program = script(PROGRAM)
     run = ("run", "--cprofile", "--no-report", "-o", "x.qprof", program)
     assert queryprof(*run).returncode == 0

@@ -1,4 +1,4 @@
-"""A pipe in a file's place is waited for by no command."""
+"""No command waits for a pipe in a file's place."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The processes that execute SQL of strangers: alone with what they need, bounded, and gone with
-their command.
-"""
+"""The processes that execute untrusted SQL: isolated, limited, and gone with their command."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ PROGRAM = """
 """
 
 ONE_STEP = "SELECT hex(zeroblob(60000000)) LIKE '%' || hex(zeroblob(12000)) || '1'"
-"""One function call, so one step of SQLite's, for an hour."""
+"""A function call that takes an hour in a single step of SQLite."""
 
 
 @pytest.fixture
@@ -57,7 +55,9 @@ def recorded(queryprof: Run, script: Callable[[str], Path], tmp_path: Path) -> P
 
 
 def of_folder(place: Path) -> list[str]:
-    """The command lines of processes that have a folder in their environment or arguments."""
+    """Return the command lines of processes that have a folder in their environment or
+    arguments.
+    """
     found = []
     for process in psutil.process_iter():
         try:
@@ -79,7 +79,9 @@ def wait_for(is_so: Callable[[], object], left: Callable[[], object] = lambda: "
 @pytest.mark.parametrize("command", [["analyze"], ["lab", "replay"]])
 @pytest.mark.slow
 def test_a_killed_command_leaves_no_process_and_no_copy(recorded: Path, command: list[str]) -> None:
-    """Killed at moments that are found by what is there: a folder, a copy, a process that plays."""
+    """The command is killed at several moments: when there is a folder, a copy, or a replaying
+    process.
+    """
     options = ["--prove"] if command == ["analyze"] else ["--rounds", "50"]
     for moment in range(4):
         place = recorded / f"temporary-{moment}"
@@ -108,7 +110,9 @@ def test_a_killed_command_leaves_no_process_and_no_copy(recorded: Path, command:
 
 @pytest.mark.slow
 def test_a_step_without_end_is_ended_with_its_process(recorded: Path) -> None:
-    """SQLite looks at no clock within a step; the copy is there again for the time that follows."""
+    """SQLite does not check the time within a step. The copy is created again for the remaining
+    time.
+    """
     database = (recorded / "t.db").as_uri()
     with Judge() as judge:
         judge.take(f"{database}?mode=ro", BEFORE)
@@ -136,7 +140,7 @@ def test_a_budget_ends_such_a_step(queryprof: Run, recorded: Path) -> None:
 
 @pytest.mark.slow
 def test_a_module_of_the_current_directory_is_not_imported(queryprof: Run, recorded: Path) -> None:
-    """Nor one of PYTHONPATH: who replays a stranger's workload may stand among the stranger's
+    """The same holds for modules of PYTHONPATH: the current directory may contain a stranger's
     files.
     """
     with closing(sqlite3.connect(recorded / "before.db")) as db:

@@ -1,4 +1,4 @@
-"""The schema of a stranger's database is read, and nothing of it is executed."""
+"""The schema of an untrusted database is read, and nothing in it is executed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.once
 
 
 def test_rows_of_tables_are_counted_and_none_of_views(tmp_path: Path) -> None:
-    """A view that is named in the statistics would be executed, for minutes in one step."""
+    """A view in the statistics would be executed, for minutes in one step."""
     path = tmp_path / "a.db"
     db = sqlite3.connect(path)
     db.executescript("""
@@ -34,7 +34,7 @@ def test_rows_of_tables_are_counted_and_none_of_views(tmp_path: Path) -> None:
 
 
 def test_columns_that_are_computed_are_read_and_not_computed(tmp_path: Path) -> None:
-    """SQLite calls some of their functions unsafe in a file: none is called for a schema."""
+    """SQLite considers some of their functions unsafe in a file: reading a schema calls none."""
     path = tmp_path / "a.db"
     db = sqlite3.connect(path)
     db.executescript("""
@@ -53,7 +53,7 @@ def test_columns_that_are_computed_are_read_and_not_computed(tmp_path: Path) -> 
 
 
 def test_views_of_views_are_not_prepared(tmp_path: Path) -> None:
-    """Each of two of the one before: the last one has 2^40 parts."""
+    """Each view has the one before twice: the last one has 2^40 parts."""
     path = tmp_path / "views.db"
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE t (a)")

@@ -1,5 +1,5 @@
-"""Only source files that the recording saw are read: a trace may name any file of whoever
-reads it.
+"""Only source files that the recording saw are read, because a trace may name any of the reader's
+files.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def change(*sqls: str) -> None:
 
 
 def page(queryprof: Run) -> str:
-    """The page's data, which may be packed: a small one is not."""
+    """Return the page. Its data is not compressed, because it is small."""
     done = queryprof("html", "x.qprof", "-o", "-")
     assert done.returncode == 0, done.stderr
     return str(done.stdout)
@@ -73,7 +73,7 @@ def test_lines_of_the_program_are_shown_while_they_are_so(queryprof: Run, trace:
 
 
 def test_no_other_file_is_shown(queryprof: Run, trace: str, tmp_path: Path) -> None:
-    """Neither by its name, nor with the hash of another file, nor without a hash."""
+    """No file is shown without a hash, or with the hash of another file."""
     secret = tmp_path / "settings.py"
     secret.write_text(SECRET)
     change(f"UPDATE frame SET file = '{secret}'")
@@ -84,14 +84,14 @@ def test_no_other_file_is_shown(queryprof: Run, trace: str, tmp_path: Path) -> N
     change(f"UPDATE source SET sha256 = '', bytes = {secret.stat().st_size}")
     assert "Hush42" not in page(queryprof)
     change(f"UPDATE source SET sha256 = '{sha256(secret.read_bytes()).hexdigest()}'")
-    assert "Hush42" in page(queryprof)  # only who knows the content can name it
+    assert "Hush42" in page(queryprof)  # only a process that knows the content can have this hash
     change("DELETE FROM source")
     assert "Hush42" not in page(queryprof)
     del trace
 
 
 def test_of_a_strangers_region_no_file_is_hashed() -> None:
-    """Else what it names would be shown: only this machine knows the number of its start."""
+    """Otherwise any named file would be shown: only this machine knows the number of its start."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     here = boot.read_bytes().strip() if boot.exists() else b""
 

@@ -1,4 +1,4 @@
-"""SQL of strangers reaches nothing but the copy that it is executed on."""
+"""Untrusted SQL reaches only the copy on which it is executed."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ ODD = (
     "[",
     "?" * 40_000,
 )
-"""Texts that no database would accept, and some that it would."""
+"""Texts that no database would accept, and some that one would."""
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_the_judge_refuses_what_reaches_further(database: Path, library: str) -> None:
-    """Whichever request a text comes with; and goes on."""
+    """It refuses the text in any request, and continues."""
     place = database.parent
     with Judge(library=library) as judge:
         judge.take(f"{database.as_uri()}?mode=ro", BEFORE)
@@ -148,7 +148,7 @@ def test_a_value_is_bounded(database: Path, library: str) -> None:
 
 
 def test_planning_executes_nothing(database: Path) -> None:
-    """The statements of a trace are prepared in the command's own process, too."""
+    """The statements of a trace are also prepared in the command's own process."""
     pytest.importorskip("apsw")
     from queryprof.proof.accesses import Accesses, NotPrepared
     from queryprof.proof.schema import DatabaseSchema
@@ -168,7 +168,7 @@ def test_planning_executes_nothing(database: Path) -> None:
 @pytest.mark.parametrize("known", [True, False], ids=["schema", "no schema"])
 @pytest.mark.repeats
 def test_findings_of_odd_texts(database: Path, known: bool) -> None:
-    """Each is read, planned, rewritten and shown, or left alone; none is in the way of another."""
+    """Each is read, planned, rewritten and shown, or skipped, without effect on the others."""
     scan = aggregate("SELECT a FROM t WHERE a = ?", ns=10**8, count=100)
     ns = 10**7
     odd = [aggregate(text, ns=ns, count=50)._replace(full_scan_steps=5000) for text in ODD]

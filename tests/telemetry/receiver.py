@@ -1,4 +1,4 @@
-"""An endpoint of OpenTelemetry's protocol that keeps what it is sent."""
+"""An endpoint of the OpenTelemetry protocol that keeps everything it receives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REQUESTS = {
 
 @dataclass
 class Receiver:
-    """What an endpoint was sent, and what it answers: statuses in turn, then 200."""
+    """The messages that an endpoint received, and its answers: the statuses in turn, then 200."""
 
     url: str = ""
     requests: list[tuple[str, Any]] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Receiver:
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
-    """A receiver that runs."""
+    """Run a receiver."""
     found = Receiver()
 
     class Handler(BaseHTTPRequestHandler):

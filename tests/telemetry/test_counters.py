@@ -1,4 +1,4 @@
-"""Counters never go down, and series never leave, whatever the looks bring."""
+"""Counters never decrease, and series never disappear, whatever is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry's protocol: a receiver has what the trace has."""
+"""The OpenTelemetry protocol: a receiver has the same data as the trace."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_ship_sends_to_both_each_once(queryprof: Run, receiver: Receiver) -> Non
 
 
 def test_an_endpoint_that_takes_no_traces(queryprof: Run, receiver: Receiver) -> None:
-    """Its metrics are sent once, and the recordings go."""
+    """Its metrics are sent once, and the recordings are removed."""
     pytest.importorskip("pyarrow")
     os.mkdir("place")
     code = (
@@ -358,7 +358,7 @@ def test_a_real_collector_counts_the_same(
 
 
 def test_a_cumulative_value_begins_where_the_first_one_began() -> None:
-    """A later begin is a reset for a receiver."""
+    """A receiver treats a later begin as a reset."""
     early = otlp_metrics.Point("queryprof.rows", 0, (), 10, 20, 3)
     late = otlp_metrics.Point("queryprof.rows", 0, (), 20, 30, 4)
     for one, other in ((early, late), (late, early)):

@@ -1,4 +1,4 @@
-"""How messages are sent: again, in halves, or with a line that says why not."""
+"""How messages are sent: again, in halves, or not at all, with the reason in one line."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_variables_that_are_none(queryprof: Run, variables: dict[str, str], mess
 
 
 def read_request(connection: socket.socket) -> None:
-    """All of it: a connection that is closed before is reset."""
+    """Read all of it: a connection closed earlier would be reset."""
     content = b""
     while b"\r\n\r\n" not in content:
         content += connection.recv(1 << 16)
@@ -148,7 +148,7 @@ def read_request(connection: socket.socket) -> None:
 
 @contextmanager
 def answering(content: bytes | None) -> Iterator[str]:
-    """An endpoint that answers so to anything, and closes; None: it never answers."""
+    """Run an endpoint that gives this answer to any request, and closes. None: it never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         held: list[socket.socket] = []
 
@@ -196,7 +196,7 @@ def test_endpoints_that_are_none(content: bytes | None, message: str) -> None:
 
 @pytest.mark.parametrize("body", [b"{}", b"abc"])
 def test_what_is_taken_is_not_sent_again(body: bytes) -> None:
-    """An answer that is none, with the status of one."""
+    """The status is that of success, but the answer is invalid."""
     content = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + body
     with answering(content) as url:
         one, notes, _ = sender(url)
@@ -207,7 +207,7 @@ def test_what_is_taken_is_not_sent_again(body: bytes) -> None:
 
 @pytest.mark.parametrize("drip", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 100 Continue\r\n\r\n"])
 def test_an_answer_that_drips_is_ended(drip: bytes) -> None:
-    """Each byte is in time, and the answer is not."""
+    """Each byte is in time, but the whole answer is not."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         is_over = threading.Event()
 

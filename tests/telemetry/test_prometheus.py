@@ -1,4 +1,4 @@
-"""`queryprof fleet prometheus`: what is scraped is what programs did."""
+"""`queryprof fleet prometheus`: the scraped counters equal the programs' work."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 class Program:
-    """A recorded program that does what it is told."""
+    """A recorded program that executes statements on request."""
 
     def __init__(self, trace: str, window: str = "", work: str = WORKS) -> None:
         environment = {**os.environ, "QUERYPROF_SERVICE": "shop", "QUERYPROF_VERSION": "7"}
@@ -114,7 +114,7 @@ def calls(found: Samples) -> float:
 
 
 def executed(found: Samples) -> list[float]:
-    """The calls of SELECT ?."""
+    """Return the calls of SELECT ?."""
     statement = identifier("SELECT ?")
     return [
         value
@@ -130,7 +130,7 @@ def scraped(endpoint: Endpoint) -> Samples:
 
 @pytest.mark.slow
 def test_counters_rise_while_processes_come_and_end_and_end_windows() -> None:
-    """Each call is counted, also of windows that end between two looks."""
+    """Every call is counted, including calls in windows that end between two scrapes."""
     trace = os.path.abspath("shop.qprof")
     endpoint = Endpoint(Watch(records_for(os.path.dirname(trace))))
     before: Samples = {}
@@ -186,7 +186,7 @@ def free_port() -> int:
 
 @contextmanager
 def serving(*arguments: str) -> Iterator[str]:
-    """The URL of a running endpoint."""
+    """Run an endpoint. The value is its URL."""
     with subprocess.Popen(
         [QUERYPROF, "fleet", "prometheus", "--listen", "127.0.0.1:0", *arguments],
         stderr=subprocess.PIPE,
@@ -323,7 +323,7 @@ def answer_of(port: int, query: str) -> list[dict[str, dict[str, str]]]:
 
 
 def asked(port: int, request: str, *headers: str) -> str:
-    """The answer to a request, as text."""
+    """Return the answer to a request, as text."""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         lines = [f"{request} HTTP/1.1", *headers, "Connection: close", "", ""]
         connection.sendall("\r\n".join(lines).encode())
@@ -335,7 +335,7 @@ def asked(port: int, request: str, *headers: str) -> str:
 
 @pytest.fixture
 def served() -> Iterator[int]:
-    """The port of an endpoint on this machine's own address."""
+    """Run an endpoint on this machine's own address. The value is its port."""
     command = [QUERYPROF, "fleet", "prometheus", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

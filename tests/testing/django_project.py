@@ -1,4 +1,4 @@
-"""A project of Django with a view, whose query is in a loop when SLOW is set, and its tests."""
+"""A Django project with a view and its tests. If SLOW is set, the view's query is in a loop."""
 
 FILES = {
     "manage.py": """

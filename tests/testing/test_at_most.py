@@ -1,4 +1,4 @@
-"""Blocks of any program or test, held to limits."""
+"""Limits of blocks in any program or test."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_what_is_within_passes(con, limits):
 
 
 def test_vm_steps_have_a_sharp_limit(con):
-    """The number that is enough is enough, and one less is not."""
+    """The exact number passes, and one less fails."""
     with pytest.raises(AssertionError) as error, queryprof.at_most(vm_steps=0):
         work(con)
     steps = int(str(error.value).split(" VM steps")[0].rpartition(" ")[2].replace(",", ""))
@@ -225,7 +225,9 @@ def test_an_unknown_limit_names_the_known_ones():
 
 
 def test_what_is_not_known_fails():
-    """Another database's driver has neither steps nor plans: a limit on them checks nothing."""
+    """Another database's driver has neither steps nor plans: a limit on them would
+    check nothing.
+    """
     pytest.importorskip("duckdb")
     import duckdb
 

@@ -1,4 +1,4 @@
-"""Limits of blocks: cursors that began before, rows that are changed, more statements than room."""
+"""Limits of blocks: cursors that began before, changed rows, and more statements than fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A baseline's file: a line for each statement and each test, and nothing lost between."""
+"""A baseline's file has a line for each statement and each test, and loses nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_nothing_is_lost(tests: dict[str, dict[str, dict[str, object]]]) -> None
 
 
 def suite(tests: int, statements: int) -> dict[str, dict[str, dict[str, object]]]:
-    """Of so many tests, each of which executes the same statements."""
+    """Return a suite of this many tests that execute the same statements."""
     plan = [["SEARCH shop_book USING INDEX shop_book_author_id_8a31 (author_id=?)"]]
     one = {"executions": 2, "rows": 4, "vm_steps": 120, "full_scan_steps": 0, "plans": plan}
     text = 'SELECT "shop_book"."id", "shop_book"."name" FROM "shop_book" WHERE "author_id" = ?'

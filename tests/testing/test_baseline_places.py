@@ -17,7 +17,7 @@ pytestmark = pytest.mark.once
 
 @pytest.mark.parametrize("make", [make_fifo, make_null, make_socket, Path.mkdir])
 def test_a_baseline_is_a_file(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    """No device is replaced, and no pipe waited for."""
+    """No device is replaced, and no command waits for a pipe."""
     node = tmp_path / "node"
     make(node)
     before = node.lstat()
@@ -30,7 +30,7 @@ def test_a_baseline_is_a_file(tmp_path: Path, make: Callable[[Path], None]) -> N
 
 
 def test_a_baseline_is_written_through_a_link(tmp_path: Path) -> None:
-    """Where a project keeps it elsewhere."""
+    """A project may keep it elsewhere."""
     (tmp_path / "kept").mkdir()
     link = tmp_path / "baseline.json"
     link.symlink_to("kept/baseline.json")

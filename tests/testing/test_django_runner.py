@@ -1,4 +1,4 @@
-"""Django's own test runner: its tests are held to a baseline, which pytest shares."""
+"""Django's own test runner: its tests are compared with a baseline, which pytest shares."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def manage(*arguments, **environment):
 
 
 def run_pytest(*arguments):
-    # The plugin of Django is off in these tests' own settings.
+    # Django's plugin is off in these tests' own settings.
     plugins = {
         "PYTEST_PLUGINS": "queryprof.pytest_plugin,pytest_django.plugin",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
@@ -54,7 +54,7 @@ def run_pytest(*arguments):
 
 @pytest.fixture(scope="module")
 def first_baseline(tmp_path_factory):
-    """The baseline of the project, as the first run saves it."""
+    """Return the project's baseline, as saved by the first run."""
     place = tmp_path_factory.mktemp("project")
     for name, text in FILES.items():
         place.joinpath(name).parent.mkdir(exist_ok=True)
@@ -107,7 +107,7 @@ def test_a_query_in_a_loop_fails_the_check(parallel, baseline):
 
 
 def test_the_fix_of_a_query_in_a_loop_passes():
-    """One statement in place of two others, and no figure of the test is higher."""
+    """One statement replaces two others, and no figure of the test is higher."""
     manage("--queryprof-save", SLOW="1", FREE="1")
     done = manage("--queryprof-check", FREE="1")
     assert done.returncode == 0
@@ -154,7 +154,7 @@ def test_a_failed_test_keeps_its_figures_and_a_part_keeps_the_rest(baseline):
 
 @pytest.mark.slow
 def test_a_pattern_of_files_is_a_part(baseline):
-    """A baseline that cannot be read is not written again for a part."""
+    """In a partial run, an unreadable baseline is not overwritten."""
     broken = "<<<<<<< HEAD\n" + BASELINE.read_text()
     BASELINE.write_text(broken)
     assert manage("--queryprof-save", "-p", "tests.py").returncode == 1

@@ -1,4 +1,4 @@
-"""What a column is when traces are merged follows from what it means."""
+"""A column's role in a merge follows from its meaning."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.once
 
 @pytest.mark.parametrize("counts", [(0, 3), (3, 0)])
 def test_the_shortest_call_is_of_rows_that_have_calls(counts: tuple[int, int]) -> None:
-    """A row may have SQLite's counters alone."""
+    """A row may have only SQLite's counters."""
     store = TraceStore(":memory:")
     names = TABLE["aggregate"].names
     with store.transaction():

@@ -1,5 +1,7 @@
-"""The published searches, which queryprof's own is compared with, are with the benchmarks: one file
-of them, as the others have names that tests have, too.
+"""Make a module of the benchmarks importable: the published searches, to compare with queryprof's
+own.
+
+This imports a single file, since the names of others are also names of tests.
 """
 
 import sys

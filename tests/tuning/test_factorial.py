@@ -1,4 +1,6 @@
-"""Effects of factors are those of the book's example, and those that the responses are made of."""
+"""The effects of factors equal those of the book's example, and those from which responses were
+computed.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ def test_a_design_has_every_trial_once_in_a_random_order() -> None:
 
 @st.composite
 def models(draw: st.DrawFn) -> tuple[list[str], dict[tuple[int, ...], float], int]:
-    """Factors, the effect of each choice of them (by number; of none: the mean), replications."""
+    """Factors, the effect of each combination of them (by number; of none: the mean), and
+    replications.
+    """
     k = draw(st.integers(1, 6))
     q = st.integers(-1000, 1000).map(lambda n: n / 8)
     chosen = [c for order in range(k + 1) for c in combinations(range(k), order)]
@@ -143,7 +147,7 @@ def test_the_multiplicative_model_is_recovered(
 @settings(max_examples=EXAMPLES // 2, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 3), st.integers(0, 2**32), st.booleans())
 def test_shares_add_up_to_the_whole(k: int, replications: int, seed: int, logs: bool) -> None:
-    """And the sums of squares to the variation around the mean."""
+    """The sums of squares add up to the variation around the mean."""
     draw = random.Random(seed)
     factors = list(NAMES[:k])
     results = {t: draw.lognormvariate(3, 1) for t in design(factors, replications, seed)}

@@ -1,4 +1,4 @@
-"""What an experiment with pragmas advises: nothing that may be lost, and nothing by chance."""
+"""The advice of experiments with pragmas: none that risks data, and none by chance."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FACTORS = (
 
 
 def said(times_s: dict[tuple[int, int], tuple[float, float]], *factors: Factor) -> str:
-    """What is printed when each combination took so long, twice."""
+    """Return the output if each combination took this long, twice."""
     trials = {
         Trial(levels, number): seconds
         for levels, both in times_s.items()
@@ -42,7 +42,7 @@ LEVELS = tuple(product((-1, 1), repeat=2))
 
 
 def test_what_may_lose_commits_is_not_advised() -> None:
-    """The fastest is synchronous = normal with a log, which a power failure makes forget."""
+    """The fastest is synchronous = normal with a log, which loses commits in a power failure."""
     times_s = {levels: (4.0 / (3 + sum(levels)), 4.1 / (3 + sum(levels))) for levels in LEVELS}
     text = said(times_s, *FACTORS)
     safe, _, fastest = text.partition("Fastest that loses nothing")[2].partition(

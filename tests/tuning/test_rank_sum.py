@@ -1,4 +1,4 @@
-"""The rank-sum test: its distribution, and what it is for."""
+"""The rank-sum test: its distribution, and its use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from queryprof.tuning.rank_sum import MAX_EXACT_PAIRS, rank_sum_p
 
 @pytest.mark.parametrize(("size", "others"), [(1, 1), (2, 3), (4, 4), (5, 2), (1, 6)])
 def test_it_is_counted(size: int, others: int) -> None:
-    """Every set of ranks is as likely as any other."""
+    """Every set of ranks is equally likely."""
     sums = [sum(some) for some in combinations(range(1, size + others + 1), size)]
     for wanted in range(min(sums), max(sums) + 1):
         expected = sum(one >= wanted for one in sums) / comb(size + others, size)
@@ -40,7 +40,7 @@ def test_both_ways_agree_where_they_meet() -> None:
 def test_equal_versions_on_hosts_of_two_kinds(
     before: int, after: int, slow_share: float, times: float, rounds: int
 ) -> None:
-    """In 19 of 20 comparisons of equal versions none of 30 statements is named."""
+    """In 19 of 20 comparisons of equal versions, none of 30 statements is reported."""
     pytest.importorskip("duckdb")
     pytest.importorskip("pyarrow")
     from queryprof.fleet.comparison import SLOWER, interval, is_sure
@@ -64,7 +64,7 @@ def test_equal_versions_on_hosts_of_two_kinds(
 
 
 def row_of(before: list[float], after: list[float], limit: float) -> dict[str, float]:
-    """A row of the question `compare`."""
+    """Return a row of the question `compare`."""
     shifted = [one - limit for one in after]
     ranks = {one: rank for rank, one in enumerate(sorted([*before, *shifted]), 1)}
     return {

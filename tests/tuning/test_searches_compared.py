@@ -26,7 +26,7 @@ RUNS = 60
 INTERVALS = 240
 SEARCHING = SteadySearch.MAX_INTERVALS
 NOISE = 0.05
-"""Relative deviation of the operations of intervals."""
+"""The relative deviation of operations per interval."""
 
 Program = Callable[[int], float]
 """The mean operations of an interval, by the number of workers."""
@@ -37,12 +37,12 @@ def flat(workers: int) -> float:
 
 
 def writer(workers: int) -> float:
-    """One writer at a time: others soon only wait for its lock."""
+    """Return a program with one writer at a time: more workers soon only wait for its lock."""
     return {1: 3000, 2: 4200, 3: 4300}.get(workers, 4300 * 0.93 ** (workers - 3))
 
 
 def readers(workers: int) -> float:
-    """N. Gunther's law of scalability, with its peak at 10 workers."""
+    """Return N. Gunther's law of scalability, with its peak at 10 workers."""
     return 1000 * workers / (1 + 0.03 * (workers - 1) + 0.01 * workers * (workers - 1))
 
 
@@ -56,7 +56,7 @@ SEARCHES: tuple[type, ...] = (LinearSearch, HillClimbing, SteadySearch)
 
 @dataclass(frozen=True)
 class Dips:
-    """Intervals that lose half of their operations: the share of all, and how many in a row."""
+    """Intervals that lose half of their operations: their share, and how many are in a row."""
 
     share: float
     length: int = 1
@@ -124,7 +124,7 @@ def test_the_time_to_settle(program: Program) -> None:
 
 
 def table() -> str:
-    """The lines of this module's docstring."""
+    """Return the lines of this module's docstring."""
     lines = []
     for kind in SEARCHES:
         cells = []

@@ -1,4 +1,4 @@
-"""Quantiles of Student's t distribution are those of the tables."""
+"""Quantiles of Student's t distribution equal those of the tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_two_degrees_have_a_closed_form() -> None:
 
 
 def test_more_degrees_make_intervals_narrower() -> None:
-    """Also where the series takes over from the beta function."""
+    """This includes the point where the series replaces the beta function."""
     degrees = [1, 1.5, 2, 2.5, 7, 50, 999, 9_990, 9_999.9, 10_000, 10_010, 1e9, inf]
     quantiles = [t_95(d) for d in degrees]
     assert quantiles == sorted(quantiles, reverse=True)

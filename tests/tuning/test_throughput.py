@@ -1,4 +1,4 @@
-"""Means and differences of throughput are not decided by a dip."""
+"""A dip does not decide means and differences of throughput."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_dip_counts_as_if_it_were_at_the_edge() -> None:
 
 
 def test_intervals_disagree_beyond_what_they_vary_by() -> None:
-    """Three deviations of a difference: 3 * sqrt(2) * 5%, or 21%."""
+    """The limit is three deviations of a difference: 3 * sqrt(2) * 5%, or 21%."""
     assert not disagree([90, 110], deviation=0.05)
     assert disagree([89, 111], deviation=0.05)
 
@@ -61,7 +61,7 @@ def test_a_difference_is_certain_if_its_interval_excludes_nothing() -> None:
 
 
 def test_equal_means_differ_in_5_of_100_experiments() -> None:
-    """In each direction half of them; the variation is estimated from few intervals."""
+    """They are equally often in each direction. The variation is estimated from few intervals."""
     lower = 0
     for seed in range(1000):
         draw = random.Random(seed)

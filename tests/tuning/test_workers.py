@@ -1,4 +1,4 @@
-"""Each search for the number of workers does what it is described to do."""
+"""Each search for the number of workers behaves as documented."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ SEARCHES = (LinearSearch, HillClimbing, SteadySearch)
 
 
 def asked(search: Search, *operations: float) -> list[int]:
-    """The numbers of workers asked for, the last one after all observations."""
+    """Return the numbers of workers that the search requests. The last one follows all
+    observations.
+    """
     numbers = [search.workers]
     for figure in operations:
         search.observe(figure)
@@ -27,7 +29,7 @@ def asked(search: Search, *operations: float) -> list[int]:
 
 
 def settle(search: Search, operations: list[float]) -> int:
-    """The intervals until the search ends, on a program without noise."""
+    """Return the number of intervals until the search settles, without noise."""
     for interval in range(SteadySearch.MAX_INTERVALS + 1):
         if search.is_settled:
             return interval
@@ -60,7 +62,7 @@ def test_hill_climbing_goes_on_while_operations_do_not_fall() -> None:
 
 
 def test_hill_climbing_goes_back_when_operations_fall() -> None:
-    """And on in the other direction, if that is better than the interval before."""
+    """It continues in the other direction if that is better than the interval before."""
     assert asked(HillClimbing(1, 8), 10, 20, 15, 20, 10, 20) == [8, 7, 6, 7, 8, 7, 6]
 
 
@@ -72,14 +74,14 @@ def test_hill_climbing_turns_round_at_a_bound() -> None:
 
 
 def test_the_steady_search_measures_a_grid_twice() -> None:
-    """Upwards, then downwards, further apart with more workers; none twice in a row."""
+    """It goes up, then down, with larger steps for more workers, and repeats no number at once."""
     search = SteadySearch(1, 16)
     up = [1, 2, 3, 5, 7, 11, 16]
     assert asked(search, *range(1, 8), *range(6, 0, -1)) == [*up, 11, 7, 5, 3, 2, 1, 16]
 
 
 def test_the_steady_search_repeats_a_dip() -> None:
-    """At two workers, where it is best; the linear search would have believed it."""
+    """The dip is at two workers, the best number. The linear search would have believed it."""
     search = SteadySearch(1, 3)
     assert asked(search, 70, 50, 90, 101, 71, 91) == [1, 2, 3, 2, 1, 3, 2]
     search.observe(99)
@@ -111,7 +113,7 @@ def test_the_curve_has_all_observations() -> None:
 
 @st.composite
 def single_peaks(draw: st.DrawFn) -> list[float]:
-    """Operations by workers: rising by 1% or more up to some number, then falling so."""
+    """Operations by workers: they rise by 1% or more up to some number, then fall likewise."""
     factors = st.floats(1.01, 2)
     rises = draw(st.lists(factors, max_size=8))
     falls = draw(st.lists(factors, max_size=8))
@@ -126,7 +128,7 @@ def single_peaks(draw: st.DrawFn) -> list[float]:
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(single_peaks())
 def test_without_noise_the_steady_search_finds_the_peak(operations: list[float]) -> None:
-    """Or fewer workers with at most 2% less."""
+    """It may find fewer workers with at most 2% less."""
     search = SteadySearch(1, len(operations))
     assert settle(search, operations) <= SteadySearch.MAX_INTERVALS
     assert operations[search.best - 1] >= max(operations) * 0.98
@@ -144,7 +146,7 @@ def test_without_noise_the_steady_search_finds_the_peak(operations: list[float])
 def test_searches_stay_within_their_bounds(
     kind: type, lowest: int, more: int, operations: list[float]
 ) -> None:
-    """Whatever is observed; and the steady search ends in time."""
+    """This holds for any observations, and the steady search ends in time."""
     search: Search = kind(lowest, lowest + more)
     for figure in operations:
         assert lowest <= search.workers <= lowest + more

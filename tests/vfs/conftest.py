@@ -1,4 +1,4 @@
-"""The tools that the tests of files load."""
+"""The tools that the file tests load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The library of tools.c; "" where it cannot be compiled."""
+    """Build the library of tools.c. The value is "" if it cannot be compiled."""
     library = tmp_path_factory.mktemp("tools") / "tools.so"
     source = Path(__file__).with_name("tools.c")
     command = ["gcc", "-shared", "-fPIC", "-O1", "-o", library, source, "-lsqlite3"]

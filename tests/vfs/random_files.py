@@ -39,7 +39,7 @@ FILES = 4
 
 
 class Sqlite3:
-    """A connection of the standard library, with what the steps need."""
+    """A connection of the standard library, with the methods that the steps need."""
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error, sqlite3.Warning, MemoryError)
 
@@ -63,7 +63,7 @@ class Sqlite3:
         rounds = iter(range(20))
 
         def progress(_status: int, _left: int, _pages: int) -> None:
-            if next(rounds, None) is None:  # it would go on for as long as the source is locked
+            if next(rounds, None) is None:  # it would never end while the source is locked
                 raise sqlite3.OperationalError("too long")
 
         self.db.backup(other.db, pages=7, sleep=0, progress=progress)
@@ -73,7 +73,7 @@ class Sqlite3:
 
 
 class Apsw:
-    """The same of APSW."""
+    """The same for APSW."""
 
     errors = (apsw.Error,) if apsw else ()
 
@@ -105,13 +105,13 @@ class Apsw:
 
 
 class Program:
-    """Each public method is a step; the steps take what they choose from `chance`."""
+    """Each public method is a step. The steps make their choices with `chance`."""
 
     def __init__(self, seed: int, tools: str, is_recorded: bool) -> None:
         self._chance = random.Random(seed)
         self._tools = ctypes.CDLL(tools) if tools else None
         self._is_recorded = is_recorded
-        # A file has one driver and one VFS: others' locks on it would not be seen.
+        # A file has one driver and one VFS: others would not see its locks.
         self._drivers = [
             Apsw if apsw and self._chance.random() < 0.3 else Sqlite3 for _ in range(FILES)
         ]
@@ -130,7 +130,7 @@ class Program:
         number = self._chance.randrange(FILES)
         uri = f"file:{number}.db?{self._uris[number]}"
         if self._drivers[number] is Apsw and "vfs=" in uri and "unix" not in uri:
-            uri = f"file:{number}.db"  # the tools are the other library's
+            uri = f"file:{number}.db"  # the tools belong to the other library
         db = self._drivers[number](uri)
         self._open.append((number, db))
         return db.rows("PRAGMA page_size"), db.rows("PRAGMA journal_mode")

@@ -1,7 +1,7 @@
-"""Random programs on files give the same bare and recorded: output, status, bytes of the databases.
+"""Random programs on files have the same output, status and databases, bare and recorded.
 
-Whatever the VFS, whichever tools stand before or behind ours, and whenever recording begins or
-ends.
+This holds for any VFS, with other tools before or behind queryprof, and for any begin and end of
+recording.
 """
 
 from __future__ import annotations

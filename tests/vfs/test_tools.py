@@ -1,4 +1,4 @@
-"""Tools that work on SQLite's VFSs and files, before, during and after a recording."""
+"""Tools that use SQLite's VFSs and files, before, during and after a recording."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_a_tool_works(name: str, moment: str, tools: str, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_files_that_are_not_seen_are_said(tools: str, tmp_path: Path) -> None:
-    """A VFS that has copied SQLite's before opens its files past ours; one that is stacked on ours
-    does not.
+    """A VFS that copied SQLite's earlier bypasses queryprof's functions. A VFS stacked on
+    queryprof's does not.
     """
     if not tools:
         pytest.skip("there is no compiler, or no sqlite3.h")
@@ -84,8 +84,8 @@ def test_files_that_are_not_seen_are_said(tools: str, tmp_path: Path) -> None:
 
 
 def test_a_journal_in_memory_stays_one(tmp_path: Path) -> None:
-    """SQLite knows it by its table of functions: a COMMIT in the midst of which recording
-    begins.
+    """SQLite recognizes it by its table of functions. Recording begins in the middle of
+    a COMMIT.
     """
     program = """
         import sqlite3
