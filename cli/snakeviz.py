@@ -24,7 +24,7 @@ def snakeviz(file: str, stacks: bool, arguments: tuple[str, ...]) -> None:
     from queryprof.output_file import write_output
 
     if importlib.util.find_spec("snakeviz") is None:
-        raise QueryprofError("snakeviz is not installed: pip install snakeviz")
+        raise QueryprofError("snakeviz is not installed; run: pip install snakeviz")
     content = exported(file, "pstats", stacks, None)
     with passing_folder() as folder:
         name = os.path.splitext(os.path.basename(file))[0]

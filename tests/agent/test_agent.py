@@ -151,7 +151,7 @@ def test_nothing_else_is_run_read_or_written() -> None:
     assert sorted(os.listdir()) == ["link.qprof"]
 
 
-def test_a_plan_is_of_the_statement_that_is_named_and_findings_of_the_schema_now() -> None:
+def test_a_plan_is_of_the_given_statement_and_findings_of_the_present_schema() -> None:
     """The statement may begin with another statement's text. The same server reads the schema again
     after the index is created.
     """
@@ -215,7 +215,7 @@ def test_nothing_beside_a_trace_and_outside_of_the_directory_is_read() -> None:
 
 
 @pytest.mark.slow
-def test_what_was_not_measured_is_said() -> None:
+def test_unmeasured_statements_are_reported() -> None:
     pytest.importorskip("apsw")
     pytest.importorskip("sqlglot")
     con = sqlite3.connect("shop.db")

@@ -92,7 +92,7 @@ def test_views_add_up_to_the_whole() -> None:
         assert sum(row.totals.self_ns for row in view.rows) == 300
 
 
-def test_the_overview_says_what_is_not_known() -> None:
+def test_the_overview_lists_what_is_unknown() -> None:
     """Killed processes, folded statements, lost counters and estimates are cautions."""
     profile = Profile(
         (

@@ -323,7 +323,7 @@ def test_a_thread_for_each_connection_is_not_in_its_time(has_threads: bool) -> N
     assert one.is_least == has_threads
 
 
-def test_the_way_off_the_loop_is_said_once() -> None:
+def test_the_way_off_the_loop_is_shown_once() -> None:
     cause, stalls = (
         finding("heavy_query", Severity.LOW, 60),
         finding("blocked_loop", Severity.HIGH, 30),

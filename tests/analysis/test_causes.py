@@ -140,7 +140,7 @@ def test_an_index_that_only_sorts_ends_no_scan() -> None:
     assert "full_scan" not in [one.category for one in found]
 
 
-def test_figures_of_a_table_that_has_grown_are_named() -> None:
+def test_statistics_from_before_a_table_grew_are_reported() -> None:
     schema = Schema("app.db", (), (), (("t", None, "10"),), {"t": 20_000})
     (found,) = findings(scan(), Knows(INDEX, frozenset({"t"})), [schema])
     assert found.fix.startswith("Run ANALYZE first; it may be enough. Create an index")
@@ -231,7 +231,7 @@ def test_one_line_for_several_tables_is_one_finding() -> None:
 
 
 @pytest.mark.parametrize(("ns", "is_said"), [(10 * MS, True), (9 * MS, False)])
-def test_unknown_plans_are_said(ns: int, is_said: bool) -> None:
+def test_unknown_plans_are_reported(ns: int, is_said: bool) -> None:
     """They are reported if they take a tenth of the database time or more."""
     other = aggregate("SELECT a FROM u", SITE, ns=100 * MS - ns)
     profile = profile_of(aggregate(READ, SITE, ns=ns), other)
@@ -246,7 +246,7 @@ def test_unknown_plans_are_said(ns: int, is_said: bool) -> None:
 @pytest.mark.parametrize(
     ("ns", "counted", "is_said"), [(10, 0, True), (9, 0, False), (10, 1, False)]
 )
-def test_unknown_counters_are_said(ns: int, counted: int, is_said: bool) -> None:
+def test_unknown_counters_are_reported(ns: int, counted: int, is_said: bool) -> None:
     """The counters of a killed program's last statements were never read."""
     other = aggregate("SELECT a FROM u", SITE, ns=(100 - ns) * MS)._replace(counted=1)
     profile = profile_of(aggregate(READ, SITE, ns=ns * MS)._replace(counted=counted), other)

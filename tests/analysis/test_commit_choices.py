@@ -83,7 +83,7 @@ def test_few_commits_of_one_statement(number: int, each_ms: int, is_said: bool) 
 
 
 @pytest.mark.parametrize(("commits", "category"), [(20, ""), (19, "single_changes")])
-def test_changes_with_commits_of_their_own_are_said_of_the_commits(
+def test_changes_with_their_own_commits_are_a_finding_about_commits(
     commits: int, category: str
 ) -> None:
     """This holds for commits of up to five changes each."""

@@ -72,7 +72,7 @@ def test_new_and_gone_statements_come_first() -> None:
     ] == ["SELECT new", "SELECT known"]
 
 
-def test_the_call_site_whose_executions_rose_is_named_first() -> None:
+def test_the_call_site_whose_executions_rose_comes_first() -> None:
     """It comes first even if its line moved, or if a busier call site did not change."""
     moved = dataclasses.replace(LOAD, line=70, file="/elsewhere/main.py")
     busy = Frame("report", "/app/main.py", 90)
@@ -99,7 +99,7 @@ def test_what_was_counted_without_a_call_names_no_place() -> None:
     assert change.sites == ()
 
 
-def test_one_run_says_nothing_of_time() -> None:
+def test_one_run_gives_no_verdict_on_time() -> None:
     """With one run per side, twice the time may be chance."""
     before, after = profile_of(aggregate("S", ns=100)), profile_of(aggregate("S", ns=200))
     assert change_of(compare([before], [after]), "S", "database_ns").verdict == Verdict.UNCLEAR
@@ -390,7 +390,7 @@ def test_two_charts_on_the_same_axes() -> None:
     assert "(before)" not in text.getvalue()
 
 
-def test_what_all_of_it_came_to_is_said_first() -> None:
+def test_the_overall_result_comes_first() -> None:
     """The first line has the overall result, or says that the programs have nothing in common."""
     one = compare([profile_of(aggregate("S", ns=1000))], [profile_of(aggregate("S", ns=500))])
     assert run_totals(one) == "in all: vm steps 5 -> 5 (=), database 1.00 µs -> 500 ns (-50.0%)"

@@ -82,7 +82,7 @@ def test_an_index_that_has_all_needs_no_wider_one() -> None:
     ],
     ids=["too wide", "none", "in no order"],
 )
-def test_without_such_an_index_nothing_is_said_of_groups(served: Served) -> None:
+def test_without_such_an_index_groups_are_not_reported(served: Served) -> None:
     """An index on only the groups would be slower than the sort."""
     assert covered(GROUPS, served, 40_000) == []
 

@@ -138,7 +138,7 @@ def test_what_other_statements_of_a_transaction_write(rows: int, is_one: bool) -
 
 
 @pytest.mark.parametrize(("number", "said"), [(3, "t0, t1, t2"), (4, "t0, t1, t2 and 1 more")])
-def test_some_of_many_triggers_are_named(number: int, said: str) -> None:
+def test_some_of_many_triggers_are_listed(number: int, said: str) -> None:
     class Many(NoPlanner):
         def triggers(self, statement: str) -> tuple[Trigger, ...]:
             return tuple(Trigger(f"t{at}", "UPDATE", "t", ()) for at in range(number))

@@ -70,7 +70,7 @@ def test_what_loads_an_object_again(function: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("has_handler", [True, False])
-def test_what_a_save_also_runs_is_named(has_handler: bool) -> None:
+def test_signal_handlers_of_a_save_are_mentioned(has_handler: bool) -> None:
     """A signal handler runs on save(), but not when many rows are inserted at once."""
     django = Frame("Model.save", "/venv/site-packages/django/db/models/base.py", 1, "library")
     insert, total = "INSERT INTO line VALUES (?)", "SELECT sum(a) FROM line WHERE b = ?"

@@ -83,7 +83,7 @@ def test_a_commit_takes_what_its_line_takes() -> None:
 @pytest.mark.parametrize(
     ("places", "each_ms", "is_said"), [(4, 50, True), (4, 49, False), (1, 199, False)]
 )
-def test_a_kind_of_statements_that_takes_much_is_named(
+def test_an_expensive_kind_of_statement_is_reported(
     places: int, each_ms: int, is_said: bool
 ) -> None:
     """Statements that change the schema take a fifth of the run together."""

@@ -261,9 +261,7 @@ PRELOAD = Frame(
         ("lines", (PRELOAD,), ".options(PATH.selectinload(Line.book))"),
     ],
 )
-def test_what_leads_to_the_objects_is_named(
-    table: str, frames: tuple[Frame, ...], fix: str
-) -> None:
+def test_the_path_to_the_objects_is_shown(table: str, frames: tuple[Frame, ...], fix: str) -> None:
     """The objects may belong to another query, or to one that the object mapper runs behind it."""
     frame = Frame("_LazyLoader._load", "/venv/site-packages/sqlalchemy/x.py", 1, "library")
     outer, _ = loop(f"SELECT id FROM {table}", 0, 0, count=20)
@@ -281,7 +279,7 @@ def test_what_leads_to_the_objects_is_named(
 
 
 @pytest.mark.parametrize(("count", "is_said"), [(84, True), (83, False)])
-def test_what_a_line_also_loads_is_named(count: int, is_said: bool) -> None:
+def test_other_loads_of_a_line_are_reported(count: int, is_said: bool) -> None:
     """A lazy load runs about as often, and its time is part of the line's time."""
     frame = Frame("_LazyLoader._load", "/venv/site-packages/sqlalchemy/x.py", 1, "library")
     book, publisher = "SELECT t FROM book WHERE id = ?", "SELECT n FROM publisher WHERE id = ?"

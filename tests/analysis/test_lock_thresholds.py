@@ -55,7 +55,7 @@ def waited(wait_ms: float, database_share: float, held_ms: int = 200, holds: int
 
 
 @pytest.mark.parametrize(("ms", "is_said"), [(10, True), (9.99, False)])
-def test_ten_milliseconds_of_waiting_are_said(ms: float, is_said: bool) -> None:
+def test_ten_milliseconds_of_waiting_are_reported(ms: float, is_said: bool) -> None:
     assert has("lock_wait", waited(ms, 1.0)) == is_said
 
 

@@ -81,7 +81,7 @@ def test_a_correlated_subquery_is_marked_and_not_the_sort(marked: Marked) -> Non
     assert mark.startswith("CORRELATED SCALAR SUBQUERY ! runs again for each row: ")
 
 
-def test_a_scan_says_what_it_reads_and_what_for(marked: Marked) -> None:
+def test_a_scans_mark_has_what_it_reads_and_returns(marked: Marked) -> None:
     """SQLite counts one step less than there are rows."""
     (mark,) = marked("SELECT id FROM user WHERE country || '' = 'country 3'")
     assert mark == "SCAN user ! reads 5,000 rows to return 100"

@@ -115,7 +115,7 @@ def commits(ms: int) -> Aggregate:
 
 
 @pytest.mark.parametrize(("file", "is_one"), [(QUERY.file, True), ("/app/other.py", False)])
-def test_commits_that_another_finding_has_are_named_once(file: str, is_one: bool) -> None:
+def test_commits_of_another_finding_are_reported_once(file: str, is_one: bool) -> None:
     """The time is counted once."""
     insert = aggregate("INSERT INTO t VALUES (?)", SITE, ns=MS, count=100)
     elsewhere = commits(400)._replace(path=(replace(QUERY, file=file, line=90), MAIN))

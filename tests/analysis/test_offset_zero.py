@@ -51,7 +51,7 @@ def test_what_is_paged_is_paged(con):
     assert first_of(recording) == ("offset_pagination", "")
 
 
-def test_with_the_index_nothing_is_said_of_an_offset(con):
+def test_with_the_index_no_offset_is_reported(con):
     con.execute("CREATE INDEX sale_day ON sale (day)")
     with queryprof.profile() as recording:
         for number in range(5):

@@ -125,7 +125,7 @@ def test_pairs_are_one_to_one() -> None:
     assert sorted(pair_renamed(gone, more).values()) == sorted(gone)
 
 
-def test_a_new_statement_says_what_went_away() -> None:
+def test_a_new_statement_shows_what_went_away() -> None:
     """The output shows the most similar missing statement, if any."""
     before = {"SELECT a FROM t WHERE b = ?": figures(), "DELETE FROM t": figures()}
     (new,) = (

@@ -135,7 +135,7 @@ def test_conditions_that_the_index_does_not_serve(
         ("SELECT a FROM t WHERE b = ? AND length(a) > ?", False),
     ],
 )
-def test_without_its_program_the_text_says_what_else_is_compared(
+def test_without_its_program_the_text_shows_other_comparisons(
     statement: str, is_sure: bool
 ) -> None:
     one = aggregate(statement, SITE, ns=200 * MS, count=50)._replace(
@@ -210,7 +210,7 @@ def test_rows_of_a_range_are_known_by_the_steps() -> None:
 
 
 @pytest.mark.parametrize(("is_other", "is_said"), [(True, True), (False, False)])
-def test_a_scan_of_another_plan_is_said(is_other: bool, is_said: bool) -> None:
+def test_a_scan_by_another_plan_is_reported(is_other: bool, is_said: bool) -> None:
     """If no index is known that serves a sum, it may have to read all rows, unless the schema has
     changed since.
     """

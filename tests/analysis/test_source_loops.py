@@ -199,7 +199,7 @@ def test_a_comprehension_beside_what_is_called_is_no_loop_of_it(
 
 
 @pytest.mark.parametrize(("places", "is_said"), [(1, True), (2, False)])
-def test_what_reads_an_attribute_is_said_where_it_is_read_at_one_place(
+def test_the_line_that_reads_an_attribute_is_shown_if_it_is_the_only_one(
     places: int, is_said: bool
 ) -> None:
     sites = [(Frame(f"view_{number}", "/app/v.py", number + 1),) for number in range(places)]

@@ -93,7 +93,7 @@ def test_a_call_that_failed_may_have_passed_no_statement(errors: int, is_complet
 
 
 @pytest.mark.parametrize(("ns", "is_said"), [(200 * MS, True), (199 * MS, False)])
-def test_a_query_of_much_of_the_run_is_said(ns: int, is_said: bool) -> None:
+def test_a_query_that_takes_much_of_the_run_is_reported(ns: int, is_said: bool) -> None:
     """No other rule fits the query. It gets the lowest severity."""
     found = findings(profile_of(aggregate(READ, SITE, ns=ns, count=3)), is_loop=False)
     assert [(one.category, one.severity) for one in found] == (

@@ -193,7 +193,7 @@ def test_another_users_socket_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> N
         assert program.end() == ""
 
 
-def test_a_command_that_waits_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_command_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
     with running(**STANDBY) as program, socket.socket(socket.AF_UNIX) as other:
         other.bind(messages.name_of(program.pid))

@@ -165,7 +165,7 @@ def test_names_of_this_machine(host: str) -> None:
     assert b"badge.js" in get(badge, HTTP_HOST=host)[2]
 
 
-def test_other_developers_are_named() -> None:
+def test_other_developers_can_be_allowed() -> None:
     badge = Badge(wsgi(), on=True, clients=["10.0.0.9"])
     assert b"badge.js" in get(badge, REMOTE_ADDR="10.0.0.9")[2]
     assert get(badge)[2] == PAGE
@@ -204,7 +204,7 @@ def test_an_error_is_the_applications() -> None:
     assert (request["queries"], request["status"]) == (1, None)
 
 
-def test_queries_in_a_loop_are_named() -> None:
+def test_queries_in_a_loop_are_reported() -> None:
     def app(environ: object, start_response: Any) -> list[bytes]:
         execute(11)
         start_response("200 OK", [])
@@ -350,7 +350,7 @@ def test_off_a_server_sends_the_same(serving: Serving, name: str) -> None:
         assert response.headers.get("Content-Length", str(len(content))) == str(len(content))
 
 
-def test_a_card_asks_nothing_in_the_programs_name(tmp_path: Any) -> None:
+def test_a_card_runs_no_query_as_the_program(tmp_path: Any) -> None:
     """Reading the schema for the findings does not count as a query of the request."""
     import sqlite3
 

@@ -26,7 +26,7 @@ def page(chromium: Any) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.repeats
-def test_it_lists_what_the_page_asks_for(serving: Serving, page: Any, name: str) -> None:
+def test_it_lists_the_requests_of_the_page(serving: Serving, page: Any, name: str) -> None:
     with serving(name) as address:
         page.goto(f"{address}/")
         page.wait_for_function(WAITS % 1)

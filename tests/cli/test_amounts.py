@@ -50,7 +50,7 @@ def test_a_value_is_in_the_base_unit(kind: Amount, text: str, value: float) -> N
         (TOLERANCE, "5", "'5' is not a percentage: 0%, 5%"),
     ],
 )
-def test_what_is_wrong_is_named_with_the_limits(kind: Amount, text: str, message: str) -> None:
+def test_invalid_values_are_reported_with_the_limits(kind: Amount, text: str, message: str) -> None:
     with pytest.raises(click.BadParameter) as wrong:
         kind.convert(text, None, None)
     assert message in wrong.value.message

@@ -143,7 +143,7 @@ def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path
     ],
 )
 @pytest.mark.repeats
-def test_bad_input_is_told_in_one_line(
+def test_bad_input_is_a_one_line_error(
     queryprof: Run, arguments: tuple[str, ...], message: str
 ) -> None:
     """The exit status is 2, without a traceback, and no file is left."""

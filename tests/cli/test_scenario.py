@@ -139,7 +139,7 @@ def test_lines_start_at_their_times(queryprof: Run) -> None:
     ],
 )
 @pytest.mark.repeats
-def test_what_is_wrong_is_told_in_one_line(queryprof: Run, old: str, new: str, told: str) -> None:
+def test_errors_are_one_line(queryprof: Run, old: str, new: str, told: str) -> None:
     """The error has the place and exit status 2, and no process keeps running."""
     Path("s.toml").write_text(SCENARIO.replace(old, new))
     result = queryprof("lab", "scenario", "s.toml")

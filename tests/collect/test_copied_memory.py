@@ -54,7 +54,7 @@ def test_the_newest_copy_of_a_memory_is_brought_in(script: Script, names: str) -
     assert not list(Path().glob(f"*{PART_SUFFIX}"))
 
 
-def test_damaged_memory_of_a_killed_process_is_named(queryprof: Run, script: Script) -> None:
+def test_damaged_memory_of_a_killed_process_is_reported(queryprof: Run, script: Script) -> None:
     """The windows that ended earlier are complete."""
     path = script(
         "import queryprof\nfrom queryprof.core import _core\n"

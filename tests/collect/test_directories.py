@@ -104,7 +104,7 @@ def test_other_commands_read_directories(queryprof: Run) -> None:
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.slow
-def test_what_cannot_be_read_is_named(queryprof: Run) -> None:
+def test_unreadable_traces_are_reported(queryprof: Run) -> None:
     """The rest is counted, and nothing of the unreadable trace."""
     ended = Path(SERVICE, "ended.qprof").read_bytes()
     Path(SERVICE, "a.qprof").write_bytes(ended[: len(ended) // 2])
@@ -119,7 +119,7 @@ def test_what_cannot_be_read_is_named(queryprof: Run) -> None:
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.slow
-def test_a_process_in_two_traces_is_named(queryprof: Run) -> None:
+def test_a_process_in_two_traces_is_reported(queryprof: Run) -> None:
     """A merged trace next to its parts counts with each, as in `merge`."""
     assert queryprof("merge", f"{SERVICE}/all.qprof", SERVICE).returncode == 0
     count, said = executions(queryprof, SERVICE)

@@ -197,7 +197,7 @@ def made(path: str) -> None:
 
 @pytest.mark.parametrize("name", ["-journal", "-wal", "-shm"])
 @pytest.mark.slow
-def test_a_pipe_beside_a_trace_is_named(queryprof: Run, name: str) -> None:
+def test_a_pipe_next_to_a_trace_is_reported(queryprof: Run, name: str) -> None:
     """No reader waits for it, and neither does a recorded program."""
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/x.qprof")
@@ -210,7 +210,7 @@ def test_a_pipe_beside_a_trace_is_named(queryprof: Run, name: str) -> None:
     made(f"{DIRECTORY}/y.qprof")
 
 
-def test_a_damaged_window_is_named(counted: Counted) -> None:
+def test_a_damaged_window_is_reported(counted: Counted) -> None:
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/y.qprof")
     Path(f"{DIRECTORY}/x.qprof.12-abc-1.live").write_text("garbage" * 1000)
@@ -328,7 +328,7 @@ FORMATS: list[Callable[[str], list[str]]] = [
 
 @pytest.mark.parametrize("number", range(len(FORMATS)))
 @pytest.mark.repeats
-def test_what_is_left_out_is_named_in_each_format(queryprof: Run, number: int) -> None:
+def test_skipped_traces_are_reported_in_each_format(queryprof: Run, number: int) -> None:
     os.mkdir(DIRECTORY)
     made(f"{DIRECTORY}/x.qprof")
     for other in range(5):

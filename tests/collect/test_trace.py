@@ -218,7 +218,7 @@ def test_timeline_coarsens_exactly() -> None:
     assert [sum(column) for column in zip(*rows, strict=True)][1:] == [14, 28, 42]
 
 
-def test_every_column_of_the_schema_says_its_unit() -> None:
+def test_every_column_of_the_schema_has_a_unit() -> None:
     """Times are named _ns, instants _unix_ns. Other columns have a comment or are plain."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA)
@@ -243,9 +243,7 @@ def test_secrets_are_not_kept(tmp_path: Path) -> None:
     assert b"correct horse" not in data
 
 
-def test_parameters_are_kept_when_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parameters_are_kept_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--parameters keeps SQL texts and parameters of the slowest executions, of plain
     types only.
     """

@@ -311,7 +311,7 @@ def test_no_part_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert not list(tmp_path.glob("*.live"))
 
 
-def test_a_block_in_the_midst_of_another_ones_end_says_so(
+def test_a_block_during_another_ones_end_raises_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Such a block may begin in a signal handler or a finalizer. The block that ends loses

@@ -263,7 +263,7 @@ def test_rows_changed_in_a_hold(tmp_path: Path) -> None:
     assert changed == {"CREATE": 0, "INSERT": 10, "DELETE": 3, "BEGIN;": 5}
 
 
-def test_attached_databases_are_not_named(tmp_path: Path) -> None:
+def test_names_of_attached_databases_are_not_shown(tmp_path: Path) -> None:
     """Their names are values in statements."""
     with queryprof.profile() as recording:
         connection = opened(tmp_path / "t.db", "delete")

@@ -70,7 +70,7 @@ def holding(folder: Path, path: Path, *statements: str, recorded: bool) -> Itera
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.repeats
-def test_a_recorded_process_is_named_with_its_line(
+def test_a_recorded_process_is_shown_with_its_line(
     tmp_path: Path, queryprof: Run, mode: str
 ) -> None:
     path = database(tmp_path / "t.db", mode)
@@ -93,7 +93,7 @@ def test_a_recorded_process_is_named_with_its_line(
         (("BEGIN", "SELECT max(a) FROM t"), "reads"),
     ],
 )
-def test_any_process_is_named(
+def test_any_process_is_shown(
     tmp_path: Path, mode: str, statements: tuple[str, ...], does: str
 ) -> None:
     """The kernel names it; the file is not read."""
@@ -219,7 +219,7 @@ def test_a_forked_child_holds_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "why"), [("nothing.db", "no such file"), ("/dev/null", "not a file")]
 )
-def test_what_is_no_file_is_said(queryprof: Run, file: str, why: str) -> None:
+def test_paths_that_are_not_files_are_reported(queryprof: Run, file: str, why: str) -> None:
     result = queryprof("locks", file)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == f"queryprof: locks: {file}: {why}\n"
@@ -239,7 +239,9 @@ NOTED = """
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.repeats
-def test_an_exception_says_who_has_the_lock(tmp_path: Path, queryprof: Run, mode: str) -> None:
+def test_an_exception_has_a_note_about_the_lock_holder(
+    tmp_path: Path, queryprof: Run, mode: str
+) -> None:
     """The note is optional. Type, text and arguments of the exception do not change."""
     path = database(tmp_path / "t.db", mode)
     (tmp_path / "noted.py").write_text(textwrap.dedent(NOTED))
@@ -271,7 +273,7 @@ def test_a_transaction_of_an_older_state_is_refused_at_once(tmp_path: Path, quer
     assert "another connection has committed since this transaction began to read" in output
 
 
-def test_a_thread_of_the_same_process_is_named(tmp_path: Path, queryprof: Run) -> None:
+def test_a_thread_of_the_same_process_is_reported(tmp_path: Path, queryprof: Run) -> None:
     path = database(tmp_path / "t.db", "wal")
     program = NOTED.replace(
         'db.execute("SELECT 1")',
@@ -367,7 +369,7 @@ def test_notes_end_when_they_took_long(tmp_path: Path) -> None:
     db.close()
 
 
-def test_another_file_is_said_to_be_one(tmp_path: Path, queryprof: Run) -> None:
+def test_a_file_that_is_no_database_is_reported(tmp_path: Path, queryprof: Run) -> None:
     (tmp_path / "settings.py").write_text("DEBUG = True")
     (tmp_path / "empty.db").write_text("")
     result = queryprof("locks", "settings.py")

@@ -379,7 +379,7 @@ def test_nobody_waits_for_a_lock_of_its_own_connection() -> None:
 
 @pytest.mark.parametrize("is_running", [True, False])
 @pytest.mark.parametrize(("waits", "more"), [(10, ""), (11, "1 more: --top")])
-def test_what_is_not_shown_is_said(is_running: bool, waits: int, more: str) -> None:
+def test_hidden_waits_are_counted(is_running: bool, waits: int, more: str) -> None:
     """Waits beyond ten, and current holds of a running process, are not shown."""
     events = tuple(event("wait", "UPDATE", 600 * n, 600 * n + 500, 1) for n in range(waits))
     running = frozenset({1} if is_running else ())

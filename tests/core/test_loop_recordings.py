@@ -258,7 +258,7 @@ def test_an_idle_time_before_the_first_step() -> None:
     assert found.beat_lag.max_ns <= late_s * 1e9
 
 
-def test_a_loop_that_keeps_the_collector_busy_says_so() -> None:
+def test_garbage_collection_of_a_loop_is_reported() -> None:
     """Garbage collection is separate from the step's own time."""
 
     async def main() -> None:

@@ -26,7 +26,7 @@ from queryprof.core.recorder import muted
 from queryprof.report.text.plans import marked_steps
 
 
-def test_a_statement_is_asked_about_once_for_each_schema() -> None:
+def test_a_plan_is_requested_once_for_each_schema() -> None:
     """Another literal, cursor or row requests no plan; an index does."""
     with draining() as met:
         connection = with_table()
@@ -63,7 +63,7 @@ with draining() as met:
 """
 
 
-def test_equal_databases_are_asked_once() -> None:
+def test_plans_are_requested_once_for_equal_databases() -> None:
     """Tests use a new database each, made by the same statements, also in files.
 
     This runs in its own process, since only 128 files are told apart.
@@ -106,7 +106,7 @@ def test_a_step_is_cut_between_characters(length: int) -> None:
     assert not any("\ufffd" in tree or "\udcc3" in tree for tree in found)
 
 
-def test_connections_to_one_file_are_asked_once() -> None:
+def test_plans_are_requested_once_for_all_connections_to_a_file() -> None:
     """Each request opens a connection and ensures that its schema exists."""
     with_table("x.db").close()
     with draining():

@@ -42,7 +42,7 @@ def three_windows() -> None:
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
 @pytest.mark.parametrize("fault", ["empty", "cut", "gone", "directory"])
 @pytest.mark.repeats
-def test_a_window_that_cannot_be_read_is_told(queryprof: Run, place: int, fault: str) -> None:
+def test_an_unreadable_window_is_reported(queryprof: Run, place: int, fault: str) -> None:
     """The others are read, and the report is incomplete."""
     three_windows()
     path = parts()[place]

@@ -277,7 +277,7 @@ def test_a_date_that_is_not_over_stays(queryprof: Run) -> None:
     assert files() == before
 
 
-def test_a_damaged_file_is_named_and_stays(queryprof: Run) -> None:
+def test_a_damaged_file_is_reported_and_stays(queryprof: Run) -> None:
     fleet(days=1)
     damaged = next(Path("store/aggregate").rglob("*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:100])
@@ -391,7 +391,7 @@ def died(number: int) -> int:
 
 
 @pytest.mark.parametrize("rows", [2**62, 2**36, -1])
-def test_what_a_file_says_of_its_rows_does_not_decide_the_work(
+def test_a_files_row_count_does_not_decide_the_work(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: int
 ) -> None:
     path = tmp_path / "x.parquet"

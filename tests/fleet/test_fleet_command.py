@@ -113,7 +113,7 @@ def test_files_that_cannot_be_read(queryprof: Run) -> None:
     assert "empty: no fleet data; create it with" in empty.stderr
 
 
-def test_a_window_twice_is_told(queryprof: Run) -> None:
+def test_a_repeated_window_is_reported(queryprof: Run) -> None:
     add_host(Path("out"), "h", {READ: Work(10, 10)})
     (whole,) = Path("out", "aggregate").rglob("*.parquet")
     shutil.copy(whole, whole.with_name("copy.parquet"))
@@ -212,7 +212,7 @@ def test_figures_that_are_none(queryprof: Run) -> None:
 
 
 @pytest.mark.slow
-def test_a_merged_trace_says_what_it_has_not(queryprof: Run) -> None:
+def test_a_merged_trace_reports_what_is_missing(queryprof: Run) -> None:
     from collect.test_collapse import processes
 
     processes("a.qprof", 1, host="a", version="1")

@@ -296,7 +296,7 @@ def test_a_damaged_part_is_set_aside(queryprof: Run) -> None:
     assert ship(queryprof, "place").stderr == ""
 
 
-def test_what_is_in_another_shape_is_named_and_stays(queryprof: Run) -> None:
+def test_files_in_another_shape_are_reported_and_stay(queryprof: Run) -> None:
     os.mkdir("place")
     count = record("place/b.qprof", 1)
     Path("place/a.qprof.1-abc-1.live").write_bytes(b"nothing")

@@ -159,7 +159,7 @@ def test_days_files_count_once(session: Any, store: Path, tmp_path: Path) -> Non
     assert calls() == before
 
 
-def test_what_is_wrong_is_said(session: Any, tmp_path: Path) -> None:
+def test_errors_are_reported(session: Any, tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="no fleet data"):
         fleet_in_spark.tables(session, str(tmp_path))
     folder = tmp_path / "aggregate" / "service=a" / "date=2026-11-01"

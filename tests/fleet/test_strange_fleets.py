@@ -88,7 +88,7 @@ def test_a_clock_that_is_set_back(queryprof: Run) -> None:
 
 @pytest.mark.parametrize("how", ["cut", "gone", "damaged", "impossible"])
 @pytest.mark.repeats
-def test_a_window_that_is_missing_is_named(queryprof: Run, how: str) -> None:
+def test_a_missing_window_is_reported(queryprof: Run, how: str) -> None:
     record("x.qprof", "5@0 50@3600 500@7200")
     (part,) = Path().glob("x.qprof.*-2.live")
     if how == "cut":
@@ -172,7 +172,7 @@ def test_a_table_that_is_a_link_keeps_its_files(queryprof: Run) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads all directories")
-def test_a_directory_that_cannot_be_read_is_named(queryprof: Run) -> None:
+def test_an_unreadable_directory_is_reported(queryprof: Run) -> None:
     add_host(Path("out"), "h", {READ: Work(10, 10)})
     add_host(Path("out"), "h", {READ: Work(10, 10)}, day=1)
     folder = Path("out/aggregate/service=shop/date=2026-11-02")

@@ -58,7 +58,7 @@ def test_no_link_in_its_folder_is_followed(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["sent-3", "lost-3-1", "taken-3"])
 @pytest.mark.repeats
-def test_a_file_in_its_folder_is_passed_over_or_named(queryprof: Run, name: str) -> None:
+def test_a_file_in_its_folder_is_skipped_or_reported(queryprof: Run, name: str) -> None:
     os.mkdir("place")
     Path("place", FOLDER).mkdir()
     Path("place", FOLDER, name).write_text("no directory")

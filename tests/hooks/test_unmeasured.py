@@ -27,7 +27,7 @@ def cautions(queryprof: Run, program: str, *arguments: str) -> list[str]:
     return [line for line in lines if NO_CALLS in line or "not measured" in line]
 
 
-def test_they_are_named(queryprof: Run) -> None:
+def test_they_are_listed(queryprof: Run) -> None:
     """They follow PEP 249, or are known. Their submodules are not listed."""
     Path("asyncmy").mkdir()
     Path("asyncmy/__init__.py").write_text("")
@@ -106,7 +106,7 @@ def test_of_a_killed_process_they_are_unknown(queryprof: Run) -> None:
     assert process.unmeasured is None
 
 
-def test_subinterpreters_are_named(queryprof: Run) -> None:
+def test_subinterpreters_are_reported(queryprof: Run) -> None:
     """Their calls are not measured."""
     name = next(one for one in sorted(SUBINTERPRETERS) if find_spec(one))
     program = f"import {name} as interpreters\ninterpreters.create()\n"
@@ -129,7 +129,7 @@ sqlite3.connect(":memory:").execute("SELECT 1").fetchall()
 """
 
 
-def test_what_is_imported_past_its_finder_is_named(queryprof: Run) -> None:
+def test_imports_past_its_finder_are_reported(queryprof: Run) -> None:
     assert "imported but not measured: sqlite3 (" in cautions(queryprof, PAST)[1]
 
 

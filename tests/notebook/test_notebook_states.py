@@ -154,7 +154,7 @@ def test_another_hook_of_errors_stays(outputs):
     assert notebooks.raised(outputs["no hook"]) == []
 
 
-def test_a_lost_trace_is_said_and_the_programs_error_counts(outputs):
+def test_a_lost_trace_is_reported_and_the_programs_error_counts(outputs):
     assert notebooks.raised(outputs["lost trace"]) == ["ValueError: "]
     assert "d/x.qprof" in printed(outputs["lost trace"], "stderr")
     assert notebooks.raised(outputs["lost of a line"]) == ["KeyError: 'mine'"]

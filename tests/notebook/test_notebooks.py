@@ -119,7 +119,7 @@ def test_the_text_form_has_no_colours(outputs):
     assert "\x1b" not in text
 
 
-def test_a_cell_that_runs_again_says_what_changed(outputs):
+def test_a_cell_that_runs_again_shows_what_changed(outputs):
     (html,) = notebooks.shown(outputs["again"])
     assert re.search(
         r"Since its last run: ran [^,]+ -> [^,]+, time in the database [^,]+ -> [^,]+,"

@@ -172,7 +172,7 @@ CREATE FUNCTION tells() RETURNS int IMMUTABLE LANGUAGE plpgsql
 """
 
 
-def test_a_function_that_the_planner_calls_changes_and_tells_nothing(dsn: str) -> None:
+def test_a_function_that_the_planner_calls_changes_and_reveals_nothing(dsn: str) -> None:
     """The planner evaluates a function that is declared immutable. A used sequence value is not
     rolled back.
     """
@@ -290,7 +290,7 @@ def test_no_seq_scan(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
         work(by_key)
 
 
-def test_without_psycopg_it_says_what_is_needed(tmp_path: Path) -> None:
+def test_without_psycopg_the_error_shows_what_is_needed(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['psycopg'] = None\n"
         "from queryprof.errors import QueryprofError\n"

@@ -77,7 +77,7 @@ def judged(program: Path, found: tuple[Finding, ...]) -> tuple[bool, bool, bool]
 
 
 @pytest.mark.slow
-def test_faults_are_named(queryprof: Run) -> None:
+def test_faults_are_found(queryprof: Run) -> None:
     right = {path.stem: judged(path, recorded(queryprof, path)) for path in FAULTY}
     wrong = {name: one for name, one in right.items() if not all(one)}
     places, categories, fixes = (sum(one[n] for one in right.values()) for n in range(3))

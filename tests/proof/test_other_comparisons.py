@@ -67,7 +67,7 @@ def test_comparisons_that_keep_an_index_from_being_used(
     ],
 )
 @pytest.mark.repeats
-def test_comparisons_that_cannot_be_said_otherwise(books: Path, compared: str) -> None:
+def test_comparisons_that_cannot_be_rewritten(books: Path, compared: str) -> None:
     assert rewritten(books, compared) == []
 
 

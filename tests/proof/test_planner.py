@@ -157,7 +157,7 @@ def test_patterns_of_parameters_may_be_served() -> None:
     assert (equal.by_prefix, equal.terms) == (False, ("owner",))
 
 
-def test_a_type_that_no_index_serves_is_named() -> None:
+def test_a_type_that_no_index_serves_is_reported() -> None:
     statement = (
         "SELECT p.cents FROM payments p JOIN invoices i ON p.reference = i.id WHERE i.id = ?"
     )
@@ -175,7 +175,7 @@ def test_what_is_not_known_is_not_served(statement: str) -> None:
         assert planner.served(statement, (("SCAN nothing",),)) is None
 
 
-def test_another_plan_than_the_program_had_is_said() -> None:
+def test_a_plan_that_differs_from_the_programs_is_reported() -> None:
     """Its schema or its statistics differed, so no index is proposed."""
     statement = "SELECT id FROM item WHERE kind = ?"
     with Planner({}, {}, TABLES) as planner:
@@ -274,7 +274,7 @@ def test_statistics_mislead_where_another_plan_is_chosen_without_them() -> None:
         assert not planner.is_misled("SELECT id FROM item WHERE kind = ?", (("SCAN item",),))
 
 
-def test_what_an_index_leaves_is_said() -> None:
+def test_the_rows_that_an_index_leaves_are_reported() -> None:
     """The number is known for a range, and for a scan inside another loop."""
     kinds = {
         "SELECT id FROM item WHERE kind = ? AND state > ?": (False, False),

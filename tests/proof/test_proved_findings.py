@@ -76,7 +76,7 @@ def test_an_index_that_won_nothing_is_no_advice_any_more() -> None:
     assert (one.fix, one.code) == (NO_INDEX, "")
 
 
-def test_an_index_that_inserts_speak_against_says_both() -> None:
+def test_an_index_that_slows_inserts_shows_gain_and_cost() -> None:
     other = Outweighed("CREATE INDEX i ON item (name);", ("SELECT name FROM item",), 9e8, 1e9, 5)
     one = Outweighed("CREATE INDEX i ON item (price, id);", (SQL,), 2e8, 9e8, 70_000)
     (said,) = with_proofs([finding()], advice(1e6, other, one))

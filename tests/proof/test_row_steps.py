@@ -108,7 +108,7 @@ FOLDS = {
 
 @pytest.mark.parametrize(("text", "folds"), FOLDS.items(), ids=FOLDS)
 @pytest.mark.repeats
-def test_sqlite_says_whether_rows_are_added_up(text: str, folds: bool) -> None:
+def test_sqlites_program_shows_whether_rows_are_added_up(text: str, folds: bool) -> None:
     """An unknown function counts as a function of one row."""
     with Planner({}, {}, TABLES) as planner:
         served = planner.served(text, ())

@@ -88,7 +88,7 @@ def test_patterns_are_not_made_up(tmp_path: Path) -> None:
     ("unknown_ns", "is_complete", "is_nothing"),
     [(200, True, True), (201, True, False), (0, False, False)],
 )
-def test_nothing_to_change_is_said_of_what_was_measured(
+def test_nothing_to_change_refers_to_measured_statements(
     unknown_ns: int, is_complete: bool, is_nothing: bool
 ) -> None:
     """A fifth of the time may be unknown."""

@@ -208,7 +208,7 @@ def test_a_check_of_skipped_tests_checks_nothing(
 
 @pytest.mark.parametrize("size", [1, 5, 40, -5])
 @pytest.mark.repeats
-def test_a_baseline_that_is_cut_is_saved_as_its_error_says(run: Run, size: int) -> None:
+def test_a_truncated_baseline_can_be_saved_again(run: Run, size: int) -> None:
     write()
     run("--queryprof-save")
     whole = BASELINE.read_text()

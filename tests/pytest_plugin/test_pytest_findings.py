@@ -88,7 +88,7 @@ def settings(text: str) -> None:
     ],
 )
 @pytest.mark.repeats
-def test_what_is_named_fails(run: Run, fail_on: str, failed: list[str]) -> None:
+def test_selected_findings_fail(run: Run, fail_on: str, failed: list[str]) -> None:
     """Three executions in a loop of the program are too many; two are not."""
     settings(f"queryprof_fail_on = {fail_on}")
     result = run("-rf")
@@ -98,7 +98,7 @@ def test_what_is_named_fails(run: Run, fail_on: str, failed: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("shop")
-def test_the_failure_says_what_to_do(run: Run) -> None:
+def test_the_failure_shows_what_to_do(run: Run) -> None:
     settings("queryprof_fail_on = n_plus_one full_scan")
     shown = run().stdout
     for line in (

@@ -18,7 +18,7 @@ run = pytest_runs.run
 
 @pytest.mark.usefixtures("installed_plugins")
 @pytest.mark.slow
-def test_off_unless_asked() -> None:
+def test_off_by_default() -> None:
     """Without an option, the plugin imports, records and prints nothing."""
     Path("test_a.py").write_text(
         "import sys\n"
@@ -45,7 +45,7 @@ def test_the_summary_names_the_tests_that_ask_most(run: Run) -> None:
     assert "test_suite.py:16  in test_suite.py::test_load" in result.stdout
 
 
-def test_a_baseline_holds_what_each_test_asks(run: Run) -> None:
+def test_a_baseline_holds_each_tests_queries(run: Run) -> None:
     """Parametrized tests are separate; fixtures and tests without queries are missing. The next run
     saves the same file.
     """
@@ -116,7 +116,7 @@ def test_what_is_harmless_passes(run: Run, changes: dict[str, object]) -> None:
 
 
 @pytest.mark.slow
-def test_a_cause_of_many_tests_is_told_once(run: Run) -> None:
+def test_a_cause_of_many_tests_is_printed_once(run: Run) -> None:
     """It is in the summary, with the plans. Each test's own text is short."""
     suite()
     run("--queryprof-save")
@@ -146,7 +146,7 @@ def test_more_rows_may_come_from_another_test(run: Run) -> None:
     assert "or did another test" in run("--queryprof-check", "-n", "2").stdout
 
 
-def test_a_check_says_what_it_compared(run: Run) -> None:
+def test_a_check_prints_what_it_compared(run: Run) -> None:
     """It shows the number of tests and of worse tests. Pytest's last lines have the reason."""
     suite()
     run("--queryprof-save")
@@ -177,7 +177,7 @@ def test_a_baseline_of_another_version_may_be_why(run: Run, key: str) -> None:
     assert "the baseline is of Python" not in run("--queryprof-check").stdout
 
 
-def test_what_is_better_passes_and_says_how_to_accept_it(run: Run) -> None:
+def test_improvements_pass_and_show_how_to_accept_them(run: Run) -> None:
     """One command accepts it."""
     suite()
     run("--queryprof-save")

@@ -125,7 +125,7 @@ def test_what_is_stable_is_verified(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_verification_that_cannot_run_says_so(run: Run) -> None:
+def test_verification_that_cannot_run_fails(run: Run) -> None:
     """The message has the output of the second run. Without a baseline there is nothing
     to verify.
     """

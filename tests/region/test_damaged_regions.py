@@ -148,7 +148,7 @@ def test_a_region_that_becomes_damaged_is_left_out_and_the_others_are_not() -> N
         watch.close()
 
 
-def test_a_region_with_damaged_facts_is_named() -> None:
+def test_a_region_with_damaged_facts_is_reported() -> None:
     with program("bad.qprof") as bad:
         (path,) = regions(pids={bad.pid})
         with opened_region(path) as region:

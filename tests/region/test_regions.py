@@ -187,7 +187,7 @@ def test_an_end_that_can_import_nothing_leaves_its_trace_to_the_report(
     assert by_operation(read_profile("x.qprof"))[SELECT] == 10
 
 
-def test_a_directory_that_is_not_there_is_named(script: Script, queryprof: Run) -> None:
+def test_a_missing_directory_is_reported(script: Script, queryprof: Run) -> None:
     """The message comes once. The recording is kept until the directory exists."""
     path = script(
         "import os,"

@@ -313,7 +313,7 @@ def test_what_the_first_findings_win_together(found: list[Finding], said: str) -
     assert combined_saving(found) == said
 
 
-def test_the_headline_says_where_what_and_how_much() -> None:
+def test_the_headline_has_place_cause_and_amount() -> None:
     places = Places(profile_of())
     said = headline(finding(0.3, 300 * MS), places)
     assert said.endswith(": Full table scan, saves up to 300 ms (30.0% of the run)")

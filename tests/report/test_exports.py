@@ -212,7 +212,7 @@ def test_the_command(queryprof: Run, script: Callable[[str], Path]) -> None:
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 
 
-def test_snakeviz_is_asked_for_in_one_line() -> None:
+def test_a_missing_snakeviz_is_a_one_line_error() -> None:
     code = "import sys; sys.modules['snakeviz'] = None; from queryprof.cli.main import main; main()"
     refused = subprocess.run(
         [sys.executable, "-c", code, "snakeviz", "x.qprof"],
@@ -220,7 +220,7 @@ def test_snakeviz_is_asked_for_in_one_line() -> None:
         text=True,
         check=False,
     )
-    said = "queryprof: snakeviz is not installed: pip install snakeviz\n"
+    said = "queryprof: snakeviz is not installed; run: pip install snakeviz\n"
     assert (refused.returncode, refused.stderr) == (2, said)
 
 
@@ -372,7 +372,9 @@ def test_no_file_of_cprofile(queryprof: Run, content: bytes) -> None:
 
 
 @pytest.mark.slow
-def test_what_cprofile_cannot_see_is_said(queryprof: Run, script: Callable[[str], Path]) -> None:
+def test_what_cprofile_cannot_see_is_reported(
+    queryprof: Run, script: Callable[[str], Path]
+) -> None:
     program = script(PROGRAM)
     done = queryprof("run", "--no-report", "--cprofile", "-o", "x.qprof", program, "thread")
     assert "functions of the main thread only" in done.stderr

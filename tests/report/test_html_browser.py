@@ -277,7 +277,9 @@ def test_text_of_the_program_is_only_text(opened: Opening) -> None:
         assert refused == ["TypeError", "TypeError"]
 
 
-def test_packed_data_is_unpacked_or_it_says_what_it_needs(opened: Opening, text: str) -> None:
+def test_packed_data_is_unpacked_or_the_page_shows_what_it_needs(
+    opened: Opening, text: str
+) -> None:
     profile = profile_of(*(aggregate(f"SELECT {'x' * 60}{n}", ns=n + 1) for n in range(3000)))
     large = html_page(page_data(Report(profile), (), None), "large")
     assert 'data-encoding="deflate"' in large
@@ -340,7 +342,7 @@ def test_database_time_or_all_time(opened: Opening, text: str) -> None:
         assert page.said == []
 
 
-def test_it_shows_what_the_json_says(opened: Opening, text: str) -> None:
+def test_it_agrees_with_the_json_report(opened: Opening, text: str) -> None:
     """They agree on the finding's sentence, that of the vital few, and the first row of
     the table.
     """

@@ -102,7 +102,7 @@ def test_many_sites_of_a_statement_are_one_line_more() -> None:
     assert (len(found["sites"][0]), found["site_count"][0]) == (20, 90)
 
 
-def test_top_leaves_statements_out_and_says_so() -> None:
+def test_top_hides_statements_and_reports_it() -> None:
     profile = profile_of(*(aggregate(f"SELECT {n}", ns=1000 - n) for n in range(9)))
     found = page(profile, top=2)["statements"]
     assert (len(found["text"]), found["left"]) == (2, 7)

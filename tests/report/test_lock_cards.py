@@ -160,7 +160,7 @@ def test_a_transaction_that_no_call_waited_for_hides_no_cause() -> None:
     assert waited.category == "long_transaction"
 
 
-def test_a_helper_that_holds_and_waits_is_named_by_its_callers() -> None:
+def test_a_helper_that_holds_and_waits_is_shown_by_its_callers() -> None:
     """Two callers of one helper are two holders. The lines are those of the callers."""
     helper = Frame("run", "/app/db.py", 9)
     save, load = Frame("save", "/app/a.py", 20), Frame("load", "/app/b.py", 24)

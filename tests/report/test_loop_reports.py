@@ -143,7 +143,7 @@ def test_what_cannot_be_seen_is_unknown() -> None:
     assert document["stalls"][0]["function"] is None
 
 
-def test_many_short_steps_in_a_row_are_named() -> None:
+def test_many_short_steps_in_a_row_are_reported() -> None:
     """There is no stall, but the loop is late: the report shows the sum of the steps."""
     busy = loop(stalls=(), beat_lag=distribution(*[40 * MS] * 50))
     text = io.StringIO()

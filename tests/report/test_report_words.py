@@ -67,7 +67,7 @@ def test_beyond_the_vital_few() -> None:
 
 
 @pytest.mark.parametrize(("ms", "is_said"), [(1000, False), (1001, True)])
-def test_more_than_the_run_is_said_to_be_of_threads(ms: int, is_said: bool) -> None:
+def test_more_time_than_the_run_is_attributed_to_threads(ms: int, is_said: bool) -> None:
     """The run takes one second."""
     profile = profile_of(aggregate("SELECT a FROM t", (LOOP,), ns=ms * 1_000_000))
     text = io.StringIO()
@@ -76,7 +76,7 @@ def test_more_than_the_run_is_said_to_be_of_threads(ms: int, is_said: bool) -> N
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_waits_for_a_pool_are_named_beside_the_time_in_the_database(waits: bool) -> None:
+def test_waits_for_a_pool_are_shown_next_to_the_database_time(waits: bool) -> None:
     query = aggregate("SELECT a FROM t", (LOOP,), ns=2_000_000)
     wait = aggregate("(pool wait)", (LOOP,), ns=700_000_000, operation="pool wait")
     text = io.StringIO()

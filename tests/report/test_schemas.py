@@ -22,7 +22,7 @@ def test_each_document_has_a_schema(queryprof: Run) -> None:
         assert schema["title"] == f"queryprof {name}"
 
 
-def test_an_unknown_document_is_named(queryprof: Run) -> None:
+def test_an_unknown_document_is_reported(queryprof: Run) -> None:
     result = queryprof("report", "--schema", "trace")
     assert result.returncode == 2
     assert "'trace' is not one of 'report', 'findings', 'comparison'" in result.stderr

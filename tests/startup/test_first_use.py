@@ -122,7 +122,7 @@ def test_its_settings_are_those_of_where_it_began(recorded: Recorded, tmp_path: 
     assert [one.parameters for one in profile.exemplars if one.sql] != []
 
 
-def test_wrong_settings_are_said_once_and_nothing_is_changed(
+def test_wrong_settings_are_reported_once_and_change_nothing(
     tmp_path: Path, queryprof: Run
 ) -> None:
     (tmp_path / "parent.py").write_text(PARENT)

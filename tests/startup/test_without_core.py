@@ -171,7 +171,7 @@ def queryprof_in(run, forked, script, without_core):
     return command
 
 
-def test_a_program_runs_as_without_it_and_says_once_why(run, script):
+def test_a_program_runs_unrecorded_and_prints_the_reason_once(run, script):
     done = run(script(PROGRAM))
     assert (done.returncode, done.stdout) == (0, "done\n")
     lines = [line for line in done.stderr.splitlines() if line.startswith("queryprof: nothing")]
@@ -256,7 +256,7 @@ def test_what_reads_reads_without_posix(queryprof_in, trace, command):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_where_a_process_can_be_bounded_the_planner_is_asked(run, trace):
+def test_the_planner_is_used_if_a_process_can_be_limited(run, trace):
     assert (
         "CREATE INDEX sale_customer ON sale (customer)"
         in run("-m", "queryprof", "analyze", trace).stdout

@@ -86,7 +86,7 @@ def test_functions_are_no_export(queryprof: Run, script: Callable[[str], Path]) 
 
 @pytest.mark.parametrize(("option", "name"), [("--cprofile", "x.prof"), ("--html", "x.html")])
 @pytest.mark.repeats
-def test_run_says_so_before_the_program_runs(
+def test_run_reports_it_before_the_program_runs(
     queryprof: Run, script: Callable[[str], Path], option: str, name: str
 ) -> None:
     program = script(f"{PROGRAM}open('ran', 'w')")

@@ -111,7 +111,7 @@ def test_a_receiver_has_what_the_trace_has(queryprof: Run, receiver: Receiver) -
     assert (error.as_int, values(error)["error.type"]) == (1, "sqlite3.OperationalError")
 
 
-def test_a_slow_request_is_a_trace_with_what_it_asked(queryprof: Run, receiver: Receiver) -> None:
+def test_a_slow_request_is_a_trace_with_its_queries(queryprof: Run, receiver: Receiver) -> None:
     record()
     for _ in range(2):  # sent twice, it is the same
         assert export(queryprof, receiver, "x.qprof").returncode == 0
@@ -162,9 +162,7 @@ def test_the_resource_has_the_deployments_names(queryprof: Run, receiver: Receiv
 
 
 @pytest.mark.slow
-def test_windows_are_deltas_and_sums_where_they_are_asked_for(
-    queryprof: Run, receiver: Receiver
-) -> None:
+def test_windows_are_deltas_or_sums_on_request(queryprof: Run, receiver: Receiver) -> None:
     import sqlite3
 
     connection = sqlite3.connect(":memory:")

@@ -66,7 +66,7 @@ def test_a_tool_works(name: str, moment: str, tools: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_files_that_are_not_seen_are_said(tools: str, tmp_path: Path) -> None:
+def test_unwatched_files_are_reported(tools: str, tmp_path: Path) -> None:
     """A VFS that copied SQLite's earlier bypasses queryprof's functions. A VFS stacked on
     queryprof's does not.
     """
