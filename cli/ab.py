@@ -78,7 +78,7 @@ def ab(
     if head is None and has_uncommitted_changes():
         raise QueryprofError(
             "ab: the work tree has uncommitted changes: commit them, or use --head HEAD"
-            " to leave them out"
+            " to ignore them"
         )
     with tempfile.TemporaryDirectory(prefix="queryprof-ab-") as traces:
         sides: tuple[list[str], list[str]] = ([], [])

@@ -28,7 +28,7 @@ def clean(discards: bool) -> None:
 
     found = regions_left_behind()
     if not found:
-        click.echo("nothing is left of processes that have ended")
+        click.echo("no ended process has left a recording")
         return
     for path in save_all(found):
         click.echo(f"made: {visible(path)}")

@@ -34,7 +34,7 @@ def _sides(arguments: tuple[str, ...]) -> list[list[str]]:
         sides = [arguments[:1], arguments[1:]]
     if not all(sides) or (len(arguments) != 2 and "::" not in arguments):
         raise QueryprofError(
-            "compare: name one trace a side, or several with :: between the sides"
+            "compare: give one trace per side, or several with :: between the sides"
             " (a1.qprof a2.qprof :: b1.qprof b2.qprof), or two directories of traces"
         )
     from queryprof.collect.given_traces import traces_of

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--clean", "cleans", is_flag=True, help="Make the traces of processes that ended.")
-@click.option("--discard", "discards", is_flag=True, help="Also delete what no trace can hold.")
+@click.option("--clean", "cleans", is_flag=True, help="Write the traces of ended processes.")
+@click.option(
+    "--discard", "discards", is_flag=True, help="Also delete files that cannot become traces."
+)
 def doctor(cleans: bool, discards: bool) -> None:
     """Show what queryprof can measure here.
 
@@ -54,7 +56,7 @@ def doctor(cleans: bool, discards: bool) -> None:
     if reason := absence():
         lines += [
             ("core", f"none: {reason}"),
-            ("recording", "nothing: spans, limits and the like do nothing"),
+            ("recording", "off: spans, limits and similar calls do nothing"),
             ("reading", "traces, as everywhere: report, analyze, html, compare, export, merge"),
         ]
         for name, text in lines:
@@ -104,7 +106,7 @@ def _windows(settings: Settings) -> str:
 
     (length,) = [name for name, ns in WINDOWS_NS.items() if ns == settings.window_ns]
     kept = f"the latest {settings.kept} of each process are kept"
-    return f"a file for each {length}, in place of a trace; {kept}"
+    return f"one file per {length} instead of one trace; {kept}"
 
 
 def _left_behind() -> list[str]:

@@ -93,7 +93,7 @@ def _export_trace(path: str, names: NameDefaults, location: Location, left_out: 
     damaged: list[str] = []
     for profile in read_windows(path, damaged.append):
         if profile.running:
-            raise TraceError(f"{path}: a process of it still runs")
+            raise TraceError(f"{path}: one of its processes is still running")
         has_calls |= bool(profile.aggregates)
         for window in host_windows(profile, names):
             written += len(write(location, window))

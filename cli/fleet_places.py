@@ -46,7 +46,7 @@ class Notes:
         if store.repeated:
             windows = counted(store.repeated, "window")
             where = "in more than one file (or a clock was set back)"
-            self._others.append(f"{windows} of processes {where}: counted with each")
+            self._others.append(f"{windows} of processes {where}: counted each time")
         if store.lost:
             were, are = ("was", "is") if store.lost == 1 else ("were", "are")
             self._others.append(

@@ -48,7 +48,7 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool) -> None:
 
     traces = [trace for given in inputs for trace in _others(traces_of(given), given, output)]
     if not traces:
-        raise QueryprofError(f"{output}: is the only trace there: nothing is left to add up")
+        raise QueryprofError(f"{output}: the only trace there; nothing to merge")
     is_there = os.path.isfile(output) and os.path.getsize(output) > 0
     if is_there and len(traces) == 1 and not _is_same(output, traces[0]):
         raise QueryprofError(

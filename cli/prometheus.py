@@ -59,7 +59,7 @@ def prometheus(listen: str, target: str | None) -> None:
         reason = getattr(error, "strerror", None) or error
         raise QueryprofError(f"--listen {listen}: {reason}") from error
     if not endpoint.look() and target:
-        print_message(f"{target}: nothing that runs is recorded there yet")
+        print_message(f"{target}: no running process is recorded there yet")
     threading.Thread(
         target=endpoint.look_again, args=(server.shutdown,), name="looks", daemon=True
     ).start()

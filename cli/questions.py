@@ -203,12 +203,12 @@ def _fetch(output: str, places: tuple[str, ...], selection: Selection) -> int:
     with progress("merging", len(traces)) as step:
         repeated, damaged = fetch(output, traces, step)
     if repeated:
-        print_message(f"{counted(repeated, 'window')} in more than one trace: counted with each")
+        print_message(f"{counted(repeated, 'window')} in more than one trace: counted each time")
     left_out += damaged
     for reason in left_out:
         print_message(f"skipped: {reason}")
     fetched = len(traces) - len(damaged)
-    print_message(f"{output}: {counted(fetched, 'trace')} of the fleet, added up")
+    print_message(f"{output}: {counted(fetched, 'trace')} of the fleet, merged")
     return EXIT_LEFT_OUT if left_out else 0
 
 
@@ -281,7 +281,7 @@ def _print_comparison(
     click.echo()
     click.echo(
         f"{counted(comparison.same, 'statement')} as before; {comparison.unclear:,} unclear:"
-        " fewer than 8 hosts on a side, hosts that differ too much, or a rank test that disagrees"
+        " fewer than 8 hosts per side, hosts that differ too much, or a rank test that disagrees"
     )
     for gate, why in comparison.unknown.items():
         click.echo(f"not known: {gate}: {why}")

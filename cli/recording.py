@@ -236,7 +236,9 @@ class Parts:
         except (OSError, sqlite3.Error, QueryprofError) as error:
             reason = str(error)
             named = reason if self.output in reason else f"{self.output}: {reason}"
-            later = f"; `queryprof report {self.output}` does it later" if self.keeps_output else ""
+            later = (
+                f"; `queryprof report {self.output}` writes it later" if self.keeps_output else ""
+            )
             raise QueryprofError(
                 f"cannot be written: {named} (the parts are in {self.directory}{later})"
             ) from error
@@ -245,8 +247,8 @@ class Parts:
             print_message(f"skipped: {reason}")
         if living:
             print_message(
-                f"process {', '.join(map(str, living))} still runs; what it does from here on is"
-                " lost"
+                f"process {', '.join(map(str, living))} still runs; its later calls are not"
+                " recorded"
             )
         return output is not None
 

@@ -20,7 +20,7 @@ def _git(*arguments: str, directory: str = ".") -> str:
     except FileNotFoundError as error:
         raise QueryprofError("ab: git not found") from error
     if result.returncode != 0:
-        lines = result.stderr.strip().splitlines() or ["no reason is known"]
+        lines = result.stderr.strip().splitlines() or ["unknown reason"]
         raise QueryprofError(f"git {arguments[0]}: {lines[-1].removeprefix('fatal: ')}")
     return result.stdout.strip()
 

@@ -177,9 +177,9 @@ def _made(parts: Parts, functions: str | None) -> Made | None:
         parts.remove()
     if not merged:
         print_message(
-            "no Python process was recorded: none ran or called a database, its trace could not be"
-            " written, it began without its site (python -S), or it was killed or left by os._exit"
-            " before"
+            "no Python process was recorded: none ran or called a database, the trace could not be"
+            " written, Python ran without its site module (python -S), or the process was killed or"
+            " called os._exit()"
         )
         return None
     return made

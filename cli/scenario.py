@@ -185,7 +185,7 @@ def _wait(described: Scenario, processes: Processes) -> None:
     for name, status in sorted(failed, key=lambda end: end[1] < 0):
         if status:
             with open(os.path.join(described.output, f"{name}.err")) as file:
-                lines = file.read().strip().splitlines() or ["no reason is known"]
+                lines = file.read().strip().splitlines() or ["unknown reason"]
             raise QueryprofError(
                 f"{described.path}: {name} failed (exit status {status}): {lines[-1]}"
             )

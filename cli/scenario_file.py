@@ -112,7 +112,9 @@ def _line(where: str, line: object, groups: dict[str, int]) -> Line:
         raise QueryprofError(f"{where}: needs s, group and call")
     unknown = sorted(set(line) - {"s", "group", "call", "arguments"})
     if unknown:
-        raise QueryprofError(f"{where}: {unknown[0]}: is none of s, group, call and arguments")
+        raise QueryprofError(
+            f"{where}: unknown key {unknown[0]!r}; a line has s, group, call and arguments"
+        )
     at_s, group, call = line["s"], line["group"], line["call"]
     arguments = line.get("arguments", [])
     if isinstance(at_s, bool) or not isinstance(at_s, int | float) or not at_s >= 0:

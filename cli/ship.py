@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 FIRST_RETRY_S, MAX_RETRY_S = 1.0, 300.0
 UNFINISHED = "ship"
 COMMAND = "queryprof.command"
-ONE_COMMAND = "-- COMMAND goes with at most one PLACE, and not with --once"
+ANONYMOUS = "--anonymize cannot be combined with --traces or --otlp, whose data has names"
+ONE_COMMAND = "-- COMMAND accepts at most one PLACE, and no --once"
 
 
 class WithCommand(click.Command):
@@ -96,10 +97,10 @@ def ship(
         (command is not None and (not command or once or len(places) > 1), ONE_COMMAND),
         (command is None and not places, "needs a PLACE, or -- COMMAND"),
         (to is None and endpoint is None, "needs --to, or --otlp"),
-        (traces_percent is not None and to is None, "--traces goes with --to"),
+        (traces_percent is not None and to is None, "--traces needs --to"),
         (traces_percent is not None and traces_percent > 100, "--traces: at most 100%"),
-        (anonymize and bool(traces_percent or endpoint), "--anonymize: traces and OTLP have names"),
-        (has_text and endpoint is None, "--statement-text goes with --otlp"),
+        (anonymize and bool(traces_percent or endpoint), ANONYMOUS),
+        (has_text and endpoint is None, "--statement-text needs --otlp"),
     ]
     for is_wrong, why in wrong:
         if is_wrong:

@@ -54,7 +54,7 @@ def ship_beside(
             directory = _directory(place)
             rounds.shippers.append(own.enter_context(make([directory])))
         except (QueryprofError, OSError) as error:
-            rounds.notes.say(f"{error}: the command runs, and nothing is sent from here")
+            rounds.notes.say(f"{error}: the command runs, but nothing is sent")
         is_over = threading.Event()
         thread = threading.Thread(
             target=_send, args=(rounds, is_over), name="queryprof ships", daemon=True
@@ -122,9 +122,9 @@ def _send_rest(rounds: Rounds, shipper: Shipper, target: Target) -> None:
         if waiting or shipper.has_living():
             later = f"queryprof fleet ship --once {target.options} {shipper.directory}"
             what = f"{waiting:,} not sent" if waiting else "processes still record"
-            rounds.notes.say(f"{shipper.directory}: {what}; `{later}` sends what is there")
+            rounds.notes.say(f"{shipper.directory}: {what}; `{later}` sends the rest")
     except Exception as error:
-        rounds.notes.say(f"{shipper.directory}: not all is sent: {error}")
+        rounds.notes.say(f"{shipper.directory}: not everything was sent: {error}")
 
 
 def _remove_if_empty(directory: str) -> None:

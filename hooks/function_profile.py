@@ -32,4 +32,4 @@ def _end(profile: Profile, path: str, pid: int) -> None:
     try:
         profile.dump_stats(path)
     except OSError as error:
-        sys.stderr.write(f"queryprof: the functions' times are lost: {error}\n")
+        sys.stderr.write(f"queryprof: the function times are lost: {error}\n")

@@ -143,7 +143,7 @@ class LazyLoads:
         loader = next((getattr(module, name) for name in names if hasattr(module, name)), None)
         if loader is None or method not in vars(loader):
             library = self.module.partition(".")[0]
-            raise DriverError(f"lazy loads are not named: {library} is too old, or too new")
+            raise DriverError(f"lazy loads have no names: {library} is too old, or too new")
         runner = _core.label_runner(loader.__dict__[method], describe)
         self._replaced.measure(loader, method, runner)
 

@@ -39,9 +39,7 @@ def misfit(report: Report, databases: Iterable[str]) -> str:
             if any(map(planner.knows, statements)):
                 return ""
     names = ", ".join(given)
-    return (
-        f"{names}: it has not the tables of the recorded statements: is it the program's database?"
-    )
+    return f"{names}: lacks the tables of the recorded statements; is it the program's database?"
 
 
 def can_confine() -> bool:

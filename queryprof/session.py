@@ -267,12 +267,12 @@ class Session:
             reason, folder = str(error), os.path.dirname(target.path) or "."
             named = reason if target.path in reason else f"{target.path}: {reason}"
             what = "last window" if self.parts.are_windows else "trace"
-            later = f"; `queryprof report {target.path}` does it later"
+            later = f"; `queryprof report {target.path}` writes it later"
             if self.parts.are_windows:
                 later = f"; `queryprof report {target.path}` finds it in memory"
             elif not os.path.isdir(folder):
                 named = f"{target.path}: no directory {folder}"
-                later = f"{later}, when there is"
+                later = f"{later}, once the directory exists"
             complain(f"the {what} is not written: {named}{later if _core.region_path() else ''}")
             return False, ""
 

@@ -194,7 +194,7 @@ class FoundDriverHook(DriverHook):
             name = next((name for name in names if find_type(module, name)), None)
             if name is None:
                 raise DriverError(
-                    f"{self.module}: no {names[0]} is found in it; name the types:"
+                    f"{self.module}: no {names[0]} found; pass the types:"
                     f' queryprof.instrument("{self.module}", cursors=[...], connections=[...])'
                 )
             types[name] = methods

@@ -73,7 +73,7 @@ class Answers:
         path = os.path.realpath(os.path.join(self.directory, given))
         if not self._has(path):
             raise QueryprofError(
-                f"{shortened(given, MAX_LINE_CHARACTERS)}: is not in {self.directory}"
+                f"{shortened(given, MAX_LINE_CHARACTERS)}: not in {self.directory}"
             )
         return path
 
@@ -92,11 +92,11 @@ class Answers:
         with open(file, "rb") as opened:
             found, real = os.fstat(file), f"/proc/self/fd/{file}"
             if os.path.exists(real) and not self._has(os.readlink(real)):
-                raise QueryprofError(f"{name}: is not in {self.directory}")
+                raise QueryprofError(f"{name}: not in {self.directory}")
             if not stat.S_ISREG(found.st_mode):
-                raise QueryprofError(f"{name}: is not a regular file")
+                raise QueryprofError(f"{name}: not a regular file")
             if found.st_size > MAX_BYTES:
-                raise QueryprofError(f"{name}: has more than {MAX_BYTES >> 20} MB")
+                raise QueryprofError(f"{name}: larger than {MAX_BYTES >> 20} MB")
             return opened.read(MAX_BYTES + 1)
 
     def findings(self, trace: str) -> Answer:
@@ -141,7 +141,7 @@ class Answers:
         known = plans_by_statement(report.profile.plans).keys()
         whole = statement.removesuffix("...").strip()
         if not whole:
-            raise QueryprofError("name a statement, or its beginning")
+            raise QueryprofError("give a statement, or its beginning")
         begin_so = (one for one in known if one.startswith(whole))
         chosen = statement if statement in known else next(begin_so, None)
         if chosen is None and not absence():  # the text of the program, with its values
@@ -169,7 +169,9 @@ class Answers:
         except StatementError as error:
             raise ProofError(f"{database}: its copy cannot be measured: {error}") from error
         except OutOfTime as error:
-            raise ProofError(f"nothing was measured in {budget_s:g} s: give it more") from error
+            raise ProofError(
+                f"nothing was measured in {budget_s:g} s; allow more (budget_s)"
+            ) from error
         return {
             "summary": summary(advice),
             "changes": [

@@ -113,7 +113,7 @@ def _for_want_of_room(profile: Profile) -> list[str]:
     if unasked:
         cautions.append(
             f"{unasked:,} query plans were not read: that had already taken 1/64 of the time, or"
-            " there was no room"
+            " the table was full"
         )
     removed = profile.total("lost_windows") or 0
     if removed:

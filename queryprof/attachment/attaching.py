@@ -103,7 +103,7 @@ class Attachment:
             limit_s = END_TIMEOUT_S if timeout_s is None else timeout_s
             answer_to(self.pid, self._process, limit_s, stop, end=self._runner)
         except AttachError as error:
-            later = "with it" if isinstance(error, NoWayError) else "when it runs on"
+            later = "with it" if isinstance(error, NoWayError) else "when it continues"
             is_over = has_ended(self._process)
             return "" if is_over else f"{error}; its recording ends {later}"
         finally:
@@ -126,7 +126,7 @@ def attach(pid: int, runner: str, stop: int | None = None) -> Attachment:
         if not found.get("began"):
             if not found and has_ended(process, ENDS_MS):
                 raise AttachError(f"process {pid} has ended")
-            reason = str(found.get("refused", "its answer is none"))[:MAX_REASON_CHARACTERS]
+            reason = str(found.get("refused", "its answer is invalid"))[:MAX_REASON_CHARACTERS]
             raise AttachError(f"process {pid}: {reason}")
     except BaseException:
         os.close(process)
@@ -184,8 +184,8 @@ def _looking(pid: int, process: int) -> Iterator[Callable[[], None]]:
         return
     if not hasattr(sys, "remote_exec"):
         raise NoWayError(
-            f"process {pid} is not in standby: start it with QUERYPROF=standby (one of Python 3.14"
-            " or newer needs none, if this command runs by the same Python)"
+            f"process {pid} is not in standby: start it with QUERYPROF=standby (not needed with"
+            " Python 3.14 or newer, if this command uses the same Python)"
         )
     if any(one.startswith(b"PYTHON_DISABLE_REMOTE_DEBUG=") for one in environment):
         raise NoWayError(
@@ -206,7 +206,7 @@ def _looking(pid: int, process: int) -> Iterator[Callable[[], None]]:
 def _refuse_other_user(pid: int) -> None:
     user = int(_status_of(pid, "Uid").split()[1])
     if user != os.geteuid():
-        raise AttachError(f"process {pid} is of user {user}: run this command as that user")
+        raise AttachError(f"process {pid} belongs to user {user}: run this command as that user")
 
 
 def _refuse_other_namespaces(pid: int) -> None:
@@ -218,9 +218,9 @@ def _refuse_other_namespaces(pid: int) -> None:
         except FileNotFoundError as error:
             raise AttachError(f"no running process {pid}") from error
         except OSError as error:
-            raise AttachError(f"process {pid} cannot be looked at: {error.strerror}") from error
+            raise AttachError(f"process {pid} cannot be inspected: {error.strerror}") from error
         if not is_same:
-            raise AttachError(f"process {pid} is in a container of its own: run this command in it")
+            raise AttachError(f"process {pid} runs in another container: run this command there")
 
 
 def _status_of(pid: int, field: str) -> str:

@@ -56,7 +56,7 @@ def Badge(  # noqa: N802 it is used as a class
         TypeError: `app` is not an application, or clients or hosts are not lists.
     """
     if not callable(app):
-        raise TypeError(f"Badge: an application can be called, and {app!r} cannot")
+        raise TypeError(f"Badge: {app!r} is not callable; pass a WSGI or ASGI application")
     if isinstance(clients, str) or isinstance(hosts, str):
         raise TypeError("Badge: clients and hosts are lists")
     wanted = os.environ.get(VARIABLE, "").lower() in SWITCHED_ON if on is None else on

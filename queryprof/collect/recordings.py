@@ -180,7 +180,7 @@ def _left_out(parts: list[str], unsound: Iterable[str]) -> tuple[str, ...]:
     reasons = list(unsound)
     gone = missing - len(reasons)
     if gone > 0:
-        reasons.append(f"{gone:,} {'part is' if gone == 1 else 'parts are'} not there")
+        reasons.append(f"{gone:,} {'part is' if gone == 1 else 'parts are'} missing")
     return tuple(reasons)
 
 

@@ -80,7 +80,7 @@ class Library:
         set_authorizer = self.functions.sqlite3_set_authorizer
         set_authorizer.argtypes = [ctypes.c_void_p, AUTHORIZER, ctypes.c_void_p]
         if set_authorizer(self.handle(connection), kept, None):
-            raise OSError("SQLite takes no authorizer")
+            raise OSError("SQLite accepts no authorizer")
         return kept
 
 

@@ -80,15 +80,15 @@ def start_core(settings: Settings) -> None:
         raise SessionError(absent)
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         raise SessionError(
-            "this Python runs without its global interpreter lock, and calls of several threads at"
-            " once would be miscounted; with PYTHON_GIL=1 they are recorded"
+            "this Python runs without its global interpreter lock, so concurrent calls would be"
+            " miscounted; set PYTHON_GIL=1 to record them"
         )
     left = address_space_left()
     if left is not None and left < LEAST_ADDRESS_SPACE:
         raise SessionError(
-            f"the limit of the address space (ulimit -v) leaves {left >> 20} MiB, and it takes 64"
-            f" of them: the program might lack them (from {LEAST_ADDRESS_SPACE >> 20} on it is"
-            " recorded)"
+            f"the address space limit (ulimit -v) leaves {left >> 20} MiB, and recording takes 64"
+            f" MiB, which the program might need; raise the limit to leave"
+            f" {LEAST_ADDRESS_SPACE >> 20} MiB or more"
         )
     _core.start(settings.parameters)
     _core.plans_allow(PLANS_SHARE if settings.plans else 0.0)

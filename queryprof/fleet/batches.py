@@ -171,8 +171,8 @@ class Batches:
                 found = os.fstat(handle)
                 if found.st_uid != os.geteuid():
                     raise QueryprofError(
-                        f"{os.path.join(self._place, FOLDER)}: is another user's, who sends from"
-                        " there"
+                        f"{os.path.join(self._place, FOLDER)}: belongs to another user, who"
+                        " sends from there"
                     )
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.path.samestat(found, _stat(FOLDER, self._place_handle)):
@@ -184,7 +184,7 @@ class Batches:
                 raise
             os.close(handle)
         raise QueryprofError(
-            f"{self._place}: another `queryprof fleet ship` sends what is recorded there"
+            f"{self._place}: another `queryprof fleet ship` already sends these recordings"
         )
 
     def take(self, windows: Iterable[Window]) -> None:

@@ -153,7 +153,7 @@ class Compaction:
                 try:
                     count = self._fold_readable(table, folder, counted, footers)
                 except TraceError as error:
-                    self._note(f"left as it is: {folder}: {error}")
+                    self._note(f"not merged: {folder}: {error}")
             damaged = {}
             if day.superfluous or day.folded:  # their rows are in a day's file, if it is intact
                 damaged = unread_files([paths[one] for one in day.counted if one.startswith(DAY)])
@@ -216,7 +216,7 @@ class Compaction:
         its = [footers[name] for name in paths]
         repeated = overlapping(("", window) for footer in its for window in footer.processes)
         if repeated:
-            self._note(f"{folder}: {repeated:,} windows of processes are in it more than once")
+            self._note(f"{folder}: contains {repeated:,} windows of processes more than once")
         sources = frozenset(paths).union(*(footer.sources or () for footer in its))
         footer = Footer(its[0].service, (), merge_lost(one.lost for one in its), sources)
         name = f"{DAY}{identifier(' '.join(sorted(sources)))}{ENDING}"

@@ -180,7 +180,7 @@ def _unknown(
     for gate, table in (("counts", "span"), ("plans", "plan")):
         there = {one["version"] for one in known if one["kind"] == table}
         if not there.issuperset(versions):
-            found[gate] = f"there are no {table}s of both versions (a merged trace has none)"
+            found[gate] = f"no {table}s of both versions (a merged trace has none)"
         elif table == "span" and None in there and None not in of_sums:
-            found[gate] = "there are spans of several versions together (of a merged trace)"
+            found[gate] = "some spans combine several versions (of a merged trace)"
     return found

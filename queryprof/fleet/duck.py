@@ -216,7 +216,7 @@ class Engine:
             max(one["last_seen"] for one in there),
         )
         raise TraceError(
-            f"nothing is selected; there are, from {first:%Y-%m-%d %H:%M} to"
+            f"nothing is selected; available from {first:%Y-%m-%d %H:%M} to"
             f" {last:%Y-%m-%d %H:%M} UTC: {listed}{more}"
         )
 

@@ -238,7 +238,7 @@ class ObjectStore:
                 " in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, ...)"
             )
         if not parts.netloc:
-            raise LocationError(f"{url}: names no bucket")
+            raise LocationError(f"{url}: no bucket in the URL")
         from pyarrow import ArrowException
         from pyarrow.fs import FileSystem
 

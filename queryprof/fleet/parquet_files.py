@@ -48,8 +48,8 @@ MAX_NAME_CHARACTERS = 120
 """Length limit of a service's or host's name in a path."""
 
 SHARED = (
-    "is of several hosts or versions: its spans, plans and findings are of all together, and their"
-    " host or version is unknown"
+    "contains several hosts or versions: its spans, plans and findings combine them, so their host"
+    " or version is unknown"
 )
 """Message about a window that `is_shared`."""
 

@@ -228,7 +228,7 @@ class Shipper:
                 for file, why in alone or [(files[-1], str(error))]:
                     path = self._batches.set_aside(batch, file)
                     reason = why.removeprefix(f"{file.path}: ").removeprefix(IN_MEMORY)
-                    self._note(f"left out, and kept as {path}: {reason}")
+                    self._note(f"skipped, and kept as {path}: {reason}")
 
     @property
     def _hides(self) -> bool:

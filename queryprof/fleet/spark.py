@@ -154,7 +154,7 @@ def _footer(location: Location, name: str) -> Footer:
         raise TraceError(f"{name}: not a complete Parquet file: {error}") from error
     version = facts.get(SCHEMA_KEY, b"").decode("ascii", "replace")
     if version != str(SCHEMA):
-        raise TraceError(f"{name}: has version {version or 'none'} of the schema")
+        raise TraceError(f"{name}: has schema version {version or 'none'}")
     return footer_in(facts)
 
 

@@ -228,7 +228,7 @@ def footer_in_schema(path: str, found: pa.Schema, table: FleetTable) -> Footer:
     facts = found.metadata or {}
     version = facts.get(SCHEMA_KEY, b"").decode("ascii", "replace")
     if version != str(SCHEMA):
-        what = f"has version {version} of the schema" if version else "not written by queryprof"
+        what = f"has schema version {version}" if version else "not written by queryprof"
         raise TraceError(f"{path}: {what}; this queryprof reads version {SCHEMA}")
     expected = arrow_schema(table)
     if len({name.lower() for name in found.names}) < len(found.names):

@@ -200,7 +200,7 @@ class _Server:
         self.name = f"{major}.{minor}"
         if self.version < FORCED:
             raise QueryprofError(
-                f"PostgreSQL {major} is too old: plans for any values are known from 12 on"
+                f"PostgreSQL {major} is too old: generic plans need version 12 or newer"
             )
         for setting in (
             "TRANSACTION READ ONLY",

@@ -112,14 +112,15 @@ def why_unreadable(path: str, error: str) -> str:
         return f"{path}: cannot be read while a program holds its lock; try again"
     if "no such collation" in error:
         return (
-            f"{path}: an index or a key of it is in the order of a collation that its program"
-            f" defines, and without that its rows are not to be found: {error}"
+            f"{path}: an index or key uses a collation that the program defines, so its rows cannot"
+            f" be found here: {error}"
         )
     if "malformed" in error:
         return f"{path}: it is damaged ({error}): `PRAGMA integrity_check` shows more"
     if "unable to open" in error and Path(f"{path}-wal").exists():
         return (
-            f"{path}: its log (-wal) has no index beside it (-shm): open it once with its program"
+            f"{path}: its write-ahead log (-wal) has no index file (-shm): open the database once"
+            " with its program"
         )
     return f"{path}: it cannot be read or copied: {error}"
 

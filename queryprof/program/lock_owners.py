@@ -22,10 +22,10 @@ WAL_WRITER, WAL_CHECKPOINT, WAL_RECOVERY, WAL_READERS, WAL_OPEN = 120, 121, 122,
 
 WRITES, COMMITS, PENDS, READS, CHECKPOINTS, HAS_OPEN = (
     "has a write transaction open",
-    "is writing: no other can read or write",
-    "waits for readers before it writes: no other can begin to read or write",
+    "is writing: no other process can read or write",
+    "waits for readers before it writes: no other process can begin to read or write",
     "reads",
-    "moves the log into the database",
+    "copies the log into the database (checkpoint)",
     "has it open",
 )
 ORDER = (COMMITS, PENDS, WRITES, CHECKPOINTS, READS, HAS_OPEN)

@@ -29,7 +29,7 @@ def with_dummies(judge: Judge, copy: str, action: Callable[[], Answer]) -> Answe
         except StatementError as error:
             if not _add_dummy(judge, copy, str(error)):
                 raise
-    raise StatementError("too much in it is unknown here")
+    raise StatementError("too many of its functions or collations are unknown here")
 
 
 def _add_dummy(judge: Judge, copy: str, message: str) -> bool:

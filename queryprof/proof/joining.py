@@ -64,13 +64,13 @@ def join(
         shown = parts.text(outer, inners[0])
         if turn and shown:
             how = (
-                f"It has all rows: {names[number]} of the first query is in place of the parameter."
+                f"One query returns all rows: {names[number]} of the first replaces the parameter."
             )
             tree = parsed(sql)
             if tree is None or tree.args.get("order"):
                 how += " Their order is not certain: add an ORDER BY."
             if inner_order:
-                how += " The rows of each one have no order: ORDER BY it at the end."
+                how += " The rows within each group have no order: add it to the ORDER BY."
             yield Rewriting(shown[0], how, (turn,))
 
 

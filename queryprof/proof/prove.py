@@ -314,7 +314,7 @@ def _proof(search: Search, query: Query) -> Proof:
         doubt = (
             "there are no counters"
             if is_less is None
-            else "neither VM steps nor page fetches are fewer"
+            else "neither VM steps nor page fetches decreased"
         )
     return Proof(
         query.statement,

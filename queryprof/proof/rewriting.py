@@ -153,8 +153,8 @@ def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, s
     return (
         parameters.finished(text_of(page)),
         (
-            f"Go on after the last row of the page before: keep its {', '.join(plain)}. The first"
-            " page has no such condition."
+            f"Continue after the last row of the page before: keep its {', '.join(plain)}. The"
+            " first page has no such condition."
         ),
     )
 
@@ -167,10 +167,10 @@ def whole(node: exp.Expr, parameters: Parameters) -> int | None:
     return int(node.this) if isinstance(node, exp.Literal) and node.is_int else None
 
 
-COMPARE_TOO = "Ask for the range that begins with the value, and compare as before."
+COMPARE_TOO = "Search the range that begins with the value, and keep the old comparison."
 OF_TIMES = f"{COMPARE_TOO} A time with an offset from UTC has another date than its text."
-IGNORE_CASE = "Let an index that ignores case find the rows, and compare as before."
-CAST_THE_VALUE = "Cast the value for an index, and compare as before."
+IGNORE_CASE = "Let an index that ignores case find the rows, and keep the old comparison."
+CAST_THE_VALUE = "Cast the value for an index, and keep the old comparison."
 THE_COLUMN = "Compare the column itself."
 
 FORMATS = ("%Y", "%Y-%m", "%Y-%m-%d")
@@ -314,7 +314,7 @@ def _unwrapped(
             yield THE_COLUMN, f"{name} = {value}"
     elif isinstance(one, exp.Coalesce) and one.this is column and len(one.expressions) == 1:
         instead = text_of(one.expressions[0])
-        how = "Compare the column itself, and NULL apart."
+        how = "Compare the column itself, and NULL separately."
         yield how, f"({name} = {value} OR ({name} IS NULL AND {instead} = {value}))"
 
 
@@ -352,12 +352,12 @@ def _of_one_kind(
         return
     equal = f"{text_of(left)} = {text_of(right)}"
     if _affinity(one) != _affinity(two):
-        how = "Cast the column that needs no index, or declare both with one type."
+        how = "Cast the column that needs no index, or declare both with the same type."
         yield how, f"{text_of(left)} = CAST({text_of(right)} AS {_affinity(one)})"
         yield how, f"{text_of(right)} = CAST({text_of(left)} AS {_affinity(two)})"
     # SQLite compares them with the left column's collation (datatype3.html, 7.1).
     if one.collation in BY_BYTES and two.collation not in BY_BYTES:
-        how = "Compare with the index's collation, too, or declare both with one."
+        how = "Also compare with the index's collation, or declare both with the same collation."
         yield how, f"({equal} COLLATE {two.collation} AND {equal})"
 
 

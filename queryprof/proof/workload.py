@@ -235,9 +235,9 @@ def _drawn_samples(
 def _unknown(query: Query, was_recorded: bool) -> str:
     """Return why there are no values to measure a statement with."""
     if was_recorded:
-        return "what it changed is changed already: give a copy of before the run"
+        return "its changes were already made: use a copy from before the run"
     what = "patterns" if _compares_pattern(query.statement) else "values of its parameters"
-    return f"the {what} are not known: record with --parameters"
+    return f"the {what} are unknown: record with --parameters"
 
 
 def _changes(judge: Judge, sample: Sample) -> bool:

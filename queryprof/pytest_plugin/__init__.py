@@ -70,7 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "queryprof_ignore",
-        "patterns of statements to leave out, matched at their start",
+        "patterns of statements to ignore, matched from their start",
         type="linelist",
         default=[],
     )

@@ -58,7 +58,7 @@ def rules_of(config: pytest.Config, gates: AbstractSet[str]) -> Rules:
     known = gates | OF_TESTS
     if not fail_on <= known:
         raise SettingsError(
-            f"queryprof_fail_on: {', '.join(sorted(fail_on - known))}: must be of"
+            f"queryprof_fail_on: {', '.join(sorted(fail_on - known))}: unknown; use"
             f" {', '.join(sorted(known))}"
         )
     patterns = [IGNORED, *config.getini("queryprof_ignore")]

@@ -73,8 +73,8 @@ class Verification:
             lines.append(f"... and {len(ranked) - MAX_SHOWN:,} more statements")
         unsteady = len({test for test, _ in self.differing} | set(self.missing))
         lines.append(
-            f"{unsteady:,} tests execute something else in a second run, so --queryprof-check would"
-            " fail: make them repeatable, or leave them out:"
+            f"{unsteady:,} tests execute different queries in a second run, so --queryprof-check"
+            " would fail: make them repeatable, or exclude them:"
             " @pytest.mark.queryprof(baseline=False)"
         )
         return lines

@@ -123,7 +123,8 @@ class Region:
         magic, version, at, length = START.unpack(self._read(0, START.size))
         if magic == MAGIC and version != VERSION:
             raise TraceError(
-                f"{self.path}: was recorded by another version of queryprof, which can read it"
+                f"{self.path}: was recorded by another version of queryprof; read it with that"
+                " version"
             )
         if magic != MAGIC or length > MAX_DESCRIPTION_BYTES:
             raise ValueError("no region")
@@ -138,7 +139,7 @@ class Region:
         self._order = [table.name for table in tables]
         for table in tables:
             if table.at + table.row_bytes * table.capacity > self._bytes:
-                raise ValueError("it is cut off")
+                raise ValueError("it is truncated")
         self.read_head()
 
     def read_head(self) -> None:

@@ -162,7 +162,7 @@ class Player:
         try:
             rows = _execute(connection, one)
         except (sqlite3.Error, ValueError, OverflowError, TypeError, MemoryError) as error:
-            reason = f"fails here, and did not when it was recorded: {error}"
+            reason = f"fails here, but not when it was recorded: {error}"
             if self._authorizer.refused:
                 reason = f"is refused in a replay: {self._authorizer.refused}"
             self.played.left_out[reason] += 1

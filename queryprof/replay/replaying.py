@@ -125,7 +125,7 @@ def _recorded_path(workload: Workload, database: str) -> str:
     if not listed:
         is_known = any(one.database is not None for one in workload.executions)
         listed = "none with a file" if is_known else "its driver does not report which"
-    raise ProofError(f"{database}: the workload is of other databases: {listed}")
+    raise ProofError(f"{database}: the workload belongs to other databases: {listed}")
 
 
 def parse_pragma(text: str) -> tuple[str, str]:

@@ -82,7 +82,7 @@ def settings_in(environ: Mapping[str, str], endpoint: str | None = None) -> Sett
         is_one = has_user = False
     if not is_one or has_user:
         shown = "the endpoint" if has_user else url
-        raise OtlpError(f"{shown}: is no endpoint: http://HOST:PORT, without a user")
+        raise OtlpError(f"{shown}: not an endpoint; write http://HOST:PORT, without a user")
     headers = {}
     for pair in filter(None, environ.get(f"{prefix}HEADERS", "").split(",")):
         name, is_pair, value = pair.partition("=")

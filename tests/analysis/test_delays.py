@@ -189,4 +189,4 @@ def test_a_request_that_another_one_delays(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     ).stdout
-    assert " the event loop stood at report() app.py:" in said
+    assert " the event loop was blocked at report() app.py:" in said

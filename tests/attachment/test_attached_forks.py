@@ -87,7 +87,9 @@ def test_one_of_several_that_stands_still_at_the_end() -> None:
             pass
         command.process.send_signal(signal.SIGINT)  # a person would give up by now
         said = command.result()
-        assert f"process {one.pid} has not answered yet; its recording ends when it runs on" in said
+        assert (
+            f"process {one.pid} has not answered yet; its recording ends when it continues" in said
+        )
         assert by_operation(read_profile("x.qprof"))[SELECT] == 7
         os.kill(one.pid, signal.SIGCONT)
         while one("is_on()") == "True":

@@ -144,7 +144,9 @@ def test_another_user() -> None:
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=False
         )
-        assert f"process {program.pid} is of user 0: run this command as that user" in done.stderr
+        assert (
+            f"process {program.pid} belongs to user 0: run this command as that user" in done.stderr
+        )
         assert program("is_on()") == "False"
 
 
@@ -159,7 +161,7 @@ def test_a_container() -> None:
         )
         if "unshare" in done.stderr:
             pytest.skip("no namespace can be made here")
-        assert "is in a container of its own: run this command in it" in done.stderr
+        assert "runs in another container: run this command there" in done.stderr
         assert program("is_on()") == "False"
 
 
@@ -273,11 +275,11 @@ def test_a_stranger_at_the_commands_socket(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ('b"[" * 60000 + b"\\n"', "its answer is none"),
-        ('b"{}\\n"', "its answer is none"),
-        ('b"[1]\\n"', "its answer is none"),
-        ('b"\\xff\\n"', "its answer is none"),
-        ('b"x" * 70000', "its answer is none"),
+        ('b"[" * 60000 + b"\\n"', "its answer is invalid"),
+        ('b"{}\\n"', "its answer is invalid"),
+        ('b"[1]\\n"', "its answer is invalid"),
+        ('b"\\xff\\n"', "its answer is invalid"),
+        ('b"x" * 70000', "its answer is invalid"),
         ("b'{\"refused\": \"' + b'no\\\\u001b[31m' * 9999 + b'\"}\\n'", "no"),
     ],
 )

@@ -95,7 +95,7 @@ def test_off_nothing_is_imported() -> None:
 
 
 def test_what_is_no_application() -> None:
-    with pytest.raises(TypeError, match="an application can be called"):
+    with pytest.raises(TypeError, match="is not callable"):
         Badge(3, on=True)
 
 

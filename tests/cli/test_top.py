@@ -126,7 +126,7 @@ def test_a_look_has_lines_callers_and_rates(queryprof: Run, script: Callable[[st
         assert "load() program.py:6" in shown
         assert all(len(each) <= 80 for each in shown.splitlines())
         assert (
-            "No process records"
+            "No process is being recorded"
             in queryprof("top", "other.qprof", "--once", "--every", "50ms").stdout
         )
 

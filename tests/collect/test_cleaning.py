@@ -81,7 +81,7 @@ def clean(*options: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_traces_are_made_of_what_was_killed(capsys: pytest.CaptureFixture[str]) -> None:
     with worker("x.qprof"):
-        assert clean(capsys=capsys) == ["nothing is left of processes that have ended"]
+        assert clean(capsys=capsys) == ["no ended process has left a recording"]
     assert [one.trace for one in regions_left_behind()] == [f"{os.getcwd()}/x.qprof"]
     assert clean(capsys=capsys) == [f"made: {os.getcwd()}/x.qprof"]
     assert by_operation(read_profile("x.qprof"))[SELECT] == 3

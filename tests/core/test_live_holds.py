@@ -112,11 +112,11 @@ def test_who_waits_for_readers_is_not_writing_yet(tmp_path: Path) -> None:
     with holding(tmp_path, path, "SELECT a FROM t", recorded=False) as reader:
         with holding(tmp_path, path, *writes, recorded=False) as writer:
             found = [(owner.pid, owner.does) for owner in owners_of(str(path))]
-    waits = "waits for readers before it writes: no other can begin to read or write"
+    waits = "waits for readers before it writes: no other process can begin to read or write"
     assert found == [(writer, waits), (reader, "reads")]
     with holding(tmp_path, path, "BEGIN EXCLUSIVE", recorded=False) as pid:
         (owner,) = owners_of(str(path))
-    assert (owner.pid, owner.does) == (pid, "is writing: no other can read or write")
+    assert (owner.pid, owner.does) == (pid, "is writing: no other process can read or write")
 
 
 def test_the_writer_comes_before_the_readers(tmp_path: Path) -> None:

@@ -340,7 +340,7 @@ def test_sums_too_large_to_be_one_stay_as_they_are(queryprof: Run) -> None:
     before = files()
     result = queryprof("fleet", "compact", "store")
     assert result.returncode == 1
-    assert "left as it is: aggregate/service=shop/date=2026-11-01: " in result.stderr
+    assert "not merged: aggregate/service=shop/date=2026-11-01: " in result.stderr
     assert set(before) <= set(files())
 
 

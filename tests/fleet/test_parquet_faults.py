@@ -73,7 +73,7 @@ def test_a_living_process_is_left_out(queryprof: Run) -> None:
         result = export(queryprof, "living.qprof", "good.qprof")
         child.communicate(b"\n")
     assert result.returncode == 1
-    assert "living.qprof: a process of it still runs" in result.stderr
+    assert "living.qprof: one of its processes is still running" in result.stderr
     assert len(list(Path("out", "aggregate").rglob("*.parquet"))) == 1
 
 

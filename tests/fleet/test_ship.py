@@ -272,7 +272,7 @@ def test_one_at_a_time(queryprof: Run) -> None:
     assert result.returncode == 2
     assert (
         result.stderr
-        == "queryprof: place: another `queryprof fleet ship` sends what is recorded there\n"
+        == "queryprof: place: another `queryprof fleet ship` already sends these recordings\n"
     )
     assert not Path("place", FOLDER).exists()
 
@@ -289,7 +289,7 @@ def test_a_damaged_part_is_set_aside(queryprof: Run) -> None:
     result = ship(queryprof, "place")
     assert result.returncode == 1
     # Which value is found first, and how, depends on the rate of this machine's clock.
-    assert f"left out, and kept as place/{path.name}.damaged: " in result.stderr
+    assert f"skipped, and kept as place/{path.name}.damaged: " in result.stderr
     assert "damaged: " in result.stderr.partition(".damaged: ")[2]
     assert executions("store") == count - FIRST_WINDOW
     assert os.listdir("place") == [f"{path.name}.damaged"]
@@ -340,12 +340,12 @@ def test_names_are_hashes(queryprof: Run) -> None:
         (["--once", "nothere"], "nothere: not a directory, nor the path of a trace (*.qprof)"),
         (["--once", "nothere/x.qprof"], "nothere/x.qprof: no such directory"),
         ([], "needs a PLACE, or -- COMMAND"),
-        (["--once", "--", "true"], "at most one PLACE, and not with --once"),
+        (["--once", "--", "true"], "at most one PLACE, and no --once"),
         (["--"], "at most one PLACE"),
         (["--every", "5", "."], "'5' is not a duration: 500ms, 60s, 5m, 90d"),
         (["--keep", "-1GB", "."], "is not a size: 500MB, 1GB"),
         (["--traces", "101%", "."], "at most 100%"),
-        (["--traces", "1%", "--anonymize", "."], "traces and OTLP have names"),
+        (["--traces", "1%", "--anonymize", "."], "--anonymize cannot be combined with"),
     ],
 )
 def test_wrong_arguments(queryprof: Run, arguments: list[str], message: str) -> None:

@@ -119,7 +119,7 @@ def test_a_merged_trace_beside_its_windows_is_noted(queryprof: Run) -> None:
         result = ranking(queryprof, *order)
         assert executions(result) == 2 * 555
         assert (
-            "of processes in more than one file (or a clock was set back): counted with each"
+            "of processes in more than one file (or a clock was set back): counted each time"
             in result.stderr
         )
 
@@ -379,7 +379,7 @@ def test_a_merged_trace_beside_those_of_hosts_makes_no_loop(queryprof: Run) -> N
     assert queryprof("merge", "all.qprof", "2.qprof", "3.qprof", "4.qprof").returncode == 0
     asked = ("fleet", "compare", "1", "2", "--fail-on", "counts")
     result = queryprof(*asked, "0.qprof", "1.qprof", "all.qprof")
-    assert "not known: counts: there are spans of several versions together" in result.stdout
+    assert "not known: counts: some spans combine several versions" in result.stdout
     assert "counts 1" not in result.stdout
 
 

@@ -169,7 +169,7 @@ def test_a_command_runs_where_another_one_sends(queryprof: Run) -> None:
     with Batches("place").alone():
         result = queryprof(*command)
     assert result.returncode == 3
-    assert "the command runs, and nothing is sent from here" in result.stderr
+    assert "the command runs, but nothing is sent" in result.stderr
     assert ship(queryprof, "place").returncode == 0
     assert executions("store") == 1
 
@@ -189,7 +189,7 @@ def test_a_command_runs_where_there_can_be_no_place(queryprof: Run) -> None:
     )
     result = queryprof(*command)
     assert result.returncode == 3
-    assert "the command runs, and nothing is sent from here" in result.stderr
+    assert "the command runs, but nothing is sent" in result.stderr
 
 
 @pytest.mark.slow
@@ -254,4 +254,4 @@ def test_one_of_the_traces_is_no_output(queryprof: Run) -> None:
     shutil.copy(trace, trace.with_name("copy.qprof"))
     shutil.copy(trace, trace.with_name("copy.txt"))
     result = queryprof("fleet", "fetch", "all", "store")
-    assert "in more than one trace: counted with each" in result.stderr
+    assert "in more than one trace: counted each time" in result.stderr

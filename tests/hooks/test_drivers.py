@@ -235,7 +235,7 @@ def test_any_driver_by_name(
 @pytest.mark.parametrize(
     ("types", "said"),
     [
-        ("", "json: no Cursor is found in it; name the types: "),
+        ("", "json: no Cursor found; pass the types: "),
         (", cursors=['JSONDecoder']", "JSONDecoder of json has none of execute"),
     ],
 )

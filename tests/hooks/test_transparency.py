@@ -313,7 +313,7 @@ def test_our_threads_take_no_signals() -> None:
 def test_a_python_without_gil_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is attached, so no count is wrong. One sentence says what to do."""
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
-    with pytest.raises(SessionError, match=r"miscounted; with PYTHON_GIL=1 they are recorded$"):
+    with pytest.raises(SessionError, match=r"miscounted; set PYTHON_GIL=1 to record them$"):
         queryprof.install("x.qprof")
     assert not queryprof.is_installed()
     connection = sqlite3.connect(":memory:")

@@ -55,7 +55,7 @@ def proof_of(known: Known, query: Query = READ) -> Any:
         (
             Measured(1.0 * MS, 1000, 100, 5, "rows"),
             False,
-            "neither VM steps nor page fetches are fewer",
+            "neither VM steps nor page fetches decreased",
         ),
         (Measured(1.0 * MS, None, None, 5, "rows"), False, "there are no counters"),
         (Measured(1.0 * MS, 10, 100, 5, "others"), False, "other rows are returned"),

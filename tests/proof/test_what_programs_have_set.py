@@ -66,7 +66,7 @@ def test_what_is_changed_already_is_not_measured(
         db.commit()
     advice = proved(Report(counted(recording.profile)), str(path))
     (one,) = advice.not_measured
-    assert one.reason == "what it changed is changed already: give a copy of before the run"
+    assert one.reason == "its changes were already made: use a copy from before the run"
 
 
 def test_patterns_are_not_made_up(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_patterns_are_not_made_up(tmp_path: Path) -> None:
             db.execute("SELECT id FROM item WHERE code GLOB ?", (f"*{number}x",)).fetchall()
     advice = proved(Report(counted(recording.profile)), str(path))
     (one,) = advice.not_measured
-    assert one.reason == "the patterns are not known: record with --parameters"
+    assert one.reason == "the patterns are unknown: record with --parameters"
     assert "nothing to change" not in summary(advice)
 
 

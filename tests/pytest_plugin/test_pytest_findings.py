@@ -126,7 +126,7 @@ def test_one_that_is_accepted(run: Run) -> None:
 def test_a_name_that_is_none(run: Run) -> None:
     settings("queryprof_fail_on = n_plus_won")
     result = run()
-    assert (result.returncode, "n_plus_won: must be of counts" in result.stderr) == (4, True)
+    assert (result.returncode, "n_plus_won: unknown; use counts" in result.stderr) == (4, True)
 
 
 def test_each_category_has_its_rule() -> None:

@@ -325,7 +325,7 @@ def test_settings(run: Run) -> None:
     result = run("--queryprof-check")
     assert (
         result.returncode,
-        "must be of counts, full_scan, n_plus_one, plans" in result.stderr,
+        "unknown; use counts, full_scan, n_plus_one, plans" in result.stderr,
     ) == (
         4,
         True,

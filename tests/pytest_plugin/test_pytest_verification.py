@@ -103,7 +103,7 @@ def test_verification_names_what_is_not_stable(run: Run, options: tuple[str, ...
     assert result.returncode == 1
     assert "In test_a.py::test_unstable: SELECT ?" in result.stdout
     assert "another number of executions" in result.stdout
-    assert "1 tests execute something else in a second run" in result.stdout
+    assert "1 tests execute different queries in a second run" in result.stdout
     assert baseline()["test_a.py::test_unstable"]["SELECT ?"]["executions"] == 1
 
 

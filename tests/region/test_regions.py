@@ -180,7 +180,7 @@ def test_an_end_that_can_import_nothing_leaves_its_trace_to_the_report(
     )
     result = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
     assert result.stderr.startswith("queryprof: the trace is not written")
-    assert result.stderr.endswith("x.qprof` does it later\n")
+    assert result.stderr.endswith("x.qprof` writes it later\n")
     assert result.stderr.count("\n") == 1
     assert not Path("x.qprof").exists()
     assert queryprof("report", "x.qprof").returncode == 0
@@ -197,7 +197,7 @@ def test_a_missing_directory_is_reported(script: Script, queryprof: Run) -> None
     assert re.fullmatch(
         r"queryprof: the trace is not written: \S*x.qprof: no directory \S*later;"
         r" `queryprof report \S*x.qprof`"
-        r" does it later, when there is\n",
+        r" writes it later, once the directory exists\n",
         result.stderr,
     )
     Path("later").mkdir()

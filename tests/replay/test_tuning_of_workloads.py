@@ -60,9 +60,9 @@ def test_tuning(queryprof: Run, before: Path) -> None:
     )
     assert said.returncode == 0, said.stderr
     # The figures depend on the clock.
-    assert "What each pragma does to the workload's time" in said.stdout
+    assert "Effect of each pragma on the workload's" in said.stdout
     safe = said.stdout.partition("Fastest that loses nothing")[2].partition("Fastest of all")[0]
-    assert "synchronous = full" in safe or "keep what you have" in said.stdout
+    assert "synchronous = full" in safe or "keep your settings" in said.stdout
     said = queryprof(
         "lab",
         "workers",

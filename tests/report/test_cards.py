@@ -333,7 +333,7 @@ def test_an_automatic_index_wins_what_building_it_takes() -> None:
 
 @pytest.mark.parametrize(
     ("ns", "said"),
-    [(10**9, "(100.0% of 1.00 s)"), (10**9 + 10**7, "side by side, added up, in 1.00 s)")],
+    [(10**9, "(100.0% of 1.00 s)"), (10**9 + 10**7, "(sum over concurrent threads, in 1.00 s)")],
 )
 def test_threads_have_no_share_of_a_blocks_time(ns: int, said: str) -> None:
     overview = Report(profile_of(aggregate("SELECT 1", ns=ns))).overview

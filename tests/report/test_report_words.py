@@ -72,7 +72,7 @@ def test_more_time_than_the_run_is_attributed_to_threads(ms: int, is_said: bool)
     profile = profile_of(aggregate("SELECT a FROM t", (LOOP,), ns=ms * 1_000_000))
     text = io.StringIO()
     print_report(Report(profile), file=text, width=200)
-    assert ("threads run side by side" in text.getvalue()) == is_said
+    assert ("threads ran concurrently" in text.getvalue()) == is_said
 
 
 @pytest.mark.parametrize("waits", [True, False])

@@ -21,7 +21,7 @@ def test_what_was_made_last_is_taken_back_first() -> None:
     )
     advice = Advice("x.db", changes, (), (), (), (), "3.45", "", 1, is_complete=True, took_s=1.0)
     script = sql_script(advice)
-    made, back = script.split("-- To take it back:\n")
+    made, back = script.split("-- To undo it:\n")
     db = sqlite3.connect(":memory:")
     db.executescript(made)
     assert db.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (2,)

@@ -137,7 +137,7 @@ def test_a_program_with_little_address_space_has_it_for_itself(
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, f"[(1,)] {20 << 20}\n")
-    assert ("the limit of the address space (ulimit -v) leaves" in done.stderr) != is_recorded
+    assert ("the address space limit (ulimit -v) leaves" in done.stderr) != is_recorded
     assert trace.exists() == is_recorded
 
 

@@ -43,7 +43,7 @@ def _lines(advice: Advice) -> Iterator[str]:
         yield _comment(f"  {rewrite.sql}")
     if advice.changes:
         yield ""
-        yield _comment("To take it back:")
+        yield _comment("To undo it:")
         for change in reversed(advice.changes):
             yield _comment(f"  {change.undo}")
 

@@ -13,7 +13,7 @@ from queryprof.report.places import Places
 def nothing_found(unknown: Sequence[str]) -> str:
     """Return the sentence for an empty list. `unknown` lists causes that could not be checked."""
     if unknown:
-        return "No findings among what is known."
+        return "No findings in the known data."
     return "No findings: no cause that queryprof knows takes much of the time."
 
 
@@ -57,8 +57,8 @@ def hint(findings: Sequence[Finding]) -> str:
     if not any(one.whole == BUSY for one in findings):
         return ""
     return (
-        "Its requests are not marked: with queryprof.WsgiMiddleware or AsgiMiddleware around the"
-        " application each has its queries and its time"
+        "Its requests are not marked: wrap the application in queryprof.WsgiMiddleware or"
+        " AsgiMiddleware to see the queries and the time of each request"
     )
 
 

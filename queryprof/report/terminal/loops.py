@@ -114,8 +114,8 @@ def _no_stalls(has_steps: bool) -> Text:
     if has_steps:
         return Text("It never stalled for longer than the threshold.", style="green")
     return Text(
-        "No stall was seen. This library's steps cannot be: one is seen when the next heartbeat is"
-        " late."
+        "No stall was seen. This library's steps are not visible: a stall shows only if the next"
+        " heartbeat is late."
     )
 
 

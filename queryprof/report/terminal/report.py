@@ -116,7 +116,7 @@ def _method(overview: Overview) -> list[RenderableType]:
     return [Text(" ".join(parts), "dim")] if parts else []
 
 
-SIDE_BY_SIDE = "; threads run side by side, and wait for the interpreter's lock in these times"
+SIDE_BY_SIDE = "; threads ran concurrently, so these times include waits for the interpreter's lock"
 
 
 def _overview(report: Report) -> Iterable[RenderableType]:

@@ -36,7 +36,7 @@ LINES_AROUND = 6
 """Lines of the screen above and below the table."""
 
 NOTHING_RUNS = (
-    "No process records now: start one with queryprof run, or QUERYPROF=1 in its environment."
+    "No process is being recorded: start one with queryprof run, or with QUERYPROF=1 set."
 )
 
 
@@ -94,7 +94,7 @@ def screen(
         if width >= WIDE:
             figures.append(average(one.vm_steps))
         table.add_row(*figures, one.statement[:300], place_of(one, places, for_place), style=style)
-    parts.append(table if now.statements else Text("No call of a database ended in this time."))
+    parts.append(table if now.statements else Text("No database call ended in this interval."))
     parts += [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in details]
     return Group(*parts)
 

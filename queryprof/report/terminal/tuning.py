@@ -16,8 +16,7 @@ from queryprof.tuning.throughput import Point
 MAX_ORDER = 2
 BAR = 30
 UNCERTAIN = (
-    "No pragma makes a difference that is certain: keep what you have, or measure more"
-    " --replications."
+    "No pragma makes a certain difference: keep your settings, or measure more --replications."
 )
 
 
@@ -40,7 +39,7 @@ def print_pragmas(
                 certain,
             )
     parts: list[RenderableType] = [
-        heading("What each pragma does to the workload's time in the database"),
+        heading("Effect of each pragma on the workload's database time"),
         table,
     ]
     rest = [one for one in found.effects.effects if len(one.factors) > MAX_ORDER]
@@ -102,7 +101,7 @@ def print_workers(
     """Print the operations per second by number of workers, and the best number."""
     console = console_for(file, width)
     most = max((point.operations for point in points), default=1.0) or 1.0
-    parts: list[RenderableType] = [heading("Operations a second, by number of workers")]
+    parts: list[RenderableType] = [heading("Operations per second, by number of workers")]
     for point in points:
         bar = "█" * max(1, round(BAR * point.operations / most))
         half = f" ± {point.half_width:,.0f}" if point.half_width is not None else ""

@@ -20,7 +20,7 @@ MIN_MEASURED_SHARE = 0.8
 
 NOTHING_MEASURED = "No statement was measured. INSERTs and their triggers never are."
 
-NO_CHANGE_BUT = "No index and no ANALYZE won more than it costs the recorded inserts."
+NO_CHANGE_BUT = "No index and no ANALYZE saves more than it costs the recorded inserts."
 
 
 def summary(advice: Advice) -> str:
@@ -87,15 +87,15 @@ def cautions(advice: Advice) -> Iterator[str]:
     """Yield the limits of the figures."""
     if advice.other_version:
         yield (
-            f"the program ran with SQLite {advice.other_version}, and {advice.sqlite_version} has"
-            " measured: plans may differ (--python: another Python)"
+            f"measured with SQLite {advice.sqlite_version}, but the program ran with"
+            f" {advice.other_version}: plans may differ (--python chooses another Python)"
         )
     if advice.sample_every > 1:
         yield (
             f"the database is large: changes were chosen on one row in {advice.sample_every:,}; all"
-            " figures are of the whole copy"
+            " figures are for the whole copy"
         )
     for one in advice.outweighed:
         yield f"{one.sql} {outweighed_in_words(one)}"
     if not advice.is_complete:
-        yield "the time to spend was over before the search was: this is the best so far (--budget)"
+        yield "the time limit ended the search: this is the best result so far (--budget)"

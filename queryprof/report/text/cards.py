@@ -61,7 +61,7 @@ def one_line_summary(overview: Overview) -> str:
         return "no database calls"
     share = f"{percent(overview.database_share)} of {duration(overview.run_ns)}"
     if overview.database_share > 1:
-        share = f"of threads side by side, added up, in {duration(overview.run_ns)}"
+        share = f"sum over concurrent threads, in {duration(overview.run_ns)}"
     return (
         f"{counted(overview.executions, 'execution')} of"
         f" {counted(overview.statements, 'statement')}, {duration(overview.database_ns)} in the"

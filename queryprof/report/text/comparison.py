@@ -87,7 +87,7 @@ def run_totals(comparison: Comparison) -> str:
         for change in comparison.whole
         if change.metric in IN_ALL and change.ratio is not None
     ]
-    return f"in all: {', '.join(parts)}" if parts else ""
+    return f"in total: {', '.join(parts)}" if parts else ""
 
 
 def cautions(comparison: Comparison) -> list[str]:
@@ -95,12 +95,14 @@ def cautions(comparison: Comparison) -> list[str]:
     found = []
     if min(comparison.before_runs, comparison.after_runs) < MIN_TIMED_RUNS:
         found.append(
-            f"times are unclear: a verdict on them needs {MIN_TIMED_RUNS} runs a side"
+            f"times are unclear: a verdict on them needs {MIN_TIMED_RUNS} runs per side"
             f" (here {comparison.before_runs} and {comparison.after_runs})"
         )
     if not comparison.same_sqlite:
         found.append("the runs had different versions of SQLite: VM steps may drift")
     kinds = {change.kind for change in comparison.statements}
     if {"new", "gone"} <= kinds and "known" not in kinds:
-        found.append("no statement is of both sides: are they recordings of one program?")
+        found.append(
+            "the sides have no statement in common: are they recordings of the same program?"
+        )
     return found

@@ -39,7 +39,7 @@ def verdict(finding: StallSummary, places: Places) -> str:
     """Describe one kind of stall: what it did, what it delayed, and what to do."""
     stall = finding.stall
     seen = finding.site.frame
-    where = places.frame(seen or stall.function) or "something that cannot be seen"
+    where = places.frame(seen or stall.function) or "something unknown"
     times = "once" if stall.count == 1 else f"{stall.count:,} times"
     average = f"for {duration(finding.mean_ns)}" + (" on average" if stall.count > 1 else "")
     sentence = f"{where} blocked the loop {average}, {times}"
@@ -57,7 +57,7 @@ def verdict(finding: StallSummary, places: Places) -> str:
         else:
             sentence += (
                 f"{duration(finding.mean_delay_ns)} on average,"
-                f" {duration(finding.delay_ns)} altogether"
+                f" {duration(finding.delay_ns)} in total"
             )
     return f"{sentence}. {ADVICE.get(finding.category, '')}".rstrip()
 
@@ -71,7 +71,7 @@ def many_short(finding: LoopSummary, late_ns: int) -> str | None:
         return None
     first = finding.functions[0]
     return (
-        f"No single step is a stall, and yet 1 in 20 heartbeats is {duration(lag)} late or more:"
+        f"No single step is a stall, but 1 in 20 heartbeats is {duration(lag)} late or more:"
         f" many steps in a row add up. {percent(first.share)} of the busy time is"
         f" {first.step.function.function}(), {first.step.durations.count:,} steps of"
         f" {duration(first.summary.mean_ns)}."

@@ -38,9 +38,8 @@ def delay_in_words(delay: Delay, places: Places) -> str:
     """Describe what delayed a span."""
     at = places.frame(delay.frame) if delay.frame else "(unknown)"
     if delay.kind == "stall":
-        return (
-            f"{duration(delay.ns)} the event loop stood at {at} ({counted(delay.count, 'stall')})"
-        )
+        stalls = counted(delay.count, "stall")
+        return f"{duration(delay.ns)} the event loop was blocked at {at} ({stalls})"
     if delay.kind in OF_THREADS:
         return f"{duration(delay.ns)} {OF_THREADS[delay.kind]}"
     return (
