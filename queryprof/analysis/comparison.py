@@ -13,7 +13,7 @@ from statistics import fmean
 
 from queryprof.analysis.call_sites import CallSite, Function, call_site, find_helpers
 from queryprof.analysis.comparison_result import (
-    LONGEST_COURSE,
+    MAX_COURSE,
     TOLERANCE,
     Change,
     Comparison,
@@ -130,7 +130,7 @@ def _course(profile: Profile) -> Course:
     spent = {(i.start_unix_ns - start_ns) // width_ns: i.self_ns for i in profile.timeline}
     # The timeline skips intervals without calls, but the chart needs them.
     numbers = range(min(0, *spent), max(spent) + 1)
-    if len(numbers) > LONGEST_COURSE:
+    if len(numbers) > MAX_COURSE:
         return ()
     return tuple(
         (max(0.0, (number + 0.5) * width_ns / 1e9), max(0, spent.get(number, 0)) / width_ns)

@@ -94,7 +94,7 @@ class StatementChange:
         return Verdict.SAME
 
 
-LONGEST_COURSE = 4096
+MAX_COURSE = 4096
 """The most intervals in a course. A timeline has 512; a longer course means that the clock was set
 during the run.
 """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from queryprof.analysis.lock_holders import Holders, hosts_of, overlap_ns
 from queryprof.model import Frame, LockEvent, Profile, SlowSpan
 
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 """A share of the span's time. A reason with a smaller share explains little."""
 
 OTHERS = 0.8
@@ -52,7 +52,7 @@ class Delays:
             found.setdefault((kind, frame), []).append(ns)
         delays = [Delay(kind, sum(ns), frame, len(ns)) for (kind, frame), ns in found.items()]
         delays += self._of_threads(span, sum(one.ns for one in delays))
-        notable = [one for one in delays if one.ns >= LEAST_SHARE * span.duration_ns]
+        notable = [one for one in delays if one.ns >= MIN_SHARE * span.duration_ns]
         return tuple(sorted(notable, key=lambda one: -one.ns))
 
     def _of_threads(self, span: SlowSpan, known_ns: int) -> Iterator[Delay]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from queryprof.model import LockEvent, LockHold, Profile
 
-LONGEST_SLEEP_NS = 100_000_000
+MAX_SLEEP_NS = 100_000_000
 """The longest time between two attempts of SQLite's busy handler (sqliteDefaultBusyCallback() in
 its main.c).
 """
@@ -200,7 +200,7 @@ class Holders:
             last = max(range(len(others)), key=lambda at: _end_ns(others[at][0]))
             hold, ns = others[last]
             slept_ns = _end_ns(wait) - _end_ns(hold)
-            if 0 < slept_ns <= LONGEST_SLEEP_NS:
+            if 0 < slept_ns <= MAX_SLEEP_NS:
                 others[last] = hold, ns + slept_ns
         return sorted(others, key=lambda item: -item[1])
 
@@ -219,11 +219,11 @@ def unseen_ns(wait: LockEvent, holds: Iterable[LockEvent]) -> int:
     unseen_ns, at_ns = 0, wait.start_unix_ns
     for hold in sorted(holds, key=lambda one: one.start_unix_ns):
         gap_ns = hold.start_unix_ns - at_ns
-        if gap_ns > 0 and (at_ns == wait.start_unix_ns or gap_ns > LONGEST_SLEEP_NS):
+        if gap_ns > 0 and (at_ns == wait.start_unix_ns or gap_ns > MAX_SLEEP_NS):
             unseen_ns += gap_ns
         at_ns = max(at_ns, _end_ns(hold))
     rest_ns = _end_ns(wait) - at_ns
-    return unseen_ns + (rest_ns if rest_ns > LONGEST_SLEEP_NS else 0)
+    return unseen_ns + (rest_ns if rest_ns > MAX_SLEEP_NS else 0)
 
 
 def _end_ns(event: LockEvent) -> int:

@@ -18,10 +18,10 @@ from queryprof.sql.clauses import clauses_of
 
 INDEX, CORRELATED, SCAN, SORT = "index", "correlated", "scan", "sort"
 
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 """The smallest share of the database time that deserves a mark."""
 
-LEAST_NS = 1_000_000
+MIN_NS = 1_000_000
 """The shortest total time that deserves a mark."""
 
 FEW_SCANNED_ROWS = 100
@@ -75,7 +75,7 @@ def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: flo
         plans: the statement's plans; empty if unknown.
         share: of the database time.
     """
-    if share < LEAST_SHARE or totals.self_ns < LEAST_NS or not totals.executions:
+    if share < MIN_SHARE or totals.self_ns < MIN_NS or not totals.executions:
         return None
     for kind, work in _candidates(plans, totals):
         return Mark(
@@ -93,7 +93,7 @@ def _candidates(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, flo
     returned = totals.rows_each or 0.0
     vm_steps, read = totals.vm_steps, totals.full_scan_steps
     built = totals.automatic_index_rows
-    is_slow = totals.counted == 0 and (totals.mean_ns or 0) >= LEAST_NS  # the counters are unknown
+    is_slow = totals.counted == 0 and (totals.mean_ns or 0) >= MIN_NS  # the counters are unknown
     works_too_much = vm_steps is not None and vm_steps >= ROW_STEPS * max(returned, MANY_ROWS)
     reads_many = read is not None and read * totals.executions >= ALL_SCANNED_ROWS
     least_read = FEW_SCANNED_ROWS if reads_many else SCANNED_ROWS

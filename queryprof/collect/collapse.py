@@ -16,7 +16,7 @@ from typing import Any
 from queryprof.errors import TraceError
 from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.collapsed import MORE_PROCESSES, MORE_SUMS, OF_ALL
-from queryprof.trace.ranges import LARGEST_SUM
+from queryprof.trace.ranges import MAX_SUM
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLE
 
@@ -43,7 +43,7 @@ def add_settings(store: TraceStore, found: Mapping[str, int]) -> None:
         for name, value in found.items()
         if value > 0
     }
-    if max(joined.values(), default=0) > 2 * LARGEST_SUM:  # an instant is larger than a sum
+    if max(joined.values(), default=0) > 2 * MAX_SUM:  # an instant is larger than a sum
         raise TraceError(f"{store.path}: the processes' times are too large to be added up")
     store.add("setting", list(joined.items()))
 

@@ -17,7 +17,7 @@ from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.collapsed import OF_ALL, settings_of
 from queryprof.trace.opening import opened_file
 from queryprof.trace.processes import Identity
-from queryprof.trace.ranges import LARGEST_SUM
+from queryprof.trace.ranges import MAX_SUM
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLES
 
@@ -104,7 +104,7 @@ class Sums:
         self.repeated = 0
         """Number of repeats of processes in later traces. Each repeat is added again."""
         self._collapse = collapse
-        self._left = LARGEST_SUM
+        self._left = MAX_SUM
 
     def add(self, source: CheckedTrace) -> None:
         """Add a whole trace, or nothing. Raises TraceError."""

@@ -26,22 +26,22 @@ OWN = (
 
 OTEL_SERVICE, OTEL_ATTRIBUTES = "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"
 
-LONGEST = 256
+MAX_CHARACTERS = 256
 """The most characters of a name."""
 
-MOST_ATTRIBUTES = 65536
+MAX_ATTRIBUTES = 65536
 """The most characters of all attributes."""
 
 
 def deployment_names(environ: Mapping[str, str]) -> dict[str, str | None]:
     """Return service, version and environment; each is None if it is not set."""
-    attributes = _attributes(environ.get(OTEL_ATTRIBUTES, "")[:MOST_ATTRIBUTES])
+    attributes = _attributes(environ.get(OTEL_ATTRIBUTES, "")[:MAX_ATTRIBUTES])
     found = {}
     for name, variable, keys in OWN:
         other = environ.get(OTEL_SERVICE) if name == "service" else None
         of_keys = next((attributes[key] for key in keys if attributes.get(key)), None)
         value = environ.get(variable) or other or of_keys
-        found[name] = value[:LONGEST] if value else None
+        found[name] = value[:MAX_CHARACTERS] if value else None
     return found
 
 

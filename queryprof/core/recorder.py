@@ -21,7 +21,7 @@ PLANS_SHARE = 1 / 64
 """The largest share of the program's time for reading query plans."""
 
 
-LEAST_ADDRESS_SPACE = 128 << 20
+MIN_ADDRESS_SPACE = 128 << 20
 """A recording takes 66 MB of address space at its start (the C library keeps 64 MB for the
 recording's thread). As much must be left for the program.
 """
@@ -84,11 +84,11 @@ def start_core(settings: Settings) -> None:
             " miscounted; set PYTHON_GIL=1 to record them"
         )
     left = address_space_left()
-    if left is not None and left < LEAST_ADDRESS_SPACE:
+    if left is not None and left < MIN_ADDRESS_SPACE:
         raise SessionError(
             f"the address space limit (ulimit -v) leaves {left >> 20} MiB, and recording takes 64"
             f" MiB, which the program might need; raise the limit to leave"
-            f" {LEAST_ADDRESS_SPACE >> 20} MiB or more"
+            f" {MIN_ADDRESS_SPACE >> 20} MiB or more"
         )
     _core.start(settings.parameters)
     _core.plans_allow(PLANS_SHARE if settings.plans else 0.0)

@@ -45,7 +45,7 @@ WINDOWS_NS = {
 }
 """The lengths of windows: divisors of a day, so that each window belongs to one date."""
 
-KEPT, MOST_KEPT = 48, 100_000
+KEPT, MAX_KEPT = 48, 100_000
 """The number of windows kept per process: the default and the maximum."""
 
 MAXIMUM_CALL_PATH_FRAMES = 8
@@ -87,7 +87,7 @@ FRAMES = (f"1 to {MAXIMUM_CALL_PATH_FRAMES}", int, _is_frames)
 TRUTH = ("true or false", _truth, lambda value: isinstance(value, bool))
 MILLISECONDS = (f"{MINIMUM_MS:g} to {MAXIMUM_MS:g}", float, _is_milliseconds)
 
-LARGEST = 10_000_000
+MAX_BYTES = 10_000_000
 """A file with more characters is not read for settings."""
 
 OF_OTHERS = {"accepted"}
@@ -210,8 +210,8 @@ def window_ns(length: object, name: str = "window") -> int:
 
 
 def _kept(text: str) -> int:
-    if not (text.isdecimal() and text.isascii() and len(text) < 9 and 1 <= int(text) <= MOST_KEPT):
-        raise SettingsError(f"{KEEP_VARIABLE} must be 1 to {MOST_KEPT}, not {text!r}")
+    if not (text.isdecimal() and text.isascii() and len(text) < 9 and 1 <= int(text) <= MAX_KEPT):
+        raise SettingsError(f"{KEEP_VARIABLE} must be 1 to {MAX_KEPT}, not {text!r}")
     return int(text)
 
 
@@ -223,8 +223,8 @@ def _text(path: str) -> str:
         if not os.path.isfile(path):
             return ""
         with open(path, encoding="utf-8") as file:
-            text = file.read(LARGEST)
-            if len(text) == LARGEST:
+            text = file.read(MAX_BYTES)
+            if len(text) == MAX_BYTES:
                 raise SettingsError(f"{path}: is too large for settings")
             return text
     except FileNotFoundError:

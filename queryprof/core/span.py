@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Function = TypeVar("Function", bound=Callable[..., Any])
     Awaiting = TypeVar("Awaiting", bound=Coroutine[Any, Any, Any])
 
-MOST_STATUS = 1_000_000
+MAX_STATUS = 1_000_000
 
 
 class Nesting:
@@ -102,7 +102,7 @@ class span:
 
     def set_status(self, status: int) -> None:
         """Record the HTTP status of a request. An impossible status is ignored."""
-        if 0 < status < MOST_STATUS:
+        if 0 < status < MAX_STATUS:
             _core.span_status(self._number(), status)
 
     def figures(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import sys
 FRAMES = 1000
 """How many more calls can be nested: as many as Python allows a program."""
 
-MOST = 2**31 - 1
+MAX_INT = 2**31 - 1
 """The largest recursion limit, a C int. Programs set it to have no limit."""
 
 
@@ -23,7 +23,7 @@ class undisturbed:
         self._collects = gc.isenabled()
         gc.disable()
         self._limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(min(self._limit + FRAMES, MOST))
+        sys.setrecursionlimit(min(self._limit + FRAMES, MAX_INT))
 
     def __exit__(self, *exc_info: object) -> None:
         try:

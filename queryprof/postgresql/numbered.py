@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import count
 
-from queryprof.sql.tokens import MOST_CHARACTERS
+from queryprof.sql.tokens import MAX_CHARACTERS
 
 # Unterminated comments and strings end with the text, as in sql/tokens.
 _PIECE = re.compile(
@@ -32,7 +32,7 @@ def numbered(statement: str) -> tuple[str, int] | None:
 
     Returns None if the statement is too long, has too many parameters, or contains a zero byte.
     """
-    if len(statement) > MOST_CHARACTERS or "\0" in statement:
+    if len(statement) > MAX_CHARACTERS or "\0" in statement:
         return None
     found = list(_PIECE.finditer(statement))
     own = [int(one["numbered"][1:]) for one in found if one["numbered"]]

@@ -31,7 +31,7 @@ USED = EQUAL | RANGE
 ENDS = (("RETURNING",), ("ON", "CONFLICT"))
 """The ends of statements that virtual tables do not support. They do not change what is read."""
 
-MOST_DUMMIES = 20
+MAX_DUMMIES = 20
 MODULE = "queryprof_table"
 
 
@@ -108,7 +108,7 @@ class Accesses:
         marked = replaced(sql, [f"'{marker(number)}'" for number in range(count)])
         reason = ""
         for one in dict.fromkeys(_simpler(marked)):
-            for _ in range(MOST_DUMMIES):
+            for _ in range(MAX_DUMMIES):
                 try:
                     refuse_several(self._connection, "EXPLAIN " + one)
                     self._met.clear()

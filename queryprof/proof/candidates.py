@@ -14,7 +14,7 @@ from queryprof.proof.index import Candidate, Term
 from queryprof.proof.judging import EMPTY, Judge
 from queryprof.proof.schema import DatabaseSchema, Table
 
-MOST_COLUMNS, MOST_OF_TABLE = 5, 0.6
+MAX_COLUMNS, MAX_SHARE_OF_TABLE = 5, 0.6
 """The most columns of a covering index, and their largest share of the table's columns."""
 
 PERMUTED = 3
@@ -22,7 +22,7 @@ PERMUTED = 3
 
 REFERRING = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
 
-MOST_CANDIDATES = 60
+MAX_CANDIDATES = 60
 """Per statement."""
 
 
@@ -41,7 +41,7 @@ def candidates_of(
         if table and access.table in expressions:
             found |= dict.fromkeys(_of_access(access, table, expressions[access.table]))
     new = [one for one in found if not any(one.starts(index) for index in schema.indexes)]
-    return tuple(sorted(new, key=lambda one: len(one.terms))[:MOST_CANDIDATES])
+    return tuple(sorted(new, key=lambda one: len(one.terms))[:MAX_CANDIDATES])
 
 
 def of_references(
@@ -96,7 +96,7 @@ def _of_access(access: Access, table: Table, expressions: Sequence[str]) -> Iter
         if access.used is not None:
             named = {one.column for one in key}
             rest = [Term(name) for name in columns if name in access.used and name not in named]
-            most = min(MOST_COLUMNS, MOST_OF_TABLE * len(table.columns))
+            most = min(MAX_COLUMNS, MAX_SHARE_OF_TABLE * len(table.columns))
             if rest and len(key) + len(rest) <= most:
                 yield Candidate(table.name, (*key, *rest))
     if access.used and not keys.keys() - {()}:

@@ -12,7 +12,7 @@ from queryprof.proof.judging import Judge, StatementError
 
 Answer = TypeVar("Answer")
 
-MOST_UNKNOWN = 30
+MAX_UNKNOWN = 30
 """The most missing functions and collations in one statement."""
 
 
@@ -23,7 +23,7 @@ def with_dummies(judge: Judge, copy: str, action: Callable[[], Answer]) -> Answe
     Raises:
         StatementError: SQLite refuses it for another reason.
     """
-    for _ in range(MOST_UNKNOWN):
+    for _ in range(MAX_UNKNOWN):
         try:
             return action()
         except StatementError as error:

@@ -25,7 +25,7 @@ from queryprof.proof.workload import Sample
 FOUND = 0.9
 """The smallest share of rows, on average, that the JOIN must find of the program's rows."""
 
-MOST_KEYS = 10_000
+MAX_KEYS = 10_000
 """The number of outer rows in which the inner query's values are searched."""
 
 
@@ -55,7 +55,7 @@ def join(
         return
     measured = replace(outer, sql=few if len(around) == most_rows else sql)
     # The recorded values may belong to any row, not only to measured ones.
-    keys = rows(f"SELECT * FROM ({sql}) LIMIT {MOST_KEYS}", outer.values)
+    keys = rows(f"SELECT * FROM ({sql}) LIMIT {MAX_KEYS}", outer.values)
     inner = plain_select(Parameters().numbered(inners[0].sql, inners[0].values))
     inner_order = inner is not None and inner.args.get("order")
     for place, number in _keys(inners, names, keys):
@@ -97,7 +97,7 @@ def _keys(
         named = _named_as(compared[place], select.args["from_"].this.name, names)
         wanted = {_value(one, place) for one in recorded}
         having = [number for number in range(len(names)) if wanted <= {row[number] for row in keys}]
-        are_all = len(keys) < MOST_KEYS
+        are_all = len(keys) < MAX_KEYS
         if wanted and are_all:
             named = [number for number in named if number in having]
         only = having if len(wanted) > 1 and len(having) == 1 else []

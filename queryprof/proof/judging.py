@@ -34,7 +34,7 @@ UNLIMITED_NS = float("inf")
 GRACE_S = 2.0
 """The time for the judge to notice that its time is over."""
 
-LONGEST_WAIT_S = 1e6
+MAX_WAIT_S = 1e6
 INTERRUPTED = frozenset({"InterruptError"})
 
 
@@ -170,7 +170,7 @@ class Judge:
         OutOfTime.
         """
         left_s = end_s + GRACE_S - time.monotonic()
-        if not self._answers.poll(max(0, left_s) * 1000 if left_s < LONGEST_WAIT_S else None):
+        if not self._answers.poll(max(0, left_s) * 1000 if left_s < MAX_WAIT_S else None):
             self._end()
             raise OutOfTime
 

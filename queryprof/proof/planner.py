@@ -26,17 +26,17 @@ from queryprof.sql.clauses import comparisons_of, functions_in
 from queryprof.sql.tokens import parameters_in, tokens_of
 from queryprof.sql.triggers import Trigger, triggers_in, triggers_of
 
-MOST_STATEMENTS = 100
+MAX_STATEMENTS = 100
 BUDGET_S = 2.0
 """For the statements of a trace, which take a few milliseconds each."""
 
-MOST_SCRIPT = 50_000
+MAX_SCRIPT = 50_000
 """Characters of a text that is split into statements."""
 
-MOST_SCRIPTS = 1_000_000
+MAX_SCRIPTS = 1_000_000
 """Characters of all such texts."""
 
-MOST_SEMICOLONS = 100
+MAX_SEMICOLONS = 100
 """The most semicolons in one statement, such as a trigger."""
 
 COLUMNS_OF_PAGE = (
@@ -90,7 +90,7 @@ class Planner:
         """Return the indexes that the planner would use; None if the schema is unknown."""
         if statement not in self._known:
             found = None
-            if len(self._known) < MOST_STATEMENTS:
+            if len(self._known) < MAX_STATEMENTS:
                 with suppress(StatementError, OutOfTime, ProofError):
                     found = self._with_row_steps(statement, self._served(statement, plans))
             judge = self._judge
@@ -249,14 +249,14 @@ def created_by(texts: Iterable[str]) -> Iterator[str]:
     """Yield the statements, also within scripts, that change a schema, with values for the literals
     that recorded texts lack.
     """
-    left = MOST_SCRIPTS
+    left = MAX_SCRIPTS
     for text in texts:
         if left < 0:
             return
         if not text.lstrip()[:6].upper().startswith(CHANGES_SCHEMA) and ";" not in text:
             continue
         left -= len(text)
-        for sql in _statements(text[:MOST_SCRIPT]):
+        for sql in _statements(text[:MAX_SCRIPT]):
             if sql.lstrip()[:6].upper().startswith(CHANGES_SCHEMA):
                 yield replaced(sql, ["0"] * len(placeholders(sql)))
 
@@ -267,7 +267,7 @@ def _statements(script: str) -> Iterator[str]:
     for found in re.finditer(";|$", script):
         sql = script[start : found.end()]
         tries += 1
-        if tries > MOST_SEMICOLONS:
+        if tries > MAX_SEMICOLONS:
             return
         if sql.strip() and (found[0] == "" or _is_complete(sql)):
             yield sql

@@ -25,7 +25,7 @@ MUCH = 3
 statement is not rewritten.
 """
 
-FEWEST_ROWS, MOST_ROWS = 10, 200
+MIN_ROWS, MAX_ROWS = 10, 200
 """The number of outer rows of an N+1 for which the inner queries are executed."""
 
 OF_COMPARISONS = frozenset({"index_defeated", "full_scan", "automatic_index", "n_plus_one"})
@@ -69,7 +69,7 @@ def _rewritings(
         query = queries[finding.statement]
         if parent and parent.samples and not parent.writes and parent.rows >= query.executions:
             each_ns = search.base_ns(query)
-            most_rows = max(FEWEST_ROWS, min(MOST_ROWS, round(LONG_NS / max(each_ns, 1))))
+            most_rows = max(MIN_ROWS, min(MAX_ROWS, round(LONG_NS / max(each_ns, 1))))
             rows_each = query.rows / max(query.executions, 1)
             yield from join(
                 parent.samples[0],

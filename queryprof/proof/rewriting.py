@@ -27,7 +27,7 @@ Rows = Callable[[str, Values], list[Row]]
 """Executes a statement on the copy of the unchanged database."""
 
 DIALECT = "sqlite"
-LONGEST = 20_000
+MAX_CHARACTERS = 20_000
 """The longest statement, in characters, that is parsed."""
 
 NOT_PLAIN = ("with_", "distinct", "group", "having", "windows", "joins", "laterals")
@@ -65,7 +65,7 @@ class Rewriting:
 
 def parsed(sql: str) -> exp.Expr | None:
     """Return a statement as a tree; None if it cannot be parsed."""
-    if len(sql) > LONGEST:
+    if len(sql) > MAX_CHARACTERS:
         return None
     try:
         return sqlglot.parse_one(sql, dialect=DIALECT)

@@ -45,8 +45,8 @@ CLOSE = 0.95
 HOPELESS, FLOOR_NS = 2.0, 1_000_000
 """A statement is interrupted after this many times its present time plus this margin."""
 
-MOST_INDEXES = 12
-MOST_CANDIDATES = 150
+MAX_INDEXES = 12
+MAX_CANDIDATES = 150
 
 ROUNDS, ENOUGH_NS = 3, 10_000_000
 """The most executions to measure a statement, and the total time after which fewer are enough."""
@@ -115,7 +115,7 @@ class Search:
         ]
         heapq.heapify(heap)
         self._try_analyze(-heap[0][0] if heap else 0.0)
-        while heap and len(self.chosen) < MOST_INDEXES and -heap[0][0] >= self.times.least_ns():
+        while heap and len(self.chosen) < MAX_INDEXES and -heap[0][0] >= self.times.least_ns():
             _, width, number, team, beside = heapq.heappop(heap)
             new = tuple(one for one in team if not self._is_known(one, self.chosen, len(team) > 1))
             if not new:
@@ -198,7 +198,7 @@ class Search:
                 together = tuple(tried[number] for number in numbers)
                 for team in dict.fromkeys((*alone, together)):
                     found[team] = found.get(team, 0.0) + query.ns * DISCOUNT**turn
-        return dict(sorted(found.items(), key=lambda one: -one[1])[:MOST_CANDIDATES])
+        return dict(sorted(found.items(), key=lambda one: -one[1])[:MAX_CANDIDATES])
 
     def _planned(
         self, creates: Sequence[str], samples: Sequence[tuple[str, object]]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from queryprof.model.advice import SLOWER
 from queryprof.proof.workload import Query
 
-LEAST_SHARE = 0.03
+MIN_SHARE = 0.03
 """A share of the remaining time. An index that saves less is not worth it."""
 
-LEAST_OF_ALL, LEAST_NS = 0.005, 100_000
+MIN_SHARE_OF_ALL, MIN_NS = 0.005, 100_000
 """A share of the whole recorded time, as for findings, and a time. An index that saves less than
 either is not worth it.
 """
@@ -43,7 +43,7 @@ class Times:
     def least_ns(self) -> float:
         """Return the time that a change must save."""
         whole_ns = sum(query.ns for query in self.queries)
-        return max(LEAST_SHARE * self.left_ns(), LEAST_OF_ALL * whole_ns, LEAST_NS)
+        return max(MIN_SHARE * self.left_ns(), MIN_SHARE_OF_ALL * whole_ns, MIN_NS)
 
     def slower(self, costs: dict[str, float]) -> list[Query]:
         """Return the statements that are slower with the new costs, which may be limits."""

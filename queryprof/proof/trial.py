@@ -38,12 +38,12 @@ from queryprof.proof.values import all_named, nulls_of
 from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import tokens_of
 
-MOST_TERMS = 3
-MOST_STEPS = 500  # of a plan
-MOST_COVERING = 5
+MAX_TERMS = 3
+MAX_STEPS = 500  # of a plan
+MAX_COVERING = 5
 """The most columns of a covering index. A wider one is a second copy of the table."""
 
-MOST_COLUMNS = 16
+MAX_COLUMNS = 16
 """The most columns of a table that are tried."""
 
 LOOKED_UP = re.compile(r"(?:SCAN|SEARCH) \S+ USING INDEX (\S+)")
@@ -68,8 +68,8 @@ class Trial:
     def plan(self) -> Steps:
         """Return its plan. Raises StatementError."""
         rows = self._explained("EXPLAIN QUERY PLAN")
-        if len(rows) > MOST_STEPS:  # nested views can have any number of steps
-            raise StatementError(f"its plan has more than {MOST_STEPS} steps")
+        if len(rows) > MAX_STEPS:  # nested views can have any number of steps
+            raise StatementError(f"its plan has more than {MAX_STEPS} steps")
         depths, lines = {0: -1}, []
         for number, parent, _, detail in rows:
             depths[number] = depths.get(parent, -1) + 1
@@ -184,7 +184,7 @@ class Trial:
                 return []
             rest = (TriedTerm(name) for name in names if not {name, self._quoted(name)} & plain)
             wide.append(TriedIndex(index.table, (*index.terms, *rest)))
-            if len(wide[-1].terms) > MOST_COVERING:
+            if len(wide[-1].terms) > MAX_COVERING:
                 return []
         return wide
 
@@ -213,7 +213,7 @@ class Trial:
             rowid = keys if sum(bool(row[2]) for row in listed) == 1 else []
             names = [name for name, *_ in listed if (table, name) in read and name not in rowid]
             if names:
-                found[table] = tuple(names[:MOST_COLUMNS])
+                found[table] = tuple(names[:MAX_COLUMNS])
         for table in signs_of(before).scans:  # a foreign key's check reads no column
             referring = self.judge.rows(EMPTY, REFERRING, (table,))
             if table not in found and referring:
@@ -233,7 +233,7 @@ class Trial:
             for table in columns:  # otherwise an existing index would be used for its first columns
                 for (name,) in self.judge.rows(EMPTY, INDEXES, (table,)):
                     self.judge.do(EMPTY, f"DROP INDEX {in_quotes(name)}")
-            for _ in range(MOST_TERMS):
+            for _ in range(MAX_TERMS):
                 wider = self._taken(taken, columns)
                 if wider == taken:
                     break
@@ -262,7 +262,7 @@ class Trial:
         if len(columns) != 1 or not sorting_in(before):
             return ()
         ((table, names),) = columns.items()
-        for width in range(2, MOST_TERMS + 1) if len(names) <= MOST_COVERING else ():
+        for width in range(2, MAX_TERMS + 1) if len(names) <= MAX_COVERING else ():
             tried = [
                 TriedIndex(table, tuple(map(TriedTerm, terms)))
                 for terms in permutations(names, width)
@@ -281,7 +281,7 @@ class Trial:
         for place in range(len(taken)):
             for name in columns.get(taken[place].table, ()):
                 known = taken[place]
-                if name in known.columns or len(known.terms) > MOST_TERMS:
+                if name in known.columns or len(known.terms) > MAX_TERMS:
                     continue
                 first = TriedIndex(known.table, (TriedTerm(name), *known.terms))
                 wider = (*taken[:place], first, *taken[place + 1 :])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-MOST_TRIED = 16
+MAX_TRIED = 16
 ANYCASE = " COLLATE NOCASE"
 
 
@@ -114,7 +114,7 @@ def anycase_after(
         for width in range(1, len(index.terms) + 1)
         for name in columns.get(index.table, ())
         if name not in index.columns[:width]
-    ][:MOST_TRIED]
+    ][:MAX_TRIED]
 
 
 def anycase(name: str, quote: Callable[[str], str]) -> TriedTerm:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
-MOST_CHARACTERS = 10_000
+MAX_CHARACTERS = 10_000
 """Length limit of a statement. The rest is ignored."""
 
 SHORT_CHARACTERS = 1000
@@ -92,7 +92,7 @@ def parameters_in(statement: str) -> list[tuple[int, int]]:
 
 def _tokens(statement: str) -> Iterator[Token]:
     depth = 0
-    for match in _TOKEN.finditer(statement, 0, MOST_CHARACTERS):
+    for match in _TOKEN.finditer(statement, 0, MAX_CHARACTERS):
         kind, text = match.lastgroup or "", match[0]
         if kind == "comment":
             continue

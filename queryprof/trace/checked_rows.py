@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from queryprof.errors import TraceError
-from queryprof.trace.ranges import LARGEST_SUM, checks
+from queryprof.trace.ranges import MAX_SUM, checks
 from queryprof.trace.tables import TABLE
 
 Key = TypeVar("Key")
@@ -165,7 +165,7 @@ class CheckedTrace:
     def _check_sums(self, table: str, totals: Mapping[str, int]) -> None:
         """Raise TraceError if the sum of a column is too large."""
         largest = max(totals.values())
-        if largest > LARGEST_SUM:
+        if largest > MAX_SUM:
             column = max(totals, key=totals.__getitem__)
             raise self.damaged(f"{table}.{column} adds up to too much")
         self.largest_sum = max(self.largest_sum, largest)

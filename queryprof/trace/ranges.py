@@ -20,14 +20,14 @@ Values = Sequence[Any]
 Check = Callable[[Values], int]
 """Raises TypeError or ValueError if a value is invalid."""
 
-LARGEST_SUM = 1 << 60
+MAX_SUM = 1 << 60
 """Limit for the sum of an integer column over all rows, including merged traces.
 
 It equals 36 years in nanoseconds. SQLite turns sums of more than 64 bits into real numbers.
 """
 
-LARGEST_REAL = 1e42
-"""More than the square of LARGEST_SUM."""
+MAX_REAL = 1e42
+"""More than the square of MAX_SUM."""
 
 COUNTS = frozenset(
     {
@@ -45,19 +45,19 @@ COUNTS = frozenset(
 )
 """Columns that are never negative."""
 
-LEAST_DIFFERENCE = -(1 << 40)
+MIN_DIFFERENCE = -(1 << 40)
 """Lower limit for all other numbers. They are differences of two readings, or corrections of an
 earlier flush, and may be slightly negative.
 """
 
-LARGEST_VALUE = 1 << 62
+MAX_VALUE = 1 << 62
 """The largest value in a distribution."""
 
-LARGEST_BUCKET = 1023
+MAX_BUCKET = 1023
 """The core has 640 buckets. The bounds of this many still fit 64 bits."""
 
-LARGEST_LINE = 1 << 31
-LARGEST_ID = (1 << 63) - 1
+MAX_LINE = 1 << 31
+MAX_ID = (1 << 63) - 1
 
 STACK = re.compile(r"(?:[0-9]{1,19}(?:,[0-9]{1,19})*)?")
 
@@ -67,7 +67,7 @@ def checks() -> Mapping[str, Mapping[str, Check]]:
     """Return the checks of all columns, by table and column."""
     found: dict[str, dict[str, Check]] = {}
     for table in TABLES:
-        found[table.name] = {"id": _between(0, LARGEST_ID)} if table.has_id else {}
+        found[table.name] = {"id": _between(0, MAX_ID)} if table.has_id else {}
         for column in table.columns:
             check = _check_of(column)
             found[table.name][column.name] = _or_null(check) if column.is_optional else check
@@ -80,17 +80,17 @@ def _check_of(column: Column) -> Check:
     if column.sql_type != "INTEGER":
         return _texts if column.sql_type == "TEXT" else _reals
     if column.reference:
-        return _between(0, LARGEST_ID)
+        return _between(0, MAX_ID)
     return _range_of(column.name)
 
 
 def _range_of(column: str) -> Check:
     """Return the check of a number column."""
     bounds = {
-        "bucket": (0, LARGEST_BUCKET),
-        "line": (0, LARGEST_LINE),
-        "first_line": (0, LARGEST_LINE),
-        "value": (1, LARGEST_VALUE),
+        "bucket": (0, MAX_BUCKET),
+        "line": (0, MAX_LINE),
+        "first_line": (0, MAX_LINE),
+        "value": (1, MAX_VALUE),
     }
     if column in bounds:
         return _between(*bounds[column])
@@ -98,7 +98,7 @@ def _range_of(column: str) -> Check:
         return _between(0, LATEST_UNIX_NS)
     if column in COUNTS:
         return _sums(0)
-    return _sums(1 if column == "spans" else LEAST_DIFFERENCE)  # a repeat covers at least one span
+    return _sums(1 if column == "spans" else MIN_DIFFERENCE)  # a repeat covers at least one span
 
 
 def _sums(least: int) -> Check:
@@ -130,7 +130,7 @@ def _integer(total: Any) -> int:
 def _reals(values: Values) -> int:
     if type(sum(values)) is not float:
         raise TypeError
-    if not (min(values) >= 0 and max(values) <= LARGEST_REAL):
+    if not (min(values) >= 0 and max(values) <= MAX_REAL):
         raise ValueError("is not a finite number of 0 or more")
     return 0
 

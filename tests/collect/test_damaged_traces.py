@@ -21,7 +21,7 @@ from conftest import EXAMPLES
 from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
 from queryprof.model import Profile
-from queryprof.trace.ranges import LARGEST_SUM, checks
+from queryprof.trace.ranges import MAX_SUM, checks
 
 pytestmark = [pytest.mark.once, pytest.mark.strange_traces]
 
@@ -250,7 +250,7 @@ def test_the_line_names_table_and_column(good: Path, sql: str) -> None:
 
 def test_sums_that_are_too_large_for_the_file_are_not_merged(good: Path, command: Command) -> None:
     """SQLite would turn them into floating-point numbers."""
-    changed(good, f"UPDATE aggregate SET vm_steps = {LARGEST_SUM // 12}")
+    changed(good, f"UPDATE aggregate SET vm_steps = {MAX_SUM // 12}")
     assert command("merge", "merged.qprof", *["x.qprof"] * 3)[:2] == (0, "")
     read_profile("merged.qprof")
     code, _, err = command("merge", "merged.qprof", *["x.qprof"] * 20)

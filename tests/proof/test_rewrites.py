@@ -151,7 +151,7 @@ def test_a_value_is_missing_only_where_all_rows_are_known(
     monkeypatch: pytest.MonkeyPatch, rows: int, most: int, column: str
 ) -> None:
     """Other rows refer to the keys of the first rows."""
-    monkeypatch.setattr("queryprof.proof.joining.MOST_KEYS", most)
+    monkeypatch.setattr("queryprof.proof.joining.MAX_KEYS", most)
     names = ["id", "author_id", "title"]
     sql = "SELECT name FROM author WHERE id = ?"
     inners = [Sample(sql, (number,), is_drawn=False) for number in (1, 2, 3)]

@@ -24,7 +24,7 @@ from queryprof.sql.clauses import (
     text_of,
     verb_of,
 )
-from queryprof.sql.tokens import MOST_CHARACTERS, parameters_in, tokens_of
+from queryprof.sql.tokens import MAX_CHARACTERS, parameters_in, tokens_of
 
 pytestmark = pytest.mark.once
 
@@ -187,9 +187,9 @@ def test_parameters_are_those_that_sqlite_finds(kinds: list[str], data: st.DataO
 
 
 def test_a_long_statement_has_all_its_parameters() -> None:
-    statement = f"SELECT {', '.join(['?'] * MOST_CHARACTERS)}"
-    assert len(parameters_in(statement)) == MOST_CHARACTERS
-    assert tokens_of(statement)[-1].start < MOST_CHARACTERS
+    statement = f"SELECT {', '.join(['?'] * MAX_CHARACTERS)}"
+    assert len(parameters_in(statement)) == MAX_CHARACTERS
+    assert tokens_of(statement)[-1].start < MAX_CHARACTERS
 
 
 LONG = {

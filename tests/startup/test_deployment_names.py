@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Run
 from queryprof.collect.reader import read_profile
-from queryprof.core.deployment import LONGEST, MOST_ATTRIBUTES, deployment_names
+from queryprof.core.deployment import MAX_ATTRIBUTES, MAX_CHARACTERS, deployment_names
 from queryprof.core.settings import read_settings
 
 pytestmark = pytest.mark.once
@@ -31,13 +31,13 @@ OTEL = "OTEL_RESOURCE_ATTRIBUTES"
         ({OTEL: " service.name = a%20b , deployment.environment.name=p%2Cq"}, ("a b", None, "p,q")),
         ({OTEL: "deployment.environment=old"}, (None, None, "old")),
         ({OTEL: "service.version=1", "QUERYPROF_VERSION": "2"}, (None, "2", None)),
-        ({OTEL: "," * MOST_ATTRIBUTES + "service.version=1"}, (None, None, None)),
+        ({OTEL: "," * MAX_ATTRIBUTES + "service.version=1"}, (None, None, None)),
         ({"QUERYPROF_SERVICE": "own", "OTEL_SERVICE_NAME": "other"}, ("own", None, None)),
         ({"QUERYPROF_SERVICE": "", OTEL: "service.name="}, (None, None, None)),
         ({OTEL: "no pair,,=,service.version=%zz%"}, (None, "%zz%", None)),
         ({OTEL: "service.name=%ff\udcff"}, ("\ufffd\udcff", None, None)),
         ({"QUERYPROF_SERVICE": "../x"}, ("../x", None, None)),
-        ({"QUERYPROF_SERVICE": "s" * 10**6}, ("s" * LONGEST, None, None)),
+        ({"QUERYPROF_SERVICE": "s" * 10**6}, ("s" * MAX_CHARACTERS, None, None)),
         ({OTEL: "a=b," * 10**6}, (None, None, None)),
     ],
 )

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import QUERYPROF, Run
 from queryprof.replay.workload import FIXED, MAGIC
-from queryprof.sql.tokens import MOST_CHARACTERS
+from queryprof.sql.tokens import MAX_CHARACTERS
 
 pytestmark = pytest.mark.once
 
@@ -120,7 +120,7 @@ def test_statements_of_a_stranger_s_trace(
     with closing(sqlite3.connect("x.qprof")) as db:
         db.execute(
             "UPDATE statement SET text = text || ? WHERE text LIKE '%lower%'",
-            (more[:MOST_CHARACTERS],),
+            (more[:MAX_CHARACTERS],),
         )
         db.execute("UPDATE exemplar SET sql = replace(sql, ' WHERE', ' WHERE ' || ?)", (more,))
         db.commit()
