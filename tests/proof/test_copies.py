@@ -208,7 +208,9 @@ def bad(queryprof: Run, trace: Path, database: Path) -> str:
 def test_bad_input_is_one_line(queryprof: Run, tmp_path: Path, trace: Path, database: Path) -> None:
     assert "no such file" in bad(queryprof, trace, tmp_path / "none.db")
     (tmp_path / "noise.db").write_bytes(os.urandom(9000))
-    assert "not a SQLite database, or it is encrypted" in bad(queryprof, trace, tmp_path / "noise.db")
+    assert "not a SQLite database, or it is encrypted" in bad(
+        queryprof, trace, tmp_path / "noise.db"
+    )
     (tmp_path / "empty.db").write_bytes(b"")
     assert "missing: table t" in bad(queryprof, trace, tmp_path / "empty.db")
     other = sqlite3.connect(tmp_path / "other.db")
