@@ -29,7 +29,6 @@ TESTS, ONCE = (
 
 OTHER_DRIVERS = Path("requirements-drivers.txt").read_text().splitlines()
 """Drivers under the name of one that is among those packages: each in a folder of its own."""
-
 PYTEST = ("pytest", "-q", "-rs", "-n", "4", "--dist", "worksteal")
 QUICK = "not compat and not slow"
 ONCE_ONLY = r"^pytestmark = .*\bmark\.once\b"
@@ -37,7 +36,6 @@ ONCE_ONLY = r"^pytestmark = .*\bmark\.once\b"
 
 SAME_EXAMPLES = "--hypothesis-seed=0"
 """What passed passes again: random examples are looked for by the session `slow`."""
-
 RANDOM_NAMES = """
 core/test_ground_truth.py core/test_lives.py core/test_secrets.py core/test_secrets_everywhere.py
 collect/test_damaged_traces.py report/test_hostile_names.py
@@ -177,9 +175,11 @@ def anywhere(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0])
 def slow(session: nox.Session) -> None:
     """The tests that take long, and ten times the random programs."""
-    install(session, *TESTS, *ONCE, "pyspark", flags="-Werror")
+    install(session, *TESTS, *ONCE, flags="-Werror")
     session.run(*PYTEST, "-m", "slow", *session.posargs, env=CHECKED)
     session.run(*PYTEST, *RANDOM, env={"QUERYPROF_EXAMPLES": "1000"} | CHECKED)
+    session.install(*pinned("pyspark"))  # last: jupysql imports it, and it ends pytest's workers
+    session.run("pytest", "-q", "tests/fleet/test_spark.py")
 
 
 @nox.session(python=PYTHONS[0])
