@@ -85,7 +85,7 @@ def findings_of(
             schemas,
             makes_tasks=sources.makes_tasks,
             server=server,
-            follows_rows=sources.follows_rows,
+            lines=sources,
         )
     # late, because its process has limits that not all systems have
     from queryprof.proof.planner import Planner
@@ -104,7 +104,7 @@ def findings_of(
             planner,
             sources.makes_tasks,
             server,
-            sources.follows_rows,
+            sources,
         )
 
 
@@ -120,7 +120,7 @@ def findings_of_request(report: Report, sources: Sources) -> tuple[Finding, ...]
         sources.loop_at,
         {},
         makes_tasks=sources.makes_tasks,
-        follows_rows=sources.follows_rows,
+        lines=sources,
     )
     loops = n_plus_one(program, lambda _: False)
     fast = [one for one in loops if (one.statement, one.site) not in known]
@@ -150,7 +150,7 @@ def findings_of_test(
             schemas,
             planner,
             sources.makes_tasks,
-            follows_rows=sources.follows_rows,
+            lines=sources,
         )
         return [one for name in sorted(categories) for one in RULES[name](program, is_test)]
 

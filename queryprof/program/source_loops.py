@@ -32,6 +32,9 @@ WAITS = frozenset({"sleep", "wait", "accept", "recv", "select", "poll"})
 TAKES = frozenset({"get", "get_nowait", "receive", "receive_nowait", "recv"})
 """Methods that take an item from a queue or channel, without an argument."""
 
+ADDS = frozenset({"append", "extend", "add"})
+"""Methods of a collection of related objects."""
+
 MAKES_TASKS = frozenset(
     {
         "gather",
@@ -131,6 +134,21 @@ def _given(value: ast.expr) -> set[str]:
         for each in given
     ]
     return set().union(*map(_names, innermost)) if calls else _names(value)
+
+
+@cache
+def adds_to(text: str, line: int) -> frozenset[str]:
+    """Return the attributes that a line only appends to, such as `items` in
+    `order.items.append(item)`.
+    """
+    tree = _tree(text)
+    nodes = [one for one in (ast.walk(tree) if tree else ()) if isinstance(one, ast.Attribute)]
+    here = [one for one in nodes if one.lineno <= line <= (one.end_lineno or one.lineno)]
+    added = [
+        one.value.attr for one in here if one.attr in ADDS and isinstance(one.value, ast.Attribute)
+    ]
+    named = Counter(one.attr for one in here)
+    return frozenset(one for one in added if named[one] == added.count(one))
 
 
 def loop_in(text: str, frame: Frame, called: str) -> Frame | None:

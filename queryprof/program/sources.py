@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from queryprof.model import Frame
 from queryprof.program.source_facts import source_of
-from queryprof.program.source_loops import follows_rows, loop_in, makes_tasks
+from queryprof.program.source_loops import adds_to, follows_rows, loop_in, makes_tasks
 
 NO_HASHES: frozenset[str] = frozenset()
 LINES_AROUND = 3
@@ -48,6 +48,11 @@ class Sources:
         """
         text = self._text(frame.file)
         return bool(text) and follows_rows(text, frame.line)
+
+    def adds_to(self, frame: Frame) -> frozenset[str]:
+        """Return the attributes that a frame's line only appends to; empty without the source."""
+        text = self._text(frame.file)
+        return adds_to(text, frame.line) if text else frozenset()
 
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
         """Return the lines around a frame's line with their numbers; None without the same

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from analysis.by_hand import MAIN, aggregate, profile_of
 
-from queryprof.analysis.findings.recorded import NO_TASKS
+from queryprof.analysis.findings.source_lines import NO_LINES, NO_TASKS
 from queryprof.analysis.report import Report
 from queryprof.findings import findings_of_request
 
@@ -24,7 +24,8 @@ def test_a_query_in_a_loop_is_there_once(ns: int, has_gain: bool) -> None:
     sources: Any = SimpleNamespace(
         loop_at=lambda frame, _: replace(frame, line=1),
         makes_tasks=NO_TASKS,
-        follows_rows=NO_TASKS,
+        follows_rows=NO_LINES.follows_rows,
+        adds_to=NO_LINES.adds_to,
     )
     loop = aggregate(LOOKUP, (MAIN,), ns=ns, count=20)
     found = findings_of_request(Report(profile_of(loop)), sources)

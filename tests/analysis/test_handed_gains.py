@@ -9,7 +9,7 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.findings.recorded import NO_TASKS, TaskFinder
+from queryprof.analysis.findings.source_lines import NO_TASKS, TaskFinder
 from queryprof.analysis.handoffs import ONE_BY_ONE_NS
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket

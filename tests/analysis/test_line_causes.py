@@ -8,7 +8,10 @@ import pytest
 from analysis.by_hand import aggregate, profile_of
 from analysis.line_profiles import MS, READ, SITE, WRITE, findings, loop, only, profile
 
+from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Severity
+from queryprof.analysis.findings.source_lines import NoLines
+from queryprof.analysis.report import Report
 from queryprof.model import Frame, LineTime, Plan, StackSample
 
 pytestmark = pytest.mark.once
@@ -134,3 +137,34 @@ def test_objects_of_a_relation_that_is_loaded_with_others() -> None:
     (found,) = findings(one, is_loop=False)
     assert found.category == "many_objects"
     assert "lazyload(Model.relation)" in found.fix
+
+
+class Appends(NoLines):
+    """Source whose lines only append to one attribute."""
+
+    def __init__(self, attribute: str) -> None:
+        self._attribute = attribute
+
+    def adds_to(self, frame: Frame) -> frozenset[str]:
+        return frozenset({self._attribute})
+
+
+@pytest.mark.parametrize(("attribute", "is_appended"), [("lines", True), ("notes", False)])
+def test_a_relation_that_is_loaded_only_to_append(attribute: str, is_appended: bool) -> None:
+    driver, time = loop(READ, 20, 20, pass_ns=20 * MS, count=20)
+    driver = driver._replace(rows=20 * 500, self_ns=20 * MS, total_ns=20 * MS)
+    stack = (
+        Frame(
+            "_LazyLoader._emit", "/venv/site-packages/sqlalchemy/orm/strategies.py", 1, "library"
+        ),
+    )
+    one = replace(
+        profile_of(driver),
+        line_times=(time,),
+        notes={READ: "lazy load of Order.lines"},
+        stack_samples=(StackSample(READ, (*stack, *driver.path), 1, MS),),
+    )
+    found = find(Report(one), lambda *_: None, {}, lines=Appends(attribute))[0]
+    assert found.category == "many_objects"
+    assert ("only appends to Order.lines" in found.fix) == is_appended
+    assert found.severity is (Severity.HIGH if is_appended else Severity.LOW)

@@ -11,10 +11,22 @@ from analysis.line_profiles import MS, READ, findings, loop, profile
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.libraries import BOTH
 from queryprof.analysis.findings.merging import of_one_cause
+from queryprof.analysis.findings.source_lines import NoLines
 from queryprof.analysis.report import Report
 from queryprof.model import Frame, LineTime, Profile
 
 pytestmark = pytest.mark.once
+
+
+class Chains(NoLines):
+    """Source in which each query needs the row of the one before, or none does."""
+
+    def __init__(self, follows: bool) -> None:
+        self._follows = follows
+
+    def follows_rows(self, frame: Frame) -> bool:
+        return self._follows
+
 
 INNER_READ = "SELECT b FROM u WHERE c = ?"
 INNER = Frame("price", "/app/db.py", 9)
@@ -71,9 +83,7 @@ def test_a_query_that_needs_the_row_before_is_low() -> None:
     report = Report(profile((driver, time)))
 
     def finding(follows: bool) -> tuple[str, str]:
-        (found,) = find(
-            report, lambda frame, _: replace(frame, line=1), {}, follows_rows=lambda _: follows
-        )
+        (found,) = find(report, lambda frame, _: replace(frame, line=1), {}, lines=Chains(follows))
         return found.severity, found.fix
 
     assert finding(follows=False)[0] == "high"

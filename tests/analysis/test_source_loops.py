@@ -210,6 +210,24 @@ def test_the_line_that_reads_an_attribute_is_shown_if_it_is_the_only_one(
     assert notes == {"lazy load of Book.publisher" + " in template books.html:3" * is_said}
 
 
+APPENDS = """def f(order, item, orders):
+    order.items.append(Item(item))
+    order.lines.extend(orders); order.items.append(item)
+    order.items.append(len(order.items))
+    order.items.count(item)
+    items.append(item)
+"""
+
+
+def test_lines_that_only_append(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(APPENDS)
+    sources = Sources({str(file): frozenset({sha256(file.read_bytes()).hexdigest()})})
+    found = [sources.adds_to(Frame("f", str(file), line)) for line in range(2, 7)]
+    assert found == [{"items"}, {"items", "lines"}, set(), set(), set()]
+    assert not sources.adds_to(Frame("f", "other.py", 2))
+
+
 CHAINS = """
 def f(db, nodes):
     while key:

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.libraries import NO_OBJECTS, NO_RELATION
+from queryprof.analysis.findings.libraries import LAZY, NO_OBJECTS, NO_RELATION
+from queryprof.analysis.findings.libraries import MANY as MANY_OBJECTS
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import counted, duration, percent
 from queryprof.analysis.units import rows as rows_of
@@ -89,6 +90,9 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
             fix = NO_RELATION.get(library, fix)
         if library == "sqlalchemy" and _outer_joins(group) >= SEVERAL_JOINS:
             fix = f"{MULTIPLIED} {fix}"
+        relation = _appended_to(program, group)
+        if relation:
+            fix = ADD_ALONE.format(relation=relation)
         yield program.finding(
             "many_objects",
             group,
@@ -102,6 +106,23 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
             ),
             fix,
             program.loop_of(group),
-            doubt="It is unknown whether the program needs all of the objects.",
-            most=Severity.LOW,
+            doubt="" if relation else "It is unknown whether the program needs all of the objects.",
+            most=Severity.HIGH if relation else Severity.LOW,
         )
+
+
+ADD_ALONE = (
+    "The line only appends to {relation}, which loads all of its objects first. Add the new object"
+    " by its foreign key: `session.add(Model(parent_id=parent.id, ...))`. Or use"
+    ' `lazy="write_only"` in the relationship.'
+)
+
+
+def _appended_to(program: Program, group: Group) -> str:
+    """Return the relation that a line of the program loads only to append to it; "" otherwise."""
+    note, frame = program.note_of(group) or "", group.site.frame
+    relation = note.removeprefix(LAZY).removeprefix(MANY_OBJECTS).partition(" in ")[0]
+    if frame is None or not note.startswith(LAZY):
+        return ""
+    is_added = relation.rpartition(".")[2] in program.lines.adds_to(frame)
+    return relation if is_added else ""

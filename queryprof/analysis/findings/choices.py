@@ -29,6 +29,9 @@ CLEARLY = 1.25
 """A gain must be this many times larger to be clearly larger. Gains vary slightly from run to run.
 """
 
+MUCH_MORE = 5
+"""A doubtful fix is chosen if it saves this many times as much as an index."""
+
 ONE_BY_ONE = ("commit_per_write", "single_inserts", "single_changes", "autocommit_reads")
 """Findings whose fix may save more than passing values as parameters."""
 
@@ -71,7 +74,9 @@ def _is_alternative(known: Finding, finding: Finding) -> bool:
     is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
     is_known = finding.category == "heavy_query" and finding.severity is not Severity.LOW
     is_inserted = is_inserted or (known.category == "commit_per_write" and is_known)
-    is_read = known.category in PLANNED and finding.category == "n_plus_one" and not finding.doubt
+    is_much_more = finding.gain_ns >= MUCH_MORE * known.gain_ns  # as of an object mapper's line
+    is_query = finding.category == "n_plus_one" and (is_much_more or not finding.doubt)
+    is_read = known.category in PLANNED and is_query
     return is_inserted or is_read or finding.category == "many_objects"
 
 

@@ -53,6 +53,11 @@ FETCHED = 0.25
 
 LOOKED_UP_ROWS = 20
 
+WIDTH = (
+    "The gain is an estimate: it saved 0.76 to 0.99 of the time for rows of 300 bytes, and less"
+    " than 0.3 for rows of 20 bytes. --prove measures."
+)
+
 OUTER = 0.1
 """Of the looked-up rows, the largest share that an outer loop may scan."""
 
@@ -190,18 +195,20 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
                 " query." + f" It replaces {used[2]}, which you can drop." * bool(code)
             ),
             code=code,
-            doubt=(
-                ""
-                if is_sure
-                else (
-                    "Some of these pages hold sorted or temporary rows; the gain is an estimate"
-                    " (half of the time)."
-                    if makes_few
-                    else "A wider index makes writes slower; the gain is an estimate (half of the"
-                    " time)."
-                )
-            ),
+            doubt=_doubt_of(is_sure, makes_few, is_scan),
+            most=Severity.HIGH if is_sure and is_scan else Severity.MEDIUM,
         )
+
+
+def _doubt_of(is_sure: bool, makes_few: bool, is_scan: bool) -> str:
+    if is_sure:
+        return "" if is_scan else WIDTH
+    if makes_few:
+        return (
+            "Some of these pages hold sorted or temporary rows; the gain is an estimate (half of"
+            " the time)."
+        )
+    return "A wider index makes writes slower; the gain is an estimate (half of the time)."
 
 
 def _is_kept_meanwhile(plan: Steps) -> bool:

@@ -36,7 +36,13 @@ from queryprof.analysis.findings.finding import Finding, Severity, importance, m
 from queryprof.analysis.findings.merging import of_one_cause
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.recorded import NO_TASKS, LoopFinder, TaskFinder
+from queryprof.analysis.findings.source_lines import (
+    NO_LINES,
+    NO_TASKS,
+    Lines,
+    LoopFinder,
+    TaskFinder,
+)
 from queryprof.analysis.loops import DATABASE, StallSummary
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
@@ -260,18 +266,18 @@ def find(
     planner: Planner = NO_PLANNER,
     makes_tasks: TaskFinder = NO_TASKS,
     server: ServerFacts = NO_SERVER,
-    follows_rows: TaskFinder = NO_TASKS,
+    lines: Lines = NO_LINES,
 ) -> tuple[Finding, ...]:
     """Return the findings of a profile, sorted by severity and then by gain.
 
     Args:
-        loop_at, makes_tasks, follows_rows: look these up in the program's source; see
+        loop_at, makes_tasks, lines: look these up in the program's source; see
             queryprof.program.sources.
         schemas: the schemas of the program's databases by file, as far as they are readable.
         planner: finds the SQL that makes a statement faster. Without it, findings have no SQL.
         server: what a PostgreSQL server reports about the statements.
     """
-    program = Program(report, loop_at, schemas, planner, makes_tasks, server, follows_rows)
+    program = Program(report, loop_at, schemas, planner, makes_tasks, server, lines)
     found: dict[tuple[str, object], Finding] = {}
     connected: set[tuple[str, object]] = set()
     for rule in RULES:

@@ -144,6 +144,7 @@ ONE_TRANSACTION = {
     ),
     "diskcache": "Put `with cache.transact():` around {what}.",
     "dataset": "Put `with db:` around {what}.",
+    "tortoise": "Put `async with in_transaction():` around {what}.",
 }
 """How many writes become one transaction."""
 
@@ -160,6 +161,7 @@ ROWS_AT_ONCE = {
     "sqlalchemy": " For similar rows: `session.execute(insert(Model), rows)`.",
     "peewee": " Or insert all rows with one `Model.insert_many(rows)`.",
     "dataset": " Or insert all rows with one `insert_many(rows)`.",
+    "tortoise": " Or create all objects with one `await Model.bulk_create(objects)`.",
 }
 """How many INSERTs become one statement."""
 
@@ -314,6 +316,10 @@ ONE_QUERY = {
         "Load it with the query before: `query.prefetch(Entity.relation)`. Or use one `select(e"
         " for e in Entity if e.key in keys)`."
     ),
+    "tortoise": (
+        'Load it with the query before: `.select_related("relation")` for a single related object,'
+        ' `.prefetch_related("relation")` for many. Or use one `filter(field__in=[...])`.'
+    ),
 }
 """How a query per object becomes one query."""
 
@@ -336,6 +342,10 @@ NO_OBJECTS = {
     "pony": (
         "Read only the attributes that you need: `select(e.attribute for e in Entity)`. Let the"
         " database count and add up (`count()`, `sum()`)."
+    ),
+    "tortoise": (
+        'Read only the columns that you need: `.values_list("column")`, or `.only("column")` for'
+        " objects. Let the database count (`.count()`) and check for existence (`.exists()`)."
     ),
 }
 """How a query makes fewer objects, or none."""
@@ -368,24 +378,10 @@ MANY_AT_ONCE = {
         "with one `select(e for e in Entity if e.id in ids)`. If the loop goes over a query's"
         " rows, load the related objects with that query: `query.prefetch(Entity.relation)`."
     ),
+    "tortoise": (
+        "with one `Model.filter(field__in=[...])`. If the loop goes over a query's rows, load the"
+        " related objects with that query: `.select_related()` for a single one,"
+        " `.prefetch_related()` for many."
+    ),
 }
 """The same if it is unknown for which query's rows they are."""
-
-BEGIN_IMMEDIATE = {
-    "django": (
-        'In settings.py: DATABASES["default"]["OPTIONS"] = {"transaction_mode": "IMMEDIATE"}'
-        " (Django 5.1 and newer)."
-    ),
-    "sqlalchemy": (
-        'Let an event begin writing transactions with BEGIN IMMEDIATE: see "Serializable'
-        " isolation / Savepoints / Transactional DDL\" in SQLAlchemy's notes on SQLite."
-    ),
-    "peewee": (
-        'Begin it with `with db.atomic("IMMEDIATE"):`, which waits for its turn before reading.'
-    ),
-}
-NO_LIBRARY = (
-    "Begin it with BEGIN IMMEDIATE, which waits for its turn before reading. A SELECT with"
-    " unfetched rows also keeps a transaction open: call `fetchall()` before you write."
-)
-"""How a transaction that writes later begins, so that it waits for its turn."""

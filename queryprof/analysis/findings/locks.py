@@ -8,7 +8,7 @@ from itertools import chain
 
 from queryprof.analysis.call_sites import Sites
 from queryprof.analysis.findings.finding import Finding, Severity
-from queryprof.analysis.findings.libraries import BEGIN_IMMEDIATE, NO_LIBRARY
+from queryprof.analysis.findings.immediate import BEGIN_IMMEDIATE, NO_LIBRARY
 from queryprof.analysis.findings.lock_waits import WAITED_NS, Waits, by_caller, frame_at
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.lock_holders import Holders, hosts_of, own_code, sum_of

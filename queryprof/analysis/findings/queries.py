@@ -188,7 +188,7 @@ def _follows_rows(program: Program, loop: CallSite | None, group: Group) -> bool
     """Return whether each execution in the loop needs the row of the one before."""
     within = loop.frame if loop else None
     return within is not None and any(
-        program.follows_rows(frame)
+        program.lines.follows_rows(frame)
         for frame in group.path
         if (frame.file, frame.function) == (within.file, within.function)
     )

@@ -6,7 +6,7 @@ import itertools
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,6 +32,13 @@ from queryprof.analysis.findings.lines_inside import take_from_callers
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
 from queryprof.analysis.findings.selectivity import has_enough_rows
 from queryprof.analysis.findings.skew import note_skew
+from queryprof.analysis.findings.source_lines import (
+    NO_LINES,
+    NO_TASKS,
+    Lines,
+    LoopFinder,
+    TaskFinder,
+)
 from queryprof.analysis.findings.whole import whole_of
 from queryprof.analysis.handoffs import handoff_waits_by_line
 from queryprof.analysis.report import Report
@@ -50,25 +57,13 @@ STALE_ROWS, STALE_TIMES = 1000, 10
 ANALYZE found.
 """
 
-TaskFinder = Callable[[Frame], bool | None]
-"""Returns whether a frame's line creates tasks, which run concurrently, or whether its query needs
-the row of the one before; None if unknown.
-"""
-
-NO_TASKS: TaskFinder = lambda _: None  # noqa: E731  as no source is there
-
-LoopFinder = Callable[[Frame, str], Frame | None]
-"""Returns the line of the loop around a frame's line, as a frame of the same function. It is None
-if there is no loop or no source, and ENDLESS for the loop of a worker or server.
-"""
-
 
 @dataclass(frozen=True)
 class Recorded:
     """The recorded data that findings are made from.
 
     Attributes:
-        loop_at, makes_tasks, follows_rows: look these up in the program's source.
+        loop_at, makes_tasks, lines: look these up in the program's source.
         schemas: by database file, as far as readable. planner: SQLite's.
         server: what a PostgreSQL server reports about the statements.
     """
@@ -79,7 +74,7 @@ class Recorded:
     planner: Planner = NO_PLANNER
     makes_tasks: TaskFinder = NO_TASKS
     server: ServerFacts = NO_SERVER
-    follows_rows: TaskFinder = NO_TASKS
+    lines: Lines = NO_LINES
 
     def served(self, group: Group) -> Served | None:
         """Return how to serve a group's statement better; None if unknown."""

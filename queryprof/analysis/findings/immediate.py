@@ -1,0 +1,21 @@
+"""How a transaction that writes later begins, so that it waits for its turn."""
+
+from __future__ import annotations
+
+BEGIN_IMMEDIATE = {
+    "django": (
+        'In settings.py: DATABASES["default"]["OPTIONS"] = {"transaction_mode": "IMMEDIATE"}'
+        " (Django 5.1 and newer)."
+    ),
+    "sqlalchemy": (
+        'Let an event begin writing transactions with BEGIN IMMEDIATE: see "Serializable'
+        " isolation / Savepoints / Transactional DDL\" in SQLAlchemy's notes on SQLite."
+    ),
+    "peewee": (
+        'Begin it with `with db.atomic("IMMEDIATE"):`, which waits for its turn before reading.'
+    ),
+}
+NO_LIBRARY = (
+    "Begin it with BEGIN IMMEDIATE, which waits for its turn before reading. A SELECT with"
+    " unfetched rows also keeps a transaction open: call `fetchall()` before you write."
+)

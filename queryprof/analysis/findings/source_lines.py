@@ -1,0 +1,41 @@
+"""What findings need to know about lines of the program's source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from queryprof.model import Frame
+
+TaskFinder = Callable[[Frame], bool | None]
+"""Returns whether a frame's line creates tasks, which run concurrently; None if unknown."""
+
+NO_TASKS: TaskFinder = lambda _: None  # noqa: E731  as no source is there
+
+
+class Lines(Protocol):
+    """Facts about lines in the program's source, as far as it is there."""
+
+    def follows_rows(self, frame: Frame) -> bool:
+        """Return whether a query in a loop needs the row of the one before."""
+
+    def adds_to(self, frame: Frame) -> frozenset[str]:
+        """Return the attributes that a line only appends to."""
+
+
+class NoLines:
+    """No source is known."""
+
+    def follows_rows(self, frame: Frame) -> bool:  # noqa: ARG002
+        return False
+
+    def adds_to(self, frame: Frame) -> frozenset[str]:  # noqa: ARG002
+        return frozenset()
+
+
+NO_LINES = NoLines()
+
+LoopFinder = Callable[[Frame, str], Frame | None]
+"""Returns the line of the loop around a frame's line, as a frame of the same function. It is None
+if there is no loop or no source, and ENDLESS for the loop of a worker or server.
+"""
