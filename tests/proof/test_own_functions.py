@@ -39,3 +39,27 @@ def test_the_function_is_named(sql: str, words: str) -> None:
     found = [one for one in findings_of(Report(recording.profile)) if one.statement == sql]
     said = " ".join(one.fix for one in found)
     assert ((words or "which the program registered") in said) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT id FROM song WHERE plain(title) = ?", "Store the result in a column"),
+        ("SELECT id FROM song WHERE upper(title) = ?", "Compare the stored column itself"),
+    ],
+)
+def test_an_index_on_the_argument_is_of_no_use(sql: str, words: str) -> None:
+    connection = sqlite3.connect("songs.db")
+    connection.create_function("plain", 1, lambda text: text.strip().lower())
+    with queryprof.profile() as recording:
+        connection.execute("CREATE TABLE song (id INTEGER PRIMARY KEY, title TEXT)")
+        connection.execute("CREATE INDEX song_title ON song (title)")
+        rows = [(f"a{n}",) for n in range(20_000)]
+        connection.executemany("INSERT INTO song (title) VALUES (?)", rows)
+        for _ in range(5):
+            connection.execute(sql, ("a7",)).fetchall()
+        connection.commit()
+    connection.close()
+    found = [one for one in findings_of(Report(recording.profile)) if one.statement == sql]
+    assert [one.category for one in found] == ["index_defeated"]
+    assert words in found[0].fix

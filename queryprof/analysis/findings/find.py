@@ -11,6 +11,7 @@ from queryprof.analysis.findings import (
     autocommit,
     connections,
     covering,
+    defeated,
     heavy,
     indexes,
     joins,
@@ -114,7 +115,7 @@ BESIDE = ("redundant_index", "lock_upgrade")
 RULES: tuple[Rule, ...] = (
     locks.lock_upgrade,
     indexes.stale_statistics,
-    indexes.index_defeated,
+    defeated.index_defeated,
     paging.offset_pagination,
     paging.over_fetch,
     subqueries.correlated_subquery,

@@ -29,15 +29,19 @@ CALLED = (
 
 
 def stored_function(statement: str, served: Served) -> str:
-    """Return a function of the program that a statement compares and whose result a column could
-    hold, because no parameter is among its arguments; "" if there is none.
+    """Return how to store the result of a function of the program that a statement compares; "" if
+    there is none, or if a parameter is among its arguments.
     """
-    for one in comparisons_of(statement):
-        for operand in (one.left, one.right):
-            called = [name for name in functions_in(operand) if name in served.functions]
-            if called and not any(token.kind in ("parameter", "text") for token in operand):
-                return called[0]
-    return ""
+    sides = [side for one in comparisons_of(statement) for side in (one.left, one.right)]
+    fixes = (called_fix(side, served.functions) for side in sides)
+    return next((one for one in fixes if "Store the result" in one), "")
+
+
+def called_fix(operand: Sequence[Token], functions: Sequence[str]) -> str:
+    """Return how to do without a function of the program in a comparison; "" if it has none."""
+    name = next((one for one in functions_in(operand) if one in functions), "")
+    is_stored = not any(token.kind in ("parameter", "text") for token in operand)
+    return (STORED if is_stored else CALLED).format(name=name) if name else ""
 
 
 def made_of(needed: float, returned: float) -> str:
@@ -73,8 +77,8 @@ def index_fix(group: Group, served: Served | None, columns: str, is_unknown: boo
     if served is None:
         return "Create an index on the compared columns."
     if served.functions:
-        name = stored_function(group.statement, served)
-        return STORED.format(name=name) if name else CALLED.format(name=served.functions[0])
+        stored = stored_function(group.statement, served)
+        return stored or CALLED.format(name=served.functions[0])
     called = functions_in(tokens_of(group.statement))
     return (
         IN_JSON if any(one.upper().startswith("JSON") for one in called) else served.without_index

@@ -85,6 +85,8 @@ def rows_left(group: Group, served: Served | None) -> Left:
     terms = {term.lower() for term in served.terms}
     if served.row_steps and served.is_plain:
         makes_fewer = adds_up or (clauses.orders and clauses.limits) or group.is_distinct
+        if not makes_fewer and _returns_any_match(group):
+            return Left(returned, returned, shares.FETCHED_ROWS, "")
         least, most = served.row_steps.rows_left(
             terms, totals.vm_steps or 0.0, read, None if makes_fewer else returned
         )
@@ -99,6 +101,14 @@ def rows_left(group: Group, served: Served | None) -> Left:
         shares.FETCHED_ROWS,
         ADDED_UP if adds_up else OTHERS,
     )
+
+
+def _returns_any_match(group: Group) -> bool:
+    """Return whether one of its comparisons is enough for a row to be returned (OR without AND or
+    NOT), so that no index finds more rows than the query returns.
+    """
+    words = {token.keyword for token in tokens_of(group.statement)}
+    return "OR" in words and words.isdisjoint({"AND", "NOT", "LIMIT"})
 
 
 def has_enough_rows(group: Group, served: Served | None) -> bool | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from queryprof.analysis.findings.defeated import PREFIX
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.indexes import PREFIX
 from queryprof.analysis.findings.libraries import loaded_before
 from queryprof.analysis.findings.planning import Served, partial_note
 from queryprof.analysis.findings.program import Program
