@@ -144,10 +144,10 @@ def _cautions(profile: Profile) -> list[str]:
         )
     if killed:
         cautions.append(
-            f"{_named(killed, 'was', 'were')} ended by a signal or os._exit, or ran in another"
-            " container or still ran when the trace was made: "
-            + ("" if profile.left_out else "all its work is recorded except calls in progress; ")
-            + "run times, and the use of threads, are lower bounds"
+            f"{_named(killed, 'has', 'have')} no recorded end (a signal, os._exit(),"
+            " Pool.terminate(), another container): "
+            + ("" if profile.left_out else "only calls in progress are missing; ")
+            + "run times and the use of threads are lower bounds"
         )
     cautions += [f"skipped, and missing in all figures: {one}" for one in profile.left_out]
     if profile.more:
