@@ -179,7 +179,7 @@ def test_it_searches(opened: Opening, text: str) -> None:
         ):
             page.fill("#search", words.strip() if words != "product_17 " else "product_17")
             said = page.locator(".tools [role=status]").inner_text()
-            none = "" if found else "None has all of these words: "
+            none = "" if found else "No statement contains all of these words: "
             assert said == f"{none}{found} of 301 statements", words
 
 

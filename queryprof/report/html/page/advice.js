@@ -37,7 +37,7 @@ function advice() {
       h(
         "p",
         { class: "dim" },
-        "Bars: what is left of the recorded time with this change and those above it.",
+        "Bars: the remaining recorded time with this change and those above it.",
       ),
     a.proofs.length > 0 && plainTable(
       "Statements, before and after",

@@ -18,13 +18,11 @@ function timeline() {
       svg(
         "title",
         {},
-        `${duration(from)}: busy ${percent(busy[at])}, ${count(calls[at])} calls a second`,
+        `${duration(from)}: busy ${percent(busy[at])}, ${count(calls[at])} calls per second`,
       ),
     );
   });
-  const label = `The database by the wall clock: at most ${percent(most)} busy, over ${
-    duration(end)
-  }`;
+  const label = `Database time over wall time: up to ${percent(most)} busy, over ${duration(end)}`;
   return h(
     "figure",
     { class: "card timeline" },
@@ -38,7 +36,7 @@ function timeline() {
     h(
       "figcaption",
       {},
-      `Time in the database by the wall clock; the highest is ${percent(most)} of the time.`,
+      `Database time over wall time. The highest bar is ${percent(most)} of the time.`,
     ),
   );
 }

@@ -26,11 +26,11 @@ function icicle() {
     h(
       "p",
       { class: "dim" },
-      "Outermost functions above what they call, statements at the ends; as wide as their time. A click or Enter " +
-        "shows one alone; arrows move.",
+      "Outermost functions are on top, statements at the bottom. Widths show time. Click or press Enter to zoom " +
+        "in; use the arrow keys to move.",
       trees.length > 1 &&
-        " All time is the main thread's, by cProfile, which makes small functions slower; below a function with " +
-          "several callers it is an estimate.",
+        ' "All time" is the main thread\'s, measured by cProfile, which makes small functions slower; below a ' +
+          "function with several callers it is an estimate.",
     ),
   );
 }

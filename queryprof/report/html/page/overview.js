@@ -216,10 +216,10 @@ function requests() {
 function loops() {
   if (!D.loops.length) return null;
   const columns = [
-    ["what kept it from running", false],
+    ["cause", false],
     ["times", true],
     ["longest", true],
-    ["in all", true],
+    ["total", true],
     ["in the database", true],
     ["others waited", true],
   ];
@@ -233,7 +233,7 @@ function loops() {
         { class: "pair" },
         distribution(
           [["timers: how late", ...loop.timer], ["heartbeats: how late", ...loop.beat]],
-          "Share of timers and heartbeats that were at most so late",
+          "Share of timers and heartbeats with at most this lateness",
         ),
         loop.stalls.length
           ? h(
@@ -266,7 +266,7 @@ function loops() {
 
 function locks() {
   if (!D.locks.length) return null;
-  const columns = [["held by", false], ["kind", false], ["times", true], ["in all", true], [
+  const columns = [["held by", false], ["kind", false], ["times", true], ["total", true], [
     "longest",
     true,
   ], ["rows changed", true]];

@@ -7,7 +7,7 @@ function statementPage(number) {
       "div",
       {},
       h("p", {}, h("a", { href: "#/" }, "← all statements")),
-      h("h1", {}, "There is no such statement"),
+      h("h1", {}, "No such statement"),
     );
   }
   const share = D.facts.database_ns ? s.self_ns[number] / D.facts.database_ns : 0;
@@ -144,5 +144,5 @@ const slowest = ([ns, at, rows, span, stack, full, parameters]) =>
       ),
     stack.length
       ? h("ol", { class: "stack" }, stack.map((site) => h("li", {}, siteText(site))))
-      : h("p", { class: "dim" }, "Its stack was not taken."),
+      : h("p", { class: "dim" }, "Its stack was not sampled."),
   );

@@ -77,7 +77,7 @@ function statements() {
     shown.sort((a, b) => ((column[a] ?? -1) - (column[b] ?? -1)) * direction || a - b);
     const some = shown.length
       ? `${grouped(shown.length)} of `
-      : "None has all of these words: 0 of ";
+      : "No statement contains all of these words: 0 of ";
     status.textContent = (words.length ? some : "") + counted(all.length, "statement");
     on = -1;
     draw();

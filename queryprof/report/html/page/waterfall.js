@@ -94,7 +94,7 @@ function waterfall(span) {
     h(
       "p",
       { class: "dim" },
-      "A bar is from the first call to the last; it is filled as much as it was in the database.",
+      "A bar spans the first to the last call. Its filled part is the time in the database.",
     ),
   ];
 }
@@ -123,7 +123,7 @@ function stallTimes(events) {
       ),
     );
   });
-  const label = `Stalls by the wall clock: the longest ${duration(most)}`;
+  const label = `Stalls over wall time: the longest ${duration(most)}`;
   return h(
     "figure",
     { class: "card timeline stalls" },
@@ -137,7 +137,7 @@ function stallTimes(events) {
     h(
       "figcaption",
       {},
-      `The ${counted(events.start.length, "longest stall")} by the wall clock; the highest is ${
+      `The ${counted(events.start.length, "longest stall")} over wall time. The highest bar is ${
         duration(most)
       }.`,
     ),
