@@ -315,6 +315,8 @@ def test_an_answer_is_small_and_texts_are_data() -> None:
         whole = await agent("finding", trace="t.qprof", identity=answer["findings"][0]["identity"])
         assert len(json.dumps(whole)) < 20_000
         assert "unknown finding" in await agent.refused("finding", trace="t.qprof", identity="x")
-        assert "no statement" in await agent.refused("plan", trace="t.qprof", statement="DELETE")
+        assert "no plan is known" in await agent.refused(
+            "plan", trace="t.qprof", statement="DELETE"
+        )
 
     talk(work)

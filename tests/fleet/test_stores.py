@@ -272,7 +272,7 @@ def test_more_than_there_is_room_for(store: Store, tmp_path: Path) -> None:
     for day in range(1, 4):
         location.put(f"aggregate/service=a/date=2026-11-0{day}/x.parquet", b"x" * 1000)
     cache = str(tmp_path / "cache")
-    with pytest.raises(QueryprofError, match="choose less"):
+    with pytest.raises(QueryprofError, match="select less"):
         Copies(location, cache, most_bytes=2999).place(Wanted())
     assert (
         len(list(Copies(location, cache, most_bytes=3000).place(Wanted()).files["aggregate"])) == 3
