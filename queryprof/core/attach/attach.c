@@ -15,7 +15,7 @@ enum { DEEPEST_DECORATION = 8 };
 typedef struct {
     qp_trampoline *trampoline;     /* NULL for a probe object, and after detaching */
     qp_function function;          /* the trampoline's */
-    PyMethodDef *definition;       /* of an exchanged method; lives as long as its module */
+    PyMethodDef *definition;       /* the exchanged method's; lives as long as its module */
     PyWrapperDescrObject *wrapper; /* owned: the wrapper of an exchanged slot */
     qp_slot slot;
     PyObject *owner;    /* owned: the type, or the module, whose function it is */
@@ -68,7 +68,8 @@ static int set_attribute(PyObject *owner, PyObject *name, PyObject *value)
                                : PyObject_SetAttr(owner, name, value);
 }
 
-/* The offset of a type's member of one of two C types (T_LONG, T_OBJECT, ...); 0: it has none. */
+/* Returns the offset of a type's member with one of two C types (T_LONG, T_OBJECT, ...), or 0 if
+ * there is none. */
 static Py_ssize_t find_member(PyTypeObject *type, const char *name, int c_type, int or_type)
 {
     PyObject *key = PyUnicode_FromString(name);
@@ -97,7 +98,7 @@ static qp_slot slot_of_name(PyObject *name)
     return QP_SLOT_NONE;
 }
 
-/* The place of a slot in a type, or NULL if it has none. */
+/* Returns the address of a slot in a type, or NULL if the type has none. */
 static qp_function *slot_pointer(PyTypeObject *type, qp_slot slot)
 {
     PyMappingMethods *mapping = type->tp_as_mapping;
@@ -124,7 +125,8 @@ static int exchange_slot(PyTypeObject *type, qp_slot slot, qp_function from, qp_
     if (!subclasses) {
         return -1;
     }
-    if (place && *place == from) { /* else it has its own; a subclass may inherit this one again */
+    /* Otherwise it has its own. A subclass may inherit this one again. */
+    if (place && *place == from) {
         *place = to;
     }
     int result = 0;
@@ -171,8 +173,8 @@ static int attach_slot(attachment *a, PyWrapperDescrObject *wrapper, const qp_pr
     return 1;
 }
 
-/* The function of a class method or static method, or what was found itself (a new reference); NULL
- * with an exception. */
+/* Returns the function of a class method or static method, or otherwise the object itself (a new
+ * reference); NULL with an exception. */
 static PyObject *function_of(PyObject *found)
 {
     bool is_method =
@@ -180,7 +182,8 @@ static PyObject *function_of(PyObject *found)
     return is_method ? PyObject_GetAttrString(found, "__func__") : Py_NewRef(found);
 }
 
-/* The wrapper in the form of what it replaces (a new reference); NULL with an exception. */
+/* Returns the wrapper as the same kind of method as the original (a new reference); NULL with an
+ * exception. */
 static PyObject *in_form_of(PyObject *found, PyObject *wrapper)
 {
     if (Py_IS_TYPE(found, &PyClassMethod_Type)) {
@@ -319,7 +322,7 @@ static int detach_object(attachment *a)
 {
     PyObject *now = own_attribute(a->owner, a->name);
     int result = 0;
-    if (now == a->measured) { /* else another wrapper was put on top: leave it */
+    if (now == a->measured) { /* otherwise another wrapper was put on top: leave it */
         result = set_attribute(a->owner, a->name, a->replaced);
     }
     PyErr_Clear();

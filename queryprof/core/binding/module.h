@@ -1,4 +1,4 @@
-/* What the parts of the module share. */
+/* Declarations that the module's parts share. */
 #pragma once
 
 #include <Python.h>

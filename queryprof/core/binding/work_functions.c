@@ -1,5 +1,5 @@
 /* The module's functions for the context of work: spans, handoffs to other threads, labels, and the
- * usage of threads; and for queryprof's own work, and what is explained of refused locks. */
+ * resource usage of threads; and for queryprof's own work, and explanations of refused locks. */
 #include "binding/module.h"
 
 #include "calls/executions.h"
@@ -35,7 +35,7 @@ static PyObject *span_begin(PyObject *Py_UNUSED(module), PyObject *name)
                             Py_TYPE(name)->tp_name);
     }
     int64_t span = qp_recorder_is_on() ? qp_span_begin(name) : 0;
-    PyErr_Clear(); /* no memory: the work goes on without its span */
+    PyErr_Clear(); /* no memory: the work continues without its span */
     return PyLong_FromLongLong(span);
 }
 
@@ -181,7 +181,7 @@ static PyObject *end_in_place(PyObject *Py_UNUSED(module), PyObject *wrapper)
     Py_RETURN_NONE;
 }
 
-/* Says that the object at an address is gone. */
+/* Forgets the cursor at this address: the object is gone. */
 static PyObject *leave_cursor(PyObject *Py_UNUSED(module), PyObject *address)
 {
     const void *cursor = PyLong_AsVoidPtr(address); /* identity only */
@@ -194,9 +194,8 @@ static PyObject *leave_cursor(PyObject *Py_UNUSED(module), PyObject *address)
     Py_RETURN_NONE;
 }
 
-/* Calls a function that the thread's trace and profile functions do not see: they are the
- * program's, and what runs is queryprof's own (PyThreadState_EnterTracing in the C API). Borrows
- * `function`. */
+/* Calls one of queryprof's functions without the thread's trace and profile functions, which belong
+ * to the program (PyThreadState_EnterTracing in the C API). Borrows `function`. */
 static PyObject *untraced(PyObject *Py_UNUSED(module), PyObject *function)
 {
     PyThreadState *thread = PyThreadState_Get();

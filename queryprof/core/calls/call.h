@@ -1,4 +1,4 @@
-/* A probed call in progress, and what is known of the function that is called. */
+/* A probed call in progress, and facts about the called function. */
 #pragma once
 
 #include <Python.h>

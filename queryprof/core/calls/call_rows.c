@@ -78,8 +78,8 @@ static QP_COLD int64_t rows_reported(const qp_call *call, PyObject *result)
     return changed > 0 ? changed : 0;
 }
 
-/* What the driver does not count: the changes of a script, and of a statement that begins with
- * WITH. */
+/* Returns changes that the driver does not count: those of a script, and of a statement that begins
+ * with WITH. */
 static QP_COLD int64_t rows_uncounted(const qp_call *call)
 {
     if (call->active.operation == QP_EXECUTESCRIPT) {

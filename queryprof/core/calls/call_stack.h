@@ -37,7 +37,7 @@ static inline void qp_call_leave(qp_call *call)
     call->active.below = NULL;
 }
 
-/* For a call that begins while others of its thread are in progress. True: it is part of one of
+/* Begins a call while others of its thread are in progress. Returns whether it is part of one of
  * them. */
 bool qp_call_nest(qp_call *call);
 
@@ -49,7 +49,7 @@ bool qp_call_add(qp_thread *thread);
 void qp_call_pause(qp_call *call);
 bool qp_call_goes_on(qp_call *call);
 
-/* When recording ends: what SQLite reports for the calls in progress is no longer counted. */
+/* When recording ends: SQLite's reports for the calls in progress no longer count. */
 void qp_calls_clear(void);
 
 /* In a forked child: clears the executions of the running thread's calls in progress. */

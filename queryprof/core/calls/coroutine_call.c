@@ -13,7 +13,7 @@ typedef enum { WAITING, MEASURED, UNMEASURED } stage;
 
 typedef struct {
     qp_watcher watcher;
-    PyObject *probe; /* owned: the wrapper; and what follows is owned */
+    PyObject *probe; /* owned: the wrapper; the next fields are owned too */
     PyObject *receiver;
     PyObject *argument;
     PyObject *parameters;

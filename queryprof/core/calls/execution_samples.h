@@ -1,4 +1,4 @@
-/* Which executions are kept as exemplars and as stack samples, and what is kept of them. */
+/* Chooses the executions that are kept as exemplars and as stack samples, and stores their data. */
 #pragma once
 
 #include <Python.h>
@@ -18,9 +18,9 @@ void qp_execution_sample(qp_execution *execution, PyThreadState *tstate, PyObjec
 enum { QP_NOTES_PARAMETERS = 1 };
 extern uint8_t qp_execution_notes;
 
-/* Notes what an execution was given, while parameters are kept: it may become slow when its rows
- * are fetched. `sql` and `parameters` are borrowed; texts made of them are owned here. */
+/* Notes an execution's SQL and parameters, while parameters are kept: it may become slow when its
+ * rows are fetched. `sql` and `parameters` are borrowed; texts made of them are owned here. */
 void qp_execution_note(const qp_execution *execution, PyObject *sql, PyObject *parameters);
 
-/* Sets whether they are kept, and forgets what was noted. */
+/* Sets whether they are kept, and clears the notes. */
 void qp_executions_keep_parameters(bool keep);

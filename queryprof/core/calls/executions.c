@@ -276,7 +276,7 @@ static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *
     e->settled_ns = e->duration_ns;
 }
 
-/* Adds what has just been settled to the execution's span. */
+/* Adds the settled time to the execution's span. */
 static void add_to_span(const qp_execution *e, plot plotted)
 {
     const qp_run_work work = {.start_ticks = e->started_ticks,

@@ -43,8 +43,8 @@ static inline qp_execution *qp_execution_served_by(const qp_thread *thread, cons
     return e && e->cursor == cursor ? e : qp_execution_of(cursor);
 }
 
-/* A cursor is gone: what has its address next serves no rows of its execution. Touches nothing
- * else, as an object may go in the midst of anything. */
+/* A cursor is gone: the next object at its address serves no rows of its execution. Touches nothing
+ * else, since an object may be freed at any point. */
 void qp_execution_leave(const void *cursor);
 
 /* Adds an execution's pending rows and its duration to the aggregates, and keeps it as an exemplar

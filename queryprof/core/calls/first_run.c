@@ -122,7 +122,7 @@ static qp_text_kind kind_of_failed(const qp_call *call)
     bool is_taken = !call->execution->meter.drops &&
                     ((text && begins_with(text, after)) || strstr(name, "IntegrityError"));
     qp_text_kind kind = is_taken ? QP_TEXT_SQL : is_sql ? QP_TEXT_UNKNOWN_NAMES : QP_TEXT_NO_SQL;
-    qp_exception_put_back(&exception); /* also drops an error of the encoding */
+    qp_exception_put_back(&exception); /* also drops an encoding error */
     return kind;
 }
 
@@ -170,7 +170,7 @@ static void know_statement(qp_call *call, PyObject *result)
     call->active.statement = NULL;
 }
 
-/* Stores the answers to what was requested when the statement started. */
+/* Stores the answers to the requests made when the statement started. */
 static void take_answers(qp_call *call)
 {
     if (call->execution) {

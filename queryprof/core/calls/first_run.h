@@ -1,7 +1,5 @@
-/* What a call needs when a statement runs for the first time, or for the first time on its
- * connection: its connection is counted from then on, its plan is requested, its text becomes a
- * statement.
- */
+/* The first run of a statement, or its first run on a connection: from then on the connection is
+ * counted, the plan is requested, and the text becomes a statement. */
 #pragma once
 
 #include <Python.h>

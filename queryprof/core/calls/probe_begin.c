@@ -137,7 +137,7 @@ static inline bool begin_execution(qp_call *call)
     call->active.db = connection ? qp_connection_db(connection) : NULL;
     if (connection && (e->meter.drops || !qp_plan_known(connection, statement) ||
                        qp_statement_is_held(statement))) {
-        e->meter.sampled = true; /* of few executions else none may be */
+        e->meter.sampled = true; /* otherwise none of few executions may be sampled */
         qp_first_run_begin(call, connection, ours);
     }
     enter(call, &e->meter);

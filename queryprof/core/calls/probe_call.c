@@ -36,11 +36,11 @@ static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject 
         found.text = positional > first ? Py_NewRef(args[first]) : NULL;
     }
     if (probe->source != QP_SOURCE_TEXT) {
-        return found; /* what `connect` is given may be a password */
+        return found; /* an argument of `connect` may be a password */
     }
     if (probe->text_of) {
         found.text = receiver ? PyObject_GetAttr(receiver, probe->text_of) : NULL;
-        PyErr_Clear(); /* then the statement stays unknown, and the call will say what is wrong */
+        PyErr_Clear(); /* the statement stays unknown, and the call will raise the error */
     } else {
         PyObject *named = by_keyword(texts, names, args + positional);
         PyObject *other = names ? args[positional] : NULL; /* a name that only that driver has */
@@ -50,7 +50,7 @@ static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject 
     if (probe->returns == QP_RETURNS_CURSOR) {
         PyObject *given =
             positional > first ? args[first] : by_keyword(values, names, args + positional);
-        /* Other keywords may be values, too (oracledb): then they are not known. */
+        /* Other keywords may also be values (oracledb): the parameters are then unknown. */
         found.parameters = Py_XNewRef(given || !names ? given : Py_Ellipsis);
     } else if (positional > first && probe->returns != QP_RETURNS_PORTAL) { /* each is one */
         found.parameters = PyTuple_New(positional - first);

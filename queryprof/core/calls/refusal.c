@@ -29,7 +29,7 @@ void qp_refusal_explain(uint32_t path, bool writes, bool is_upgrade)
                                   writes ? Py_True : Py_False, is_upgrade ? Py_True : Py_False);
         Py_XDECREF(done);
     }
-    PyErr_Clear(); /* what cannot be explained is not */
+    PyErr_Clear(); /* a refusal without an explanation stays as it is */
     qp_here.muted = muted;
     Py_DECREF(function);
     PyErr_Restore(type, value, traceback);

@@ -26,13 +26,13 @@ static struct {
     uint32_t texts;    /* how many are in there */
     uint32_t last_text;
     struct {
-        uint64_t identity; /* in the file: its address, or, if its driver hides it, its number */
-        uint64_t serial;   /* another connection may get its address */
+        uint64_t identity;        /* in the file: its address, or its number if that is hidden */
+        uint64_t serial;          /* another connection may get its address */
     } connections[CONNECTIONS];   /* that are written */
     uint8_t paths[QP_STACKS / 8]; /* a bit for each call path that is written */
 } written;
 
-/* Not by the text's own cache of UTF-8: it would stay in the program's memory. */
+/* Do not use the str's cache of UTF-8: it would stay in the program's memory. */
 static void put_text(char kind, PyObject *text)
 {
     if (PyUnicode_IS_COMPACT_ASCII(text)) {

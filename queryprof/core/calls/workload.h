@@ -1,7 +1,7 @@
-/* The workload: every execution in its order, with its text and parameters, in a file of its own.
+/* The workload: all executions in order, with their texts and parameters, in a separate file.
  *
- * It is off unless a path is given, as values are the program's secrets. Its format is described in
- * queryprof/replay/workload.py, which reads it.
+ * It is off unless a path is given, since values are the program's secrets. Its format is described
+ * in queryprof/replay/workload.py, which reads it.
  */
 #pragma once
 
@@ -17,12 +17,12 @@
  * GIL. */
 bool qp_workload_to(const char *prefix, int64_t most_bytes);
 
-/* Notes a call that has ended; `result` is borrowed, NULL: it raised. Never raises, and runs no
- * code of the program's. */
+/* Notes an ended call; `result` is borrowed, NULL: the call raised. Never raises, and runs no code
+ * of the program. */
 void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks);
 
 /* Notes how many rows the execution of that serial number has served so far. */
 void qp_workload_note_rows(uint64_t serial, int64_t rows);
 
-/* In a forked child: what is noted is the parent's. */
+/* In a forked child: the notes belong to the parent. */
 void qp_workload_after_fork(void);

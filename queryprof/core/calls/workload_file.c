@@ -13,7 +13,7 @@
 enum {
     BUFFER_BYTES = 1 << 20,
     PATH_BYTES = 1024,
-    NAME_BYTES = 64 /* of what follows the prefix */
+    NAME_BYTES = 64 /* of the part after the prefix */
 };
 
 static const int64_t FLUSH_NS = 1000000000;
@@ -71,7 +71,7 @@ static bool append(const char *Py_UNUSED(bytes), size_t Py_UNUSED(length))
 void qp_workload_flush(void)
 {
     if (file.used && !append(file.buffer, file.used)) {
-        qp_workload_on = false; /* a full disk: what is written stays, its last record may be cut */
+        qp_workload_on = false; /* a full disk: the file stays, and its last record may be cut */
     }
     file.used = 0;
     file.flushed_ticks = qp_clock_ticks();

@@ -1,7 +1,7 @@
-/* The file of a workload: what is put is kept in a buffer, and appended to the file in large parts.
+/* The file of a workload: data is buffered, and appended to the file in large parts.
  *
- * The file is opened for each write and closed again: a program may close descriptors that it does
- * not know, and open its own under their numbers.
+ * The file is opened for each write and closed again, since a program may close unknown
+ * descriptors, and open its own under their numbers.
  */
 #pragma once
 
@@ -17,10 +17,10 @@ extern bool qp_workload_on;
  * `most_bytes` each. Returns false if out of memory, or if the prefix is too long. */
 bool qp_workload_begin(const char *prefix, int64_t most_bytes);
 
-/* Begins a new file; what is in the buffer is dropped. */
+/* Begins a new file, and drops the buffer's content. */
 void qp_workload_begin_file(void);
 
-/* Writes out what is in the buffer. */
+/* Writes the buffer's content to the file. */
 void qp_workload_flush(void);
 
 /* Returns whether the file has reached its maximum size. */

@@ -62,7 +62,8 @@ static QP_COLD qp_span_runs *add_buffer(void)
     return added;
 }
 
-/* The runs of a span for which there was no room: it has none to its end, rather than some. */
+/* Stands for the runs of a span without room for runs: it has none until its end, rather than some.
+ * */
 static qp_span_runs unknown;
 
 static qp_span_runs *take_buffer(void)
@@ -159,8 +160,8 @@ void qp_span_runs_join(qp_span_runs **outer, const qp_span_runs *inner)
     }
 }
 
-/* The row for a span of this length: a new one, or the shortest of its name; NULL if there is no
- * room. */
+/* Returns the row for a span of this length: a new one, or that of the shortest span with its name;
+ * NULL if there is no room. */
 static qp_slow_span_row *place_for(const qp_ended_span *ended)
 {
     qp_slow_span_row *rows = qp_rows(QP_SLOW_SPAN_ROWS), *shortest = NULL;
@@ -182,7 +183,7 @@ static qp_slow_span_row *place_for(const qp_ended_span *ended)
     return added == UINT32_MAX ? NULL : &rows[added];
 }
 
-/* What a span of this name must last longer than to be kept. */
+/* Returns the duration that a span with this name must exceed to be kept. */
 static int64_t least_of(uint32_t span)
 {
     const qp_slow_span_row *rows = qp_rows(QP_SLOW_SPAN_ROWS);

@@ -28,7 +28,7 @@ uint8_t qp_span_runs_count(qp_span_runs **runs, const qp_key *key);
  * of its run. */
 uint8_t qp_span_runs_recount(qp_span_runs *runs, uint8_t run, uint32_t statement);
 
-/* What an execution of a run took. */
+/* The time and work of an execution in a run. */
 typedef struct {
     uint64_t start_ticks;
     uint64_t end_ticks;

@@ -1,4 +1,4 @@
-/* What a running span executes again and again: its executions by statement and call path. */
+/* Repeated executions of a running span, by statement and call path. */
 #pragma once
 
 #include <stdint.h>

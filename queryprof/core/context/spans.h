@@ -76,7 +76,7 @@ static inline uint16_t qp_span_number_of(int64_t span)
 /* Counts an execution for its running span and those around it. */
 void qp_span_count(qp_execution *e, bool is_query);
 
-/* Adds what an execution did in the driver to its running span. */
+/* Adds an execution's work in the driver to its running span. */
 void qp_span_add_database(const qp_execution *e, const qp_run_work *work);
 
 bool qp_span_name_is_known(uint16_t number);

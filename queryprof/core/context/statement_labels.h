@@ -10,8 +10,8 @@
 /* The context variable whose value is the running label, a str; NULL: no library sets one. */
 extern PyObject *qp_label_variable;
 
-/* A new wrapper of `original`: while it runs, the label is what `describe` returns for the same
- * arguments. NULL with an exception. */
+/* Returns a new wrapper of `original`: while it runs, the label is the result of `describe` for the
+ * same arguments. NULL with an exception. */
 PyObject *qp_label_runner(PyObject *module, PyObject *original, PyObject *describe);
 
 /* The running label (a new reference), or NULL. Never raises. */

@@ -15,7 +15,7 @@ enum {
 };
 
 static struct {
-    pthread_mutex_t lock;               /* guards what follows; never held while waiting */
+    pthread_mutex_t lock;               /* guards the next fields; never held while waiting */
     qp_traced_connection **connections; /* each allocated when it is first needed, and never
                                          * freed */
     uint32_t chains[CHAINS];            /* by the hash of a connection: 1 + the first record ... */
@@ -283,9 +283,9 @@ static uint32_t runs_of(const qp_traced_connection *t, void *statement)
     return (uint32_t)t->sqlite->stmt_status(statement, QP_STMTSTATUS_RUN, 0);
 }
 
-/* A place for a new statement: a free one, or that of an ended statement, or one in a new block. If
- * all blocks are in use, it replaces a statement that has been read, or one that is unfinished and
- * then unknown. */
+/* Returns a slot for a new statement: a free one, that of an ended statement, or one in a new
+ * block. If all blocks are in use, it replaces a statement that has been read, or an unfinished
+ * one, which is then unknown. */
 static qp_counted_statement *make_room(qp_traced_connection *t, const void *statement)
 {
     qp_counted_statement *over = NULL;

@@ -25,7 +25,7 @@ enum {
 typedef struct {
     void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL: free */
     bool is_whole;            /* it is the whole text that the program passed for it */
-    bool transient;           /* not a statement object's: it may be finalized at any time */
+    bool transient;           /* of no statement object: it may be finalized at any time */
     bool is_over;             /* a transient statement that has ended and been read ... */
     uint32_t runs;            /* ... after this many runs, as SQLite counts them */
     void *volatile held; /* the same as `statement` where a statement object owns it, else NULL;
@@ -48,14 +48,15 @@ typedef struct qp_statement_block {
  * it, or when counters are flushed. */
 typedef struct {
     const qp_sqlite_functions *sqlite;
-    void *db;                      /* sqlite3 *, SQLite's; NULL: free */
-    uint32_t next;                 /* of its chain, or of the free ones: 1 + its number; 0: none */
-    uint64_t serial;               /* 1, 2, 3, ... in the order in which they were taken */
-    char *path;                    /* owned: the file of its main database, as opened; NULL: none */
-    bool traces_ends;              /* every statement's end is traced: none is kept past it */
-    uint32_t epoch;                /* the epoch of counting that its content belongs to */
-    _Atomic uint32_t watchers;     /* calls in progress that need statements' ends; changed with the
-                                    * GIL, read also with the mutex alone */
+    void *db;         /* sqlite3 *, SQLite's; NULL: free */
+    uint32_t next;    /* in its chain, or in the free list: 1 + its number; 0: none */
+    uint64_t serial;  /* 1, 2, 3, ... in the order in which they were taken */
+    char *path;       /* owned: the file of its main database, as opened; NULL: none */
+    bool traces_ends; /* every statement's end is traced: none is kept past it */
+    uint32_t epoch;   /* the epoch of counting that its content belongs to */
+    /* Calls in progress that need statements' ends. Changed with the GIL, also read with only the
+     * mutex. */
+    _Atomic uint32_t watchers;
     qp_counted_statement *last;    /* the statement that started last, if it is kept; or NULL */
     qp_counted_statement *sampled; /* its page fetches are being counted; or NULL */
     bool

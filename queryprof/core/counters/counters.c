@@ -30,8 +30,8 @@ uint64_t qp_counters_unseen_files(void)
     return unseen_files;
 }
 
-/* SQLite calls this for every connection that is opened. Another driver may share the library with
- * sqlite3 (Debian's APSW does), and have no statement objects: it opens it in one of its own
+/* SQLite calls this for every opened connection. Another driver may share the library with sqlite3
+ * (Debian's APSW does), and have no statement objects: it opens the connection in one of its own
  * calls. */
 static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api))
 {

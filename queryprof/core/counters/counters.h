@@ -27,7 +27,7 @@ const char *qp_counters_start(const char *library, PyObject *connection);
 /* Why SQLite's work on files is unknown while counters are on; NULL: it is known. Static. */
 const char *qp_counters_files_off(void);
 
-/* Connections by a VFS of the program's own, whose work on files is not seen. */
+/* Returns the number of connections that use the program's own VFS, whose file work is not seen. */
 uint64_t qp_counters_unseen_files(void);
 
 /* Reads the remaining counters and stops counting, for all drivers. Connections keep a callback
@@ -65,5 +65,5 @@ qp_traced_connection *qp_counters_connection(PyObject *connection);
  * after it has reported that the statement starts. */
 bool qp_counters_explained(qp_traced_connection *traced, const qp_explanation *explanation);
 
-/* In a forked child: makes new locks, and clears what is the parent's. */
+/* In a forked child: makes new locks, and clears the parent's state. */
 void qp_counters_after_fork(void);

@@ -75,7 +75,7 @@ static void identify(uint32_t number, uint64_t identity)
     paths[number].identity = identity;
 }
 
-/* A number for a path, which no slot has yet; 0: there is no room. */
+/* Adds a path that has no slot yet. Returns its number; 0: the table is full. */
 static uint32_t add(const char *path)
 {
     uint32_t number = last + 1 < PATHS ? atomic_fetch_add(&last, 1) + 1 : PATHS;
@@ -86,7 +86,7 @@ static uint32_t add(const char *path)
     return own ? number : 0;
 }
 
-/* The number of a path; 0: there is no room. */
+/* Returns the number of a path; 0: the table is full. */
 static uint32_t number_of(const char *path, uint64_t identity)
 {
     uint32_t own = 0;

@@ -6,9 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number of a database's path (copied if `of_main`); 0: there is no room. A file that is no
- * connection's main database has no name of its own here: that is a value in a statement, which may
- * be a secret. */
+/* Returns the number of a database's path (copied if `of_main`); 0: the table is full. The path of
+ * an attached database is not stored: it is a value in a statement, which may be a secret. */
 uint32_t qp_path_of_database(const char *path, bool of_main);
 
 /* A path by its number; "" for 0. For a file that was never a main database: "(attached" with its

@@ -1,7 +1,6 @@
-/* The work of a driver's call on files and locks: what SQLite had the operating system do while
- * the call was in progress. It is part of the call, and its thread alone writes it, mostly without
- * the GIL.
- */
+/* The work of a driver's call on files and locks: SQLite's requests to the operating system during
+ * the call. It is part of the call, and only the call's thread writes it, mostly without the GIL.
+ * */
 #pragma once
 
 #include <stdbool.h>
@@ -40,7 +39,7 @@ typedef struct {
     /* A lock that was refused and not attempted again since. */
     const void *refused_file; /* identity; NULL: nothing was refused */
     uint64_t refused_ticks;
-    int64_t file_ticks_then;          /* reading, writing and syncing since is no waiting */
+    int64_t file_ticks_then;          /* later reading, writing and syncing is not waiting */
     int waits;                        /* 0: the last times are not valid */
     qp_call_wait wait[QP_CALL_WAITS]; /* the last one, and the longest before it */
     /* of the last one */

@@ -10,7 +10,7 @@ static int64_t file_ticks(const qp_file_sums *sums)
     return sums->sync_ticks + sums->read_ticks + sums->write_ticks;
 }
 
-/* The wait of a call that is in progress, or has ended last; NULL: it has none. */
+/* Returns the call's wait that is in progress, or that ended last; NULL: none. */
 static qp_call_wait *last_wait(qp_file_work *work)
 {
     return work->waits ? &work->wait[work->waits - 1] : NULL;
@@ -32,7 +32,7 @@ void qp_lock_waited(const void *f, qp_active *call)
     }
 }
 
-/* A place for one more wait of a call; if it has many, the shortest one's place. */
+/* Returns a slot for one more wait of a call; if it has many, that of the shortest. */
 static qp_call_wait *next_wait(qp_file_work *work)
 {
     if (work->waits < QP_CALL_WAITS) {
@@ -58,7 +58,7 @@ void qp_lock_refused(const void *f, int lock, qp_active *call)
     work->refused_ticks = qp_clock_ticks();
     work->file_ticks_then = file_ticks(&work->sums);
     const qp_locked_file *locks = qp_locks_of(f);
-    if (locks && work->waited_file != f) { /* else the same wait goes on */
+    if (locks && work->waited_file != f) { /* otherwise the same wait continues */
         work->waited_file = f;
         work->waited_lock = lock;
         bool writes = locks->held[QP_WRITE_LOCK].is_held;

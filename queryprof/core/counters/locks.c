@@ -11,7 +11,7 @@
 enum {
     HELD_NEAR = 8,                /* rows that a lock which is held now may have */
     READ_NOTABLE_NS = 1000000000, /* a shorter read transaction is not kept, ... */
-    READ_BLOCKS_NS = 1000000      /* ... unless it has kept writers from committing */
+    READ_BLOCKS_NS = 1000000      /* ... unless it kept writers from committing */
 };
 
 qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
@@ -80,7 +80,7 @@ static QP_COLD void show(const qp_locked_file *file, qp_held_lock *lock)
     }
 }
 
-/* The row of a write lock; NULL if it has none, or if the row belongs to another recording. */
+/* Returns the row of a write lock; NULL if there is none, or if it belongs to another recording. */
 static qp_held_row *shown(const qp_locked_file *file, const qp_held_lock *lock)
 {
     qp_held_row *row = lock->recording == qp_recording ? lock->row : NULL;
@@ -137,7 +137,7 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
     __atomic_store_n(&lock->is_held, true, __ATOMIC_RELEASE);
 }
 
-/* The call's entry for locks of this kind and key; NULL: it has no room. */
+/* Returns the call's entry for locks of this kind and key; NULL: its table is full. */
 static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
 {
     for (int i = 0; i < work->holds; i++) {
@@ -236,7 +236,7 @@ static void add_to_call(qp_active *call, const qp_call_hold *held)
     }
 }
 
-/* The read lock of a transaction that has written goes on alone: an open cursor keeps it. */
+/* Continues only the read lock of a transaction that has written: an open cursor keeps it. */
 static void read_on(qp_held_lock *lock, uint64_t now)
 {
     if (lock->is_held && lock->writes) {

@@ -25,16 +25,16 @@ typedef struct {
     int64_t database_ticks; /* of the thread then */
     int64_t changed_rows;   /* by it */
     uint64_t counted_ticks; /* it is in the sums up to then; 0: not yet */
-    bool writes;            /* for a read lock: its transaction has also taken the write lock */
-    bool blocks;            /* of a read lock: a writer of this process waits for readers */
-    qp_held_row *row; /* for a write lock: the row that readers see; NULL: there was no room */
+    bool writes;            /* read lock: its transaction also took the write lock */
+    bool blocks;            /* read lock: a writer of this process waits for readers */
+    qp_held_row *row;       /* write lock: the row that readers see; NULL: no room */
 } qp_held_lock;
 
 typedef struct qp_locked_file {
     const void *_Atomic file; /* sqlite3_file *, identity only; NULL: free */
     uint32_t path;            /* of the database: a number */
-    uint32_t number;          /* of this file, of all that were ever open in this process */
-    bool has_wal;             /* its own lock is no read transaction: it is held for long */
+    uint32_t number;          /* counts all files that this process opened */
+    bool has_wal;             /* its own lock is no read transaction, and is held long */
     qp_held_lock held[QP_LOCK_WAIT];
 } qp_locked_file;
 
@@ -76,5 +76,5 @@ void qp_locks_rename(const qp_active *call, const qp_key *key);
  * lock. With the GIL. */
 void qp_locks_collect(void (*add)(const qp_call_hold *hold), bool with_held);
 
-/* In a forked child: its parent's locks are not its own. */
+/* In a forked child: clears the parent's locks. */
 void qp_locks_after_fork(void);

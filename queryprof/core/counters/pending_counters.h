@@ -6,7 +6,7 @@
 
 #include "memory/tables.h"
 
-/* In a forked child: clears what is the parent's. */
+/* In a forked child: clears the parent's state. */
 void qp_pending_counters_after_fork(void);
 
 /* Keeps counters for a key; needs no GIL. */

@@ -142,7 +142,7 @@ QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, u
         keep_from_asking(db, statement); /* until a schema changes */
         return false;
     }
-    uint64_t schema = schema_of(traced); /* also of what is about to be changed */
+    uint64_t schema = schema_of(traced); /* also of the part that is about to change */
     if (question->change != QP_SCHEMA_KEPT) {
         question->traced = traced;
         question->schema = traced->schema;
@@ -211,7 +211,7 @@ static bool is_shared(const qp_traced_connection *traced, const char *tree)
     return !traced->schema.file && !traced->schema.own.state && reads_a_table(tree);
 }
 
-/* Keeps a plan. It may be empty: it has no steps, or SQLite returned none. */
+/* Stores a plan. It may be empty: SQLite returned no steps. */
 static void keep(qp_traced_connection *traced, uint32_t statement, const char *tree)
 {
     if (is_shared(traced, tree)) {
@@ -237,7 +237,7 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
     if (question->change != QP_SCHEMA_KEPT) {
         bool is_text = argument && PyUnicode_Check(argument);
         uint64_t event = is_text ? (uint64_t)PyUnicode_Type.tp_hash(argument) : statement;
-        /* For a closed connection: what it has changed in its file. */
+        /* For a closed connection: its changes in the file. */
         qp_schema_apply(is_open ? &traced->schema : &question->schema, question->change, event);
         if (is_open && qp_sqlite.get_autocommit(traced->db)) {
             traced->schema.is_open = false;
@@ -255,8 +255,8 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
     qp_exception exception = qp_exception_take();
     if (is_open && qp_counters_explained(traced, explanation)) {
         keep(traced, statement, explanation->tree ? explanation->tree : "");
-    } /* else it is requested again the next time */
-    qp_exception_put_back(&exception); /* also drops an error of the decoding */
+    } /* otherwise it is requested again the next time */
+    qp_exception_put_back(&exception); /* also drops a decoding error */
 }
 
 void qp_plans_clear(void)
@@ -280,7 +280,7 @@ PyObject *qp_plans_met(void)
     }
     if (rows) {
         memset(table.is_met, 0, sizeof table.is_met);
-        qp_plan_generation += ONE_GENERATION; /* what is used again is requested again */
+        qp_plan_generation += ONE_GENERATION; /* plans in use are requested again */
     }
     return rows;
 }

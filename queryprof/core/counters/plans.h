@@ -30,7 +30,7 @@ typedef struct {
 extern qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
 extern uint64_t qp_plan_generation; /* a multiple of 2^32 */
 
-/* What a call requests of a plan, or what it changes. */
+/* A call's request for a plan, or its schema change. */
 typedef struct {
     qp_explanation explanation;
     qp_traced_connection *traced; /* the connection's record; NULL: the call has no question */

@@ -10,8 +10,8 @@
 
 struct qp_counting qp_counting;
 
-/* A str's UTF-8 as the driver has made it for SQLite, without the GIL. The object does not change,
- * and the driver's caller keeps it. NULL: it has no UTF-8 yet. */
+/* Returns a str's UTF-8 as the driver made it for SQLite, without the GIL. The object does not
+ * change, and the driver's caller keeps it. NULL: it has no UTF-8 yet. */
 static const char *utf8_of(PyObject *text, size_t *length)
 {
     if (PyUnicode_IS_COMPACT_ASCII(text)) {
@@ -23,7 +23,7 @@ static const char *utf8_of(PyObject *text, size_t *length)
     return compact->utf8;
 }
 
-/* Skips what is no part of a statement: space, semicolons, comments. */
+/* Skips the space, semicolons and comments between statements. */
 static size_t skip_nothing(const char *text, size_t at, size_t length)
 {
     for (; at < length; at++) {
@@ -97,7 +97,7 @@ static qp_active *call_of(const qp_traced_connection *t, const void *statement, 
     return *is_inside ? NULL : found;
 }
 
-/* Clears what an earlier recording, or a parent process, has left. */
+/* Clears the state of an earlier recording, or of a parent process. */
 static void renew(qp_traced_connection *t)
 {
     t->epoch = qp_counting.epoch;
@@ -127,7 +127,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
         qp_traced_drop(s);
         s = NULL;
     }
-    if (!meter || !meter->counts) { /* what it does now is not counted */
+    if (!meter || !meter->counts) { /* its present work is not counted */
         if (s) {
             qp_traced_read_aside(t, s);
             qp_traced_drop(s);
@@ -183,7 +183,7 @@ static QP_COLD void statement_ended(qp_traced_connection *t, void *statement)
 {
     qp_meter *meter = meter_here();
     qp_counted_statement *s = t->epoch == qp_counting.epoch ? qp_traced_find(t, statement) : NULL;
-    if (s && s->is_over) { /* another statement at this address, or one that is not counted now */
+    if (s && s->is_over) { /* another statement at this address, or an uncounted one */
         qp_traced_drop(s);
         s = NULL;
     }

@@ -48,8 +48,8 @@ static struct {
         int (*open)(vfs *, const char *, void *, int, int *);
         int (*delete)(vfs *, const char *, int);
     } known[VFSS];
-    int count;        /* changed with the GIL, before what it counts is in use */
-    bool is_watching; /* else our functions only forward */
+    int count;        /* changed with the GIL, before the counted entry is in use */
+    bool is_watching; /* otherwise our functions only forward */
 } vfss;
 
 static int do_open(int number, vfs *v, const char *name, void *f, int flags, int *out_flags)
@@ -228,7 +228,7 @@ bool qp_vfs_sees_connection(const qp_sqlite_functions *sqlite, void *db)
     }
     const qp_active *call = qp_file_call_here();
     if (!qp_file_watch(file)) {
-        /* SQLite's "memdb" works on no file. A VFS of the program's own may work through ours. */
+        /* SQLite's "memdb" uses no file. The program's own VFS may call ours. */
         return is_sqlites_own(sqlite, v) || (call && call->work.opened);
     }
     if (!qp_locks_of(file)) {

@@ -21,5 +21,6 @@ bool qp_vfs_watch(const qp_sqlite_functions *sqlite);
  * on. */
 bool qp_vfs_sees_connection(const qp_sqlite_functions *sqlite, void *db);
 
-/* Puts back what qp_vfs_watch exchanged, unless others have exchanged it since. With the GIL. */
+/* Restores the functions that qp_vfs_watch replaced, unless others have replaced them since. With
+ * the GIL. */
 void qp_vfs_unwatch(void);

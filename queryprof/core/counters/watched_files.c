@@ -156,7 +156,7 @@ static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count,
         }
         return sqlite->shm_lock(f, offset, count, flags);
     }
-    if (locks && !locks->has_wal) { /* what it holds by its own lock is no transaction */
+    if (locks && !locks->has_wal) { /* a hold by its own lock is no transaction */
         locks->has_wal = true;
         locks->held[QP_READ_LOCK].is_held = false;
     }
@@ -188,9 +188,9 @@ static int do_close(const io_methods *sqlite, file *f)
     return original(f);
 }
 
-/* Each of SQLite's tables has functions of its own, which know it: whoever copies one of ours, or
- * exchanges a function in the copy, has functions that work. SQLite has three tables: for
- * databases, for journals, and for files locked by another file. */
+/* Each of SQLite's tables has its own functions, which know the table. So a copy of one of our
+ * tables works, even if a tool replaces a function in it. SQLite has three tables: for databases,
+ * for journals, and for files locked by another file. */
 enum { TABLES = 3 * QP_WATCHED_LIBRARIES };
 
 static struct {

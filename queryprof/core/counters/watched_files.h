@@ -32,7 +32,7 @@ static inline qp_active *qp_file_call_here(void)
     return thread && !qp_here.muted ? thread->active : NULL;
 }
 
-/* Its work; from now on it has some. */
+/* Returns its work, and marks it as used. */
 static inline qp_file_work *qp_file_work_here(void)
 {
     qp_active *call = qp_file_call_here();

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The bytes of the log of a database (its path) that are in use; 0: it has none, or it is not
- * known. SQLite keeps the file's size when it begins the log again: frames from before have other
- * salts. Opens and closes the log, on which SQLite has no locks. Keeps errno. Any thread. */
+/* Returns the used bytes of a database's log (the path is the database's); 0: there is no log, or
+ * the size is unknown. SQLite keeps the file's size when it restarts the log: old frames have other
+ * salts. Opens and closes the log, on which SQLite has no locks. Preserves errno. Any thread. */
 int64_t qp_log_bytes(const char *database);

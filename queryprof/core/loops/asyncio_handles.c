@@ -61,7 +61,7 @@ static bool is_due(PyObject *timer, double *due_s)
     return true;
 }
 
-/* A new reference to the code of a task's coroutine; NULL, without an exception: it has none. */
+/* Returns a new reference to the code of a task's coroutine; NULL, without an exception: none. */
 static PyObject *code_of_task(PyObject *task)
 {
     PyObject *coroutine = known.get_coroutine(task, NULL);
@@ -280,7 +280,7 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
         !*slot(handle, known.args) || !PyTuple_CheckExact(*slot(handle, known.args))) {
         return qp_wrapper_call(self, args, flagged, names);
     }
-    Py_INCREF(callable); /* what runs may detach us, or cancel the handle */
+    Py_INCREF(callable); /* the callback may detach us, or cancel the handle */
     Py_INCREF(context);
     PyObject *callback = Py_NewRef(*slot(handle, known.callback));
     PyObject *arguments = Py_NewRef(*slot(handle, known.args));

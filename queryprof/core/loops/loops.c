@@ -27,8 +27,8 @@ qp_running_loop *qp_running_loops(int *count)
     return table.running_loops;
 }
 
-/* The row of a kind of loop in threads of a name; the last one is for all others when the table is
- * full. NULL: there is no room. */
+/* Returns the row for a kind of loop in threads with a name. If the table is full, the last row is
+ * for all others. NULL: there is no room. */
 static qp_loop *find_loop(PyObject *kind, uint16_t thread)
 {
     qp_text name = qp_text_of_str(kind);
@@ -208,7 +208,7 @@ void qp_loops_after_fork(void)
         running_loop->recording = 0;
         atomic_store(&running_loop->started_ticks, 0);
         if (running_loop->thread != qp_here.thread) {
-            running_loop->in_use = false; /* what it owns may be in any state: left alone */
+            running_loop->in_use = false; /* its objects may be in any state: leave them alone */
         }
     }
 }

@@ -49,8 +49,8 @@ static uint32_t path_of(const qp_step *step)
     return most ? most->path : longest ? longest->path : QP_PATH_NONE;
 }
 
-/* The row of what ran and where it was seen; the last one is for all others when the table is full.
- * NULL: there is no room. */
+/* Returns the row for a function and the place where it was seen. If the table is full, the last
+ * row is for all others. NULL: there is no room. */
 static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
 {
     qp_stall_row *rows = qp_rows(QP_STALL_ROWS);

@@ -1,5 +1,5 @@
-/* Stalls: steps that blocked a loop for longer than a threshold, by what ran and where it was
- * seen. */
+/* Stalls: steps that blocked a loop for longer than a threshold, by function and by the place where
+ * the watchdog saw them. */
 #pragma once
 
 #include <Python.h>

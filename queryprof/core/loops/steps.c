@@ -70,7 +70,7 @@ void qp_step_release(qp_step *step)
     free_steps = step;
 }
 
-/* The first line of what runs. */
+/* Returns the first line of the running function. */
 static QP_COLD uint32_t first_line(PyObject *what)
 {
     if (PyCode_Check(what)) {

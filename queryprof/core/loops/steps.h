@@ -1,5 +1,5 @@
-/* Steps: what an event loop runs without a break: a callback, or a task from one await to the next;
- * added up by function. */
+/* Steps: uninterrupted work of an event loop: a callback, or a task from one await to the next.
+ * Added up by function. */
 #pragma once
 
 #include <Python.h>
@@ -13,9 +13,9 @@
 qp_step *qp_step_reserve(void);
 void qp_step_release(qp_step *step);
 
-/* Begins a step in a running loop. `identity` is the address of what runs; `keeper` (may be NULL)
- * keeps that address from being reused. `what` is the code object, or the callable that has
- * none. */
+/* Begins a step in a running loop. `identity` is the address of the running function; `keeper` (may
+ * be NULL) keeps that address from being reused. `what` is the code object, or the callable if it
+ * has none. */
 void qp_step_begin(qp_step *step, qp_running_loop *running_loop, const void *identity,
                    PyObject *keeper, PyObject *what);
 

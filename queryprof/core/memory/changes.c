@@ -19,7 +19,7 @@ static struct {
     char *log; /* mapped once; never freed */
     size_t used;
     bool is_watched;
-    PyObject *sealed; /* owned list of what changed before rows were emptied; or NULL */
+    PyObject *sealed; /* owned list of changes before rows were emptied; or NULL */
 } changes;
 
 uint32_t qp_mark;

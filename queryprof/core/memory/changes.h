@@ -34,7 +34,7 @@ static inline bool qp_row_changes(qp_table table, void *row)
  * watched from now on. */
 PyObject *qp_changes_drain(bool watches);
 
-/* Keeps what has changed before rows are emptied; false with an exception. */
+/* Keeps the changes before rows are emptied. Returns false with an exception. */
 bool qp_changes_seal(void);
 
 /* Allocates the log and sets a mark. Returns false if out of memory. */

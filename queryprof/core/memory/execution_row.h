@@ -11,7 +11,7 @@ struct qp_explanation;
 
 typedef enum { QP_TRANSACTION_UNKNOWN, QP_NO_TRANSACTION, QP_IN_TRANSACTION } qp_transaction;
 
-/* What a probed call in progress and the trace callback exchange. */
+/* Data that a probed call in progress and the trace callback exchange. */
 typedef struct qp_meter {
     qp_key key;                         /* of the operation that began the execution */
     bool counts;                        /* its statement's counters can be read later, or are read

@@ -3,8 +3,8 @@
 
 #include "memory/tables.h"
 
-/* The work of the operating system on the files of calls. Each sum is named once. Locks: waiting
- * for them. Writing includes creating, truncating and deleting. */
+/* The operating system's work on the files of calls. Each sum has one name. Locks: waiting for
+ * them. Writing includes creating, truncating and deleting. */
 #define QP_FILE_SUMS(SUM) \
     SUM(lock_ticks)       \
     SUM(sync_ticks) SUM(read_ticks) SUM(write_ticks) SUM(syncs) SUM(read_bytes) SUM(written_bytes)

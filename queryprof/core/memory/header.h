@@ -1,4 +1,4 @@
-/* The header of a recording's memory: what holds for the whole recording, and for its present part.
+/* The header of a recording's memory: data about the whole recording, and about its present part.
  * Its columns are declared in columns.c. */
 #pragma once
 

@@ -22,7 +22,7 @@ static void count_spread(uint32_t spread, int bucket, uint32_t durations)
     uint32_t *count = count_of(spread, bucket);
     if (count) {
         *count += durations;
-    } /* else it is only in the sums */
+    } /* otherwise it is only in the sums */
 }
 
 /* Moves a histogram to a spread row; false: the table is full. A concurrent reader sees one or the

@@ -178,7 +178,7 @@ static bool commit(qp_table table, size_t wanted)
 
 void qp_rows_clear(qp_table table)
 {
-    /* Only what was in use: touching the rest would take memory. */
+    /* Only the used part: touching the rest would take memory. */
     memset(qp_table_start[table], 0, qp_table_bytes(table));
     set_count(table, 0);
 }

@@ -57,6 +57,6 @@ size_t qp_table_bytes(qp_table table);
  * pages must be allocated before they are touched. */
 void qp_region_moved(bool is_shared);
 
-/* The same in a forked child, with the rows of the names alone: the parent may have added others
+/* The same in a forked child, with only the rows of the names: the parent may have added others
  * since. */
 void qp_region_left(void);

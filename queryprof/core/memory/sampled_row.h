@@ -1,5 +1,5 @@
-/* The rows of what is sampled of a statement at a call path: its parameters, and the line that
- * executes it. */
+/* The rows of samples of a statement at a call path: its parameters, and the line that executes it.
+ * */
 #pragma once
 
 #include "memory/tables.h"

@@ -158,13 +158,13 @@ typedef struct {
     qp_histogram histogram;
 } qp_distribution;
 
-/* Sums that are named in one list: a struct member, and adding the member of `more` to that of
+/* Sums that are listed once: a struct member, and the addition of the member of `more` to that of
  * `to`. */
 #define QP_DECLARE_SUM(name) int64_t name;
 #define QP_ADD_SUM(name) to->name += more->name;
 
 /* SQLite's own counters of statements (sqlite3_stmt_status), over the `counted` executions for
- * which they are known, and page fetches, over the sampled executions alone. */
+ * which they are known, and page fetches, over only the sampled executions. */
 #define QP_COUNTERS(SUM) \
     SUM(counted)         \
     SUM(vm_steps)        \
@@ -321,7 +321,7 @@ typedef struct {
     qp_cause_list causes;
 } qp_step_row;
 
-/* Steps that took longer than the threshold, by what ran and where it was seen. */
+/* Steps that took longer than the threshold, by function and place. */
 typedef struct {
     uint32_t loop;
     uint32_t line; /* UINT32_MAX: what ran cannot be seen */

@@ -94,7 +94,7 @@ qp_text qp_text_of_str(PyObject *str)
     const char *bytes = utf8_of(str, &length, &owner);
     qp_text text = qp_text_of(bytes, (size_t)length);
     Py_XDECREF(owner);
-    qp_exception_put_back(&exception); /* also drops an error of the above */
+    qp_exception_put_back(&exception); /* also drops an error from above */
     return text;
 }
 

@@ -120,7 +120,7 @@ static bool turn(uint64_t now_ticks)
         cannot_write = !qp_recorder_end_part();
     }
     bool has_use_for_more = !cannot_write;
-    forget_code(); /* last: what is released may end the recording */
+    forget_code(); /* last: releasing an object may end the recording */
     return has_use_for_more;
 }
 
@@ -131,7 +131,7 @@ static void begin(void)
     before_part.lost_counters = qp_counters_lost();
     write_head();
     qp_rows_clear(QP_HELD_ROWS);
-    qp_rows_add(QP_HELD_ROWS, QP_HELD); /* where there is no room, what is held now is unknown */
+    qp_rows_add(QP_HELD_ROWS, QP_HELD); /* without room, current holds are unknown */
     qp_head->start_unix_ns = qp_head->turn_unix_ns;
     qp_window_continue(qp_head->start_unix_ns);
     qp_recording = ++recordings;
@@ -163,7 +163,7 @@ int qp_recorder_start(void)
     }
     qp_windows_of(0, 0);
     begin();
-    qp_thread_here(); /* what this thread uses counts from now on, not from its first call */
+    qp_thread_here(); /* this thread's usage counts from now on, not from its first call */
     return 0;
 }
 
@@ -220,7 +220,7 @@ static void forget_sums(void)
     qp_spans_clear();
     qp_thread_usage_clear();
     qp_histograms_clear();
-    /* Also for the time before, of calls that are in progress. */
+    /* Also covers the earlier time of calls in progress. */
     qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()) - qp_head->window_ns / SLACK);
     qp_head->folded_statements = qp_head->folded_calls = qp_head->unasked_plans = 0;
     before_part.own_ticks = qp_own_ticks;
@@ -277,7 +277,7 @@ void qp_recorder_flush_last(void)
     flush(true);
 }
 
-/* Writes the part of what is flushed, and empties the sums. */
+/* Writes the flushed data to a part, and empties the sums. */
 static bool end_part(bool carries_over)
 {
     uint32_t recording = qp_recording;

@@ -13,23 +13,23 @@ void qp_recorder_stop(void);
 
 bool qp_recorder_is_on(void);
 
-/* In a forked child: clears what was recorded, which is the parent's. */
+/* In a forked child: clears the parent's recording. */
 void qp_recorder_after_fork(void);
 
-/* Flushes what is in flight to the tables, before they are read. */
+/* Flushes data in flight to the tables, before they are read. */
 void qp_recorder_flush(void);
 
 /* The same for a recording that is about to end. It also flushes the calls of an unfinished watch,
  * for which it is unknown whether the program's own code runs in them. */
 void qp_recorder_flush_last(void);
 
-/* Writes what was recorded up to now to a separate file, and empties the sums; false: it cannot be
- * written, and they stay. */
+/* Writes the recording so far to a separate file, and empties the sums. Returns false, and keeps
+ * the sums, if the file cannot be written. */
 bool qp_recorder_end_part(void);
 
 /* The same at the end of a window, at this Unix time. If it cannot be written, that is reported
  * once, and tried again at the next border. */
 void qp_recorder_end_window(int64_t unix_ns);
 
-/* Clears what was recorded up to now. */
+/* Clears the recording so far. */
 void qp_recorder_clear(void);

@@ -28,7 +28,7 @@ void qp_window_continue(int64_t unix_ns);
  * one has begun since that border. */
 void qp_window_begin(int64_t unix_ns);
 
-/* The present window could not be written: it goes on until the next border. */
+/* The present window could not be written: it continues until the next border. */
 void qp_window_go_on(int64_t unix_ns);
 
 /* Removes the oldest ended windows, except the latest ones, and counts them in the header. If

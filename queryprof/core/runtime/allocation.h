@@ -10,14 +10,14 @@
 /* Zeroed memory for `count` items of `size` bytes, or NULL. The caller owns it: qp_release. */
 void *qp_allocate(size_t count, size_t size);
 
-/* Frees what qp_allocate returned; NULL is ignored. */
+/* Frees memory from qp_allocate; NULL is ignored. */
 void qp_release(void *memory);
 
 /* Maps `bytes` bytes of zeros, which take memory only where they are touched; or NULL. They stay
  * mapped for as long as the process runs. */
 void *qp_map(size_t bytes);
 
-/* Makes what qp_map returned zeros again, and frees the memory that it took. */
+/* Zeros memory from qp_map, and returns its pages to the system. */
 void qp_map_again(void *start, size_t bytes);
 
 #ifdef QP_FAULT_INJECTION

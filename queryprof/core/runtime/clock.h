@@ -42,7 +42,7 @@ void qp_clock_follow(int64_t unix_ns);
 /* The operating system's Unix time in nanoseconds, or the time that was set. */
 int64_t qp_clock_unix_now_ns(void);
 
-/* Sets the wall clock of this recording, which goes on from there (for tests of windows). */
+/* Sets the wall clock of this recording, which continues from there (for tests of windows). */
 void qp_clock_set_wall(int64_t unix_ns);
 
 /* Nanoseconds of the operating system's monotonic clock. */

@@ -3,7 +3,7 @@
 
 #include <stdatomic.h>
 
-/* Separates a function from the code that always runs: not inlined, and placed apart. */
+/* Separates a function from the code that always runs: not inlined, and placed elsewhere. */
 #if defined(__GNUC__)
 #define QP_COLD __attribute__((cold, noinline))
 #else

@@ -1,4 +1,4 @@
-/* Complaints: what the person who runs the program should know. */
+/* Complaints: messages for the person who runs the program. */
 #pragma once
 
 /* Writes a line to the program's stderr, as queryprof.core.recorder.complain does: not to a file

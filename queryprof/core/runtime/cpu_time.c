@@ -49,8 +49,8 @@ int64_t qp_cpu_queued_ns(long kernel_id)
 int64_t qp_cpu_ns(long kernel_id)
 {
     struct timespec time;
-    /* The number of a thread's clock, made as pthread_getcpuclockid makes it; a thread that has
-     * ended has none. */
+    /* The number of a thread's clock, computed like pthread_getcpuclockid does; an ended thread has
+     * none. */
     clockid_t clock = (clockid_t)(((unsigned)~kernel_id << 3) | 6);
     if (!kernel_id || clock_gettime(clock, &time) != 0) {
         return -1;

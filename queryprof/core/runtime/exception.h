@@ -18,13 +18,13 @@ static inline qp_exception qp_exception_take(void)
     return taken;
 }
 
-/* Sets it again, and releases its references; drops what was set since. */
+/* Sets it again, and releases its references; drops any later exception. */
 static inline void qp_exception_put_back(const qp_exception *taken)
 {
     PyErr_Restore(taken->type, taken->value, taken->traceback);
 }
 
-/* Releases its references; what was set since stays. */
+/* Releases its references; a later exception stays. */
 static inline void qp_exception_drop(qp_exception *taken)
 {
     Py_CLEAR(taken->type);

@@ -43,8 +43,8 @@ static void run(void *argument)
     PyThread_release_lock(self->done);
 }
 
-/* Gives the thread a table of files of its own, which is empty (close_range(2), Linux 5.9): no
- * number of a file that it opens is one of the program's. */
+/* Gives the thread its own, empty table of files (close_range(2), Linux 5.9): the numbers of its
+ * files never collide with the program's. */
 static bool has_own_files(void)
 {
 #ifdef __linux__
@@ -155,6 +155,6 @@ bool qp_native_thread_stop(qp_native_thread *self, double timeout_s)
     }
     if (ended) {
         release(self);
-    } /* else the thread keeps what it needs */
+    } /* otherwise the thread keeps what it needs */
     return ended;
 }

@@ -21,6 +21,6 @@ bool qp_native_thread_launch(qp_native_thread *self);
 /* Makes the thread run its turn now, if it has been launched. */
 void qp_native_thread_wake(qp_native_thread *self);
 
-/* Stops the thread and waits for it, at most `timeout_s` seconds, without the GIL. False: a turn
- * hangs; the thread, and what its turns need, must stay. Releases `self`. */
+/* Stops the thread and waits for it, at most `timeout_s` seconds, without the GIL. Returns false if
+ * a turn hangs; the thread and its turns' data must then stay. Releases `self`. */
 bool qp_native_thread_stop(qp_native_thread *self, double timeout_s);

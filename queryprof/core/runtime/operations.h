@@ -19,7 +19,7 @@ typedef enum {
     QP_FETCHONE,
     QP_FETCHMANY,
     QP_FETCHALL,
-    QP_FETCHTABLE, /* all rows, in a form of another library: how many is not known */
+    QP_FETCHTABLE, /* all rows, as another library's object: their number is unknown */
     QP_NEXT,
     QP_COMMIT,
     QP_ROLLBACK,
@@ -43,14 +43,14 @@ typedef struct {
     const char *statement; /* of QP_SOURCE_FIXED */
 } qp_operation_facts;
 
-/* What an execution's function returns. */
+/* The result of an execution's function. */
 typedef enum {
-    QP_RETURNS_CURSOR, /* what serves the rows; or nothing, and its receiver does */
+    QP_RETURNS_CURSOR, /* the cursor of the rows; or nothing, if its receiver is the cursor */
     QP_RETURNS_ROWS,   /* all rows, in a list */
     QP_RETURNS_ROW,    /* a row or a value of one, or None */
     QP_RETURNS_STATUS, /* the server's command tag, as "UPDATE 3" */
     QP_RETURNS_PORTAL, /* the first rows, in a list, or no rows; its receiver serves the others */
-    QP_RETURNS_VALUES, /* what it was given; its receiver serves the rows */
+    QP_RETURNS_VALUES, /* its argument; its receiver serves the rows */
     QP_RETURNS         /* how many there are */
 } qp_returns;
 

@@ -12,7 +12,7 @@ void qp_own_begin(void)
 {
     qp_own_ticks = 0;
     qp_own_begins.count = qp_own_ends.count = qp_own_counters.count = 0;
-    qp_own_countdown = QP_OWN_SAMPLING / 2; /* not the first: nothing is in the caches yet */
+    qp_own_countdown = QP_OWN_SAMPLING / 2; /* not the first call: the caches are empty then */
 }
 
 qp_own_part qp_own_part_begin(void)
@@ -40,8 +40,7 @@ void qp_own_part_end(qp_own_samples *samples, qp_own_part part, uint64_t now_tic
     int64_t ticks = qp_clock_elapsed(part.from_ticks, now_ticks);
     int64_t rest = ticks - (qp_own_ticks - part.own_ticks);
     samples->ticks[samples->count++ % QP_OWN_LAST] = rest > 0 ? rest : 0;
-    /* Each of the first samples counts alone, and later a whole ring at once: sorting takes longer.
-     */
+    /* The first samples count one by one, later ones as a whole ring: sorting takes longer. */
     bool is_first = samples->count <= QP_OWN_LAST;
     if (is_first || samples->count % QP_OWN_LAST == 0) {
         qp_own_ticks += median(samples) * QP_OWN_SAMPLING * (is_first ? 1 : QP_OWN_LAST);

@@ -41,8 +41,7 @@ extern qp_own_samples qp_own_begins, qp_own_ends, qp_own_counters;
 /* A part of such a call. */
 typedef struct {
     uint64_t from_ticks;
-    int64_t
-        own_ticks; /* qp_own_ticks at its beginning: what is measured in it is not added again */
+    int64_t own_ticks; /* qp_own_ticks at its beginning: time measured in it is not added again */
 } qp_own_part;
 
 qp_own_part qp_own_part_begin(void);

@@ -25,7 +25,7 @@ static struct {
     bool if_own;
     bool is_made;
     bool is_busy;   /* a thread is copying */
-    bool restarts;  /* what it copies is in a part: the copy goes when that thread is back */
+    bool restarts;  /* its data is in a part: remove the copy when that thread is back */
     int table;      /* that is being copied; QP_TABLES: none, the next copy begins */
     size_t at;      /* in its rows */
     uint64_t ticks; /* when the current copy began */

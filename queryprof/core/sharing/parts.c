@@ -27,7 +27,7 @@ void qp_parts_in(const char *prefix)
     memcpy(parts.prefix, fits ? prefix : "", fits ? bytes : 1);
     parts.count = 0;
     parts.first = 1;
-    if (qp_head) { /* else nothing is recorded, and there is no region */
+    if (qp_head) { /* otherwise nothing is recorded, and there is no region */
         qp_head->part_begun = qp_head->part_ended = 0;
     }
 }
@@ -69,7 +69,7 @@ static bool write_part(const char *path, qp_region_state state)
 {
     const uint32_t its_state = state;
     int flags = O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY;
-    errno = EFBIG; /* where the limit of a file's size is too low */
+    errno = EFBIG; /* if the file size limit is too low */
     int file = qp_above_standard(open(path, flags, 0600));
     if (file < 0) {
         return false;

@@ -17,9 +17,9 @@ void qp_parts_in(const char *prefix);
 /* The number that the next part will have, if no other file has its name. */
 uint32_t qp_parts_next(void);
 
-/* Writes the region to a new file, in the region's layout: a part of the recording. False: it
- * cannot be written. Until the sums are emptied and qp_part_end is called, readers of a killed
- * process's memory take the part alone. */
+/* Writes the region to a new file, in the region's layout: a part of the recording. Returns false
+ * if it cannot be written. Until the sums are emptied and qp_part_end is called, readers of a
+ * killed process's memory use only the part. */
 bool qp_part_begin(void);
 void qp_part_end(void);
 

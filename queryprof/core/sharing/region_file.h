@@ -13,8 +13,7 @@ typedef struct {
 
 extern qp_written qp_written_so_far;
 
-/* Leaves what it has written since out of what the running thread has written: it is not the
- * program's. */
+/* Excludes later writes of the running thread from its bytes: they are not the program's. */
 void qp_written_leave_out(qp_written before);
 
 /* Writes all bytes at an offset of a file; false on failure. */

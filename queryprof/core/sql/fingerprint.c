@@ -51,7 +51,7 @@ static void put_word(scanner *s, const unsigned char *word, size_t length)
     bool query = !strcmp(keyword, "SELECT") || !strcmp(keyword, "WITH");
     bool values = !strcmp(keyword, "VALUES");
     if (innermost->kind == IN_LIST && s->last == OPEN && (query || values)) {
-        innermost->kind = PARENTHESES; /* IN (SELECT ...): no list of values */
+        innermost->kind = PARENTHESES; /* IN (SELECT ...): not a list of values */
     }
     if (!s->unfolded && innermost->kind == VALUES) {
         qp_close_values(s);
@@ -93,7 +93,7 @@ static void put_quoted(scanner *s, unsigned char quote)
     size_t length = qp_quoted_length(s, quote == '[' ? ']' : quote);
     const unsigned char *end = s->at + length;
     size_t inside = length > 1 ? length - 2 : 0;
-    /* MySQL: text in quotes behind another one goes on with it. */
+    /* MySQL: a quoted text directly after another one continues it. */
     bool goes_on = s->dialect == QP_ANY_SQL && quote == '"' && s->last == LITERAL;
     bool is_name = qp_quoted_is_name(s, s->at + 1, inside, (char)quote, end) &&
                    !names_savepoint(s) && !goes_on;

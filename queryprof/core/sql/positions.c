@@ -263,7 +263,7 @@ void qp_clause_after_keyword(scanner *s, const char *keyword)
 
 void qp_clause_after_name(scanner *s)
 {
-    /* For a type in a definition: the name before it was written. */
+    /* For a type in a definition: the name before it has been written. */
     if (clause_of(s) == DEFINITIONS && s->opens == EXPRESSIONS) {
         s->opens = SIZES;
     }

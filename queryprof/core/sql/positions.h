@@ -21,5 +21,5 @@ bool qp_word_is_shown(scanner *s, const unsigned char *text, size_t length);
 void qp_clause_after_keyword(scanner *s, const char *keyword);
 void qp_clause_after_name(scanner *s);
 
-/* What a parenthesis that opens here holds. */
+/* Returns the content of a parenthesis that opens here. */
 clause_kind qp_clause_opened(const scanner *s);

@@ -1,4 +1,4 @@
-/* The state of a scan over a SQL text, and what its characters are. */
+/* The state of a scan over a SQL text, and the classes of characters. */
 #pragma once
 
 #include <stdbool.h>

@@ -124,7 +124,7 @@ bool qp_bracket_quotes(scanner *s)
     }
     for (p = s->at; p < s->end && *p != ']'; p++) {
         if (*p == '\'' || *p == '"' || *p == '`') {
-            s->kind = QP_TEXT_NO_SQL; /* of a name, or of a value in an array: it is not known */
+            s->kind = QP_TEXT_NO_SQL; /* a name's, or that of a value in an array: unknown */
         }
     }
     return false;

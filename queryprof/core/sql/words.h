@@ -27,7 +27,7 @@ typedef enum {
     QP_SQLITE,
     QP_STANDARD_SQL, /* also PostgreSQL: words in double quotes are names, E'' has backslashes,
                       * comments can be nested */
-    QP_ANY_SQL       /* unknown: where the dialect matters, what follows is not shown */
+    QP_ANY_SQL       /* unknown: if the dialect matters, the rest is not shown */
 } qp_dialect;
 
 /* The database system that a statement is sent to. */

@@ -25,7 +25,7 @@ static bool copy_name(char to[LONGEST_NAME], const qp_word *word)
     return true;
 }
 
-/* A text's UTF-8, or NULL if it is not a str or has none; raises nothing. */
+/* Returns a text's UTF-8, or NULL if it is not a str or cannot be encoded; raises nothing. */
 static const char *utf8_of(PyObject *sql, Py_ssize_t *length)
 {
     if (!sql || !PyUnicode_Check(sql)) {
@@ -33,7 +33,7 @@ static const char *utf8_of(PyObject *sql, Py_ssize_t *length)
     }
     qp_exception exception = qp_exception_take();
     const char *bytes = PyUnicode_AsUTF8AndSize(sql, length);
-    qp_exception_put_back(&exception); /* also drops an error of the above */
+    qp_exception_put_back(&exception); /* also drops an error from above */
     return bytes;
 }
 

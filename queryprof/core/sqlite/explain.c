@@ -22,7 +22,7 @@ typedef struct {
     step steps[STEPS];
 } plan;
 
-/* Copies it as one line, whatever the names of the program's tables are. */
+/* Copies it as one line, even if names of the program's tables contain line breaks. */
 static void copy_detail(char *to, const char *from)
 {
     size_t length = 0;
@@ -30,7 +30,7 @@ static void copy_detail(char *to, const char *from)
         to[length] = (unsigned char)from[length] < ' ' ? ' ' : from[length];
     }
     while (length && from[length] && (from[length] & 0xC0) == 0x80) {
-        length--; /* not inside a character of several bytes */
+        length--; /* not inside a multi-byte character */
     }
     to[length] = 0;
 }

@@ -66,9 +66,9 @@ const char *qp_sqlite_find(const char *library);
 /* Drivers in one process that have a private SQLite. */
 enum { QP_PRIVATE_LIBRARIES = 16 };
 
-/* The SQLite that has just loaded the core as an extension, through the entry point
+/* Returns the SQLite that has just loaded the core as an extension, through the entry point
  * qp_sqlite_extension, on a driver's connection. It is a driver's private SQLite, or sqlite3's.
- * NULL: no SQLite has, or there is no room for another. Reading clears it. */
+ * NULL: none has, or the table is full. Reading clears it. */
 const qp_sqlite_functions *qp_sqlite_that_loaded(void);
 
 /* The functions of a SQLite by its table of functions for extensions; NULL: unknown. */

@@ -127,5 +127,5 @@ void qp_statement_objects_unwatch(void)
     if (watched.type && watched.type->tp_dealloc == on_deallocate) {
         watched.type->tp_dealloc = watched.deallocate;
         Py_CLEAR(watched.type);
-    } /* else another function replaced ours, and calls it: ours stays in use */
+    } /* otherwise another function replaced ours and calls it: ours stays in use */
 }

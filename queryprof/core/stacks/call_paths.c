@@ -185,7 +185,7 @@ static inline qp_frame_trail trail_of(PyThreadState *tstate, uint32_t submitter,
     return trail;
 }
 
-/* Walks where no trail leads yet, and keeps what it finds. */
+/* Walks frames that no trail covers yet, and stores the result. */
 static QP_COLD known_walk find_path(PyThreadState *tstate, uint32_t submitter)
 {
     known_walk found;
@@ -246,7 +246,7 @@ uint32_t qp_stack_find(PyThreadState *tstate)
 uint32_t qp_stack_find_submitter(PyThreadState *tstate, uint32_t path)
 {
     if (path == QP_PATH_NONE) {
-        return qp_stack_find(tstate); /* of no line: others have another stack */
+        return qp_stack_find(tstate); /* without a line: other threads have another stack */
     }
     uint32_t *stack = qp_stack_of_submitter(path);
     if (*stack == QP_STACK_NONE) {

@@ -24,7 +24,7 @@ typedef struct {
     PyObject *template_lines; /* owned, of a template's code; else NULL */
     uint8_t kind;
     bool is_guess;         /* without its globals */
-    qp_line_search search; /* of the table's entry alone */
+    qp_line_search search; /* only of the table's entry */
 } known_code;
 
 typedef struct {
@@ -246,7 +246,7 @@ uint32_t qp_line_of(PyCodeObject *code, int instruction)
         forget_places();
         slot = qp_index_begin(&table.place_index, hash);
     }
-    if (find_code(code, NULL)) { /* else its address may be reused */
+    if (find_code(code, NULL)) { /* otherwise its address may be reused */
         table.places[table.place_count] = (known_place){code, instruction, line};
         table.place_index.slots[slot] = ++table.place_count;
     }

@@ -13,7 +13,7 @@
 #include "memory/tables.h"
 #include "stacks/code_owners.h"
 
-enum { QP_LINE_OTHER = 0 /* what came after the table was full */ };
+enum { QP_LINE_OTHER = 0 /* all lines after the table was full */ };
 
 bool qp_code_lines_start(void);
 void qp_code_lines_stop(void);

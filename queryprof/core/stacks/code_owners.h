@@ -12,9 +12,9 @@ typedef enum {
     QP_CODE_IGNORED = 4   /* calls from here are not the program's (coverage's own data) */
 } qp_code_owner;
 
-/* Sets how file names are classified: a list of (prefix, kind) with str prefixes, of which the
- * longest match counts; the directory for relative file names; and whether a main program without a
- * file is the user's. Returns 0, or -1 with an exception. */
+/* Sets how file names are classified: a list of (prefix, kind) with str prefixes (the longest match
+ * counts), the directory for relative file names, and whether a main program without a file is the
+ * user's. Returns 0, or -1 with an exception. */
 int qp_code_owners_configure(PyObject *prefixes, PyObject *directory, bool typed_in);
 void qp_code_owners_clear(void);
 

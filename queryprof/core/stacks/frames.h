@@ -47,10 +47,10 @@ enum { QP_NO_INSTRUCTION = -2 };
 /* Byte offset of the running instruction, as PyFrame_GetLasti returns it; or QP_NO_INSTRUCTION. */
 int qp_frame_instruction(qp_frame *frame);
 
-/* The places where the thread's innermost frames are, as one number; grows outwards. Nothing that
- * it has is dereferenced after the call that makes it. */
+/* The positions of the thread's innermost frames, as one number; grows outwards. Its pointers are
+ * not dereferenced after the call that makes it. */
 typedef struct {
-    uint64_t identity; /* 0: there is no cheap way to compare frames */
+    uint64_t identity; /* 0: frames cannot be compared cheaply */
     const void *next;  /* the frame that is taken next; NULL: the stack has ended */
 } qp_frame_trail;
 

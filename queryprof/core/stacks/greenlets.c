@@ -73,6 +73,6 @@ bool qp_greenlets_visit(qp_frame_visitor *visit, void *context)
     Py_XDECREF(greenlet);
     Py_XDECREF(greenlet_type);
     Py_XDECREF(module);
-    qp_exception_put_back(&exception); /* also drops an error of the above */
+    qp_exception_put_back(&exception); /* also drops an error from above */
     return has_parents;
 }

@@ -10,7 +10,7 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* Where the last search in one code object's table ended; zeros: at the start. */
+/* The end of the last search in one code object's table; zeros: the start. */
 typedef struct {
     int next;     /* byte of the table where the next entry begins */
     int start;    /* the entry's instructions, as byte offsets: from here ... */
@@ -20,5 +20,5 @@ typedef struct {
     bool is_checked;
 } qp_line_search;
 
-/* The line of an instruction (a byte offset, not negative); 0 or less: it has none. */
+/* Returns the line of an instruction (a byte offset, not negative); 0 or less: none. */
 int qp_line_search_for(PyCodeObject *code, int instruction, qp_line_search *search);

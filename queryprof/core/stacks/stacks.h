@@ -1,6 +1,5 @@
 /* Stacks of lines, as a tree: a stack is its innermost line and the stack around it. Call paths,
- * which have the program's own frames alone, and whole stacks are in one tree.
- */
+ * which have only the program's own frames, and whole stacks share one tree. */
 #pragma once
 
 #include <Python.h>
@@ -20,8 +19,8 @@ void qp_stacks_stop(void);
 /* The stack with a line inside another stack; QP_PATH_OTHER: the table is full. */
 uint32_t qp_stack_inside(uint32_t outer, uint32_t line);
 
-/* The place for the whole stack of what submits work from a call path, which was found when the
- * first work was; QP_STACK_NONE: none was yet. The stacks own it. */
+/* Returns where the whole stack of the submitter at a call path is stored, as found for its first
+ * work; QP_STACK_NONE: not found yet. The stacks own it. */
 uint32_t *qp_stack_of_submitter(uint32_t path);
 
 /* The stack of these lines, innermost first. */

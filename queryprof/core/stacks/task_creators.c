@@ -69,7 +69,7 @@ static uint32_t place_of(const creator *slot)
     return (uint32_t)(slot - table.slots);
 }
 
-/* Frees a task's slot, and moves up what was put behind it for want of that slot (Knuth, TAOCP 6.4,
+/* Frees a task's slot, and moves up the entries that were placed behind it (Knuth, TAOCP 6.4,
  * algorithm R). */
 static void forget(const void *task)
 {

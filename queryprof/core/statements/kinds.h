@@ -1,18 +1,18 @@
-/* What a statement does, by the words of its normal form: computed once, when it gets its number.
- */
+/* The kind of a statement, by the words of its normal form: computed once, when it gets its number.
+ * */
 #pragma once
 
 #include <stddef.h>
 
 #include "memory/tables.h"
 
-/* What it does to the schema of a database. */
+/* Its effect on the schema of a database. */
 typedef enum {
     QP_SCHEMA_KEPT,      /* the statement changes no schema */
     QP_SCHEMA_CHANGED,   /* of the database */
     QP_SCHEMA_ENSURED,   /* the same, but only the first time: IF NOT EXISTS */
     QP_SCHEMA_ASIDE,     /* of the connection alone */
-    QP_SCHEMA_UNKNOWN,   /* by something that the statement does not show */
+    QP_SCHEMA_UNKNOWN,   /* in a way that the statement does not show */
     QP_SCHEMA_ELSEWHERE, /* the same, and of any connection */
     QP_SCHEMA_COMMITTED,
     QP_SCHEMA_ROLLED_BACK

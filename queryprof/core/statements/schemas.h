@@ -26,7 +26,7 @@ typedef struct {
     bool is_known;
     bool is_open;   /* changed in a transaction, perhaps, that may be rolled back */
     uint16_t file;  /* 1 + the place of its file's lineage; 0: a private database */
-    qp_lineage own; /* changes of the connection alone (TEMP, ATTACH, PRAGMA), or in no file */
+    qp_lineage own; /* changes only of the connection (TEMP, ATTACH, PRAGMA), or in no file */
 } qp_schema;
 
 /* The number of the schema that a connection sees; `path` is its file ("" without one). */

@@ -75,7 +75,7 @@ static qp_statement_row *row_of(uint32_t number)
     return (qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + number;
 }
 
-/* Adds a row at a free slot of the index; QP_STATEMENT_OTHER: there is no room. */
+/* Adds a row at a free slot of the index. Returns its number; QP_STATEMENT_OTHER: no room. */
 static uint32_t add(uint32_t slot, qp_text text, qp_statement_row kinds)
 {
     bool fits = qp_row_count(QP_STATEMENT_ROWS) < QP_STATEMENTS && text != QP_TEXT_FULL;
@@ -208,7 +208,7 @@ static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind, bool 
         row_of(number)->texts++;
     }
     Py_XDECREF(escaped);
-    qp_exception_put_back(&exception); /* also drops an error of the escaping */
+    qp_exception_put_back(&exception); /* also drops an escaping error */
     return number;
 }
 
@@ -328,7 +328,7 @@ uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_ques
         return number;
     }
     qp_columns_learn(columns);
-    /* Also if no column was new: another text may have been accepted since this one's scan. */
+    /* Even if no column was new: another text may have been accepted since this one's scan. */
     uint32_t taken = scan(sql, QP_SQLITE, QP_TEXT_SQL, false);
     set_system(taken, (qp_system)row_of(number)->system);
     if (taken != number) {

@@ -26,12 +26,13 @@ bool qp_statements_start(void);
 /* Frees the tables and the references to SQL texts. */
 void qp_statements_stop(void);
 
-/* The statement of `sql` (borrowed, any object); what is not a str counts as QP_STATEMENT_UNKNOWN.
- * Never raises. */
+/* Returns the statement of `sql` (borrowed, any object). An object that is no str is
+ * QP_STATEMENT_UNKNOWN. Never raises. */
 uint32_t qp_statement_of_object(PyObject *sql);
 
-/* The statement of what a driver in Python takes as a query: besides str also UTF-8 bytes, and
- * objects that can be converted to text (psycopg's Composable has `as_string`). Never raises. */
+/* Returns the statement of an object that a driver in Python accepts as a query: a str, UTF-8
+ * bytes, or an object that converts to text (psycopg's Composable has `as_string`). Never raises.
+ * */
 uint32_t qp_statement_of_query(PyObject *query, PyObject *receiver, qp_dialect dialect,
                                qp_system system);
 

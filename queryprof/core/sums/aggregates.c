@@ -13,7 +13,7 @@ enum {
     SHARED_THREADS = QP_AGGREGATES / 4 *
         3,                                /* from this many entries, new keys have no thread ... */
     SHARED_PATHS = QP_AGGREGATES / 8 * 7, /* ... and no call path */
-    NEARLY_FULL = SHARED_THREADS - 1024,  /* a call, and what is flushed with it, adds far fewer */
+    NEARLY_FULL = SHARED_THREADS - 1024,  /* a call and its flush add far fewer */
     SLOTS = 2 * 65536,
     SERVING = QP_NEXT - QP_FETCHONE + 1
 };
@@ -46,7 +46,7 @@ static uint64_t hash_key(const qp_key *key)
     return hash ^ (hash >> 32);
 }
 
-/* A new entry; NULL: there is no room. */
+/* Adds an entry; NULL: there is no room. */
 static qp_aggregate *add_entry(const qp_key *key)
 {
     static const qp_extremes none = {.min_ns = INT64_MAX};

@@ -32,8 +32,8 @@ static const char *const busy_names[] = {"SQLITE_BUSY", "SQLITE_BUSY_RECOVERY",
 
 enum { BUSY_NAMES = sizeof busy_names / sizeof *busy_names };
 
-/* A value in a dict (borrowed) by a key that is a str, or NULL. A key of the program's is not
- * compared, as that would run its code. */
+/* Returns a value in a dict (borrowed) by a str key, or NULL. The program's own key objects are not
+ * compared, since that would run its code. */
 static PyObject *plain_item(PyObject *dict, const char *wanted)
 {
     PyObject *key, *value;
@@ -56,8 +56,8 @@ static bool says_locked(const PyBaseExceptionObject *exception)
            PyUnicode_CompareWithASCIIString(text, "database is locked") == 0;
 }
 
-/* SQLite's name of an error about a lock, as the driver's exception has it; NULL: it is about none.
- * Static text: what else an exception has may be a secret. */
+/* Returns SQLite's name of a lock error from the driver's exception; NULL: another error. Static
+ * text: everything else in an exception may be a secret. */
 static const char *busy_name(PyObject *value)
 {
     if (!PyExceptionInstance_Check(value)) {

@@ -26,14 +26,14 @@ void qp_file_sums_stop(void)
 
 void qp_file_sums_clear(void)
 {
-    if (qp_row_count(QP_FILE_WORK_ROWS)) { /* else a fork pays for nothing */
+    if (qp_row_count(QP_FILE_WORK_ROWS)) { /* otherwise a fork would copy pages for nothing */
         memset(table.index.slots, 0, SLOTS * sizeof *table.index.slots);
     }
     qp_rows_clear(QP_FILE_WORK_ROWS);
     table.last = NULL;
 }
 
-/* The row of a key; NULL: it has none, and there is no room. */
+/* Returns the row of a key, and adds it if it is new; NULL: there is no room. */
 static qp_file_work_row *find_or_add(const qp_key *key)
 {
     qp_file_work_row *rows = qp_rows(QP_FILE_WORK_ROWS);
@@ -44,7 +44,7 @@ static qp_file_work_row *find_or_add(const qp_key *key)
             return known;
         }
     }
-    /* The last rows are for what does not fit: one for each operation. */
+    /* The last rows collect everything that does not fit: one for each operation. */
     bool has_room = qp_row_count(QP_FILE_WORK_ROWS) < QP_FILE_WORKS - QP_OPERATIONS ||
                     key->statement == QP_STATEMENT_OTHER;
     uint32_t added = has_room ? qp_rows_add(QP_FILE_WORK_ROWS, 1) : UINT32_MAX;

@@ -15,7 +15,7 @@ typedef enum { NOTHING, WORD, NUMBER, PARAMETER, TEXT, SIGN } kind;
 typedef struct {
     kind kind;
     Py_ssize_t begin, end; /* in the text; of a literal without its quotes */
-    Py_ssize_t index;      /* of a parameter among those in a sequence, from 1; 0: by its name */
+    Py_ssize_t index;      /* of a parameter in a sequence, from 1; 0: it has a name */
     int depth;             /* of parentheses */
 } token;
 
@@ -53,7 +53,7 @@ static Py_ssize_t end_of_word(const text *t, Py_ssize_t at)
     return at;
 }
 
-/* Where a quoted text or name ends: at the quote that closes it, which is doubled inside. */
+/* Returns the end of a quoted text or name: its closing quote. Quotes inside are doubled. */
 static Py_ssize_t end_of_quotes(const text *t, Py_ssize_t at, Py_UCS4 quote)
 {
     for (; at < t->length; at++) {
@@ -107,7 +107,7 @@ static token with_name(text *t, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t aft
     return (token){PARAMETER, begin, end, 0, t->depth};
 }
 
-/* The number in a run of digits; -1: it has no digits, or too many. */
+/* Returns the number in a run of digits; -1: no digits, or too many. */
 static int64_t number_in(const text *t, Py_ssize_t begin, Py_ssize_t end)
 {
     int64_t number = 0;
@@ -120,7 +120,7 @@ static int64_t number_in(const text *t, Py_ssize_t begin, Py_ssize_t end)
     return end > begin ? number : -1;
 }
 
-/* The parameter that begins here; of another kind: none does. */
+/* Returns the parameter that begins here; another kind of token: none does. */
 static token parameter(text *t)
 {
     Py_UCS4 c = character(t, t->at), next = character(t, t->at + 1);
@@ -251,7 +251,7 @@ static int64_t about(const text *t, token one, PyObject *parameters)
     return shift < LARGEST_SHIFT && number - power >= (power + 1) / 2 ? 2 * power : power;
 }
 
-/* By the tokens that a text ends with, the last one first: OFFSET n; LIMIT n, n; OFFSET n LIMIT n
+/* Reads the last tokens of a text, backwards: OFFSET n; LIMIT n, n; OFFSET n LIMIT n
  * (https://www.sqlite.org/lang_select.html#limitoffset). */
 static int64_t offset_of(const text *t, const token last[LAST], PyObject *parameters)
 {

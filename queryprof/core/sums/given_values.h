@@ -10,7 +10,7 @@ typedef struct {
     int64_t offset;    /* its OFFSET as the nearest power of two, which does not reveal the value;
                         * -1: it has no OFFSET, or it is unknown */
     bool may_be_there; /* the text has a word that the others are found by */
-    bool has_open_pattern; /* LIKE or GLOB compares with what begins with a wildcard of theirs */
+    bool has_open_pattern; /* LIKE or GLOB compares with a pattern that begins with a wildcard */
 } qp_given_values;
 
 /* Both are borrowed, `parameters` may be NULL. `is_sqlite`: the text is for SQLite, whose

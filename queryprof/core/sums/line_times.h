@@ -1,7 +1,6 @@
-/* The time of the program's lines that execute statements through a library: an object mapper
- * builds the statement and makes objects of its rows, and that takes many times as long as the
- * driver. By statement and call path, of some passes of the line.
- */
+/* The time of the program's lines that execute statements through a library. An object mapper
+ * builds the statement and makes objects of its rows, which takes many times as long as the driver.
+ * Some passes of the line are timed, by statement and call path. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,6 +13,6 @@ bool qp_line_times_start(void);
 void qp_line_times_stop(void);
 void qp_line_times_clear(void);
 
-/* The row of a statement and path, added if new, or NULL: there is no room. Valid until the rows
- * are cleared. */
+/* Returns the row of a statement and path, added if new; NULL: there is no room. Valid until the
+ * rows are cleared. */
 qp_line_time_row *qp_line_times_of(const qp_key *key);

@@ -90,7 +90,7 @@ static uint64_t hash_of(PyObject *sql, PyObject *parameters, uint64_t work)
     return known ? hash | 1 : 0;
 }
 
-/* Adds what the values show; of an execution that has failed they show nothing. */
+/* Adds the facts that the values show. Values of a failed execution show nothing. */
 static void add_given_values(qp_parameter_row *row, memory *runs, const qp_sampled *sampled)
 {
     if (sampled->has_failed || runs->has_no_given_values) {

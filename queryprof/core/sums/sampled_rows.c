@@ -16,7 +16,7 @@ void qp_sampled_rows_stop(qp_sampled_rows *rows)
 
 void qp_sampled_rows_clear(qp_sampled_rows *rows)
 {
-    if (qp_row_count(rows->table)) { /* else a fork pays for nothing */
+    if (qp_row_count(rows->table)) { /* otherwise a fork would copy pages for nothing */
         memset(rows->index.slots, 0, (rows->index.mask + 1) * sizeof *rows->index.slots);
     }
     qp_rows_clear(rows->table);

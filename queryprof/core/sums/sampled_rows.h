@@ -1,4 +1,4 @@
-/* Rows of what is sampled of a statement at a call path, and the index that finds them. */
+/* Rows of samples of a statement at a call path, and the index that finds them. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,6 +27,5 @@ void qp_sampled_rows_stop(qp_sampled_rows *rows);
 /* Empties the table. */
 void qp_sampled_rows_clear(qp_sampled_rows *rows);
 
-/* The number of the row of a statement and path, which is added if new; UINT32_MAX: there is no
- * room. */
+/* Returns the row number of a statement and path, added if new; UINT32_MAX: there is no room. */
 uint32_t qp_sampled_row_of(qp_sampled_rows *rows, const qp_key *key);

@@ -23,7 +23,7 @@ extern uint32_t qp_stack_mask;
 bool qp_samples_start(void);
 void qp_samples_stop(void);
 
-/* What an execution of the statement must exceed to be among its slowest. */
+/* Returns the duration that an execution of the statement must exceed to be among its slowest. */
 int64_t qp_exemplar_floor_ns(uint32_t statement);
 
 /* The same in ticks of the clock, or QP_SLOW_NS where that is less: an execution that takes longer

@@ -9,8 +9,8 @@
 
 enum { FIRST_WIDTH_SHIFT = 27 /* 2^27 ns: 134 ms, so that a minute fits before coarsening */ };
 
-/* The interval that the last calls were in, and its bounds: most are in the same. They are left
- * when the clock is calibrated, and wrong by at most what it drifts in a second. */
+/* The interval of the last calls, and its bounds: most calls are in the same one. A calibration of
+ * the clock does not change the bounds; they are wrong by at most its drift in a second. */
 static struct {
     qp_interval_row *interval;
     uint64_t start_ticks;

@@ -80,7 +80,7 @@ static int64_t ns_of(struct timeval time)
     return (int64_t)time.tv_sec * 1000000000 + (int64_t)time.tv_usec * 1000;
 }
 
-/* Returns the bytes that it has read itself. */
+/* Returns the bytes read by this function itself. */
 static int64_t read_io(qp_usage *usage)
 {
     char text[512];

@@ -21,7 +21,7 @@ void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording);
 /* Stores the running thread's usage up to now. */
 void qp_thread_usage_read(void);
 
-/* Excludes what the running thread has written for us: it is not the program's. */
+/* Excludes the bytes that the running thread wrote for queryprof. */
 void qp_thread_usage_leave_out(int64_t written_bytes, int64_t write_calls);
 
 /* When the running thread ends: adds its usage to the threads of its name. Needs no GIL. */

@@ -42,7 +42,7 @@ static void thread_ended(void *record)
     if (qp_recording) {
         qp_thread_usage_end();
     }
-    qp_here.thread = NULL; /* what still runs in the thread gets a new record */
+    qp_here.thread = NULL; /* code that still runs in the thread gets a new record */
     thread->ended = true;
 }
 
@@ -57,7 +57,7 @@ static void watch_end(qp_thread *record)
     pthread_setspecific(end_of_thread, record);
 }
 
-/* A new str: the running thread's name in `threading`; NULL with an exception.
+/* Returns a new str with the running thread's name in `threading`; NULL with an exception.
  * threading.current_thread() would make an object for a thread that has none. */
 static PyObject *running_thread_name(void)
 {
@@ -67,11 +67,11 @@ static PyObject *running_thread_name(void)
     PyObject *ident = PyLong_FromUnsignedLong(PyThread_get_thread_ident());
     bool is_known = active && ident && PyDict_CheckExact(active);
     PyObject *thread = is_known ? PyDict_GetItemWithError(active, ident) : NULL; /* borrowed */
-    /* From its __dict__: an attribute may run the program's code. */
+    /* Read from its __dict__: reading an attribute may run the program's code. */
     PyObject *fields = thread ? PyObject_GenericGetDict(thread, NULL) : NULL;
     PyObject *name = fields ? Py_XNewRef(qp_dict_find(fields, "_name")) : NULL;
     if (!name || !PyUnicode_CheckExact(name)) {
-        PyErr_Clear(); /* not a thread of `threading`: it has no name */
+        PyErr_Clear(); /* not a thread of `threading`, so without a name */
         Py_XSETREF(name, PyUnicode_FromString(threading ? "(native thread)" : "MainThread"));
     }
     Py_XDECREF(fields);
@@ -112,7 +112,7 @@ uint16_t qp_thread_number(PyObject *name)
     PyObject *kept = folds ? without_digits(name) : Py_NewRef(name);
     uint16_t number = kept ? qp_name_number(&state.names, kept) : 0;
     Py_XDECREF(kept);
-    qp_exception_put_back(&exception); /* also drops an error of the above */
+    qp_exception_put_back(&exception); /* also drops an error from above */
     return number;
 }
 

@@ -37,7 +37,7 @@ qp_thread *qp_thread_record(uint32_t recording);
 /* The first of all records, with the GIL; NULL without records. */
 const qp_thread *qp_threads_first(void);
 
-/* The running thread's record, or NULL: what it does is not recorded. */
+/* Returns the running thread's record, or NULL: its calls are not recorded. */
 static inline qp_thread *qp_thread_here(void)
 {
     if (!qp_recording || qp_here.muted) {

@@ -5,8 +5,8 @@
 
 #include <Python.h>
 
-/* A new wrapper of `original`. `watch` is called with (is_over, the first two positional arguments,
- * those named `query` and `connection`, the result), None for each that is not there; what it
- * raises is raised in place of the result. What it returns before the call lives as long as that.
- * The program's trace and profile functions do not see it. NULL with an exception. */
+/* Returns a new wrapper of `original`. `watch` is called with (is_over, the first two positional
+ * arguments, the arguments `query` and `connection`, the result), None for each that is missing.
+ * Its exception replaces the result. Its result before the call lives as long as the call. The
+ * program's trace and profile functions do not see it. NULL with an exception. */
 PyObject *qp_watched_call(PyTypeObject *wrapper_type, PyObject *original, PyObject *watch);

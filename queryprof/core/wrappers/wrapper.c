@@ -42,8 +42,8 @@ static bool is_one_of(PyObject *name, const char *const *names)
     return *names != NULL;
 }
 
-/* Everything is the wrapped function's (its name, doc, signature, module, class), but what would
- * hand it out unmeasured: calling it, binding it, copying and pickling it. */
+/* All attributes are the wrapped function's (its name, doc, signature, module, class), except those
+ * that would return it unmeasured: calling, binding, copying and pickling. */
 static PyObject *get_attribute(PyObject *self, PyObject *name)
 {
     static const char *const calls[] = {"__call__", NULL};
