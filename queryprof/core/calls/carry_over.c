@@ -7,7 +7,7 @@
 #include "runtime/compiler.h"
 #include "runtime/index.h"
 
-enum { SLOTS = 8192, MOST_RUNNING = SLOTS / 2 }; /* keys: as many executions are kept */
+enum { SLOTS = 8192, MAX_RUNNING = SLOTS / 2 }; /* keys: as many executions are kept */
 
 /* The keys of statements that may go on, by their hash. */
 static struct {
@@ -29,7 +29,7 @@ static uint32_t slot_of(const qp_key *key)
 static void note_running(const qp_key *key)
 {
     uint32_t slot = slot_of(key);
-    if (!running.is_used[slot] && running.count < MOST_RUNNING) {
+    if (!running.is_used[slot] && running.count < MAX_RUNNING) {
         running.keys[slot] = *key;
         running.is_used[slot] = true;
         running.count++;

@@ -9,8 +9,8 @@
 
 enum {
     PARAMETERS_SHOWN = 20,
-    NOTED = 64,       /* executions whose rows a program may fetch alternately */
-    MOST_NOTED = 1000 /* characters or bytes of one value: to show more takes too long */
+    NOTED = 64,      /* executions whose rows a program may fetch alternately */
+    MAX_NOTED = 1000 /* characters or bytes of one value: to show more takes too long */
 };
 
 uint8_t qp_execution_notes;
@@ -84,8 +84,8 @@ static PyObject *show_unnoticed(PyObject *parameters)
 
 static bool is_small(PyObject *value)
 {
-    return !(PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > MOST_NOTED) &&
-           !(PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) > MOST_NOTED);
+    return !(PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > MAX_NOTED) &&
+           !(PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) > MAX_NOTED);
 }
 
 static bool are_small(PyObject *parameters)

@@ -34,7 +34,7 @@ enum {
     OPEN_CREATE = 0x04,
     OPEN_MAIN_DB = 0x100,
     OPEN_MAIN_JOURNAL = 0x800,
-    LARGEST_FILE = 4096, /* bytes of a sqlite3_file of SQLite's own; 120 today */
+    MAX_FILE_BYTES = 4096, /* bytes of a sqlite3_file of SQLite's own; 120 today */
 };
 
 static const char *const names[] = {"unix", "unix-none", "unix-dotfile", "unix-excl"};
@@ -134,14 +134,14 @@ static bool learn_tables(vfs *base)
 {
     static const char name[] = "/proc/self/stat\0\0"; /* ends as names that SQLite opens do */
     static const int flags[] = {OPEN_READONLY | OPEN_MAIN_DB, OPEN_READONLY | OPEN_MAIN_JOURNAL};
-    _Alignas(max_align_t) char memory[LARGEST_FILE];
+    _Alignas(max_align_t) char memory[MAX_FILE_BYTES];
     struct {
         const struct {
             int version;
             int (*close)(void *);
         } *methods;
     } *f = (void *)memory;
-    bool is_known = base->file_bytes <= LARGEST_FILE;
+    bool is_known = base->file_bytes <= MAX_FILE_BYTES;
     for (size_t i = 0; is_known && i < sizeof flags / sizeof *flags; i++) {
         int out_flags = 0;
         memset(memory, 0, sizeof memory);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    LONGEST_PATH = 4096,
+    MAX_PATH_BYTES = 4096,
     HEADER_BYTES = 32,
     HEADER_SALTS = 16, /* where they are */
     PAGE_BYTES = 8,
@@ -53,10 +53,10 @@ static int64_t used_bytes(int log)
 
 int64_t qp_log_bytes(const char *database)
 {
-    char path[LONGEST_PATH];
+    char path[MAX_PATH_BYTES];
     int error = errno;
     int length = snprintf(path, sizeof path, "%s-wal", database);
-    bool is_path = database[0] == '/' && length < LONGEST_PATH;
+    bool is_path = database[0] == '/' && length < MAX_PATH_BYTES;
     int log = is_path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     int64_t bytes = log < 0 ? 0 : used_bytes(log);
     if (log >= 0) {

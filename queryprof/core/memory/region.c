@@ -22,7 +22,7 @@
 
 #include "runtime/allocation.h"
 
-enum { HEAD_BYTES = 4 * QP_PAGE, LARGEST_STEP = 16 * QP_PAGE };
+enum { HEAD_BYTES = 4 * QP_PAGE, MAX_STEP = 16 * QP_PAGE };
 
 char *qp_table_start[QP_TABLES];
 qp_header *qp_head;
@@ -166,7 +166,7 @@ static bool commit(qp_table table, size_t wanted)
     size_t *committed = &region.committed[table];
     while (*committed < wanted) {
         size_t step = *committed < QP_PAGE ? QP_PAGE : *committed;
-        step = step < LARGEST_STEP ? step : LARGEST_STEP;
+        step = step < MAX_STEP ? step : MAX_STEP;
         step = step < room_of(table) - *committed ? step : room_of(table) - *committed;
         if (region.is_shared && !populate(qp_table_start[table] + *committed, step)) {
             return false;

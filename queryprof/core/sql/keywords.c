@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { LONGEST_KEYWORD = 17 };
+enum { MAX_KEYWORD = 17 };
 
 /* SQLite's keywords (https://www.sqlite.org/lang_keywords.html), sorted for bsearch. */
 /* clang-format off */
@@ -29,8 +29,8 @@ static const char *const keywords[] = {
 
 const char *qp_sql_keyword(const unsigned char *word, size_t length)
 {
-    char upper[LONGEST_KEYWORD + 1];
-    if (length > LONGEST_KEYWORD) {
+    char upper[MAX_KEYWORD + 1];
+    if (length > MAX_KEYWORD) {
         return NULL;
     }
     for (size_t i = 0; i < length; i++) {

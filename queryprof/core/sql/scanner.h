@@ -48,7 +48,7 @@ typedef struct {
 } scope;
 
 /* Lists in parentheses deeper than SCOPES are not folded. */
-enum { SCOPES = 64, LONGEST_NAME = 1000 /* in the parentheses of a parameter */ };
+enum { SCOPES = 64, MAX_NAME = 1000 /* in the parentheses of a parameter */ };
 
 typedef struct {
     const unsigned char *at;

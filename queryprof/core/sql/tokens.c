@@ -40,7 +40,7 @@ size_t qp_parameter_length(const scanner *s)
     }
     if (*s->at == '$' && p < s->end && *p == '(') {
         const unsigned char *q = p + 1;
-        while (q < s->end && q - p < LONGEST_NAME && *q != ')' && !is_space(*q)) {
+        while (q < s->end && q - p < MAX_NAME && *q != ')' && !is_space(*q)) {
             q++;
         }
         p = q < s->end && *q == ')' ? q + 1 : p;
@@ -137,7 +137,7 @@ size_t qp_format_length(const scanner *s)
         return 0;
     }
     if (p < s->end && *p == '(') {
-        size_t room = s->end - p < LONGEST_NAME ? (size_t)(s->end - p) : LONGEST_NAME;
+        size_t room = s->end - p < MAX_NAME ? (size_t)(s->end - p) : MAX_NAME;
         const unsigned char *close = memchr(p, ')', room);
         p = close ? close + 1 : s->end;
     }

@@ -7,15 +7,15 @@
 #include "sql/fingerprint.h"
 #include "sqlite/library.h"
 
-enum { LONGEST_NAME = 256 };
+enum { MAX_NAME = 256 };
 
 /* A word as a C string, without the second of two quotes; false: it is too long. */
-static bool copy_name(char to[LONGEST_NAME], const qp_word *word)
+static bool copy_name(char to[MAX_NAME], const qp_word *word)
 {
     size_t length = 0;
     for (size_t i = 0; i < word->length; i++) {
         char c = word->text[i];
-        if (length == LONGEST_NAME - 1) {
+        if (length == MAX_NAME - 1) {
             return false;
         }
         to[length++] = c;
@@ -59,7 +59,7 @@ qp_column_question *qp_columns_question(PyObject *sql)
 
 void qp_columns_request(qp_column_question *question, void *db)
 {
-    char table[LONGEST_NAME], column[LONGEST_NAME];
+    char table[MAX_NAME], column[MAX_NAME];
     for (int i = 0; qp_sqlite.table_column_metadata && i < question->word_count; i++) {
         for (int j = 0; j < question->table_count; j++) {
             question->is_column[i][j] =

@@ -7,7 +7,7 @@
 #include "stacks/stacks.h"
 #include "stacks/submitter.h"
 
-enum { FIRST_SLOTS = 1024, MOST_SLOTS = 1 << 20 /* 16 MB, for 524,288 living tasks */ };
+enum { FIRST_SLOTS = 1024, MAX_SLOTS = 1 << 20 /* 16 MB, for 524,288 living tasks */ };
 
 typedef struct {
     const void *task; /* NULL: free */
@@ -123,7 +123,7 @@ static QP_COLD bool make_room(void)
     uint32_t before = table.slots ? table.mask + 1 : 0;
     creator *old = table.slots;
     uint32_t slots = before ? 2 * before : FIRST_SLOTS;
-    if (slots > MOST_SLOTS) {
+    if (slots > MAX_SLOTS) {
         forget_all();
         old = NULL;
         before = 0;

@@ -3,11 +3,11 @@
 #include <string.h>
 
 enum {
-    LONGEST = 16384,   /* the longest text, in characters, that is read */
-    LAST = 4,          /* tokens that the end of a text is known by */
-    MOST_DIGITS = 18,  /* of a number */
-    LARGEST_SHIFT = 32 /* an OFFSET counts as at most 2 to the power of this, so that sums stay in
-                        * 64 bits */
+    MAX_CHARACTERS = 16384, /* the longest text, in characters, that is read */
+    LAST = 4,               /* tokens that the end of a text is known by */
+    MAX_DIGITS = 18,        /* of a number */
+    MAX_SHIFT = 32 /* an OFFSET counts as at most 2 to the power of this, so that sums stay in
+                    * 64 bits */
 };
 
 typedef enum { NOTHING, WORD, NUMBER, PARAMETER, TEXT, SIGN } kind;
@@ -112,7 +112,7 @@ static int64_t number_in(const text *t, Py_ssize_t begin, Py_ssize_t end)
 {
     int64_t number = 0;
     for (Py_ssize_t at = begin; at < end; at++) {
-        if (!is_digit(character(t, at)) || at - begin >= MOST_DIGITS) {
+        if (!is_digit(character(t, at)) || at - begin >= MAX_DIGITS) {
             return -1;
         }
         number = 10 * number + (int64_t)(character(t, at) - '0');
@@ -126,7 +126,7 @@ static token parameter(text *t)
     Py_UCS4 c = character(t, t->at), next = character(t, t->at + 1);
     Py_ssize_t end = end_of_word(t, t->at + 1);
     int64_t number = number_in(t, t->at + 1, end);
-    bool is_small = number > 0 && number < LONGEST;
+    bool is_small = number > 0 && number < MAX_CHARACTERS;
     if (c == '?' && (end == t->at + 1 || is_small)) {
         return in_sequence(t, end, is_small ? (Py_ssize_t)number : 0);
     }
@@ -244,11 +244,11 @@ static int64_t about(const text *t, token one, PyObject *parameters)
         return number;
     }
     int shift = 0;
-    while (shift < LARGEST_SHIFT && number >> (shift + 1)) {
+    while (shift < MAX_SHIFT && number >> (shift + 1)) {
         shift++;
     }
     int64_t power = (int64_t)1 << shift;
-    return shift < LARGEST_SHIFT && number - power >= (power + 1) / 2 ? 2 * power : power;
+    return shift < MAX_SHIFT && number - power >= (power + 1) / 2 ? 2 * power : power;
 }
 
 /* Reads the last tokens of a text, backwards: OFFSET n; LIMIT n, n; OFFSET n LIMIT n
@@ -297,7 +297,7 @@ static bool ends_comparison(const text *t, token one)
 qp_given_values qp_given_values_of(PyObject *sql, PyObject *parameters, bool is_sqlite)
 {
     qp_given_values found = {.offset = -1, .may_be_there = true};
-    if (!sql || !PyUnicode_CheckExact(sql) || PyUnicode_GET_LENGTH(sql) > LONGEST) {
+    if (!sql || !PyUnicode_CheckExact(sql) || PyUnicode_GET_LENGTH(sql) > MAX_CHARACTERS) {
         return found;
     }
     text t = {.width = PyUnicode_KIND(sql),

@@ -10,8 +10,8 @@
 
 enum {
     REMEMBERED = 8,
-    LONGEST = 4096, /* hashing longer texts would add noticeable overhead */
-    ENOUGH = 4      /* from this many samples, slow executions would count too often */
+    MAX_CHARACTERS = 4096, /* hashing longer texts would add noticeable overhead */
+    ENOUGH = 4             /* from this many samples, slow executions would count too often */
 };
 
 typedef struct {
@@ -55,10 +55,11 @@ void qp_parameters_clear(void)
 /* Mixes a value into a hash; false: hashing it would run the program's code, or take long. */
 static bool mix_value(uint64_t *hash, PyObject *value)
 {
-    bool is_plain = value == Py_None || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
-                    PyBool_Check(value) ||
-                    (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= LONGEST) ||
-                    (PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) <= LONGEST);
+    bool is_plain =
+        value == Py_None || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
+        PyBool_Check(value) ||
+        (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= MAX_CHARACTERS) ||
+        (PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) <= MAX_CHARACTERS);
     if (is_plain) {
         uint64_t type = (uint64_t)(uintptr_t)Py_TYPE(value);
         *hash = qp_hash_mix(*hash, (uint64_t)PyObject_Hash(value) ^ type);
