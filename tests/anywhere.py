@@ -1,9 +1,9 @@
-"""Runs the tests in surroundings that differ: users, languages, loads, namespaces, other Debians.
+"""Run the tests in different environments: users, languages, loads, namespaces, other Debians.
 
     python tests/anywhere.py SLOW_MACHINE.so TIMES [NAME...] -- PYTEST [ARGUMENT...]
 
-Prints one line for each run, the tests that were skipped with their reasons, and the whole output
-of a run that failed. Exit status 1: a run failed; 2: a NAME is unknown.
+It prints one line for each run, the skipped tests with their reasons, and the whole output of a
+failed run. The exit status is 1 if a run failed, and 2 if a NAME is unknown.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ BUSY_PROCESSES = 4
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the machine chooses for the tests.
+    """An environment for the tests.
 
     Attributes:
-        command: what runs pytest here.
-        debian: what runs pytest in a Debian of its own.
-        is_slow: delays calls of the C library at random (tests/slow_machine.c).
+        command: the command that runs pytest here.
+        debian: the command that runs pytest in a separate Debian.
+        is_slow: whether calls of the C library are delayed at random (tests/slow_machine.c).
     """
 
     command: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Runs commands as forks of one process that has imported what they need.
+"""Run commands as forks of one process that has already imported their modules.
 
-A command is a process as any other, with its own arguments, environment, directory and streams, and
-starts in milliseconds. As a script this file is that process:
+A command is a process like any other, with its own arguments, environment, directory and streams,
+but starts in milliseconds. This file as a script is the process that forks:
 
     python forked.py SOCKET MODULES...
 """

@@ -1,7 +1,7 @@
-"""What holds for every report on a recording, whatever was recorded.
+"""Rules that hold for every report on any recording.
 
-A figure that breaks one of these is wrong wherever it is shown: a share above the whole, a negative
-time, a part that exceeds its total, one count in two tables that differ.
+A figure that breaks one of them is wrong in every output: a share above 1, a negative time, a part
+that exceeds its total, a count that differs between two tables.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ROUNDING = 1e-6
 INTERVALS = 60
 
 TICKS_NS = 20_000_000
-"""Of the system's accounting: the intervals are of /proc, which rounds, the sum is of
-getrusage(2)."""
+"""The resolution of the system's accounting: the intervals come from /proc, which rounds, and the
+sum from getrusage(2)."""
 
 
 def impossible(report: Report) -> Iterator[str]:

@@ -97,7 +97,8 @@ ATTACH = [sys.executable, "-c", PATIENT, "attach"]
 class Program:
     """A running program, and how to send commands to it.
 
-    Attributes: pid: its process id.
+    Attributes:
+        pid: its process id.
     """
 
     def __init__(self, process: subprocess.Popen[str]) -> None:

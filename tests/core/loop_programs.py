@@ -62,8 +62,9 @@ def until_seen(more_s: float = 0.3) -> Iterator[threading.Event]:
 class Selector(selectors.DefaultSelector):
     """Measures how long a loop waits.
 
-    Attributes: waited_s: the total; wanted_s: the total without the time that the system woke the
-    loop late.
+    Attributes:
+        waited_s: the total.
+        wanted_s: the total, without the time by which the system woke the loop late.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""A program that does what programs do to SQLite, in an order that only its seed decides.
+"""A program that uses SQLite as programs do, in an order that only its seed decides.
 
-`python random_programs.py SEED STATEMENTS` prints what each statement gave and writes its databases
-into the working directory, so that two runs can be compared.
+`python random_programs.py SEED STATEMENTS` prints the result of each statement and writes its
+databases into the working directory, so that two runs can be compared.
 """
 
 from __future__ import annotations

@@ -38,8 +38,9 @@ def work_of(profile: Profile, statement: str) -> FileWork:
 class Held:
     """A write lock, and how long it was held by the program's own clock.
 
-    Attributes: least_s, most_s: how long it was held; refused_s: the least time that another
-    connection waited.
+    Attributes:
+        least_s, most_s: how long it was held.
+        refused_s: the least time that another connection waited.
     """
 
     def __init__(self, connection: sqlite3.Connection, seconds: float, other: Waiter) -> None:

@@ -38,8 +38,8 @@ LONGEST_S = 60.0
 """The longest wait for an event."""
 
 SLEEPS = 5
-"""Of SQLite's busy handler: a thread that has slept as often since it was about to request a lock
-was refused. On its way there it may wait for the GIL.
+"""Sleeps of SQLite's busy handler: a thread that has slept this often since it was about to request
+a lock was refused. A few of the sleeps may be waits for the GIL.
 """
 
 

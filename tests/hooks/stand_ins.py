@@ -1,8 +1,8 @@
-"""Compares every function that queryprof measures with what it was before, in a process of its own.
+"""Compare every function that queryprof measures with its original, in a separate process.
 
     python stand_ins.py
 
-Prints a JSON object: the number of functions measured in place, the number of stand-ins, the Python
+It prints a JSON object: the number of functions measured in place, the number of stand-ins, the Python
 functions that have a stand-in, the differences for each kind of look, and the functions that were not
 restored.
 """

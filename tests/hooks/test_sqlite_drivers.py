@@ -1,7 +1,7 @@
-"""The drivers of SQLite that programs use: exact counts, and SQLite's counters where it can tell.
+"""The drivers of SQLite that programs use: exact counts, and SQLite's counters if available.
 
-What each tells stands in docs/drivers.md; QUERYPROF_GOLDEN=write writes it there. QUERYPROF_DRIVERS
-is a folder with a folder for each driver that would take another's place
+docs/drivers.md shows what is known with each driver; QUERYPROF_GOLDEN=write updates it.
+QUERYPROF_DRIVERS is a folder with a folder for each driver that would replace another one
 (requirements-drivers.txt).
 """
 

@@ -1,6 +1,7 @@
-"""A function that queryprof measures can do all that it could before: on Python 3.12 and later a
-Python function stays in its place; what has to be replaced is replaced by an object that answers as
-the original does.
+"""A function that queryprof measures behaves as before.
+
+On Python 3.12 and newer a Python function stays in place. Other functions are replaced by an object
+that behaves like the original.
 """
 
 from __future__ import annotations

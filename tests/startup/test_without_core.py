@@ -1,5 +1,7 @@
-"""Where the core cannot be had (macOS, Windows, PyPy, no compiler): what reads reads, and what
-records does nothing, says so once, and lets tests pass. `make package` has the wheel's own tags.
+"""queryprof without its compiled core (macOS, Windows, PyPy, no compiler).
+
+Commands that read traces work. Functions that record do nothing, report that once, and let tests
+pass. `make package` checks the wheel's own tags.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A program that calls public functions in one state of recording.
 
-    public_functions.py STATE [FIRST STEP]    of the calls, each STEP-th from the FIRST on; all
+    public_functions.py STATE [FIRST STEP]    makes every STEP-th call from the FIRST on, or all
     public_functions.py --list                prints the states
 
-Each call is in a forked child of its own, which ends as a program does. A line says how each ended;
-"ok" is what it should be.
+Each call runs in its own forked child, which ends like a program. A line shows how each one ended;
+"ok" is the expected result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A program that takes steps in a row: `sequence.py "install query span_in query uninstall ..."`.
+"""A program that runs a sequence of steps: `sequence.py "install query span_in query uninstall"`.
 
-It prints, as JSON, how many queries were made while each recording was on, by its trace, and for
-each profiled block how many were made and how many its profile has. What the steps do to the
-program itself they check.
+It prints, as JSON, the number of queries made during each recording, by trace, and for each
+profiled block the number of queries made and the number in its profile. The steps check their own
+effects on the program.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Changes stores and recordings again and again, and says what commands did wrong: a program of the
-tests.
+"""A program of the tests: change stores and recordings again and again, and report wrong commands.
 
 It is started as `python beside.py ROOT FIRST LAST SEED [KIND]` and prints a line for each wrong case,
-and a JSON object of how often each command ran. Each command is a fork of this process. Beside what
-is changed there is what is good: it must be complete in each answer.
+and a JSON object of how often each command ran. Each command is a fork of this process. Next to the
+changed file there are good ones, which must be complete in each answer.
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ class Step(NamedTuple):
     """A command of a case.
 
     Attributes:
-        check: what is looked at in its answer.
-        statuses: with which it may end.
-        may_change: where it may write, beside `out`.
+        check: the check of its answer.
+        statuses: its allowed exit statuses.
+        may_change: where it may write, in addition to `out`.
     """
 
     arguments: list[str]
@@ -71,7 +70,8 @@ class Step(NamedTuple):
 class Case(NamedTuple):
     """The changed file, and the commands for it.
 
-    Attributes: inode: the number of the changed file; digest: the hash of its content.
+    Attributes:
+        inode: the number of the changed file; digest: the hash of its content.
     """
 
     how: str

@@ -1,9 +1,8 @@
-"""Runs commands on changed files, many in one process, and says what each did: a program of the
-tests.
+"""A program of the tests: run commands on changed files, many in one process, and report on each.
 
-It is started as `python commands.py PLAN`: a JSON list of [directory, [arguments, ...]], and prints
-a line of JSON for each command. A directory holds what was given; `out` in it is what may be
-written.
+It is started as `python commands.py PLAN`, where PLAN is a JSON list of [directory, [arguments,
+...]], and prints a line of JSON for each command. A directory holds the given files; only `out` in
+it may be written.
 """
 
 from __future__ import annotations
@@ -95,10 +94,10 @@ def state(directory: Path) -> dict[str, str]:
 def run(
     directory: Path, arguments: list[str], temporary: str, may_change: tuple[str, ...] = ("k",)
 ) -> dict[str, Any]:
-    """Runs a command.
+    """Run a command.
 
     Args:
-        may_change: how the names of what it may change begin, beside `out`.
+        may_change: prefixes of the names that it may change, in addition to `out`.
     """
     os.chdir(directory)
     before = state(directory)

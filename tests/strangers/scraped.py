@@ -1,9 +1,9 @@
-"""A program of the tests: change regions beside a good process, and scrape what
-`queryprof fleet prometheus` serves.
+"""A program of the tests: change regions next to a good process, and scrape the counters of
+`queryprof fleet prometheus`.
 
 It is started as `python scraped.py ROOT FIRST LAST SEED` and prints a line for each wrong case, and
-a JSON object of how many there were. A child of this process serves; this one has the memory of the
-changed regions, and so is the process that they are of.
+a JSON object of how many there were. A child of this process serves. This process maps the memory
+of the changed regions, so that they count as its own.
 """
 
 from __future__ import annotations

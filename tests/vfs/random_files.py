@@ -1,9 +1,9 @@
-"""A program that does to files what programs do, in an order that only its seed decides.
+"""A program that uses files as programs do, in an order that only its seed decides.
 
     random_files.py SEED STEPS TOOLS RECORD
 
 TOOLS is the library of tools.c, or "". With RECORD 1, queryprof is installed and uninstalled at
-moments that the seed decides; with 0 these steps do nothing. It prints what each step gave, and
+moments that the seed decides; with 0 these steps do nothing. It prints the result of each step, and
 leaves its databases in the working directory, so that two runs can be compared.
 """
 
