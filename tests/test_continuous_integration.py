@@ -96,13 +96,13 @@ def test_the_workflow(base: str) -> None:
     assert [step.returncode for step in passed.values()] == [0, 0], passed
     Path("orders.py").write_text(source.replace(*REGRESSION))
     commit("A sum around an indexed column")
-    checked, compared, told = workflow(base).values()
+    checked, compared, result = workflow(base).values()
     assert checked.returncode == 1
     assert "a new statement" in checked.stdout
     assert place().replace("line=", "orders.py:") in checked.stdout
     assert compared.returncode == 1
     assert f"::error file=orders.py,{place()}" in compared.stdout, compared.stdout
-    assert told.returncode == 0
+    assert result.returncode == 0
     assert "customer.id + ?" in Path("summary.md").read_text()
 
 

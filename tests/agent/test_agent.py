@@ -294,15 +294,15 @@ def test_an_answer_is_small_and_texts_are_data() -> None:
             con.execute(sql, (number,)).fetchall()
     con.close()
 
-    said = subprocess.run(
+    message = subprocess.run(
         [PYTHON, "-P", "-m", "queryprof", "analyze", "t.qprof", "--format", "brief"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    for line in said.splitlines()[2:-1]:
+    for line in message.splitlines()[2:-1]:
         assert len(line.strip(" ,")) <= 2000
-    assert json.loads(said)["findings"]
+    assert json.loads(message)["findings"]
 
     async def work(agent: Agent) -> None:
         answer = await agent("findings", trace="t.qprof")

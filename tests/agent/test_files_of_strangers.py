@@ -53,9 +53,9 @@ def test_a_file_that_becomes_a_link(
         answers_inside.findings("traces/x.qprof")
 
 
-@pytest.mark.parametrize(("size", "said"), [(8, "not a queryprof trace"), (9, "larger than")])
-def test_a_file_that_is_too_large(monkeypatch: pytest.MonkeyPatch, size: int, said: str) -> None:
+@pytest.mark.parametrize(("size", "message"), [(8, "not a queryprof trace"), (9, "larger than")])
+def test_a_file_that_is_too_large(monkeypatch: pytest.MonkeyPatch, size: int, message: str) -> None:
     monkeypatch.setattr(answers, "MAX_BYTES", 8)
     Path("x.qprof").write_bytes(b"x" * size)
-    with pytest.raises(QueryprofError, match=said):
+    with pytest.raises(QueryprofError, match=message):
         Answers(".").findings("x.qprof")

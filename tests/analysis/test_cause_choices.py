@@ -268,8 +268,8 @@ def test_what_is_changed_for_each_row_of_a_query_names_it(parent_rows: int) -> N
         if one.category == "single_changes"
     )
     assert found.fix.startswith("Change all rows with one UPDATE whose WHERE finds them")
-    said = "as often as SELECT id FROM p returns rows (100 rows)"
-    assert (said in found.evidence) == (parent_rows == 100)
+    message = "as often as SELECT id FROM p returns rows (100 rows)"
+    assert (message in found.evidence) == (parent_rows == 100)
 
 
 GET, CLOSE = Frame("get", "/app/db.py", 30), Frame("release", "/app/db.py", 40)

@@ -177,8 +177,8 @@ def test_a_client_s_loop_of_requests_is_no_loop_of_queries() -> None:
     def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=1) if frame == MAIN else None
 
-    said = [[f.category for f in find(Report(profile), loop, {})] for profile in (plain, served)]
-    assert said == [["n_plus_one"], []]
+    message = [[f.category for f in find(Report(profile), loop, {})] for profile in (plain, served)]
+    assert message == [["n_plus_one"], []]
 
 
 def test_a_loop_within_a_framework_is_found_by_its_rows() -> None:
@@ -230,30 +230,30 @@ def test_one_line_for_several_tables_is_one_finding() -> None:
     )
 
 
-@pytest.mark.parametrize(("ns", "is_said"), [(10 * MS, True), (9 * MS, False)])
-def test_unknown_plans_are_reported(ns: int, is_said: bool) -> None:
+@pytest.mark.parametrize(("ns", "is_reported"), [(10 * MS, True), (9 * MS, False)])
+def test_unknown_plans_are_reported(ns: int, is_reported: bool) -> None:
     """They are reported if they take a tenth of the database time or more."""
     other = aggregate("SELECT a FROM u", SITE, ns=100 * MS - ns)
     profile = profile_of(aggregate(READ, SITE, ns=ns), other)
     report = Report(replace(profile, plans=(Plan(other.statement, "app.db", "SCAN u"),)))
-    said = [
+    message = [
         one for one in unknown_causes(report) if one.startswith("the plans of 1 statement with 10")
     ]
-    assert len(said) == is_said
-    assert not [one for one in unknown_causes(report, {READ}) if one in said], "known otherwise"
+    assert len(message) == is_reported
+    assert not [one for one in unknown_causes(report, {READ}) if one in message], "known otherwise"
 
 
 @pytest.mark.parametrize(
-    ("ns", "counted", "is_said"), [(10, 0, True), (9, 0, False), (10, 1, False)]
+    ("ns", "counted", "is_reported"), [(10, 0, True), (9, 0, False), (10, 1, False)]
 )
-def test_unknown_counters_are_reported(ns: int, counted: int, is_said: bool) -> None:
+def test_unknown_counters_are_reported(ns: int, counted: int, is_reported: bool) -> None:
     """The counters of a killed program's last statements were never read."""
     other = aggregate("SELECT a FROM u", SITE, ns=(100 - ns) * MS)._replace(counted=1)
     profile = profile_of(aggregate(READ, SITE, ns=ns * MS)._replace(counted=counted), other)
     plans = tuple(Plan(one.statement, "app.db", "SCAN u") for one in profile.aggregates)
-    said = [*unknown_causes(Report(replace(profile, plans=plans)))]
-    assert bool(said) == is_said
-    for one in said:
+    message = [*unknown_causes(Report(replace(profile, plans=plans)))]
+    assert bool(message) == is_reported
+    for one in message:
         assert one.startswith("SQLite's counters of 1 statement with 10.0% of the database time")
 
 

@@ -48,7 +48,7 @@ def created(number: int, each_ms: int, syncs: int = 3) -> Profile:
 
 
 @pytest.mark.parametrize(
-    ("number", "each_ms", "syncs", "is_said"),
+    ("number", "each_ms", "syncs", "is_reported"),
     [
         (20, 1, 3, True),
         (19, 1, 3, False),
@@ -59,27 +59,27 @@ def created(number: int, each_ms: int, syncs: int = 3) -> Profile:
     ],
 )
 def test_statements_that_each_are_a_transaction(
-    number: int, each_ms: int, syncs: int, is_said: bool
+    number: int, each_ms: int, syncs: int, is_reported: bool
 ) -> None:
     """There must be twenty, or five that take a third of the time. They have nothing else in
     common.
     """
     found = findings(created(number, each_ms, syncs))
     others = ["heavy_query"] * (number * each_ms >= 200)
-    assert [one.category for one in found] == (["commit_per_write"] if is_said else others)
-    if is_said:
+    assert [one.category for one in found] == (["commit_per_write"] if is_reported else others)
+    if is_reported:
         assert found[0].evidence[0] == f"{number} statements in this function, {number} executions"
 
 
 @pytest.mark.parametrize(
-    ("number", "each_ms", "is_said"), [(5, 60, True), (5, 59, False), (4, 90, False)]
+    ("number", "each_ms", "is_reported"), [(5, 60, True), (5, 59, False), (4, 90, False)]
 )
-def test_few_commits_of_one_statement(number: int, each_ms: int, is_said: bool) -> None:
+def test_few_commits_of_one_statement(number: int, each_ms: int, is_reported: bool) -> None:
     write = aggregate("INSERT INTO t VALUES (?)", SITE, ns=MS, count=number)
     commit = aggregate("COMMIT", SITE, ns=number * each_ms * MS, count=number, operation="commit")
     commit = commit._replace(count=number)
     found = {one.category for one in findings(profile_of(write, commit))}
-    assert ("commit_per_write" in found) == is_said
+    assert ("commit_per_write" in found) == is_reported
 
 
 @pytest.mark.parametrize(("commits", "category"), [(20, ""), (19, "single_changes")])
@@ -113,8 +113,8 @@ def test_writes_that_were_refused_are_committed_by_nothing(
     change = aggregate("INSERT INTO t VALUES (?)", SITE, ns=90 * MS, count=116)
     commit = aggregate("COMMIT", SITE, ns=290 * MS, count=20)
     found = findings(profile_of(change._replace(errors=refused), commit))
-    said = [one.severity for one in found if one.category == "commit_per_write"]
-    assert said == [severity] * bool(severity)
+    message = [one.severity for one in found if one.category == "commit_per_write"]
+    assert message == [severity] * bool(severity)
 
 
 @pytest.mark.parametrize(("rows", "severity"), [(499, Severity.HIGH), (500, Severity.LOW)])
@@ -195,8 +195,10 @@ def own_holds(count: int) -> LockHold:
     )
 
 
-@pytest.mark.parametrize(("sync_ms", "is_said"), [(45, True), (44, False)])
-def test_items_that_are_kept_by_themselves_have_another_fix(sync_ms: int, is_said: bool) -> None:
+@pytest.mark.parametrize(("sync_ms", "is_reported"), [(45, True), (44, False)])
+def test_items_that_are_kept_by_themselves_have_another_fix(
+    sync_ms: int, is_reported: bool
+) -> None:
     """If half of the commits' time is syncing, the fix is another: a worker's loop never ends, so
     it cannot commit there.
     """
@@ -221,7 +223,7 @@ def test_items_that_are_kept_by_themselves_have_another_fix(sync_ms: int, is_sai
     )
     (found,) = findings(replace(profile_of(write, commit), file_work=(work,)))
     assert found.category == "commit_per_write"
-    assert ("one COMMIT for everything written for it" in found.fix) == is_said
+    assert ("one COMMIT for everything written for it" in found.fix) == is_reported
 
 
 @pytest.mark.parametrize(

@@ -394,6 +394,6 @@ def test_the_overall_result_comes_first() -> None:
     """The first line has the overall result, or says that the programs have nothing in common."""
     one = compare([profile_of(aggregate("S", ns=1000))], [profile_of(aggregate("S", ns=500))])
     assert run_totals(one) == "in total: vm steps 5 -> 5 (=), database 1.00 µs -> 500 ns (-50.0%)"
-    assert not any("the same program" in said for said in cautions(one))
+    assert not any("the same program" in shown for shown in cautions(one))
     other = compare([profile_of(aggregate("S"))], [profile_of(aggregate("T"))])
-    assert any("the same program" in said for said in cautions(other))
+    assert any("the same program" in shown for shown in cautions(other))

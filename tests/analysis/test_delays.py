@@ -182,11 +182,11 @@ def test_a_request_that_another_one_delays(tmp_path: Path) -> None:
     assert delay.kind == "stall"
     assert delay.frame is not None
     assert delay.frame.function == "report"
-    said = subprocess.run(
+    message = subprocess.run(
         [command[0], "report", "--show", "slowest-requests", "t.qprof"],
         cwd=tmp_path,
         check=True,
         capture_output=True,
         text=True,
     ).stdout
-    assert " the event loop was blocked at report() app.py:" in said
+    assert " the event loop was blocked at report() app.py:" in message

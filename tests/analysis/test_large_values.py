@@ -99,9 +99,9 @@ def test_a_trigger_takes_most(
     count: int, worked_ms: int, steps: int, columns: tuple[str, ...] | None, fix: str
 ) -> None:
     found = findings(changes(count, 0, worked_ms, steps), columns)
-    (said,) = [one.fix for one in found if one.category == "trigger_work"] or [""]
-    assert fix in said
-    assert bool(fix) == bool(said)
+    (message,) = [one.fix for one in found if one.category == "trigger_work"] or [""]
+    assert fix in message
+    assert bool(fix) == bool(message)
 
 
 @pytest.mark.parametrize(
@@ -137,11 +137,11 @@ def test_what_other_statements_of_a_transaction_write(rows: int, is_one: bool) -
     assert ("large_values" in [each.category for each in findings(profile)]) == is_one
 
 
-@pytest.mark.parametrize(("number", "said"), [(3, "t0, t1, t2"), (4, "t0, t1, t2 and 1 more")])
-def test_some_of_many_triggers_are_listed(number: int, said: str) -> None:
+@pytest.mark.parametrize(("number", "message"), [(3, "t0, t1, t2"), (4, "t0, t1, t2 and 1 more")])
+def test_some_of_many_triggers_are_listed(number: int, message: str) -> None:
     class Many(NoPlanner):
         def triggers(self, statement: str) -> tuple[Trigger, ...]:
             return tuple(Trigger(f"t{at}", "UPDATE", "t", ()) for at in range(number))
 
     (one,) = find(Report(changes(50, 0)), lambda *_: None, {}, Many())
-    assert one.evidence[-1] == f"it fires the triggers {said}"
+    assert one.evidence[-1] == f"it fires the triggers {message}"

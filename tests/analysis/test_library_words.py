@@ -37,8 +37,8 @@ def test_the_function_is_that_of_the_statement(library: str, function: str, word
     assert bool(found) == bool(words)
 
 
-@pytest.mark.parametrize(("joins", "is_said"), [(2, True), (1, False)])
-def test_collections_that_are_joined_multiply(joins: int, is_said: bool) -> None:
+@pytest.mark.parametrize(("joins", "is_reported"), [(2, True), (1, False)])
+def test_collections_that_are_joined_multiply(joins: int, is_reported: bool) -> None:
     joined = "".join(f" LEFT OUTER JOIN c{n} ON c{n}.a = a.id" for n in range(joins))
     sql = f"SELECT a.id FROM a{joined} WHERE a.id = ?"
     one = aggregate(sql, (QUERY, MAIN), ns=50 * MS, count=20)._replace(rows=20 * 1200)
@@ -47,7 +47,7 @@ def test_collections_that_are_joined_multiply(joins: int, is_said: bool) -> None
     profile = replace(profile_of(one), line_times=(line,), stack_samples=(stack,))
     (found,) = find(Report(profile), lambda *_: None, {})
     assert found.category == "many_objects"
-    assert found.fix.startswith(MULTIPLIED) == is_said
+    assert found.fix.startswith(MULTIPLIED) == is_reported
 
 
 @pytest.mark.parametrize(

@@ -50,15 +50,15 @@ def test_what_an_autoflush_writes_is_the_query_s(
 
 
 @pytest.mark.parametrize(
-    ("rows", "pass_ms", "is_said"), [(50, 20, True), (49, 20, False), (50, 19, False)]
+    ("rows", "pass_ms", "is_reported"), [(50, 20, True), (49, 20, False), (50, 19, False)]
 )
-def test_objects_of_many_rows(rows: int, pass_ms: int, is_said: bool) -> None:
+def test_objects_of_many_rows(rows: int, pass_ms: int, is_reported: bool) -> None:
     """Each has fifty rows, and the library takes longer than the driver (10 ms)."""
     driver, time = loop(READ, 1, 1, pass_ns=pass_ms * MS, count=1)
     driver = driver._replace(rows=rows, self_ns=10 * MS, total_ns=10 * MS)
     found = findings(profile((driver, time)), is_loop=False)
-    assert [one.category for one in found] == ["many_objects"] * is_said
-    if is_said:
+    assert [one.category for one in found] == ["many_objects"] * is_reported
+    if is_reported:
         assert found[0].severity is Severity.LOW
         assert ".tuples()" in found[0].fix
 
@@ -84,10 +84,10 @@ def test_a_commit_takes_what_its_line_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("places", "each_ms", "is_said"), [(4, 50, True), (4, 49, False), (1, 199, False)]
+    ("places", "each_ms", "is_reported"), [(4, 50, True), (4, 49, False), (1, 199, False)]
 )
 def test_an_expensive_kind_of_statement_is_reported(
-    places: int, each_ms: int, is_said: bool
+    places: int, each_ms: int, is_reported: bool
 ) -> None:
     """Statements that change the schema take a fifth of the run together."""
     one = profile_of(
@@ -99,14 +99,14 @@ def test_an_expensive_kind_of_statement_is_reported(
         )
     )
     found = findings(one, is_loop=False)
-    assert [each.category for each in found] == ["heavy_query"] * is_said
-    if is_said:
+    assert [each.category for each in found] == ["heavy_query"] * is_reported
+    if is_reported:
         assert found[0].gain_ns == places * each_ms * MS
         assert "4 schema changes in 4 places" in found[0].evidence[0]
 
 
-@pytest.mark.parametrize(("steps", "is_said"), [(1_000_000, True), (999_999, False)])
-def test_a_subquery_that_searches_many_rows_for_each(steps: int, is_said: bool) -> None:
+@pytest.mark.parametrize(("steps", "is_reported"), [(1_000_000, True), (999_999, False)])
+def test_a_subquery_that_searches_many_rows_for_each(steps: int, is_reported: bool) -> None:
     """A running total takes 500 VM steps for each of 2,000 rows, although its plan looks good."""
     statement = "SELECT a, (SELECT sum(b) FROM t AS u WHERE u.a <= t.a) FROM t"
     one = aggregate(statement, SITE, ns=150 * MS, count=1)._replace(
@@ -116,8 +116,8 @@ def test_a_subquery_that_searches_many_rows_for_each(steps: int, is_said: bool) 
     found = findings(
         replace(profile_of(one), plans=(Plan(statement, "app.db", plan),)), is_loop=False
     )
-    assert [each.category for each in found] == ["correlated_subquery"] * is_said
-    if is_said:
+    assert [each.category for each in found] == ["correlated_subquery"] * is_reported
+    if is_reported:
         assert found[0].severity is Severity.LOW
         assert "window function" in found[0].fix
 

@@ -278,8 +278,8 @@ def test_the_path_to_the_objects_is_shown(table: str, frames: tuple[Frame, ...],
     assert fix in found.fix
 
 
-@pytest.mark.parametrize(("count", "is_said"), [(84, True), (83, False)])
-def test_other_loads_of_a_line_are_reported(count: int, is_said: bool) -> None:
+@pytest.mark.parametrize(("count", "is_reported"), [(84, True), (83, False)])
+def test_other_loads_of_a_line_are_reported(count: int, is_reported: bool) -> None:
     """A lazy load runs about as often, and its time is part of the line's time."""
     frame = Frame("_LazyLoader._load", "/venv/site-packages/sqlalchemy/x.py", 1, "library")
     book, publisher = "SELECT t FROM book WHERE id = ?", "SELECT n FROM publisher WHERE id = ?"
@@ -290,7 +290,7 @@ def test_other_loads_of_a_line_are_reported(count: int, is_said: bool) -> None:
         notes={book: "lazy load of Line.book", publisher: "lazy load of Book.publisher"},
     )
     found = {each.statement: each for each in findings(one)}[book]
-    assert ("Its line also loads Book.publisher:" in found.fix) == is_said
+    assert ("Its line also loads Book.publisher:" in found.fix) == is_reported
 
 
 @pytest.mark.parametrize(("rows_each", "gain_ns"), [(1, 100 * MS), (10, 0.37 * 100 * MS)])

@@ -54,9 +54,9 @@ def waited(wait_ms: float, database_share: float, held_ms: int = 200, holds: int
     return replace(profile_of(aggregate("BEGIN", SITE)), lock_holds=(held,), lock_events=events)
 
 
-@pytest.mark.parametrize(("ms", "is_said"), [(10, True), (9.99, False)])
-def test_ten_milliseconds_of_waiting_are_reported(ms: float, is_said: bool) -> None:
-    assert has("lock_wait", waited(ms, 1.0)) == is_said
+@pytest.mark.parametrize(("ms", "is_reported"), [(10, True), (9.99, False)])
+def test_ten_milliseconds_of_waiting_are_reported(ms: float, is_reported: bool) -> None:
+    assert has("lock_wait", waited(ms, 1.0)) == is_reported
 
 
 @pytest.mark.parametrize(
@@ -162,15 +162,15 @@ def test_a_reader_pins_a_log_that_has_grown(
 
 
 @pytest.mark.parametrize(
-    ("exception", "is_said"),
+    ("exception", "is_reported"),
     [("database is locked (SQLITE_BUSY)", True), ("database is locked (SQLITE_LOCKED)", False)],
 )
-def test_calls_whose_timeout_was_over_have_failed(exception: str, is_said: bool) -> None:
+def test_calls_whose_timeout_was_over_have_failed(exception: str, is_reported: bool) -> None:
     error = ErrorCount(READ, SITE, "execute", f"sqlite3.OperationalError: {exception}", 2)
     other = replace(error, statement="SELECT 1")
     (found,) = findings(replace(waited(50, 1.0), errors=(error, other)))
-    said = "2 of their calls failed at the end of the timeout: database is locked"
-    assert (said in found.evidence) == is_said
+    message = "2 of their calls failed at the end of the timeout: database is locked"
+    assert (message in found.evidence) == is_reported
 
 
 @pytest.mark.parametrize("is_awaited", [True, False])

@@ -89,9 +89,9 @@ def test_a_long_wait_for_a_lock_is_no_outlier(waited_ms: int, is_outlier: bool) 
     assert any("the slowest execution took" in text for text in found.evidence) == is_outlier
 
 
-@pytest.mark.parametrize(("processes", "is_said"), [(1, True), (10, True), (11, False)])
+@pytest.mark.parametrize(("processes", "is_reported"), [(1, True), (10, True), (11, False)])
 def test_each_process_may_run_a_query_without_parameters_once(
-    processes: int, is_said: bool
+    processes: int, is_reported: bool
 ) -> None:
     """Half of the 20 executions are repeats within a process."""
     statement = "SELECT a FROM t"
@@ -105,7 +105,7 @@ def test_each_process_may_run_a_query_without_parameters_once(
         processes=tuple(process(1 + n) for n in range(processes)),
         parameters=(ParameterSample(statement, SITE, 1, 1),),
     )
-    assert has("duplicate_query", profile) == is_said
+    assert has("duplicate_query", profile) == is_reported
 
 
 class KnowsEach(Knows):

@@ -129,7 +129,7 @@ UPDATE_ONE = "UPDATE counter SET value = value + ? WHERE name = ?"
 
 
 @pytest.mark.parametrize(
-    ("system", "threads", "each_ns", "rows", "is_said"),
+    ("system", "threads", "each_ns", "rows", "is_reported"),
     [
         ("postgresql", 2, 5 * MS, 1, True),
         ("postgresql", 1, 5 * MS, 1, False),
@@ -139,7 +139,7 @@ UPDATE_ONE = "UPDATE counter SET value = value + ? WHERE name = ?"
     ],
 )
 def test_writes_of_one_row_that_wait_for_each_other(
-    system: str, threads: int, each_ns: int, rows: int, is_said: bool
+    system: str, threads: int, each_ns: int, rows: int, is_reported: bool
 ) -> None:
     """The server locks rows."""
     one = aggregate(UPDATE_ONE, SITE, ns=40 * each_ns, count=40)._replace(rows=40 * rows)
@@ -147,8 +147,8 @@ def test_writes_of_one_row_that_wait_for_each_other(
     other = half._replace(thread=Thread(1, "T2"))
     profile = profile_of(*([one] if threads == 1 else [half, other]))
     found = findings(replace(profile, systems={UPDATE_ONE: system}))
-    said = [each for each in found if "until its COMMIT" in each.fix]
-    assert [each.severity for each in said] == ([Severity.MEDIUM] if is_said else [])
+    message = [each for each in found if "until its COMMIT" in each.fix]
+    assert [each.severity for each in message] == ([Severity.MEDIUM] if is_reported else [])
 
 
 @pytest.mark.parametrize(
@@ -170,14 +170,14 @@ def test_a_single_row_that_takes_a_server_long(
     one = one._replace(rows=60 * rows, counted=0, vm_steps=0)  # as of a server
     profile = replace(profile_of(one), systems={sql: system})
     found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
-    said = [each for each in found if "less than 1 ms" in each.fix]
-    assert [each.severity for each in said] == [Severity.MEDIUM] * bool(words)
-    assert all(words in each.fix for each in said)
+    message = [each for each in found if "less than 1 ms" in each.fix]
+    assert [each.severity for each in message] == [Severity.MEDIUM] * bool(words)
+    assert all(words in each.fix for each in message)
     assert not words or [each.category for each in found] == ["heavy_query"]
 
 
 @pytest.mark.parametrize(
-    ("read_ms", "read", "count", "is_said"),
+    ("read_ms", "read", "count", "is_reported"),
     [
         (60, 10 * MB, 5, True),
         (59, 10 * MB, 5, False),
@@ -186,13 +186,13 @@ def test_a_single_row_that_takes_a_server_long(
     ],
 )
 def test_pages_that_are_read_again_and_again(
-    read_ms: int, read: int, count: int, is_said: bool
+    read_ms: int, read: int, count: int, is_reported: bool
 ) -> None:
     """They take a fifth of the time of a query that runs several times."""
     work = files(QUERY_TEXT, read_bytes=read, read_ns=read_ms * MS)
     one = aggregate(QUERY_TEXT, SITE, ns=300 * MS, count=count)
     found = findings(replace(profile_of(one), file_work=(work,)))
-    assert any("page cache. Enlarge it" in each.fix for each in found) == is_said
+    assert any("page cache. Enlarge it" in each.fix for each in found) == is_reported
 
 
 @pytest.mark.parametrize(("system", "severity"), [("postgresql", "medium"), ("sqlite", "low")])

@@ -79,22 +79,24 @@ def test_an_offset_that_leaves_out_many(
     assert [each.severity for each in found] == ([severity] if severity else [])
 
 
-@pytest.mark.parametrize(("skipped", "is_said"), [(80, False), (84, True)])
-def test_an_offset_of_as_many_rows_as_are_returned_is_small(skipped: int, is_said: bool) -> None:
+@pytest.mark.parametrize(("skipped", "is_reported"), [(80, False), (84, True)])
+def test_an_offset_of_as_many_rows_as_are_returned_is_small(
+    skipped: int, is_reported: bool
+) -> None:
     """The query skips twenty rows, or one more."""
     one = aggregate(PAGED, SITE, ns=300 * MS, count=50)._replace(rows=50 * 20, vm_steps=50 * 2000)
     sample = ParameterSample(PAGED, SITE, 4, 0, offsets=4, skipped=skipped)
     profile = replace(profile_of(one), parameters=(sample,))
     found = findings(profile, Knows(Served(("SCAN t USING INDEX t_b",))), is_loop=False)
-    assert ("offset_pagination" in {each.category for each in found}) == is_said
+    assert ("offset_pagination" in {each.category for each in found}) == is_reported
 
 
 @pytest.mark.parametrize(
-    ("skipped", "rows", "is_said"),
+    ("skipped", "rows", "is_reported"),
     [(4000, 100, True), (3999, 100, False), (4000, 101, False)],
 )
 def test_an_offset_in_a_database_without_counted_steps(
-    skipped: int, rows: int, is_said: bool
+    skipped: int, rows: int, is_reported: bool
 ) -> None:
     """It skips a thousand rows on average, ten times as many as it returns. The fastest page
     remains.
@@ -105,5 +107,5 @@ def test_an_offset_in_a_database_without_counted_steps(
     sample = ParameterSample(PAGED, SITE, 4, 0, offsets=4, skipped=skipped)
     profile = replace(profile_of(one), parameters=(sample,))
     found = find(Report(profile), lambda *_: None, {})
-    said = [each for each in found if each.category == "offset_pagination"]
-    assert [each.gain_ns for each in said] == ([250 * MS] if is_said else [])
+    message = [each for each in found if each.category == "offset_pagination"]
+    assert [each.gain_ns for each in message] == ([250 * MS] if is_reported else [])

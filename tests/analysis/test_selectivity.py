@@ -209,11 +209,11 @@ def test_rows_of_a_range_are_known_by_the_steps() -> None:
     assert found.doubt.startswith("The index is searched by a range")
 
 
-@pytest.mark.parametrize(("is_other", "is_said"), [(True, True), (False, False)])
-def test_a_scan_by_another_plan_is_reported(is_other: bool, is_said: bool) -> None:
+@pytest.mark.parametrize(("is_other", "is_reported"), [(True, True), (False, False)])
+def test_a_scan_by_another_plan_is_reported(is_other: bool, is_reported: bool) -> None:
     """If no index is known that serves a sum, it may have to read all rows, unless the schema has
     changed since.
     """
     served = Served(("SCAN t",), is_other=is_other, folds=not is_other)
     found = scan_of("SELECT sum(a) FROM t WHERE b = ?", served, 1)
-    assert ["have changed" in one.fix for one in found] == [True] * is_said
+    assert ["have changed" in one.fix for one in found] == [True] * is_reported

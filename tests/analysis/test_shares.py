@@ -112,12 +112,12 @@ def test_what_a_library_executes_for_itself_is_no_loop() -> None:
 
 
 @pytest.mark.parametrize(
-    ("processes", "said"),
+    ("processes", "message"),
     [(1, "1 process"), (3, "3 processes")],
 )
-def test_what_is_complete_is_of_the_recorded_processes(processes: int, said: str) -> None:
+def test_what_is_complete_is_of_the_recorded_processes(processes: int, message: str) -> None:
     """A child process with another environment is not recorded."""
-    assert complete(processes) == f"Complete: {said}, every call recorded."
+    assert complete(processes) == f"Complete: {message}, every call recorded."
 
 
 def test_findings_that_are_one_have_one_share() -> None:
@@ -150,9 +150,9 @@ def test_commits_of_a_program_that_waits_are_low(cpu_ms: int, severity: Severity
     assert one.severity is severity
 
 
-@pytest.mark.parametrize(("gain_ns", "is_said"), [(2 * MS, True), (2 * MS - 1000, False)])
-def test_a_thousandth_of_a_long_run_is_no_finding(gain_ns: int, is_said: bool) -> None:
+@pytest.mark.parametrize(("gain_ns", "is_reported"), [(2 * MS, True), (2 * MS - 1000, False)])
+def test_a_thousandth_of_a_long_run_is_no_finding(gain_ns: int, is_reported: bool) -> None:
     """This holds however many milliseconds that is. A hundredth by one execution stays."""
     one = aggregate(READ, (MAIN,), ns=gain_ns * 100 // 99 + 100, count=100)
     profile = replace(profile_of(one), processes=(process(end_unix_ns=2 * SECOND),))
-    assert bool(find(Report(profile), lambda frame, _: replace(frame, line=1), {})) == is_said
+    assert bool(find(Report(profile), lambda frame, _: replace(frame, line=1), {})) == is_reported

@@ -198,16 +198,16 @@ def test_a_comprehension_beside_what_is_called_is_no_loop_of_it(
     assert bool(program.loop_of(program.all_groups[0])) == is_loop
 
 
-@pytest.mark.parametrize(("places", "is_said"), [(1, True), (2, False)])
+@pytest.mark.parametrize(("places", "is_reported"), [(1, True), (2, False)])
 def test_the_line_that_reads_an_attribute_is_shown_if_it_is_the_only_one(
-    places: int, is_said: bool
+    places: int, is_reported: bool
 ) -> None:
     sites = [(Frame(f"view_{number}", "/app/v.py", number + 1),) for number in range(places)]
     profile = profile_of(*(aggregate(READ, site, count=50) for site in sites))
     profile = replace(profile, notes={READ: "lazy load of Book.publisher in template books.html:3"})
     program = Program(Report(profile), lambda *_: None, {})
     notes = {program.note_of(group) for group in program.all_groups}
-    assert notes == {"lazy load of Book.publisher" + " in template books.html:3" * is_said}
+    assert notes == {"lazy load of Book.publisher" + " in template books.html:3" * is_reported}
 
 
 APPENDS = """def f(order, item, orders):

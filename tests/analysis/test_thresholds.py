@@ -92,19 +92,19 @@ def test_a_call_that_failed_may_have_passed_no_statement(errors: int, is_complet
     assert (not any("the statement of" in one for one in cautions)) == is_complete
 
 
-@pytest.mark.parametrize(("ns", "is_said"), [(200 * MS, True), (199 * MS, False)])
-def test_a_query_that_takes_much_of_the_run_is_reported(ns: int, is_said: bool) -> None:
+@pytest.mark.parametrize(("ns", "is_reported"), [(200 * MS, True), (199 * MS, False)])
+def test_a_query_that_takes_much_of_the_run_is_reported(ns: int, is_reported: bool) -> None:
     """No other rule fits the query. It gets the lowest severity."""
     found = findings(profile_of(aggregate(READ, SITE, ns=ns, count=3)), is_loop=False)
     assert [(one.category, one.severity) for one in found] == (
-        [("heavy_query", Severity.LOW)] if is_said else []
+        [("heavy_query", Severity.LOW)] if is_reported else []
     )
 
 
-@pytest.mark.parametrize(("ns", "is_said"), [(5 * MS, True), (900_000, False)])
-def test_what_wins_little_is_no_finding(ns: int, is_said: bool) -> None:
+@pytest.mark.parametrize(("ns", "is_reported"), [(5 * MS, True), (900_000, False)])
+def test_what_wins_little_is_no_finding(ns: int, is_reported: bool) -> None:
     """The limits are half a percent of the run and a millisecond."""
-    assert bool(findings(profile_of(aggregate(READ, SITE, ns=ns, count=100)))) == is_said
+    assert bool(findings(profile_of(aggregate(READ, SITE, ns=ns, count=100)))) == is_reported
 
 
 @pytest.mark.parametrize(("count", "is_loop"), [(20, True), (19, False)])
@@ -257,14 +257,14 @@ def test_a_cheap_one_takes_few_steps(steps: int, is_one: bool) -> None:
     assert has("many_cheap", profile_of(each), is_loop=False) == is_one
 
 
-@pytest.mark.parametrize(("steps", "is_said"), [(9, False), (10, True)])
-def test_a_scan_counts_from_a_thousand_rows_on(steps: int, is_said: bool) -> None:
+@pytest.mark.parametrize(("steps", "is_reported"), [(9, False), (10, True)])
+def test_a_scan_counts_from_a_thousand_rows_on(steps: int, is_reported: bool) -> None:
     """The plan must scan, and the counters must show how much. test_marks has the figures."""
     one = aggregate(READ, SITE, ns=50 * MS, count=50)._replace(
         rows=50, vm_steps=50 * 1000 * steps, full_scan_steps=50 * 100 * steps
     )
     profile = replace(profile_of(one), plans=(Plan(READ, "app.db", "SCAN t"),))
-    assert has("full_scan", profile) == is_said
+    assert has("full_scan", profile) == is_reported
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ class Command:
             text=True,
         )
         assert self.process.stderr is not None
-        self.said = self.process.stderr.readline()
+        self.message = self.process.stderr.readline()
 
     def end(self, number: int = signal.SIGINT) -> str:
         """End it, and return its later output. It has no error."""
@@ -180,7 +180,7 @@ class Command:
 def attached(program: Program, *options: str, output: str = "x.qprof") -> Iterator[Command]:
     """Record a running program while the block runs."""
     command = Command(program.pid, "-o", output, *options)
-    assert "is recorded" in command.said, command.said
+    assert "is recorded" in command.message, command.message
     try:
         yield command
     finally:

@@ -49,9 +49,9 @@ def test_what_it_does_meanwhile_is_counted(queryprof: Run) -> None:
 def test_it_reports_what_it_has_recorded() -> None:
     with running(**STANDBY) as program, attached(program) as command:
         program("work(3)")
-        said = command.end()
-    assert "3 executions" in " ".join(said.split())
-    assert "trace: x.qprof" in said
+        message = command.end()
+    assert "3 executions" in " ".join(message.split())
+    assert "trace: x.qprof" in message
 
 
 @pytest.mark.slow
@@ -116,18 +116,18 @@ print(os.getpid()""",
             assert "not recorded" not in command.end()
         worker = program("start_worker()")
         with attached(program, "--no-report", output="y.qprof") as command:
-            said = command.end()
+            message = command.end()
         expected = (
             f"not recorded: 1 worker process; add with: queryprof attach {program.pid} {worker}"
         )
-        assert expected in said
+        assert expected in message
         assert program("finish()") == "0"
 
 
 def test_for_a_time() -> None:
     with running(**STANDBY) as program:
         command = Command(program.pid, "--for", "50ms", "-o", "x.qprof", "--no-report")
-        assert "for 0.05 s" in command.said
+        assert "for 0.05 s" in command.message
         command.result()
         assert program("is_on()") == "False"
     assert read_profile("x.qprof").processes[0].wall_ns >= 50_000_000
@@ -189,7 +189,7 @@ def test_two_commands_at_once() -> None:
         with attached(program, "--no-report"):
             program("work(1)")
             other = Command(program.pid, "-o", "y.qprof")
-            assert other.said.endswith("another command is attached to it\n")
+            assert other.message.endswith("another command is attached to it\n")
             other.result(2)
             program("work(1)")
     assert by_operation(read_profile("x.qprof"))[SELECT] == 2
@@ -201,7 +201,7 @@ def test_a_program_that_is_recorded_already() -> None:
     with running(**STANDBY) as program:
         program(install)
         other = Command(program.pid)
-        assert "is recorded already: see `queryprof top`" in other.said
+        assert "is recorded already: see `queryprof top`" in other.message
         other.result(2)
         assert program("is_on()") == "True"
         program("work(2)")
@@ -301,7 +301,7 @@ def test_all_of_several_or_none() -> None:
         subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other,
     ):
         command = Command(one.pid, other.pid)
-        assert f"process {other.pid} " in command.said
+        assert f"process {other.pid} " in command.message
         command.result(2)
         assert one("is_on()") == "False"
         assert one.end() == ""

@@ -52,8 +52,8 @@ def test_forks_while_a_recording_begins_and_ends(text: str) -> None:
             for n in range(3)
         ]
         assert program("forks_with_imports(150)") == "{20}"
-        said = [one.communicate(timeout=100)[1] for one in attaching]
-        assert 0 in {one.returncode for one in attaching}, said
+        message = [one.communicate(timeout=100)[1] for one in attaching]
+        assert 0 in {one.returncode for one in attaching}, message
         assert program("is_on()") == "False"
         assert program("forks_with_imports(5)") == "{20}"
         assert program.end() == ""
@@ -86,9 +86,10 @@ def test_one_of_several_that_stands_still_at_the_end() -> None:
         while other("is_on()") == "True":
             pass
         command.process.send_signal(signal.SIGINT)  # a person would give up by now
-        said = command.result()
+        message = command.result()
         assert (
-            f"process {one.pid} has not answered yet; its recording ends when it continues" in said
+            f"process {one.pid} has not answered yet; its recording ends when it continues"
+            in message
         )
         assert by_operation(read_profile("x.qprof"))[SELECT] == 7
         os.kill(one.pid, signal.SIGCONT)

@@ -273,7 +273,7 @@ def test_a_stranger_at_the_commands_socket(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "output"),
     [
         ('b"[" * 60000 + b"\\n"', "its answer is invalid"),
         ('b"{}\\n"', "its answer is invalid"),
@@ -284,7 +284,7 @@ def test_a_stranger_at_the_commands_socket(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 @pytest.mark.repeats
-def test_a_hostile_program(queryprof: Run, answer: str, said: str) -> None:
+def test_a_hostile_program(queryprof: Run, answer: str, output: str) -> None:
     """Its answer is cut to one line."""
     text = OBEYS.replace(
         "print(os.getpid()",
@@ -305,7 +305,7 @@ print(os.getpid()""",
     assert len(result.stderr.splitlines()) == 1
     assert len(result.stderr) < 1000
     assert "\x1b" not in result.stderr
-    assert said in result.stderr
+    assert output in result.stderr
     assert not list(Path().glob("*.qprof*"))
 
 

@@ -175,8 +175,8 @@ def test_attachments_to_a_loaded_server(name: str) -> None:
                 text=True,
             )
             assert attached.stderr is not None
-            said = attached.stderr.readline()
-            assert "is recorded" in said, said
+            message = attached.stderr.readline()
+            assert "is recorded" in message, message
             load.more(REQUESTS)
             attached.terminate()
             assert attached.communicate(timeout=100)[1] == "", number

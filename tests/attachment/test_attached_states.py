@@ -75,7 +75,7 @@ def test_a_title_is_no_standby() -> None:
     with running(TITLED) as program:
         program("set_title(b'gunicorn: worker')")
         command = Command(program.pid)
-        assert f"process {program.pid} is not in standby" in command.said
+        assert f"process {program.pid} is not in standby" in command.message
         command.result(2)
         assert program.end() == ""
 
@@ -87,8 +87,8 @@ def test_a_handler_that_the_program_takes_away() -> None:
         command = Command(program.pid, "-o", "x.qprof", "--no-report")
         program("work(1)")
         program(f"signal.signal({SIGNAL}, signal.SIG_DFL)")
-        said = command.end()
-        assert "its recording ends with it" in said
+        message = command.end()
+        assert "its recording ends with it" in message
         program("work(2)")
         assert program("is_on()") == "True"
 
@@ -130,7 +130,7 @@ def test_a_living_commands_recording_is_not_taken() -> None:
     with running(**STANDBY) as program, attached(program, "--no-report") as command:
         program("work(2)")
         other = Command(program.pid, "-o", "y.qprof")
-        assert "another command is attached to it" in other.said
+        assert "another command is attached to it" in other.message
         other.result(2)
         command.end()
     assert by_operation(read_profile("x.qprof"))[SELECT] == 2
@@ -155,8 +155,8 @@ def test_a_program_without_a_descriptor_is_ended_later(monkeypatch: pytest.Monke
     with running(text, **STANDBY) as program:
         attachment = begun(program.pid)
         program("fill()")
-        said: list[str] = []
-        ending = threading.Thread(target=lambda: said.append(attachment.end(600.0)))
+        message: list[str] = []
+        ending = threading.Thread(target=lambda: message.append(attachment.end(600.0)))
         ending.start()
         for _ in range(5):
             program("work(1)")
@@ -164,7 +164,7 @@ def test_a_program_without_a_descriptor_is_ended_later(monkeypatch: pytest.Monke
         program("empty()")
         while ending.is_alive():  # Python 3.14 answers once its main thread runs Python
             program("work(1)")
-        assert said == [""]
+        assert message == [""]
         assert program("is_on()") == "False"
         assert program.end() == ""
     forget()

@@ -19,7 +19,7 @@ WAITS = "() => document.querySelector('body > div')?.dataset.requests >= %d"
 def page(chromium: Any) -> Any:
     context = chromium.new_context(color_scheme="light")
     page = context.new_page()
-    page.said = printed_by(page)
+    page.console = printed_by(page)
     yield page
     context.close()
 
@@ -49,7 +49,7 @@ def test_it_lists_the_requests_of_the_page(serving: Serving, page: Any, name: st
         assert "a query in a loop: 20 times at web.py" in items[0]
         assert items[1].startswith("GET /data 200")
         assert "1 query" in items[1]
-        assert not page.said
+        assert not page.console
         with page.context.expect_page() as opened:
             page.locator("li a").first.click()
         card = opened.value
@@ -101,7 +101,7 @@ def test_policies_are_kept(
         page.goto(f"{address}/?policy={quote(policy)}")
         if shows:
             page.wait_for_function(WAITS % 1)
-            assert page.said == []
+            assert page.console == []
         else:
             page.wait_for_load_state("networkidle")
             assert page.locator("body > div").count() == 0
@@ -136,4 +136,4 @@ def test_a_page_that_replaces_its_body_keeps_the_badge(
         page.evaluate(f"() => {{ {how} }}")
         page.wait_for_function(WAITS % 1)
         assert "20 queries" in page.get_by_role("button").inner_text()
-        assert page.said == []
+        assert page.console == []

@@ -93,7 +93,7 @@ def test_from_inside_a_directory_with_a_setup(
 def test_bad_input_is_one_line(queryprof: Run) -> None:
     """An unknown revision, uncommitted changes and failing commands give exit status 2."""
     Path("work/app.py").write_text(PROGRAM.format(times=99))
-    for arguments, told in {
+    for arguments, reported in {
         ("--base", "nowhere", "work/app.py"): "no such revision",
         ("--base", "HEAD~1", "work/app.py"): "commit them",
         ("--base", "HEAD~1", "--head", "HEAD", "missing.py"): "failed",
@@ -102,7 +102,7 @@ def test_bad_input_is_one_line(queryprof: Run) -> None:
     }.items():
         result = queryprof("ab", "--runs", "1", *arguments)
         assert (result.returncode, len(result.stderr.splitlines())) == (2, 1), result.stderr
-        assert told in result.stderr
+        assert reported in result.stderr
     assert git("worktree", "list").count("\n") == 1
     assert "range(99)" in Path("work/app.py").read_text()
 

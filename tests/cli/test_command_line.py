@@ -181,8 +181,8 @@ def test_bad_settings(queryprof: Run, script: Script, file: str, text: str, mess
         "import queryprof\ntry:\n    queryprof.install()\n"
         "except queryprof.SettingsError as error:\n    print('told')\n"
     )
-    told = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
-    assert told.stdout == "told\n"
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    assert done.stdout == "told\n"
 
 
 @pytest.mark.parametrize("file", ["pyproject.toml", "setup.cfg"])
@@ -316,8 +316,8 @@ def test_doctor(queryprof: Run) -> None:
 def test_run_imports_what_it_needs_alone(script: Script) -> None:
     """Reports and models take longer to import than many programs run."""
     command = [sys.executable, "-X", "importtime", QUERYPROF, "run", "--no-report", script(WORK)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    imported = re.findall(r"\| +(queryprof\.\S+)", said)
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    imported = re.findall(r"\| +(queryprof\.\S+)", shown)
     assert "queryprof.cli.recording" in imported
     heavy = ("queryprof.model", "queryprof.analysis", "queryprof.report.export")
     assert [name for name in imported if name.startswith(heavy)] == []
@@ -335,8 +335,8 @@ def test_a_width_that_is_none_is_the_usual_one(queryprof: Run, columns: str) -> 
         "-c",
         "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1')",
     )
-    said = {
+    shown = {
         width: queryprof("report", "t.qprof", env={**os.environ, "COLUMNS": width}).stdout
         for width in (columns, "80")
     }
-    assert said[columns] == said["80"] != ""
+    assert shown[columns] == shown["80"] != ""

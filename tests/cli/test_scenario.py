@@ -122,7 +122,7 @@ def test_lines_start_at_their_times(queryprof: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "reported"),
     [
         ("[groups]", "[groups", "s.toml: not valid TOML"),
         ("maker = 1", "maker = 0", "group maker must have 1 to 1000 processes, not 0"),
@@ -139,12 +139,12 @@ def test_lines_start_at_their_times(queryprof: Run) -> None:
     ],
 )
 @pytest.mark.repeats
-def test_errors_are_one_line(queryprof: Run, old: str, new: str, told: str) -> None:
+def test_errors_are_one_line(queryprof: Run, old: str, new: str, reported: str) -> None:
     """The error has the place and exit status 2, and no process keeps running."""
     Path("s.toml").write_text(SCENARIO.replace(old, new))
     result = queryprof("lab", "scenario", "s.toml")
     assert result.returncode == 2
-    assert told in result.stderr
+    assert reported in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 

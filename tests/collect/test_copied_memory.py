@@ -66,7 +66,7 @@ def test_damaged_memory_of_a_killed_process_is_reported(queryprof: Run, script: 
     with opened_region(memory) as region, open(memory, "r+b") as file:
         file.seek(region.tables["texts"].at + region["facts"] + 1)
         file.write(b"\xff")
-    said = " ".join(queryprof("report", "x.qprof").stdout.split())
-    assert "3 executions of 1 statement" in said
-    assert "skipped, and missing in all figures: x.qprof." in said
-    assert ".live: has no data about its process" in said
+    message = " ".join(queryprof("report", "x.qprof").stdout.split())
+    assert "3 executions of 1 statement" in message
+    assert "skipped, and missing in all figures: x.qprof." in message
+    assert ".live: has no data about its process" in message

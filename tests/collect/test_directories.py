@@ -75,9 +75,9 @@ def test_all_processes_are_counted(queryprof: Run, given: str) -> None:
     removes nothing.
     """
     for _ in range(2):
-        count, said = executions(queryprof, given)
+        count, message = executions(queryprof, given)
         assert count == 432
-        assert said == (
+        assert message == (
             f"queryprof: {given}: 3 traces of 3 processes: 1 running, 1 ended, 1 killed or in"
             " another container\n"
         )
@@ -109,9 +109,9 @@ def test_unreadable_traces_are_reported(queryprof: Run) -> None:
     ended = Path(SERVICE, "ended.qprof").read_bytes()
     Path(SERVICE, "a.qprof").write_bytes(ended[: len(ended) // 2])
     Path(SERVICE, "b.qprof").write_text("no trace\n")
-    count, said = executions(queryprof, SERVICE)
+    count, message = executions(queryprof, SERVICE)
     assert count == 432
-    assert "5 traces of 3 processes" in said
+    assert "5 traces of 3 processes" in message
     text = queryprof("report", SERVICE, env={"COLUMNS": "400"}).stdout
     assert "skipped, and missing in all figures: traces/a.qprof" in text
     assert "skipped, and missing in all figures: traces/b.qprof" in text
@@ -122,9 +122,9 @@ def test_unreadable_traces_are_reported(queryprof: Run) -> None:
 def test_a_process_in_two_traces_is_reported(queryprof: Run) -> None:
     """A merged trace next to its parts counts with each, as in `merge`."""
     assert queryprof("merge", f"{SERVICE}/all.qprof", SERVICE).returncode == 0
-    count, said = executions(queryprof, SERVICE)
+    count, message = executions(queryprof, SERVICE)
     assert count == 864
-    assert "3 processes are in more than one trace, and counted each time\n" in said
+    assert "3 processes are in more than one trace, and counted each time\n" in message
 
 
 def test_a_name_that_looks_like_a_pattern(queryprof: Run) -> None:
@@ -133,9 +133,9 @@ def test_a_name_that_looks_like_a_pattern(queryprof: Run) -> None:
     with worker("w[1]*", 3) as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    count, said = executions(queryprof, f"{SERVICE}/w[1]*.qprof")
+    count, message = executions(queryprof, f"{SERVICE}/w[1]*.qprof")
     assert count == 3
-    assert said.startswith("queryprof: recovered what a process left: ")
+    assert message.startswith("queryprof: recovered what a process left: ")
     assert Path(f"{SERVICE}/w[1]*.qprof").is_file()
 
 

@@ -129,10 +129,10 @@ def test_every_state(value: str, windows: bool, killed: tuple[int, ...], counted
             (DIRECTORY, False),
             (f"{DIRECTORY}/*.qprof", False),
         ):
-            count, said = counted(given, limit=limit)
-            assert count == EVERYTHING, (given, limit, said)
-            assert f"{2 - len(killed)} running" in said or len(killed) == 2
-            assert f"{len(killed)} killed" in said or not killed
+            count, message = counted(given, limit=limit)
+            assert count == EVERYTHING, (given, limit, message)
+            assert f"{2 - len(killed)} running" in message or len(killed) == 2
+            assert f"{len(killed)} killed" in message or not killed
     for _ in range(2):
         assert counted(DIRECTORY)[0] == EVERYTHING
     assert f"{DIRECTORY}" in counted(DIRECTORY)[1]
@@ -157,9 +157,9 @@ def test_memory_that_is_gone_and_a_directory_that_was_moved(
                 os.unlink(region)
     shutil.move(DIRECTORY, "moved")
     for _ in range(2):
-        count, said = counted("moved")
+        count, message = counted("moved")
         assert count == EVERYTHING
-        assert "2 processes: 2 killed" in said
+        assert "2 processes: 2 killed" in message
 
 
 def test_a_command_that_runs_and_one_that_was_killed(counted: Counted) -> None:
@@ -333,9 +333,9 @@ def test_skipped_traces_are_reported_in_each_format(queryprof: Run, number: int)
     made(f"{DIRECTORY}/x.qprof")
     for other in range(5):
         Path(f"{DIRECTORY}/bad{other}.qprof").write_text("x")
-    said = queryprof(*FORMATS[number](DIRECTORY)).stderr
-    assert "bad0.qprof: not a queryprof trace" in said
-    assert "; and 2 more" in said
+    message = queryprof(*FORMATS[number](DIRECTORY)).stderr
+    assert "bad0.qprof: not a queryprof trace" in message
+    assert "; and 2 more" in message
 
 
 def test_a_lock_that_another_process_holds_is_waited_for_once(

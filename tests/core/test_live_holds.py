@@ -76,11 +76,11 @@ def test_a_recorded_process_is_shown_with_its_line(
     path = database(tmp_path / "t.db", mode)
     statements = ("BEGIN", "UPDATE t SET a = 7 WHERE a = 3", "SELECT max(a) FROM t")
     with holding(tmp_path, path, *statements, recorded=True):
-        said = queryprof("locks", path).stdout
-    assert "has a write transaction open: " in said
-    assert " by hold() " in said
-    assert "holder.py:7 <- <module> " in said
-    assert "since UPDATE t SET a = ? WHERE a = ?, thread MainThread" in said
+        message = queryprof("locks", path).stdout
+    assert "has a write transaction open: " in message
+    assert " by hold() " in message
+    assert "holder.py:7 <- <module> " in message
+    assert "since UPDATE t SET a = ? WHERE a = ?, thread MainThread" in message
     assert queryprof("locks", path).stdout == f"{path}: no process has a lock on it\n"
 
 

@@ -149,11 +149,11 @@ def test_who_refused(tmp_path: Path) -> None:
             with_line += lines[name] in note
     assert wrong == []
     assert with_line >= 0.98 * wanted
-    said = Counter[str]()
+    message = Counter[str]()
     for error in read_profile("t.qprof").errors:
-        said[error.exception.partition("(")[2]] += error.count
+        message[error.exception.partition("(")[2]] += error.count
     kinds = Counter(kind for kind, *_ in refusals)
-    assert said == {
+    assert message == {
         "SQLITE_BUSY)": kinds["wait"] + kinds["reader"],
         "SQLITE_BUSY of a read transaction)": kinds["upgrade"],
         "SQLITE_BUSY_SNAPSHOT)": kinds["snapshot"],

@@ -95,15 +95,15 @@ def test_no_secret_is_in_anything_that_is_written(tmp_path: Path, queryprof: Run
     written.mkdir()
     run = [QUERYPROF, "run", "--no-report", "-o", "../written/c.qprof", "careless.py"]
     subprocess.run([*run, SETUP, "texts.json"], cwd=given, check=True)
-    said = {}
+    message = {}
     for command in SAYS:
         words = [*command.split(), "c.qprof"]
         result = queryprof(*words, cwd=written)
         assert result.returncode == 0
-        said[command] = (result.stdout + result.stderr).encode()
+        message[command] = (result.stdout + result.stderr).encode()
     files = {path.name: path.read_bytes() for path in written.rglob("*") if path.is_file()}
     assert b"SELECT" in files["region"]
     assert {"region", "c.qprof", "page.html", "merged.qprof", "a.prof"} <= files.keys()
-    for name, content in {**said, **files}.items():
+    for name, content in {**message, **files}.items():
         at = content.lower().find(secret.lower().encode())
         assert at < 0, (name, content[max(0, at - 200) : at + 100])

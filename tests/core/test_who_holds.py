@@ -205,7 +205,7 @@ LOCKED = "sqlite3.OperationalError: database is locked "
 
 
 @pytest.mark.parametrize(
-    ("mode", "work", "said"),
+    ("mode", "work", "message"),
     [
         ("delete", would_write, "(SQLITE_BUSY of a read transaction)"),
         ("wal", would_write, "(SQLITE_BUSY of a read transaction)"),
@@ -218,10 +218,10 @@ LOCKED = "sqlite3.OperationalError: database is locked "
 )
 @pytest.mark.repeats
 def test_a_transaction_that_read_first_may_not_wait(
-    tmp_path: Path, mode: str, work: Callable[..., object], said: str
+    tmp_path: Path, mode: str, work: Callable[..., object], message: str
 ) -> None:
     """It differs from a transaction that waits in vain."""
-    assert errors_of(database(tmp_path / "t.db", mode), work) == [LOCKED + said]
+    assert errors_of(database(tmp_path / "t.db", mode), work) == [LOCKED + message]
 
 
 def test_the_errors_of_apsw_are_told_apart(tmp_path: Path) -> None:

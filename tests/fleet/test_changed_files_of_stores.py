@@ -44,9 +44,9 @@ def make_footer_lie(path: Path) -> None:
 def test_a_footer_that_duckdb_alone_refuses(queryprof: Run) -> None:
     path = made("a", "b", "c")[0]
     make_footer_lie(path)
-    status, count, said = calls(queryprof)
+    status, count, message = calls(queryprof)
     assert (status, count) == (1, 20)
-    assert f"skipped: {path}: is damaged: " in said
+    assert f"skipped: {path}: is damaged: " in message
 
 
 def test_a_day_is_made_of_what_duckdb_can_read(queryprof: Run) -> None:
@@ -87,9 +87,9 @@ def test_sources_of_a_sound_days_file_are_deleted(queryprof: Run) -> None:
 def test_a_name_that_is_no_unicode(queryprof: Run) -> None:
     path = made("a", "b")[0]
     os.rename(path, os.fsencode(path.with_name("\udcff.parquet")))
-    status, count, said = calls(queryprof)
+    status, count, message = calls(queryprof)
     assert (status, count) == (1, 10)
-    assert "its name is not UTF-8" in said
+    assert "its name is not UTF-8" in message
     result = queryprof("fleet", "compact", "out", "--older", "1h")
     assert result.returncode == 1
     assert "its name is not UTF-8" in result.stderr
@@ -99,9 +99,9 @@ def test_a_column_whose_name_is_no_unicode(queryprof: Run) -> None:
     path = made("a", "b")[0]
     content = path.read_bytes()
     path.write_bytes(content.replace(b"statement_id", b"statement_i\xc3", 1))
-    status, count, said = calls(queryprof)
+    status, count, message = calls(queryprof)
     assert (status, count) == (1, 10)
-    assert f"skipped: {path}: " in said
+    assert f"skipped: {path}: " in message
     result = queryprof("fleet", "compact", "out", "--older", "1h")
     assert result.returncode == 1
     assert f"skipped: {path}: " in result.stderr

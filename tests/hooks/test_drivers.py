@@ -233,7 +233,7 @@ def test_any_driver_by_name(
 
 
 @pytest.mark.parametrize(
-    ("types", "said"),
+    ("types", "output"),
     [
         ("", "json: no Cursor found; pass the types: "),
         (", cursors=['JSONDecoder']", "JSONDecoder of json has none of execute"),
@@ -241,7 +241,7 @@ def test_any_driver_by_name(
 )
 @pytest.mark.parametrize("is_recorded", [False, True])
 @pytest.mark.repeats
-def test_a_module_that_is_no_driver(types: str, said: str, is_recorded: bool) -> None:
+def test_a_module_that_is_no_driver(types: str, output: str, is_recorded: bool) -> None:
     """A recorded program prints a message and continues. Another program prints nothing."""
     code = f"import json, queryprof; queryprof.instrument('json'{types}); print('goes on')"
     recording = ["-m", "queryprof", "run", "--no-report", "-o", "x.qprof"] if is_recorded else []
@@ -249,7 +249,7 @@ def test_a_module_that_is_no_driver(types: str, said: str, is_recorded: bool) ->
         [sys.executable, *recording, "-c", code], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "goes on\n")
-    assert (f"queryprof: json is not measured: {said}" in done.stderr) is is_recorded
+    assert (f"queryprof: json is not measured: {output}" in done.stderr) is is_recorded
 
 
 BROKEN = {
@@ -286,8 +286,8 @@ def test_a_broken_driver(
     bare = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
     assert recorded.returncode == 0
     assert recorded.stdout.startswith(bare.stdout)
-    told = [line for line in recorded.stderr.splitlines() if "psycopg is not measured" in line]
-    assert len(told) == ("RuntimeError" not in source)
+    reported = [line for line in recorded.stderr.splitlines() if "psycopg is not measured" in line]
+    assert len(reported) == ("RuntimeError" not in source)
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ PACKAGES = {
 """The module of each package. A package with a version is in its own folder."""
 
 
-class Told(NamedTuple):
+class RecordedFigures(NamedTuple):
     """The recorded figures of the program's work."""
 
     calls: int
@@ -90,14 +90,14 @@ class Told(NamedTuple):
         return f"| `{package}` | {' | '.join(known)} |"
 
 
-def told(profile: Profile) -> Told:
+def recorded_figures(profile: Profile) -> RecordedFigures:
     rows = [a for a in profile.aggregates if a.statement == QUERY]
     executions = sum(a.count for a in rows if a.operation == "execute")
     counted = sum(a.counted for a in rows)
     steps = sum(a.vm_steps for a in rows)
     assert counted in (0, executions)
     assert steps % executions == 0
-    return Told(
+    return RecordedFigures(
         executions,
         sum(a.rows for a in rows if a.operation == "fetchone"),
         sum(a.rows for a in profile.aggregates if a.statement.startswith("INSERT")),
@@ -151,7 +151,7 @@ def test_a_thousand_queries(queryprof: Run, monkeypatch: pytest.MonkeyPatch, pac
     elif importlib.util.find_spec(module) is None:
         pytest.skip(f"{package} is not installed")
     program = ASYNC_WORK if module == "aiosqlite" else CONNECTS[module] + WORK
-    found = told(recorded(queryprof, program))
+    found = recorded_figures(recorded(queryprof, program))
     assert (found.calls, found.fetched) == (TIMES, TIMES)
     assert found.changed in (0, 7)
     assert row_in_the_page(package, found.row(package)) == found.row(package)
@@ -194,12 +194,12 @@ def test_in_place_of_sqlite3(queryprof: Run) -> None:
     """Programs that need a newer SQLite do this."""
     pytest.importorskip("pysqlite3")
     replaced = "import sys, pysqlite3\nsys.modules['sqlite3'] = pysqlite3\n"
-    found = told(recorded(queryprof, replaced + CONNECTS["sqlite3"] + WORK))
+    found = recorded_figures(recorded(queryprof, replaced + CONNECTS["sqlite3"] + WORK))
     assert (found.calls, found.fetched, found.vm_steps > 0) == (TIMES, TIMES, True)
 
 
 def test_naming_what_is_known_changes_nothing(queryprof: Run) -> None:
     pytest.importorskip("apsw")
     named = "import queryprof\nqueryprof.instrument('apsw')\n"
-    found = told(recorded(queryprof, named + CONNECTS["apsw"] + WORK))
+    found = recorded_figures(recorded(queryprof, named + CONNECTS["apsw"] + WORK))
     assert (found.calls, found.vm_steps > 0) == (TIMES, True)

@@ -344,9 +344,9 @@ def test_functions_write_nothing_and_tell_nothing(dsn: str) -> None:
     facts = server_facts(dsn, texts)
     assert "25006" in facts.refused[texts[0]]  # of a read-only transaction
     assert "22P02" in facts.refused[texts[1]]
-    said = "".join(facts.refused.values())
-    assert "TOPSECRET" not in said
-    assert "/data" not in said
+    output = "".join(facts.refused.values())
+    assert "TOPSECRET" not in output
+    assert "/data" not in output
     with psycopg.connect(dsn) as connection:
         assert connection.execute("SELECT is_called FROM counter").fetchone() == (False,)
 

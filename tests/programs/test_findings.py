@@ -111,11 +111,11 @@ def test_exit_statuses(queryprof: Run, trace: str) -> None:
 @pytest.mark.slow
 def test_another_program_s_database_is_noticed(queryprof: Run, trace: str) -> None:
     """A database that has a table of a statement is taken for the program's."""
-    said = (
+    message = (
         "wrong.db: it has not the tables of the recorded statements: is it the program's database?"
     )
     table = "CREATE TABLE other (a)"
-    for schema, is_said in (
+    for schema, is_reported in (
         (table, True),
         (table + "; CREATE TABLE item (id, name, price)", False),
     ):
@@ -123,7 +123,7 @@ def test_another_program_s_database_is_noticed(queryprof: Run, trace: str) -> No
         with closing(sqlite3.connect("wrong.db")) as db:
             db.executescript(schema)
         result = queryprof("analyze", trace, "--db", "wrong.db")
-        assert (said in " ".join(result.stdout.split())) == is_said, result.stdout
+        assert (message in " ".join(result.stdout.split())) == is_reported, result.stdout
 
 
 def test_a_trace_without_calls_is_refused(queryprof: Run) -> None:
@@ -242,9 +242,9 @@ def test_views_that_are_tables_alone(queryprof: Run, trace: str) -> None:
 
 
 def test_locks_prints_the_same_table_as_report(queryprof: Run, trace: str) -> None:
-    shown = queryprof("report", trace, "--show", "locks")
-    assert shown.returncode == 0
-    assert queryprof("locks", trace).stdout == shown.stdout
+    result = queryprof("report", trace, "--show", "locks")
+    assert result.returncode == 0
+    assert queryprof("locks", trace).stdout == result.stdout
 
 
 def test_a_view_goes_with_json_and_with_no_breakdown(queryprof: Run, trace: str) -> None:

@@ -212,10 +212,10 @@ def test_fixes(tmp_path: Path, queryprof: Run, library: str) -> None:
     assert result.returncode == 0, result.stderr
     found = findings_of(Report(read_profile("t.qprof")))
     lines = (tmp_path / "app.py").read_text().splitlines()
-    said: dict[str, str] = {}
+    message: dict[str, str] = {}
     for one in found:
         line = lines[one.site.frame.line - 1] if one.site.frame else ""
-        said.setdefault(line.rpartition("# ")[2], one.fix)
-    assert {name: fix in said.get(name, "") for name, fix in fixes.items()} == dict.fromkeys(
+        message.setdefault(line.rpartition("# ")[2], one.fix)
+    assert {name: fix in message.get(name, "") for name, fix in fixes.items()} == dict.fromkeys(
         fixes, True
-    ), said
+    ), message

@@ -24,8 +24,10 @@ SMALL = ("--rounds", "2", "--pairs", "2", "--requests", "2", "--rows", "2000")
 )
 def test_eight_configurations_are_measured(options: tuple[str, ...]) -> None:
     command = [sys.executable, EXAMPLES / "offloading" / "offloading.py", *SMALL, *options]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
-    _, times, lags, _, chart, _, effects, published = said.split("\n\n")
+    message = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=120
+    ).stdout
+    _, times, lags, _, chart, _, effects, published = message.split("\n\n")
     assert [len(part.splitlines()) for part in (times, lags, chart, effects)] == [9, 9, 8, 9]
     shares = [float(line.split()[-1]) for line in effects.splitlines()[1:]]
     assert abs(sum(shares) - 100) < 1
@@ -39,7 +41,9 @@ def test_eight_configurations_are_measured(options: tuple[str, ...]) -> None:
 def test_a_server_on_and_off_the_loop_is_measured() -> None:
     program = EXAMPLES / "responsiveness" / "responsiveness.py"
     command = [sys.executable, program, "--seconds", "1", "--rates", "5,10"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
-    assert len(re.findall(r" (?:blocking|threaded|change %) ", said)) == 6
-    assert re.search(r"loop lag, threaded: mean .* \(\d+ heartbeats\)", said)
-    assert "Share of the heartbeats (%) up to a lag" in said
+    message = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=120
+    ).stdout
+    assert len(re.findall(r" (?:blocking|threaded|change %) ", message)) == 6
+    assert re.search(r"loop lag, threaded: mean .* \(\d+ heartbeats\)", message)
+    assert "Share of the heartbeats (%) up to a lag" in message

@@ -82,8 +82,10 @@ def test_savepoints_that_are_transactions(tmp_path: Path) -> None:
                 db.execute("INSERT INTO log VALUES (?)", (number,))
                 db.execute("RELEASE one")
             db.execute("COMMIT" if begins else "SELECT 1")
-        said = [one for one in findings_of(Report(recording.profile)) if "commit" in one.category]
-        assert [one.evidence[0] for one in said] == ([] if begins else ["50 writes, 50 commits"])
+        message = [
+            one for one in findings_of(Report(recording.profile)) if "commit" in one.category
+        ]
+        assert [one.evidence[0] for one in message] == ([] if begins else ["50 writes, 50 commits"])
 
 
 def test_a_transaction_of_many_writes(tmp_path: Path) -> None:

@@ -88,10 +88,10 @@ def test_faults_are_found(queryprof: Run) -> None:
 
 @pytest.mark.slow
 def test_healthy_programs_are_left_alone(queryprof: Run) -> None:
-    said = {
+    message = {
         path.stem: {one.severity: one.category for one in reversed(recorded(queryprof, path))}
         for path in HEALTHY
     }
-    assert {name: one for name, one in said.items() if Severity.HIGH in one} == {}
-    medium = {name: one for name, one in said.items() if Severity.MEDIUM in one}
+    assert {name: one for name, one in message.items() if Severity.HIGH in one} == {}
+    medium = {name: one for name, one in message.items() if Severity.MEDIUM in one}
     assert len(medium) <= MEDIUM * len(HEALTHY), medium

@@ -161,7 +161,7 @@ REGRESSIONS = {
 @pytest.mark.repeats
 def test_a_planted_regression_is_caught(check: Check, name: str) -> None:
     """--queryprof-check catches it, and prints the line."""
-    change, line, told = REGRESSIONS[name]
+    change, line, reported = REGRESSIONS[name]
     changes = [change]
     if name == "a changed collation":  # of the column: a BINARY comparison then scans
         changes.append(Change("WHERE email = ?", "WHERE email = ? COLLATE BINARY"))
@@ -170,7 +170,7 @@ def test_a_planted_regression_is_caught(check: Check, name: str) -> None:
         changes.append(Change('org") [1:] == ( "bob")', 'org")[1:] == ("bob",)', "test_shop.py"))
     status, output = check(*changes)
     assert status == 1, output
-    assert told in output
+    assert reported in output
     assert line_of(line) in output
 
 

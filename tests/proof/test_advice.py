@@ -286,7 +286,7 @@ def test_an_index_that_loses_more_than_it_wins(
     assert one.inserts == 100_000
     assert 0 < one.win_ns < one.loss_ns
     assert "nothing to change" not in summary(advice)
-    assert any("100,000 recorded inserts would lose" in said for said in cautions(advice))
+    assert any("100,000 recorded inserts would lose" in message for message in cautions(advice))
 
 
 def test_an_index_that_updates_lose_more_to(

@@ -84,9 +84,9 @@ def test_nothing_is_written(
         for name, content in kept.items():
             (database.parent / name).write_bytes(content)
     before = state(database)
-    said = queryprof("analyze", trace, "--db", database, "--prove").stdout
+    message = queryprof("analyze", trace, "--db", database, "--prove").stdout
     assert (
-        f"with SQLite {sqlite3.sqlite_version}" in said
+        f"with SQLite {sqlite3.sqlite_version}" in message
     )  # it has measured; the result depends on the clock
     assert state(database) == before
     assert list(temporary.iterdir()) == []
@@ -227,8 +227,8 @@ def test_bad_input_is_one_line(queryprof: Run, tmp_path: Path, trace: Path, data
     (tmp_path / "short.db").write_bytes(content[: len(content) // 2])
     assert "damaged" in bad(queryprof, trace, tmp_path / "short.db")
     assert "--prove needs one --db" in queryprof("analyze", trace, "--prove").stderr
-    said = queryprof("analyze", trace, "--db", database, "--format", "sql").stderr
-    assert "--format sql needs --prove" in said
+    message = queryprof("analyze", trace, "--db", database, "--format", "sql").stderr
+    assert "--format sql needs --prove" in message
 
 
 @pytest.mark.slow
@@ -251,11 +251,11 @@ def test_what_is_unknown_is_planned_and_not_measured(
         "    db.execute('SELECT a FROM later').fetchall()\n"
     )
     queryprof("run", "--parameters", "--no-report", "-o", "x.qprof", program, database)
-    said = queryprof("analyze", "x.qprof", "--db", database, "--prove").stdout
-    assert "CREATE INDEX t_a_idx ON t (a);" in said
+    message = queryprof("analyze", "x.qprof", "--db", database, "--prove").stdout
+    assert "CREATE INDEX t_a_idx ON t (a);" in message
     for reason in (
         "no such function: own",
         "no such collation sequence: ours",
         "no such table: later",
     ):
-        assert reason in said
+        assert reason in message

@@ -37,8 +37,8 @@ def test_the_function_is_named(sql: str, words: str) -> None:
         connection.commit()
     connection.close()
     found = [one for one in findings_of(Report(recording.profile)) if one.statement == sql]
-    said = " ".join(one.fix for one in found)
-    assert ((words or "which the program registered") in said) == bool(words)
+    fixes = " ".join(one.fix for one in found)
+    assert ((words or "which the program registered") in fixes) == bool(words)
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,9 @@ def test_an_index_that_won_nothing_is_no_advice_any_more() -> None:
 def test_an_index_that_slows_inserts_shows_gain_and_cost() -> None:
     other = Outweighed("CREATE INDEX i ON item (name);", ("SELECT name FROM item",), 9e8, 1e9, 5)
     one = Outweighed("CREATE INDEX i ON item (price, id);", (SQL,), 2e8, 9e8, 70_000)
-    (said,) = with_proofs([finding()], advice(1e6, other, one))
-    assert said.code == one.sql
-    assert "would save 200 ms, and 70,000 recorded inserts would lose 900 ms" in said.fix
+    (message,) = with_proofs([finding()], advice(1e6, other, one))
+    assert message.code == one.sql
+    assert "would save 200 ms, and 70,000 recorded inserts would lose 900 ms" in message.fix
 
 
 def test_a_search_that_did_not_end_takes_nothing_away() -> None:

@@ -299,8 +299,8 @@ def test_the_command_says_it(books: Path) -> None:
     command = [QUERYPROF, "run", "--parameters", "--no-report", "-o", "x.qprof", "program.py"]
     subprocess.run(command, check=True, timeout=60)
     command = [QUERYPROF, "analyze", "x.qprof", "--db", books, "--prove"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-    words = " ".join(said.split())
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    words = " ".join(result.split())
     assert "proved: rewritten" in words
     assert "SELECT title FROM book WHERE id > :last_id ORDER BY id LIMIT 9;" in words
     sql = subprocess.run(
@@ -312,8 +312,8 @@ def test_the_command_says_it(books: Path) -> None:
     page = [QUERYPROF, "html", "x.qprof", "--db", books, "--prove", "-o", "x.html"]
     subprocess.run(page, check=True, timeout=60, capture_output=True)
     assert "Measured on a copy of" in Path("x.html").read_text()
-    said = subprocess.run([*page[:3], "--prove"], capture_output=True, text=True, check=False)
-    assert (said.returncode, "--prove needs one --db" in said.stderr) == (2, True)
+    result = subprocess.run([*page[:3], "--prove"], capture_output=True, text=True, check=False)
+    assert (result.returncode, "--prove needs one --db" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_an_index_is_made_where_it_wins_more_than_it_loses(
     assert (one.statements, len(one.slower)) == ((TOTAL,), 1)
     assert one.win_ns < one.loss_ns
     assert any(
-        "other statements that SQLite would run with it" in said for said in cautions(advice)
+        "other statements that SQLite would run with it" in message for message in cautions(advice)
     )
     (finding,) = (
         each

@@ -68,7 +68,7 @@ def test_a_baseline_holds_each_tests_queries(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "failed", "told"),
+    ("changes", "failed", "reported"),
     [
         ({"times": 6}, {"test_load"}, "executions 5 -> 6"),
         (
@@ -87,7 +87,7 @@ def test_a_baseline_holds_each_tests_queries(run: Run) -> None:
 )
 @pytest.mark.repeats
 def test_what_is_worse_fails(
-    run: Run, changes: dict[str, object], failed: set[str], told: str
+    run: Run, changes: dict[str, object], failed: set[str], reported: str
 ) -> None:
     """The failure has the statement, the figures before and after, and the line of the query."""
     suite()
@@ -97,7 +97,7 @@ def test_what_is_worse_fails(
     assert result.returncode == 1
     lines = [line for line in result.stdout.splitlines() if line.startswith("FAILED")]
     assert {line.split("::")[1].split(" ")[0] for line in lines} == failed
-    assert told in result.stdout
+    assert reported in result.stdout
     assert "test_suite.py:" in result.stdout
 
 
@@ -263,7 +263,7 @@ def test_workers_of_xdist(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (None, "there is no baseline yet"),
         ("{}", "not a queryprof baseline"),
@@ -273,7 +273,7 @@ def test_workers_of_xdist(run: Run) -> None:
     ],
 )
 @pytest.mark.repeats
-def test_a_bad_baseline_is_one_line(run: Run, text: str | None, told: str) -> None:
+def test_a_bad_baseline_is_one_line(run: Run, text: str | None, reported: str) -> None:
     """The message says what to do, without a traceback."""
     suite()
     if text is not None:
@@ -282,7 +282,7 @@ def test_a_bad_baseline_is_one_line(run: Run, text: str | None, told: str) -> No
     assert result.returncode == 4
     (line,) = [line for line in result.stderr.splitlines() if line]
     assert line.startswith("ERROR: queryprof: ")
-    assert told in line
+    assert reported in line
 
 
 def test_a_baseline_that_cannot_be_written_fails(run: Run) -> None:

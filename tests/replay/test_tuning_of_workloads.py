@@ -45,7 +45,7 @@ def test_workers_play_all_transactions(queryprof: Run, before: Path) -> None:
 
 @pytest.mark.slow
 def test_tuning(queryprof: Run, before: Path) -> None:
-    said = queryprof(
+    result = queryprof(
         "lab",
         "pragmas",
         "x.qprof",
@@ -58,12 +58,12 @@ def test_tuning(queryprof: Run, before: Path) -> None:
         "--replications",
         2,
     )
-    assert said.returncode == 0, said.stderr
+    assert result.returncode == 0, result.stderr
     # The figures depend on the clock.
-    assert "Effect of each pragma on the workload's" in said.stdout
-    safe = said.stdout.partition("Fastest that loses nothing")[2].partition("Fastest of all")[0]
-    assert "synchronous = full" in safe or "keep your settings" in said.stdout
-    said = queryprof(
+    assert "Effect of each pragma on the workload's" in result.stdout
+    safe = result.stdout.partition("Fastest that loses nothing")[2].partition("Fastest of all")[0]
+    assert "synchronous = full" in safe or "keep your settings" in result.stdout
+    result = queryprof(
         "lab",
         "workers",
         "x.qprof",
@@ -75,8 +75,8 @@ def test_tuning(queryprof: Run, before: Path) -> None:
         "200ms",
         "--processes",
     )
-    assert said.returncode == 0, said.stderr
-    assert "Best number of workers" in said.stdout
+    assert result.returncode == 0, result.stderr
+    assert "Best number of workers" in result.stdout
 
 
 @pytest.mark.slow
@@ -97,8 +97,8 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
     assert "not a SQLite database" in bad("lab", "replay", "x.qprof", "--db", noise)
     with closing(sqlite3.connect(before, isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
-        said = bad("lab", "replay", "x.qprof", "--db", before)
-        assert f"{before}: cannot be read while a program holds its lock" in said
+        message = bad("lab", "replay", "x.qprof", "--db", before)
+        assert f"{before}: cannot be read while a program holds its lock" in message
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE other (a)")
     assert "it has no table t" in bad("lab", "replay", "x.qprof", "--db", tmp_path / "other.db")

@@ -41,10 +41,10 @@ class Page:
 
     def __init__(self, page: Any) -> None:
         self.page = page
-        self.said = printed_by(page)
+        self.console = printed_by(page)
         self.requested: list[str] = []
         page.on("request", lambda request: self._note(request.url))
-        page.on("dialog", lambda dialog: self.said.append(dialog.message))
+        page.on("dialog", lambda dialog: self.console.append(dialog.message))
 
     def _note(self, url: str) -> None:
         if not url.endswith(ICON):

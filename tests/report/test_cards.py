@@ -291,7 +291,7 @@ def finding(share: float, gain_ns: int, severity: Severity = Severity.HIGH) -> F
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "message"),
     [
         ([], ""),
         ([finding(0.3, 300)], ""),
@@ -309,15 +309,15 @@ def finding(share: float, gain_ns: int, severity: Severity = Severity.HIGH) -> F
         ([finding(1.0, 9000)] * 2, ""),  # of several processes: the total is unknown
     ],
 )
-def test_what_the_first_findings_win_together(found: list[Finding], said: str) -> None:
-    assert combined_saving(found) == said
+def test_what_the_first_findings_win_together(found: list[Finding], message: str) -> None:
+    assert combined_saving(found) == message
 
 
 def test_the_headline_has_place_cause_and_amount() -> None:
     places = Places(profile_of())
-    said = headline(finding(0.3, 300 * MS), places)
-    assert said.endswith(": Full table scan, saves up to 300 ms (30.0% of the run)")
-    assert said.startswith("query() ")
+    message = headline(finding(0.3, 300 * MS), places)
+    assert message.endswith(": Full table scan, saves up to 300 ms (30.0% of the run)")
+    assert message.startswith("query() ")
 
 
 def test_an_automatic_index_wins_what_building_it_takes() -> None:
@@ -332,10 +332,10 @@ def test_an_automatic_index_wins_what_building_it_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ns", "said"),
+    ("ns", "message"),
     [(10**9, "(100.0% of 1.00 s)"), (10**9 + 10**7, "(sum over concurrent threads, in 1.00 s)")],
 )
-def test_threads_have_no_share_of_a_blocks_time(ns: int, said: str) -> None:
+def test_threads_have_no_share_of_a_blocks_time(ns: int, message: str) -> None:
     overview = Report(profile_of(aggregate("SELECT 1", ns=ns))).overview
     shown = replace(overview, run_ns=10**9, database_ns=ns, database_share=ns / 10**9)
-    assert one_line_summary(shown).endswith(said)
+    assert one_line_summary(shown).endswith(message)

@@ -220,8 +220,8 @@ def test_a_missing_snakeviz_is_a_one_line_error() -> None:
         text=True,
         check=False,
     )
-    said = "queryprof: snakeviz is not installed; run: pip install snakeviz\n"
-    assert (refused.returncode, refused.stderr) == (2, said)
+    message = "queryprof: snakeviz is not installed; run: pip install snakeviz\n"
+    assert (refused.returncode, refused.stderr) == (2, message)
 
 
 @pytest.mark.once

@@ -111,7 +111,7 @@ def test_what_was_proved_is_shown(opened: Opening, text: str) -> None:
             assert words in shown, shown
         bars = page.locator("#proved .bar").evaluate_all("all => all.map(one => one.style.width)")
         assert bars == ["100%", "33.333%", "25%"]
-        assert not page.said
+        assert not page.console
 
 
 def column(page: Page, number: int) -> list[str]:
@@ -132,7 +132,7 @@ def test_it_can_be_used_by_everybody(opened: Opening, text: str, scheme: str, at
         assert [
             (one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in found
         ] == []
-        assert page.said == []
+        assert page.console == []
 
 
 @pytest.mark.parametrize("width", [400, 900, 1400])
@@ -144,7 +144,7 @@ def test_it_fits_the_window(opened: Opening, text: str, width: int, at: str) -> 
         wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert page.evaluate(wide) == 0
         assert page.evaluate("document.querySelectorAll('*').length") < 6000
-        assert page.said == []
+        assert page.console == []
 
 
 @pytest.mark.slow
@@ -178,9 +178,9 @@ def test_it_searches(opened: Opening, text: str) -> None:
             ("zzz", 0),
         ):
             page.fill("#search", words.strip() if words != "product_17 " else "product_17")
-            said = page.locator(".tools [role=status]").inner_text()
+            message = page.locator(".tools [role=status]").inner_text()
             none = "" if found else "No statement contains all of these words: "
-            assert said == f"{none}{found} of 301 statements", words
+            assert message == f"{none}{found} of 301 statements", words
 
 
 @pytest.mark.slow
@@ -227,7 +227,7 @@ def test_the_keyboard_is_enough(opened: Opening, text: str) -> None:
         assert page.locator("dialog").is_visible()
         page.keyboard.press("Escape")
         assert page.locator("#page h1").is_visible()
-        assert page.said == []
+        assert page.console == []
 
 
 def test_the_tree_is_zoomed_and_walked(opened: Opening, text: str) -> None:
@@ -248,7 +248,7 @@ def test_the_tree_is_zoomed_and_walked(opened: Opening, text: str) -> None:
         page.keyboard.press("Enter")
         page.keyboard.press("Escape")
         assert tree.locator("[role=treeitem]").count() == nodes
-        assert page.said == []
+        assert page.console == []
 
 
 def test_text_of_the_program_is_only_text(opened: Opening) -> None:
@@ -260,14 +260,14 @@ def test_text_of_the_program_is_only_text(opened: Opening) -> None:
         assert page.locator("img").count() == 0
         assert page.locator("script").count() == 2
         assert page.locator("#statements", has_text="</script><script>").count() == 1
-        assert page.said == []
+        assert page.console == []
         for number in range(
             page.evaluate("document.querySelectorAll('.statements .what a').length")
         ):
             page.goto(page.url.partition("#")[0] + f"#/s/{number}")
             page.wait_for_selector("#page h1")
             assert page.locator("img").count() == 0
-        assert page.said == []
+        assert page.console == []
         refused = page.evaluate("""async () => {
             const found = [];
             try { document.body.innerHTML = "<b>no</b>"; } catch (error) { found.push(error.name); }
@@ -322,7 +322,7 @@ def test_a_request_is_shown_call_by_call(opened: Opening, text: str) -> None:
         page.keyboard.press("Enter")
         second.locator(".runs li").first.wait_for()
         assert page.locator("figure.stalls rect").count() == 1
-        assert page.said == []
+        assert page.console == []
 
 
 def test_database_time_or_all_time(opened: Opening, text: str) -> None:
@@ -337,22 +337,24 @@ def test_database_time_or_all_time(opened: Opening, text: str) -> None:
         page.keyboard.press("Enter")
         assert button.get_attribute("aria-pressed") == "true"
         assert tree.get_attribute("aria-label") == "Where all time goes"
-        said = tree.locator("[role=treeitem]").nth(1).get_attribute("aria-label")
-        assert said == "main() main.py:1: 75.0%, 3.00 s"
-        assert page.said == []
+        message = tree.locator("[role=treeitem]").nth(1).get_attribute("aria-label")
+        assert message == "main() main.py:1: 75.0%, 3.00 s"
+        assert page.console == []
 
 
 def test_it_agrees_with_the_json_report(opened: Opening, text: str) -> None:
     """They agree on the finding's sentence, that of the vital few, and the first row of
     the table.
     """
-    told = json_of(Report(many()))
+    document = json_of(Report(many()))
     with opened(text) as page:
         page.ready()
-        said = page.locator("h1").first.inner_text()
-        assert said.endswith(": Full table scan, saves up to 100 ms (30.0% of the run)")
-        assert page.locator("#vital > p").first.inner_text().startswith(f"{told['vital_few']} of ")
-        first = told["views"]["statement"][0]
+        message = page.locator("h1").first.inner_text()
+        assert message.endswith(": Full table scan, saves up to 100 ms (30.0% of the run)")
+        assert (
+            page.locator("#vital > p").first.inner_text().startswith(f"{document['vital_few']} of ")
+        )
+        first = document["views"]["statement"][0]
         page.locator("#search").scroll_into_view_if_needed()
         assert column(page, 3)[0] == f"{first['totals']['executions']:,}"
         assert page.locator("table.statements .what a").first.inner_text() == first["name"]
@@ -374,4 +376,4 @@ def test_without_calls(opened: Opening) -> None:
     with opened(html_page(page_data(Report(Profile((process(),), ())), (), None), "empty")) as page:
         page.ready()
         assert page.locator("h1").first.inner_text() == "No database time"
-        assert page.said == []
+        assert page.console == []

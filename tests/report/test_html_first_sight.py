@@ -70,7 +70,7 @@ def test_what_is_seen_first(opened: Opening) -> None:
             page.locator(f"{part} summary").click()
             assert page.locator(f"{part} summary").inner_text() == rows
         assert page.locator("#locks tbody tr:visible").count() == 14
-        assert page.said == []
+        assert page.console == []
 
 
 def test_percentiles_do_not_lie_on_each_other(opened: Opening) -> None:

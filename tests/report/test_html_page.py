@@ -51,9 +51,9 @@ def test_the_figures_are_those_of_the_json_report() -> None:
             for n, path in enumerate(paths)
         )
     )
-    found, told = page(profile), json_of(Report(profile))
-    assert found["facts"]["vital"] == told["vital_few"]
-    rows = {row["name"]: row["totals"] for row in told["views"]["statement"]}
+    found, document = page(profile), json_of(Report(profile))
+    assert found["facts"]["vital"] == document["vital_few"]
+    rows = {row["name"]: row["totals"] for row in document["views"]["statement"]}
     statements = found["statements"]
     shown = [found["strings"][number] for number in statements["text"]]
     assert shown == sorted(rows, key=lambda s: -rows[s]["self_ns"])
@@ -61,22 +61,22 @@ def test_the_figures_are_those_of_the_json_report() -> None:
         for name in ("self_ns", "executions", "p50_ns", "p95_ns", "p99_ns", "max_ns", "errors"):
             assert statements[name][number] == rows[statement][name], name
         assert sum(ns for _, ns, *_ in statements["sites"][number]) == rows[statement]["self_ns"]
-    for number, one in zip(found["pareto"]["self_ns"], told["bottlenecks"], strict=False):
+    for number, one in zip(found["pareto"]["self_ns"], document["bottlenecks"], strict=False):
         assert number == one["totals"]["self_ns"]
 
 
 def test_single_requests_are_those_of_the_json_report() -> None:
     """They are shown call by call. If the trace has none, the page says so."""
     profile = hostile_profile("GET /teams")
-    found, told = page(profile), json_of(Report(profile))
-    for shown, said in zip(found["slowest"], told["slowest_spans"], strict=True):
-        assert found["strings"][shown["name"]] == said["name"] == "GET /teams"
+    found, document = page(profile), json_of(Report(profile))
+    for shown, message in zip(found["slowest"], document["slowest_spans"], strict=True):
+        assert found["strings"][shown["name"]] == message["name"] == "GET /teams"
         for name in ("duration_ns", "database_ns", "executions", "failed", "status"):
-            assert shown[name] == said[name], name
+            assert shown[name] == message[name], name
         for name in ("start_ns", "end_ns", "executions", "self_ns", "rows"):
-            assert shown["runs"][name] == [run[name] for run in said["runs"]], name
+            assert shown["runs"][name] == [run[name] for run in message["runs"]], name
     (loop,) = found["loops"]
-    (event,) = told["loops"][0]["stall_events"]
+    (event,) = document["loops"][0]["stall_events"]
     assert loop["events"]["duration_ns"] == [event["duration_ns"]]
     assert page(replace(profile, slow_spans=()))["slowest"] == []
     assert "individual spans" in found["not_recorded"]

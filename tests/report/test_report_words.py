@@ -66,13 +66,13 @@ def test_beyond_the_vital_few() -> None:
     assert "After the vital few" not in text.getvalue()
 
 
-@pytest.mark.parametrize(("ms", "is_said"), [(1000, False), (1001, True)])
-def test_more_time_than_the_run_is_attributed_to_threads(ms: int, is_said: bool) -> None:
+@pytest.mark.parametrize(("ms", "is_reported"), [(1000, False), (1001, True)])
+def test_more_time_than_the_run_is_attributed_to_threads(ms: int, is_reported: bool) -> None:
     """The run takes one second."""
     profile = profile_of(aggregate("SELECT a FROM t", (LOOP,), ns=ms * 1_000_000))
     text = io.StringIO()
     print_report(Report(profile), file=text, width=200)
-    assert ("threads ran concurrently" in text.getvalue()) == is_said
+    assert ("threads ran concurrently" in text.getvalue()) == is_reported
 
 
 @pytest.mark.parametrize("waits", [True, False])

@@ -288,7 +288,7 @@ def fate(case: Path, changed: Case, step: Step, result: dict[str, Any], before: 
     result["gone"] = True
     command = step.arguments[0]
     if "ship" in step.arguments[:2]:
-        sent = re.search(r"([0-9,]+) windows? sent", result["said"])
+        sent = re.search(r"([0-9,]+) windows? sent", result["message"])
         least = len(PARTS) + ("own" not in changed.how)
         is_taken = sent is not None and int(sent[1].replace(",", "")) > least
     elif command == "fleet":
@@ -324,7 +324,7 @@ def in_fork(case: Path, changed: Case, step: Step) -> dict[str, Any]:
             before = {path.name for path in case.rglob("*")}
             result = commands.run(case, step.arguments, tempfile.gettempdir(), step.may_change)
             wrong = ["status"] * (result["status"] not in step.statuses)
-            wrong += ["lines"] * ("Traceback" in result["said"])
+            wrong += ["lines"] * ("Traceback" in result["message"])
             wrong += [name for name in ("written", "changed", "left") if result[name]]
             if not wrong:
                 wrong += [step.check(result), fate(case, changed, step, result, before)]

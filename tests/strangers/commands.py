@@ -121,7 +121,7 @@ def run(
             sys.stdout, sys.stderr = streams
         err.seek(0)
         out.buffer.seek(0)
-        said, shown = err.read(), out.buffer.read().decode("utf-8", "replace")
+        message, shown = err.read(), out.buffer.read().decode("utf-8", "replace")
     faulthandler.cancel_dump_traceback_later()
     allowed = (
         str(directory / "out"),
@@ -133,7 +133,7 @@ def run(
     after = state(directory)
     return {
         "status": status,
-        "said": said[-400:],
+        "message": message[-400:],
         "shown": shown,
         "written": sorted({path for path in written if not path.startswith(allowed)}),
         "changed": sorted(

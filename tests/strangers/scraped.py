@@ -72,7 +72,7 @@ def working(shared: Path, trace: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def told(to: IO[str] | None, answers: IO[str] | None, what: object) -> str:
+def request(to: IO[str] | None, answers: IO[str] | None, what: object) -> str:
     """Send a request to a process. Return its answer."""
     assert to
     assert answers
@@ -165,13 +165,13 @@ def scrape(
         region_mutations.copy_region(source, path)
         region_mutations.live(path, os.getpid(), started)
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
-            looks = [told(orders, answers, "look")] if draw.random() < 0.5 else []
+            looks = [request(orders, answers, "look")] if draw.random() < 0.5 else []
             how = region_mutations.region(draw, path, case)
-            looks.append(told(orders, answers, "look"))
+            looks.append(request(orders, answers, "look"))
             count = draw.randrange(1, 10)
             executions += count
-            told(good.stdin, good.stdout, count)
-            looks.append(told(orders, answers, "look"))
+            request(good.stdin, good.stdout, count)
+            looks.append(request(orders, answers, "look"))
             try:
                 found: object = calls_in(port, draw.choice(FORMATS))
             except (OSError, ValueError) as error:

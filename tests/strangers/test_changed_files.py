@@ -247,7 +247,7 @@ def judged(base: Path, numbers: list[int]) -> list[str]:
             ]
         wrong = {
             "status": result["status"] not in (0, 1, 2),
-            "lines": result["status"] == 2 and "Traceback" in result["said"],
+            "lines": result["status"] == 2 and "Traceback" in result["message"],
             "written": result["written"],
             "changed": result["changed"],
             "left": result["left"],

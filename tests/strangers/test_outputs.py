@@ -65,8 +65,8 @@ def test_an_export_replaces_only_its_like(queryprof: Run, trace: Path, form: str
 def test_an_export_to_a_stream_is_written(queryprof: Run, trace: Path) -> None:
     """A device and a pipe contain no data that could be lost."""
     assert queryprof("export", "--format", "speedscope", "-o", "/dev/null", trace).returncode == 0
-    said = queryprof("export", "--format", "speedscope", "-o", "/dev/stdout", trace)
-    assert "SELECT ?" in said.stdout
+    result = queryprof("export", "--format", "speedscope", "-o", "/dev/stdout", trace)
+    assert "SELECT ?" in result.stdout
 
 
 @pytest.mark.slow

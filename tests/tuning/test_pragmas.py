@@ -19,7 +19,7 @@ FACTORS = (
 )
 
 
-def said(times_s: dict[tuple[int, int], tuple[float, float]], *factors: Factor) -> str:
+def message(times_s: dict[tuple[int, int], tuple[float, float]], *factors: Factor) -> str:
     """Return the output if each combination took this long, twice."""
     trials = {
         Trial(levels, number): seconds
@@ -44,7 +44,7 @@ LEVELS = tuple(product((-1, 1), repeat=2))
 def test_what_may_lose_commits_is_not_advised() -> None:
     """The fastest is synchronous = normal with a log, which loses commits in a power failure."""
     times_s = {levels: (4.0 / (3 + sum(levels)), 4.1 / (3 + sum(levels))) for levels in LEVELS}
-    text = said(times_s, *FACTORS)
+    text = message(times_s, *FACTORS)
     safe, _, fastest = text.partition("Fastest that loses nothing")[2].partition(
         "Fastest of all, and not advised"
     )
@@ -55,14 +55,14 @@ def test_what_may_lose_commits_is_not_advised() -> None:
 
 def test_where_all_may_lose_something_none_is_called_safe() -> None:
     times_s = {levels: (4.0 / (3 + sum(levels)), 4.1 / (3 + sum(levels))) for levels in LEVELS}
-    text = said(times_s, Factor("synchronous", ("normal", "off")), FACTORS[1])
+    text = message(times_s, Factor("synchronous", ("normal", "off")), FACTORS[1])
     assert "loses nothing" not in text
     assert "not advised" in text
 
 
 def test_chance_is_no_advice() -> None:
     times_s = dict(zip(LEVELS, ((1.0, 1.3), (1.2, 1.1), (1.3, 1.0), (1.1, 1.2)), strict=True))
-    text = said(times_s, *FACTORS)
+    text = message(times_s, *FACTORS)
     assert "may be chance" in text
     assert "No pragma makes a certain difference" in text
     assert "Fastest" not in text
