@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from queryprof.analysis.findings.few_rows import LEAST_LAZY
+from queryprof.analysis.findings.few_rows import MIN_LAZY
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.plans import plans_by_statement, signs_of
 from queryprof.analysis.report import Report
@@ -61,7 +61,7 @@ def _may_have_findings(
     for one in aggregates:
         runs[one.statement] = runs.get(one.statement, 0) + one.count
     if "n_plus_one" in categories and any(
-        number >= LEAST_LAZY and verb_of(statement) in READS for statement, number in runs.items()
+        number >= MIN_LAZY and verb_of(statement) in READS for statement, number in runs.items()
     ):
         return True
     forms = plans_by_statement(plans).values() if "full_scan" in categories else ()

@@ -14,7 +14,7 @@ from math import exp, lgamma, log, log1p, sqrt
 from statistics import NormalDist, fmean, stdev
 
 CONFIDENCE = 0.95
-LARGEST_OF_ONE = 13.0
+MAX_OF_ONE = 13.0
 """Above the quantile for one degree of freedom (12.7062), which is the largest."""
 
 MANY_DEGREES = 10_000
@@ -40,7 +40,7 @@ def t_quantile(degrees: float, confidence: float) -> float:
         raise ValueError(f"{degrees} degrees of freedom: an interval needs at least 1")
     if degrees >= MANY_DEGREES:
         return _by_series(degrees, confidence)
-    low, high = 0.0, LARGEST_OF_ONE
+    low, high = 0.0, MAX_OF_ONE
     while _two_sided_tail(high, degrees) > 1 - confidence:
         high *= 2
     while high - low > 1e-10 * max(1.0, high):

@@ -69,13 +69,13 @@ def findings(dsn: str, statement: str, values: Any = None, times: int = 3) -> li
     return [one for one in found if one.category in ("full_scan", "bad_estimate")]
 
 
-LEAST_ROW_NS = "queryprof.analysis.findings.server_plans.LEAST_ROW_NS"
+MIN_ROW_NS = "queryprof.analysis.findings.server_plans.MIN_ROW_NS"
 
 
 @pytest.fixture(autouse=True)
 def any_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Accept a scan of any duration, however fast the machine is."""
-    monkeypatch.setattr(LEAST_ROW_NS, 0)
+    monkeypatch.setattr(MIN_ROW_NS, 0)
 
 
 @pytest.mark.repeats
@@ -86,7 +86,7 @@ def test_a_scan_that_was_not_made(dsn: str, monkeypatch: pytest.MonkeyPatch) -> 
     statement = "SELECT note FROM hit WHERE k = 7 AND active = 1"
     (scan,) = findings(dsn, statement, times=50)
     assert scan.category == "full_scan"
-    monkeypatch.setattr(LEAST_ROW_NS, 1e6)
+    monkeypatch.setattr(MIN_ROW_NS, 1e6)
     assert not findings(dsn, statement, times=50)
 
 

@@ -20,10 +20,10 @@ from queryprof.operations import STATEMENT_OPERATIONS
 
 CONNECT = "(connect)"
 
-MOST_STATEMENTS = 2
+MAX_STATEMENTS = 2
 """The most statements of a connection that is opened per query."""
 
-LEAST_USED = 0.5
+MIN_USED = 0.5
 """A function uses the connections if it runs at least this many statements for each."""
 
 
@@ -38,7 +38,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         if group.statement != CONNECT or opened < FEW:
             continue
         used, executed = _used_by(program, group, opened, by_function)
-        if executed > MOST_STATEMENTS * opened:
+        if executed > MAX_STATEMENTS * opened:
             continue
         if 2 * program.files_of(one.statement for one in used) > opened:
             continue  # each file needs its own connection
@@ -109,7 +109,7 @@ def _keep_one(program: Program, group: Group, is_one_each: bool) -> str:
 
 def _is_setup(group: Group, opened: int) -> bool:
     """Return whether it runs for nearly every connection to prepare it."""
-    return group.verb in SETUP and group.totals.statement_executions >= LEAST_USED * opened
+    return group.verb in SETUP and group.totals.statement_executions >= MIN_USED * opened
 
 
 def _works(group: Group) -> bool:
@@ -160,7 +160,7 @@ def _used_by(
             for one in used
             if (one.reads or one.writes) and not _is_setup(one, opened)
         )
-        if executed >= LEAST_USED * opened:
+        if executed >= MIN_USED * opened:
             return used, executed
     return [], sum(
         one.totals.statement_executions for one in program.all_groups if one.reads or one.writes

@@ -13,8 +13,8 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.selectivity import (
-    MOST_ROWS,
     NEARLY_ALL,
+    READS_MOST_ROWS,
     order_note,
     rows_left,
     wins_of,
@@ -148,7 +148,7 @@ def _chosen(group: Group, served: Served, read: float) -> _Won | None:
         "Create an index with all columns that it reads, in this order: SQLite then does not"
         f" read the table. An index on {compared} alone saves less, because SQLite looks up each"
         " remaining row in the table.",
-        left.doubt if wide[1] < wide[0] / 2 else MOST_ROWS if left.least > read / 2 else "",
+        left.doubt if wide[1] < wide[0] / 2 else READS_MOST_ROWS if left.least > read / 2 else "",
     )
 
 

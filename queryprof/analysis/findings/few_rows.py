@@ -18,7 +18,7 @@ from queryprof.analysis.units import counted, shortened
 from queryprof.model import CallPath
 from queryprof.operations import STATEMENT_OPERATIONS
 
-LEAST_LOOP, LEAST_LAZY = 3, 2
+MIN_LOOP, MIN_LAZY = 3, 2
 """The fewest executions of a query in a loop of the program, and of a lazy load of an ORM."""
 
 SET_UP = frozenset(
@@ -71,7 +71,7 @@ def n_plus_one(program: Program, is_test: IsTest) -> Iterator[Finding]:
         if loop and loop.frame and is_test(loop.frame.file):
             loop = None
         is_lazy = note.startswith(LAZY)
-        if runs < (LEAST_LAZY if is_lazy else LEAST_LOOP) or not (is_lazy or loop):
+        if runs < (MIN_LAZY if is_lazy else MIN_LOOP) or not (is_lazy or loop):
             continue
         parent = parent_of(program, group)
         evidence = [f"{counted(runs, 'execution')} from this line"]

@@ -48,7 +48,7 @@ HIGH_DOUBTFUL, MEDIUM_DOUBTFUL = 0.50, 0.20
 FEW_NS = 100_000_000
 """If a fix saves less than this of a whole run, the finding is low: the run is short."""
 
-LEAST_SHARE, LEAST_NS = 0.005, 1_000_000
+MIN_SHARE, MIN_NS = 0.005, 1_000_000
 """A problem below both limits is not a finding ..."""
 
 NO_SHARE = 0.001

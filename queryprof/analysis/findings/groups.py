@@ -30,7 +30,7 @@ from queryprof.sql.clauses import (
     verb_of,
 )
 
-MOST_GROUPS = 5000
+MAX_GROUPS = 5000
 MAIN_THREAD = "MainThread"
 
 OUTLIER_OF = 20
@@ -341,7 +341,7 @@ def groups_of(report: Report) -> tuple[Group, ...]:
     """Return the groups of a report that take most of the time, largest first."""
     profile, sites, files = report.profile, report.sites, report.files
     database_ns = self_ns_of(profile.aggregates) or 1
-    by_site, most = report.by_site, list(report.spent_ns.items())[:MOST_GROUPS]
+    by_site, most = report.by_site, list(report.spent_ns.items())[:MAX_GROUPS]
     plans = plans_by_statement(profile.plans)
     groups = {
         key: Group(

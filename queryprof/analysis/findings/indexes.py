@@ -22,7 +22,7 @@ from queryprof.sql.clauses import (
 from queryprof.sql.tokens import tokens_of
 
 STEPS_PER_ROW = 2 * ROW_STEPS
-LEAST_STEPS = 1000
+MIN_STEPS = 1000
 SEARCHING = frozenset({"=", "==", "<", ">", "<=", ">=", "IN", "BETWEEN"})
 """Comparisons for which SQLite can use an index."""
 
@@ -32,14 +32,14 @@ SCAN_STEPS = 10
 
 def works_hard(vm_steps: float | None, rows: float) -> bool:
     """Return whether an execution takes many more VM steps than its rows need."""
-    return (vm_steps or 0.0) >= max(LEAST_STEPS, STEPS_PER_ROW * (rows + 1))
+    return (vm_steps or 0.0) >= max(MIN_STEPS, STEPS_PER_ROW * (rows + 1))
 
 
 def bad_index_choice(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
-        if totals.full_scan_steps or steps < LEAST_STEPS or steps < STEPS_PER_ROW * (rows + 1):
+        if totals.full_scan_steps or steps < MIN_STEPS or steps < STEPS_PER_ROW * (rows + 1):
             continue
         used = {
             found[1]

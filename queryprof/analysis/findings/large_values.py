@@ -18,7 +18,7 @@ LARGE_ROW_FETCHES = 6
 has fewer levels (https://www.sqlite.org/fileformat2.html#ovflpgs).
 """
 
-FEW_ROWS, LEAST_ROWS = 2, 100
+FEW_ROWS, MIN_ROWS = 2, 100
 """The fewest rows per execution and in total. Below these limits, the program asked for the values.
 """
 
@@ -28,7 +28,7 @@ STEPS_OF_ROW = 12
 LARGE_WRITE_BYTES = 256 * 1024
 """Bytes per changed row. A small row with all its indexes and journals writes a few pages."""
 
-LEAST_WRITES = 5
+MIN_WRITES = 5
 
 LEAVE_OUT = {
     "django": 'Skip them: `.defer("column")`, or `.only("column", ...)`.',
@@ -44,7 +44,7 @@ def large_values_read(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         rows, pages = totals.rows_each or 0.0, totals.page_fetches or 0.0
         read = max(rows, (totals.vm_steps or 0.0) / STEPS_OF_ROW, totals.full_scan_steps or 0.0)
-        is_list = rows >= FEW_ROWS and rows * totals.executions >= LEAST_ROWS
+        is_list = rows >= FEW_ROWS and rows * totals.executions >= MIN_ROWS
         if not group.reads or not is_list or pages < LARGE_ROW_FETCHES * read:
             continue
         if _reads_more_than_rows(group):
@@ -78,7 +78,7 @@ def large_values_written(program: Program) -> Iterator[Finding | None]:
     by_function = changing_by_function(program)
     for group in program.groups:
         rows = group.totals.executions - group.totals.errors
-        if group.verb != "UPDATE" or rows < LEAST_WRITES or group.rows > 2 * rows:
+        if group.verb != "UPDATE" or rows < MIN_WRITES or group.rows > 2 * rows:
             continue
         commits = commits_of(program, group, by_function)
         written = group.files.written_bytes + sum(one.files.written_bytes for one in commits)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.finding import (
-    LEAST_NS,
-    LEAST_SHARE,
+    MIN_NS,
+    MIN_SHARE,
     NO_SHARE,
     OF_LINES,
     Finding,
@@ -103,7 +103,7 @@ class Program(SharedLines):
         whole_ns, name = whole or (self.run_ns, self.whole)
         gain_ns = min(gain_ns, most_ns or gain_ns)
         share = gain_ns / whole_ns if whole_ns else 0.0
-        if share < NO_SHARE or (share < LEAST_SHARE and gain_ns < LEAST_NS):
+        if share < NO_SHARE or (share < MIN_SHARE and gain_ns < MIN_NS):
             return None
         span_ns = gain_ns / self.spans if self.spans else 0.0
         severity = least_severe(severity_of(share, span_ns, not doubt, gain_ns), most)

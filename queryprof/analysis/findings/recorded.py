@@ -12,8 +12,8 @@ from functools import cached_property
 
 from queryprof.analysis.call_sites import CallSite, Function, place_of
 from queryprof.analysis.findings.finding import (
-    LEAST_NS,
-    LEAST_SHARE,
+    MIN_NS,
+    MIN_SHARE,
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of
 from queryprof.analysis.findings.handing import hand_over
@@ -47,8 +47,8 @@ from queryprof.model import ENDLESS, CallPath, Frame, Profile, Schema
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.sql.clauses import first_table
 
-MOST_GROUPS = 1000
-MOST_NEAR = 200
+MAX_GROUPS = 1000
+MAX_NEAR = 200
 HEAVY_SHARE = 0.30
 """A few transactions are reported if they take at least this share of the time."""
 
@@ -113,10 +113,10 @@ class Recorded:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The groups that take most of the time. The others can save too little."""
-        least_ns = min(LEAST_SHARE * self.run_ns, LEAST_NS)
+        least_ns = min(MIN_SHARE * self.run_ns, MIN_NS)
         return tuple(
             self._planned(group)
-            for group in self.all_groups[:MOST_GROUPS]
+            for group in self.all_groups[:MAX_GROUPS]
             if max(group.self_ns, group.cost_ns) >= least_ns
             and not any(map(is_own, self._stacks.get(group.statement, ())))
         )
@@ -137,7 +137,7 @@ class Recorded:
 
     def near(self, function: Function | None) -> Sequence[Group]:
         """Return the groups in a function that take most of the time."""
-        return self.by_function.get(function, [])[:MOST_NEAR] if function else ()
+        return self.by_function.get(function, [])[:MAX_NEAR] if function else ()
 
     @cached_property
     def _parents(self) -> Mapping[Function, list[tuple[int, int, Group]]]:

@@ -17,7 +17,7 @@ from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import parameters_in, tokens_of
 
 REPEATED_SHARE = 0.5
-LEAST_SAMPLES = 4
+MIN_SAMPLES = 4
 SURE_SAMPLES = 12
 """With this many samples, half are equal in one of twenty recordings if a quarter of the executions
 is (binomial distribution).
@@ -47,9 +47,7 @@ OTHERS_WRITE = "Another process writes, perhaps in between: a kept result would 
 def duplicate_query(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         ratio = (
-            group.given.repeats / group.given.samples
-            if group.given.samples >= LEAST_SAMPLES
-            else 0.0
+            group.given.repeats / group.given.samples if group.given.samples >= MIN_SAMPLES else 0.0
         )
         is_sure = group.given.samples >= SURE_SAMPLES
         runs = group.totals.executions

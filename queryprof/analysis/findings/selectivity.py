@@ -36,7 +36,7 @@ def order_note(group: Group) -> str:
 
 
 NEARLY_ALL = 0.8
-MOST_ROWS = (
+READS_MOST_ROWS = (
     "It reads most rows. An index helps only if they are much wider than the columns it reads"
     " (for 70% of 60,000 rows it saved 0.22 to 0.83 of the time as they grew by 500 bytes):"
     " --prove measures."

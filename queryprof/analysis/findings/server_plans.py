@@ -28,13 +28,13 @@ FAR_TIMES = 10
 WHOLE_FETCHES = frozenset({"execute", "fetchall", "next"})
 """Operations that fetch all rows, as far as known."""
 
-LEAST_ROW_NS = 10
+MIN_ROW_NS = 10
 """The shortest time for a scanned row. It took 50 ns for a table of one column in memory (1,000,000
 rows, PostgreSQL 15 and 18), and a fifth of that on a faster machine. A faster execution had another
 plan for its values.
 """
 
-MOST_CHARACTERS = 200
+MAX_CHARACTERS = 200
 """The characters of a filter to show."""
 
 GENERIC = "The plan is for any values: the server may choose another plan for some."
@@ -62,7 +62,7 @@ def server_scan(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"PostgreSQL reads all of {scan.table}{along} ({rows_of(read)}) and expects"
-                    f" {rows_of(scan.rows)} after {shortened(scan.filter, MOST_CHARACTERS)}"
+                    f" {rows_of(scan.rows)} after {shortened(scan.filter, MAX_CHARACTERS)}"
                 ),
                 f"{executions}{returned}",
                 f"{percent(scan.share)} of the plan's cost",
@@ -91,13 +91,13 @@ def server_reference(program: Program) -> Iterator[Finding | None]:
         table = next((one for one in plan.tables if _is_changed(group, one.name)), None)
         keys = [one for one in table.references if _may_be_slow(group, one)] if table else []
         rows = max(group.rows, group.totals.statement_executions)
-        least_ns = sum(LEAST_ROW_NS * (one.rows or 0.0) for one in keys) * rows
+        least_ns = sum(MIN_ROW_NS * (one.rows or 0.0) for one in keys) * rows
         if not keys or group.steady_ns < least_ns:
             continue
         yield program.finding(
             "full_scan",
             group,
-            group.steady_ns * (1 - LEAST_ROW_NS / (group.steady_ns / rows)),
+            group.steady_ns * (1 - MIN_ROW_NS / (group.steady_ns / rows)),
             (
                 (
                     f"{counted(rows, 'row')} changed, {duration(group.steady_ns / rows)} each,"
@@ -182,7 +182,7 @@ def _leaves_few(program: Program, group: Group, scan: TableScan) -> bool:
     if not scan.filter or read < MANY_ROWS or read < TIMES_RETURNED * scan.rows:
         return False
     executions = group.totals.statement_executions
-    least_ns = LEAST_ROW_NS * read * scan.loops
+    least_ns = MIN_ROW_NS * read * scan.loops
     is_likely = bool(executions) and _served_ns(program, group) >= least_ns * executions
     # It returns all rows that it reads, whatever the planner expects.
     returns_all = group.reads and (group.totals.rows_each or 0) * TIMES_RETURNED > read

@@ -24,7 +24,7 @@ IMPORTANCE = {"INSERT": 3, "REPLACE": 3, "UPDATE": 2, "DELETE": 2, "SELECT": 1, 
 begin and end transactions have none.
 """
 
-MOST_OF_OWN = 1.1
+MAX_OTHERS_PER_OWN = 1.1
 """The most other statements in a library's calls for each statement that it executes for itself.
 Some calls are timed separately.
 """
@@ -135,4 +135,4 @@ class SharedLines(Recorded):
                 own[place] += runs
             elif group.others_each:
                 others[place] += group.others_each * runs
-        return {place for place, runs in others.items() if runs <= MOST_OF_OWN * own[place]}
+        return {place for place, runs in others.items() if runs <= MAX_OTHERS_PER_OWN * own[place]}

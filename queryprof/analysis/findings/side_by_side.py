@@ -10,7 +10,7 @@ from queryprof.analysis.findings.groups import MAIN_THREAD, Group
 from queryprof.analysis.units import duration
 from queryprof.model import Profile
 
-MOST_THREADS = 60
+MAX_THREADS = 60
 """The most threads with names of their own in a recording, minus a margin."""
 
 
@@ -25,7 +25,7 @@ def part_alone(group: Group) -> float:
 def said_of_threads(group: Group) -> str:
     if group.threads < 2:
         return ""
-    number = f"{group.threads} threads" if group.threads < MOST_THREADS else "Many threads"
+    number = f"{group.threads} threads" if group.threads < MAX_THREADS else "Many threads"
     return (
         f"{number} run it: their waits for each other (the interpreter's lock) are not counted."
         f" If each execution took the median, the total would be {duration(group.alone_ns)}"

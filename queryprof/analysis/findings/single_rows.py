@@ -20,7 +20,7 @@ from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
 from queryprof.analysis.findings.transactions import has_own_commits
 from queryprof.analysis.units import counted, duration, shortened
 
-MOST_ROWS = 2
+MAX_ROWS = 2
 """Statements that write more rows than this are already batched. (A row may also be returned.)"""
 
 SHOWN = 2
@@ -169,7 +169,7 @@ def _one_by_one(program: Program, verbs: tuple[str, ...]) -> Iterator[Group]:
     repeated = repeated_in_spans(program)
     for group in program.groups:
         runs = group.totals.statement_executions
-        if group.verb not in verbs or runs < FEW or group.rows > MOST_ROWS * runs:
+        if group.verb not in verbs or runs < FEW or group.rows > MAX_ROWS * runs:
             continue  # or it writes many at once
         in_loop = (group.statement, group.site.frame) in repeated or (
             program.loop_of(group) and group.executions_outside >= FEW

@@ -14,7 +14,7 @@ from queryprof.analysis.findings.libraries import (
     is_unknown,
 )
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.recorded import HEAVY_SHARE, MOST_NEAR
+from queryprof.analysis.findings.recorded import HEAVY_SHARE, MAX_NEAR
 from queryprof.analysis.findings.whole import RAN
 from queryprof.analysis.units import average, counted, duration
 from queryprof.model import Frame
@@ -217,7 +217,7 @@ def sharing(
         {
             id(one): one
             for function in functions
-            for one in by_function.get(function, ())[:MOST_NEAR]
+            for one in by_function.get(function, ())[:MAX_NEAR]
         }.values()
     )
 

@@ -11,7 +11,7 @@ from queryprof.analysis.units import counted, duration, shortened
 FEW = 20
 """From this number of executions, a trigger's work adds up."""
 
-SHOWN, MOST_CHARACTERS = 3, 60
+SHOWN, MAX_CHARACTERS = 3, 60
 """The number of trigger names to show, and the characters of each."""
 
 LONG_NS, MANY_STEPS = 100_000, 1_000
@@ -34,7 +34,7 @@ def trigger_work(program: Program) -> Iterator[Finding | None]:
         fired = program.planner.triggers(group.statement)
         if not fired:
             continue
-        names = ", ".join(shortened(one.name, MOST_CHARACTERS) for one in fired[:SHOWN])
+        names = ", ".join(shortened(one.name, MAX_CHARACTERS) for one in fired[:SHOWN])
         more = f" and {len(fired) - SHOWN} more" if len(fired) > SHOWN else ""
         is_of_all = group.verb == "UPDATE" and not any(one.columns for one in fired)
         yield program.finding(

@@ -14,8 +14,8 @@ from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.scan_words import index_fix, made_of, stored_function
 from queryprof.analysis.findings.selectivity import (
     MANY_RETURNED,
-    MOST_ROWS,
     NEARLY_ALL,
+    READS_MOST_ROWS,
     Left,
     folds,
     order_note,
@@ -153,7 +153,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                             left.doubt
                             if is_unknown
                             else (
-                                MOST_ROWS
+                                READS_MOST_ROWS
                                 if is_most
                                 else (
                                     FETCHED
