@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from queryprof.analysis.findings.finding import UNKNOWN_FAULT, Finding, Severity
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.heavy_causes import FEW, Cause, cause_of
+from queryprof.analysis.findings.heavy_causes import FEW, Cause, cause_of, python_inside
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import average, counted, duration, percent
 from queryprof.analysis.units import rows as rows_of
@@ -135,6 +135,8 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
     name, fix = _kind_of(program, group, groups)
     is_sent = program.report.profile.systems.get(group.statement, "") in INSERTS_AT_ONCE
     is_known = is_sent and _is_single_insert(group) and program.loop_of(group) is not None
+    if fix.startswith(UNKNOWN_FAULT) and (inside := python_inside(program, group)):
+        fix = UNKNOWN_FAULT + inside
     cause = cause_of(program, group) or Cause(fix, took_ns)
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"

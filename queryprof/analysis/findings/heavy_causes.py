@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.scan_words import CALLED
-from queryprof.analysis.units import percent, size
+from queryprof.analysis.units import duration, percent, size
 
 FEW = 20
 """With at least this many rows or executions, something repeats."""
@@ -92,6 +92,37 @@ def cause_of(program: Program, group: Group) -> Cause | None:
         fix = BIGGER_CACHE if group.writes else BIGGER_CACHE_TO_READ
         return Cause(fix, group.files.read_ns + group.files.write_ns, spilled)
     return None
+
+
+STEP_NS, FETCH_NS = 1_200, 3_000
+"""The longest time of a VM step, and of a page fetch (covering.py). Twenty kinds of statements took
+49 to 1,217 ns per step, beside busy processes: scans, sorts, groups, JSON, full-text, writes.
+"""
+
+EXPLAINED = 1 / 3
+"""If SQLite's work explains a smaller part of the time, other code took it."""
+
+
+def python_inside(program: Program, group: Group) -> str:
+    """Return a sentence if the driver must have called Python code, such as a generator that
+    executemany() consumes, or a converter; "" otherwise. Threads that wait for each other, or for
+    the CPU, take long without it.
+    """
+    totals, files = group.totals, group.files
+    own = {member.thread for member in group.members}
+    ran_ns = {one.thread: one.user_ns + one.system_ns for one in program.profile.thread_usage}
+    is_waiting = sum(ns for thread, ns in ran_ns.items() if thread in own) < group.work_ns / 2
+    if not totals.counted or is_waiting or len(own) > 1:
+        return ""
+    fetched = STEP_NS * (totals.vm_steps or 0.0) + FETCH_NS * (totals.page_fetches or 0.0)
+    most_ns = fetched * totals.executions + files.read_ns + files.write_ns + files.sync_ns
+    if most_ns >= EXPLAINED * group.work_ns:
+        return ""
+    return (
+        f" SQLite's own work explains at most {duration(most_ns)}. The rest is Python code that"
+        " the driver calls (an iterator given to executemany(), a converter, row_factory, function"
+        " or collation), or the work on large values. Record with --cprofile to see it."
+    )
 
 
 def _called(program: Program, group: Group) -> str:
