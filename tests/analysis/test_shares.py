@@ -14,7 +14,7 @@ from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.whole import BUSY, PROCESSES, RAN, whole_of
 from queryprof.analysis.overview import complete
 from queryprof.analysis.report import Report
-from queryprof.model import Frame, Plan, Profile, StackSample, Thread, ThreadUsage
+from queryprof.model import FileWork, Frame, Plan, Profile, StackSample, Thread, ThreadUsage
 from queryprof.operations import OWN_NOTE
 from queryprof.report.findings.text import hint
 
@@ -55,9 +55,17 @@ def kept_waiting(profile: Profile) -> Profile:
     return replace(profile, thread_usage=(replace(one, voluntary_switches=20),))
 
 
+def with_syncs(profile: Profile, syncs: int) -> Profile:
+    """The same with syncs of files, during which the thread yields the CPU."""
+    work = FileWork(READ, (MAIN,), "", Thread(1, "T0"), "execute", *([0] * 10))
+    return replace(profile, file_work=(replace(work, syncs=syncs),))
+
+
 @pytest.mark.parametrize(
     ("profile", "whole"),
     [
+        (with_syncs(server(300, stack=(VIEW,)), 0), (300 * MS, RAN)),
+        (with_syncs(server(300, stack=(VIEW,)), 1), (SECOND, "run")),  # it waited for the disk
         (server(300), (300 * MS, BUSY)),
         (server(100), (200 * MS, BUSY)),
         (server(300, 100), (500 * MS, BUSY)),
@@ -70,6 +78,8 @@ def kept_waiting(profile: Profile) -> Profile:
         (replace(server(300), thread_usage=()), (SECOND, "run")),
     ],
     ids=[
+        "no syncs",
+        "syncs",
         "waits",
         "waits in the database",
         "two threads",
