@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.finding import (
@@ -44,7 +45,7 @@ class Program(SharedLines):
             most: the highest severity.
         """
         longest_ns = longest_gain_ns(group, self.profile)
-        if longest_ns < gain_ns:
+        if longest_ns < inf:
             doubt, most = doubt or IN_BACKGROUND, least_severe(most, Severity.MEDIUM)
         found = self.about(
             category,

@@ -39,10 +39,14 @@ IN_BACKGROUND = (
 )
 
 
+WORKS = 0.2
+"""The main thread works if its CPU time is at least this share of the run."""
+
+
 def longest_gain_ns(group: Group, profile: Profile) -> float:
     """Return the most that the run can become shorter without the executions of a background
-    thread: the main thread's own work remains. It is infinite for other threads and for calls that
-    are handed to a thread.
+    thread, if the main thread works meanwhile: its own work remains. It is infinite for other
+    threads and for calls that are handed to a thread.
     """
     handed = group.handed_ns or group.overlaps
     if handed or len(group.process_ids) != 1 or any(one.span for one in group.members):
@@ -56,4 +60,4 @@ def longest_gain_ns(group: Group, profile: Profile) -> float:
         for one in profile.thread_usage
         if one.thread.process_id == process_id and one.thread.name == MAIN_THREAD
     )
-    return wall_ns - main_ns if 0 < main_ns < wall_ns else inf
+    return wall_ns - main_ns if WORKS * wall_ns <= main_ns < wall_ns else inf
