@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from analysis.by_hand import MAIN, aggregate, profile_of
+from analysis.test_handed_gains import handed
 
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding, Severity
@@ -61,6 +62,11 @@ def test_the_main_threads_own_work_remains(main_ms: int, gain_ms: int, severity:
 
 def test_the_main_threads_own_queries_are_the_run() -> None:
     assert first(commits(MAIN_THREAD, 900)).gain_ns == 594 * MS
+
+
+def test_a_call_waits_for_the_thread_that_it_is_handed_to() -> None:
+    profile = replace(commits(WRITER, 900), handoffs=(handed((MAIN,), 100, 5000),))
+    assert first(profile).severity is Severity.HIGH
 
 
 def test_a_request_waits_for_its_thread() -> None:

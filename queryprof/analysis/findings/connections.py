@@ -60,7 +60,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         found = program.finding(
             "connection_per_query",
             group,
-            group.totals.self_ns
+            (group.cost_ns if threads else group.totals.self_ns)  # a thread's start is in its line
             + closed
             + first * shares.FIRST
             + sum(one.totals.self_ns for one in setup),

@@ -48,7 +48,8 @@ def longest_gain_ns(group: Group, profile: Profile) -> float:
     thread, if the main thread works meanwhile: its own work remains. It is infinite for other
     threads and for calls that are handed to a thread.
     """
-    handed = group.handed_ns or group.overlaps
+    frames = {frame for one in profile.handoffs for frame in one.path[:1]}
+    handed = any(frame in frames for one in group.members for frame in one.path)
     if handed or len(group.process_ids) != 1 or any(one.span for one in group.members):
         return inf
     if any(one.thread.name == MAIN_THREAD for one in group.members):
