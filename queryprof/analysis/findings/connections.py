@@ -57,10 +57,11 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         words = " and ".join(sorted({one.verb for one in setup}))
         is_one_each = executed <= opened
         threads = tuple(_thread_of_each(program, group))
+        line_ns = opened * (group.line_ns or 0.0) if threads else 0.0  # it starts the thread
         found = program.finding(
             "connection_per_query",
             group,
-            (group.cost_ns if threads else group.totals.self_ns)  # a thread's start is in its line
+            max(group.totals.self_ns, line_ns)
             + closed
             + first * shares.FIRST
             + sum(one.totals.self_ns for one in setup),
