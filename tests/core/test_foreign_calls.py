@@ -27,6 +27,8 @@ FOREIGN = {
     "own method": "Own().pause(mapper.get_slowly(n))",
     "standard library": "(time.sleep(0.02), mapper.get_slowly(n))",
     "other package": "other.pause(mapper.get_slowly(n))",
+    "attribute afterwards": "(pause(n), mapper.lazy.Lazy(n).value)",
+    "own query": "(audit(n), mapper.get_slowly(n))",
     "comprehension": "[pause(mapper.get_slowly(n)) for n in range(40)]; break",
 }
 
@@ -37,11 +39,18 @@ def test_the_time_of_foreign_calls_is_not_the_lines(times: Times, expression: st
     """Without the query, the program still makes the other calls of its line."""
     pause = "import time\ndef pause(n):\n    time.sleep(0.02)\n    return n\n"
     write_library("__init__.py", pause, "other")
+    lazy = "import mapper\nclass Lazy:\n    def __init__(self, n): self.n = n\n"
+    lazy += "    value = property(lambda self: mapper.get_slowly(self.n))\n"
+    Path("site-packages/mapper").mkdir(parents=True)
+    Path("site-packages/mapper/lazy.py").write_text(lazy)
     program = f"""
-        import other, time
+        import other, mapper.lazy, time
         def pause(n):
             time.sleep(0.02)
             return n
+        def audit(n):
+            pause(n)
+            mapper.db.execute("SELECT 1").fetchone()
         class Own:
             def pause(self, n):
                 return pause(n)
@@ -84,3 +93,28 @@ def test_calls_that_belong_to_the_query_count(times: Times, expression: str) -> 
     one = times(program)[ITEM]
     assert one.passes >= LEAST
     assert one.ns >= one.passes * 250_000
+
+
+def test_the_main_module_is_as_it_was(times: Times) -> None:
+    """A callable without a file is classified by its own globals. No module is imported for it."""
+    program = """
+        import sys
+        exec("def load(n): return n", made := {})
+        class Api: pass
+        sys.modules["__main__"] = api = Api()
+        for n in range(40):
+            mapper.get(made["load"](n))
+        assert sys.modules["__main__"] is api
+        """
+    assert times(program)[ITEM].passes >= LEAST
+
+
+def test_a_pass_whose_end_is_not_seen_does_not_count(times: Times) -> None:
+    """A watch ends after 4,000 events. The mapper's work in the last pass comes later."""
+    program = """
+        def nothing(): pass
+        for n in range(40):
+            [nothing() for _ in range(5000)]; found = mapper.get_slowly(n)
+        """
+    found = times(program)
+    assert ITEM not in found or found[ITEM].ns >= found[ITEM].passes * SLOW_NS

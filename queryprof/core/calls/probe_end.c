@@ -100,7 +100,7 @@ static QP_COLD void note(const qp_call *call)
         qp_execution_note(call->execution, call->active.sql, call->parameters);
     }
     if (qp_watched_line.code && !call->execution->ignored) {
-        qp_line_note(call->thread, &call->execution->meter.key);
+        qp_line_note(call->thread, &call->execution->meter.key, call->active.start_ticks);
     }
 }
 

@@ -17,8 +17,9 @@ void qp_libraries_add(qp_libraries *libraries, PyObject *globals)
 {
     char package[QP_PACKAGE_BYTES];
     qp_package_of(globals, package);
-    if (package[0] && libraries->count < QP_LIBRARIES && !has(libraries, package)) {
-        memcpy(libraries->names[libraries->count++], package, sizeof package);
+    if (package[0] && !has(libraries, package)) {
+        int at = libraries->count < QP_LIBRARIES ? libraries->count++ : QP_LIBRARIES - 1;
+        memcpy(libraries->names[at], package, sizeof package);
     }
 }
 
@@ -46,7 +47,11 @@ bool qp_call_is_foreign(const qp_libraries *libraries, PyObject *callable, PyObj
     if (!PyFunction_Check(callable)) {
         return false;
     }
-    qp_code_owner owner = qp_code_kind((PyCodeObject *)PyFunction_GET_CODE(callable));
+    PyObject *globals = PyFunction_GET_GLOBALS(callable);
+    qp_code_owner owner;
+    if (!qp_code_find((PyCodeObject *)PyFunction_GET_CODE(callable), globals, &owner)) {
+        return false;
+    }
     return owner == QP_CODE_USER || owner == QP_CODE_STANDARD ||
-           (owner == QP_CODE_LIBRARY && is_of_others(libraries, PyFunction_GET_GLOBALS(callable)));
+           (owner == QP_CODE_LIBRARY && is_of_others(libraries, globals));
 }

@@ -8,7 +8,7 @@
 
 #include "stacks/packages.h"
 
-enum { QP_LIBRARIES = 4 };
+enum { QP_LIBRARIES = 8 };
 
 /* The packages between a line and the driver. */
 typedef struct {
@@ -16,8 +16,8 @@ typedef struct {
     int count;
 } qp_libraries;
 
-/* Adds the package of a frame's globals, unless it is known, or there is no more room. Raises
- * nothing. */
+/* Adds the package of a frame's globals, unless it is known. Without room it replaces the last one:
+ * the outermost package, which the line calls, comes last. Raises nothing. */
 void qp_libraries_add(qp_libraries *libraries, PyObject *globals);
 
 /* Whether a call is foreign: one of the program's own functions, or of other packages. A call whose

@@ -200,7 +200,7 @@ static void watch_line(const user_line *line, const qp_thread *thread, const qp_
                                              &line->libraries, thread, from_ticks);
     bool is_begun = recording == qp_recording && qp_watched_line.code == line->code;
     if (is_begun && line->frame && qp_watched_line.frame == line->frame) {
-        qp_line_note_first(key);
+        qp_line_note_first(key, from_ticks);
     }
 }
 

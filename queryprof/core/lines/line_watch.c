@@ -25,6 +25,8 @@ enum {
     FRUITLESS = 4, /* passes without an execution end a watch */
     FOREIGN = 3,   /* foreign calls do not count if they take more than this part of a pass: a
                     * shorter one may build the statement, which the fix saves */
+    OFTEN = 3,     /* a library takes 1.1 to 8.2 times as long before an execution as from then */
+    BEFORE = 16,   /* on, often 3 times (SQLAlchemy, Django); more than 16 is a foreign call's */
     UNITS = 20000  /* the most units of code: adding the events to each takes time */
 };
 
@@ -58,10 +60,16 @@ static bool is_in_line(int line)
 /* Adds the time since the frame has entered the line, or made its last call. */
 static void add_part(uint64_t now)
 {
-    int64_t ticks = (int64_t)qp_clock_elapsed(qp_watched_line.from_ticks, now);
+    uint64_t from = qp_watched_line.from_ticks, executed = qp_watched_line.executed_ticks;
+    int64_t ticks = (int64_t)qp_clock_elapsed(from, now), before = ticks;
+    if (executed) { /* after the call, or in it */
+        int64_t after = (int64_t)qp_clock_elapsed(executed, now);
+        before = ticks - after > BEFORE * after ? ticks - OFTEN * after - after : 0;
+    }
     qp_watched_line.ticks += ticks;
-    qp_watched_line.foreign_ticks += qp_watched_line.is_foreign ? ticks : 0;
+    qp_watched_line.foreign_ticks += qp_watched_line.is_foreign ? before : 0;
     qp_watched_line.from_ticks = now;
+    qp_watched_line.executed_ticks = 0;
     qp_watched_line.is_foreign = false;
 }
 
@@ -77,6 +85,7 @@ static void enter_line(void)
 {
     qp_watched_line.is_inside = true;
     qp_watched_line.is_foreign = false;
+    qp_watched_line.executed_ticks = 0;
     qp_watched_line.since_pass = qp_watched_line.elsewhere = 0;
     qp_watched_line.from_ticks = qp_clock_ticks();
 }
@@ -144,8 +153,7 @@ static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     if (++qp_watched_line.events > EVENTS) {
-        leave_line();
-        end_pass();
+        drop_pass(); /* its end is not seen */
         qp_line_watch_stop();
         return NULL;
     }
@@ -233,6 +241,7 @@ static PyObject *on_resume(PyObject *module, PyObject *const *args, Py_ssize_t c
     if (frame && frame == qp_watched_line.frame && qp_watched_line.is_suspended) {
         qp_watched_line.is_suspended = false;
         enter_line();
+        qp_watched_line.is_foreign = qp_watched_line.was_foreign;
     }
     Py_RETURN_NONE;
 }
@@ -242,6 +251,7 @@ static PyObject *on_yield(PyObject *module, PyObject *const *args, Py_ssize_t co
     (void)module;
     const void *frame = reporting_frame(args, count);
     if (frame && frame == qp_watched_line.frame && qp_watched_line.is_inside) {
+        qp_watched_line.was_foreign = qp_watched_line.is_foreign && !qp_watched_line.executed_ticks;
         leave_line();
         qp_watched_line.is_suspended = true;
     }
@@ -309,23 +319,25 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
     return tool != 0;
 }
 
-void qp_line_note_first(const qp_key *key)
+void qp_line_note_first(const qp_key *key, uint64_t from_ticks)
 {
     const qp_line_row *line = key->path > QP_PATH_OTHER ? line_of(key->path) : NULL;
     bool is_own = qp_watched_line.is_function ||
                   (line && line->function == qp_watched_line.function &&
                    line->file == qp_watched_line.file && is_in_line((int)line->line));
     qp_watched_line.has_executed = qp_watched_line.has_executed || is_own;
-    qp_watched_line.is_foreign = false;
+    if (!qp_watched_line.executed_ticks && from_ticks > qp_watched_line.from_ticks) {
+        qp_watched_line.executed_ticks = from_ticks;
+    }
     qp_line_passes_note(is_own ? key : NULL);
 }
 
-QP_COLD void qp_line_note(const qp_thread *thread, const qp_key *key)
+QP_COLD void qp_line_note(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
 {
     const qp_submitter *submitter = qp_submitter_now();
     if (submitter && submitter->pass) {
         if (submitter->pass == qp_watched_line.serial && qp_watched_line.frame) {
-            qp_line_note_first(key);
+            qp_line_note_first(key, from_ticks);
         }
         return;
     }
@@ -333,7 +345,7 @@ QP_COLD void qp_line_note(const qp_thread *thread, const qp_key *key)
         return;
     }
     if (qp_frame_is_running(thread->tstate, qp_watched_line.frame)) {
-        qp_line_note_first(key);
+        qp_line_note_first(key, from_ticks);
     } else if (qp_greenlets_are_loaded()) {
         qp_watched_line.is_mixed = true;
     } else {
@@ -373,14 +385,14 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
     return false;
 }
 
-void qp_line_note_first(const qp_key *key)
+void qp_line_note_first(const qp_key *key, uint64_t from_ticks)
 {
-    (void)key;
+    (void)key, (void)from_ticks;
 }
 
-void qp_line_note(const qp_thread *thread, const qp_key *key)
+void qp_line_note(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
 {
-    (void)thread, (void)key;
+    (void)thread, (void)key, (void)from_ticks;
 }
 
 void qp_line_watch_stop(void) {}

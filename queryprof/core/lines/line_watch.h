@@ -35,8 +35,10 @@ typedef struct {
     bool is_suspended; /* the generator or coroutine is, in the line */
     bool is_partial;   /* its begin was not seen */
     bool is_mixed;     /* another greenlet has executed something during the pass */
-    bool is_foreign;   /* the call since from_ticks is, and has executed nothing so far */
+    bool is_foreign;   /* the call since from_ticks is */
+    bool was_foreign;  /* the call was, in which the generator or coroutine is suspended */
     uint64_t from_ticks;
+    uint64_t executed_ticks; /* start of the first execution since from_ticks; 0: none */
     int64_t ticks, foreign_ticks;
     qp_libraries libraries;
     int64_t spent_ns; /* by all watches of a recording */
@@ -53,11 +55,11 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
                          const void *frame, const qp_libraries *libraries, const qp_thread *thread,
                          uint64_t from_ticks);
 
-/* Notes the execution with which a watch has begun. */
-void qp_line_note_first(const qp_key *key);
+/* Notes the execution with which a watch has begun, at `from_ticks`. */
+void qp_line_note_first(const qp_key *key, uint64_t from_ticks);
 
-/* Notes an execution that ends in a thread. */
-void qp_line_note(const qp_thread *thread, const qp_key *key);
+/* Notes an execution that ends in a thread, and began at `from_ticks`. */
+void qp_line_note(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
 
 /* Removes the events. Audit hooks of the program may run; raises nothing. */
 void qp_line_watch_stop(void);

@@ -1,13 +1,28 @@
 #include "stacks/packages.h"
 
+#include <stdbool.h>
 #include <string.h>
 
-#include "runtime/dictionary.h"
+/* The value of __name__, borrowed, or NULL. It is among the first entries of a module's globals; a
+ * whole search could take long, and a lookup could run code of the program. */
+static PyObject *name_in(PyObject *globals)
+{
+    enum { SEARCHED = 16 };
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    bool is_plain = globals && PyDict_CheckExact(globals);
+    for (int i = 0; is_plain && i < SEARCHED && PyDict_Next(globals, &at, &key, &value); i++) {
+        if (PyUnicode_CheckExact(key) && !PyUnicode_CompareWithASCIIString(key, "__name__")) {
+            return value;
+        }
+    }
+    return NULL;
+}
 
 void qp_package_of(PyObject *globals, char package[QP_PACKAGE_BYTES])
 {
     package[0] = 0;
-    PyObject *name = qp_dict_find(globals, "__name__");
+    PyObject *name = name_in(globals);
     const char *text = name && PyUnicode_CheckExact(name) ? PyUnicode_AsUTF8(name) : NULL;
     if (!text) {
         PyErr_Clear();
