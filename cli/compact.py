@@ -25,7 +25,7 @@ from queryprof.cli.fleet_extra import fleet_extra
     "--keep",
     "keep_s",
     type=DURATION,
-    help="Delete the data of days that ended at least this long ago.",
+    help="Delete whole days that ended at least this long ago.",
 )
 def compact(place: str, older_s: float, keep_s: float | None) -> None:
     """Merge the files of each day into one file per table.

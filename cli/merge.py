@@ -52,7 +52,7 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool) -> None:
     is_there = os.path.isfile(output) and os.path.getsize(output) > 0
     if is_there and len(traces) == 1 and not _is_same(output, traces[0]):
         raise QueryprofError(
-            f"{output}: already exists, and there is one input; write a new file:"
+            f"{output}: already exists; to merge it with {inputs[0]}, write to a new file:"
             f" queryprof merge ALL.qprof {output} {inputs[0]}"
         )
     leftovers, left_out = Leftovers(), LeftOut()

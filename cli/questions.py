@@ -25,7 +25,7 @@ PERIODS = {"h": "hours", "d": "days", "w": "weeks"}
 SHOWN = 10
 NOTHING = "Nothing took time in the database"
 TITLES = {
-    "outliers": "Hosts on which statements take more than 3 times what they do on the median host",
+    "outliers": "Hosts where a statement takes more than 3 times as long as on the median host",
     "trend": "Statements that got a fifth slower than in the seven days before",
     "plans": "Statements with more than one plan",
     "findings": "Findings",

@@ -242,7 +242,8 @@ def _write_functions(statistics: Statistics | None, trace: str) -> str | None:
     click.echo(f"functions: {visible(os.path.relpath(path))}", err=True)
     if len({aggregate.thread for aggregate in profile.aggregates}) > 1:
         click.echo(
-            "functions of the main thread only; on Python 3.12 and newer cProfile mixes threads up",
+            "cProfile covers only the main thread; on Python 3.12 and newer, its figures may mix"
+            " threads",
             err=True,
         )
     return path

@@ -112,8 +112,8 @@ def _for_want_of_room(profile: Profile) -> list[str]:
     unasked = profile.total("unasked_plans") or 0
     if unasked:
         cautions.append(
-            f"{unasked:,} query plans were not read: that had already taken 1/64 of the time, or"
-            " the table was full"
+            f"{unasked:,} query plans were not read: reading plans had reached its limit (1/64 of"
+            " the run), or the plan table was full"
         )
     removed = profile.total("lost_windows") or 0
     if removed:

@@ -226,7 +226,7 @@ def test_one_line_for_several_tables_is_one_finding() -> None:
     (found,) = findings(profile_of(*loops), Knows(INDEX))
     assert found.gain_ns == pytest.approx(4 * 49 * MS)
     assert found.evidence[-1].startswith(
-        "the same for 3 other statements of this line, up to 147 ms"
+        "also applies to 3 other statements on this line (saves up to 147 ms more)"
     )
 
 

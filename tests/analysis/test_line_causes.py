@@ -123,7 +123,7 @@ def test_a_subquery_that_searches_many_rows_for_each(steps: int, is_reported: bo
 
 
 def test_objects_of_a_relation_that_is_loaded_with_others() -> None:
-    """SQLAlchemy's selectin loading loads the relation for all objects of the query before."""
+    """SQLAlchemy's selectin loading loads the relation for all objects of the parent query."""
     loader = Frame(
         "_SelectInLoader._load", "/venv/site-packages/sqlalchemy/orm/strategies.py", 1, "library"
     )

@@ -377,7 +377,7 @@ def test_what_cprofile_cannot_see_is_reported(
 ) -> None:
     program = script(PROGRAM)
     done = queryprof("run", "--no-report", "--cprofile", "-o", "x.qprof", program, "thread")
-    assert "functions of the main thread only" in done.stderr
+    assert "cProfile covers only the main thread" in done.stderr
     killed = script("import os, sqlite3\nsqlite3.connect(':memory:')\nos._exit(0)\n", "killed.py")
     done = queryprof("run", "--no-report", "--cprofile", "-o", "y.qprof", killed)
     assert "no function times" in done.stderr

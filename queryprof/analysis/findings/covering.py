@@ -127,8 +127,9 @@ def _grouped(group: Group, served: Served, read: float) -> _Won | None:
     return _Won(
         shares.grouped(read),
         f", and sort them for {sorted_for[0]}",
-        "Create an index with all columns that it reads, in this order: the rows are then"
-        f" grouped, and SQLite does not read the table.{narrow * bool(served.covering)}",
+        "Create an index with all columns that the query reads, in the order below. Its rows are"
+        " already grouped, so SQLite neither sorts them nor reads the table."
+        f"{narrow * bool(served.covering)}",
     )
 
 
@@ -145,9 +146,9 @@ def _chosen(group: Group, served: Served, read: float) -> _Won | None:
     return _Won(
         wide[0],
         f", made of about {average(left.least)}",
-        "Create an index with all columns that it reads, in this order: SQLite then does not"
-        f" read the table. An index on {compared} alone saves less, because SQLite looks up each"
-        " remaining row in the table.",
+        "Create an index with all columns that the query reads, in the order below. SQLite then"
+        f" does not read the table. An index on {compared} alone saves less, because SQLite"
+        " looks up each remaining row in the table.",
         left.doubt if wide[1] < wide[0] / 2 else READS_MOST_ROWS if left.least > read / 2 else "",
     )
 

@@ -129,8 +129,9 @@ def _planned(served: Served) -> _Reason | None:
         return _Reason(
             f"it compares {columns} with a different collation than the column's own, so SQLite"
             " cannot use an index on the column",
-            f"Use the collation of {columns}: put it on the left of the comparison, or write its"
-            " COLLATE. Or create an index with the comparison's collation.",
+            f"Compare with the collation of {columns}: put the column on the left of the"
+            " comparison, or add `COLLATE` with its collation. Or create an index with the"
+            " comparison's collation.",
         )
     if served.differing and not served.code:
         columns = " and ".join(served.differing)

@@ -197,7 +197,7 @@ def without_reader(note: str) -> str:
     return note.partition(" in ")[0]
 
 
-BOTH = "with the query before both"
+BOTH = "together with the parent query"
 """In the fix of nested lazy loads, which includes the fix of the outer one."""
 
 
@@ -225,7 +225,7 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
         note: "lazy load of Order.lines", or another note of a library. It has "all" before the
             class if the attribute holds many objects, "column" if it is a value, and at the end the
             template or serializer that reads it.
-        is_of_owner: True if the query before loads objects of the note's class, False if other
+        is_of_owner: True if the parent query loads objects of the note's class, False if other
             objects refer to them.
     """
     loaded, _, place = note.removeprefix(LAZY).partition(" in ")
@@ -250,7 +250,7 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
     if "PATH" in how:
         how += f", where PATH leads from its objects to {relation.rpartition('.')[0]}"
     where = f" {place} reads it." if place else ""
-    return f"Load {relation} with the query before: {how}.{where}"
+    return f"Load {relation} with the parent query: {how}.{where}"
 
 
 ONE_INSERT = {
@@ -292,7 +292,7 @@ ONE_CHANGE = {
 
 FIRST_OF_ALL = {
     "django": (
-        "Fetch the first of each with the query before: `.annotate(first=Subquery(query[:1]))`,"
+        "Fetch the first of each with the parent query: `.annotate(first=Subquery(query[:1]))`,"
         " or `Window(RowNumber(), partition_by=...)` and a filter on it."
     ),
 }
@@ -300,24 +300,24 @@ FIRST_OF_ALL = {
 
 ONE_QUERY = {
     "django": (
-        "Load it with the query before: `.select_related()` for a single related object,"
+        "Load it with the parent query: `.select_related()` for a single related object,"
         " `.prefetch_related()` for many or for a generic foreign key. Or use one"
         " `filter(field__in=[...])`."
     ),
     "sqlalchemy": (
-        "Load it with the query before: `.options(selectinload(Model.relation))`. Or use one"
+        "Load it with the parent query: `.options(selectinload(Model.relation))`. Or use one"
         " `select(Model).where(Model.id.in_([...]))`."
     ),
     "peewee": (
-        "Join it to the query before: `Model.select(Model, Other).join(Other)`. Or use"
+        "Join it into the parent query: `Model.select(Model, Other).join(Other)`. Or use"
         " `prefetch(query, Other)`."
     ),
     "pony": (
-        "Load it with the query before: `query.prefetch(Entity.relation)`. Or use one `select(e"
+        "Load it with the parent query: `query.prefetch(Entity.relation)`. Or use one `select(e"
         " for e in Entity if e.key in keys)`."
     ),
     "tortoise": (
-        'Load it with the query before: `.select_related("relation")` for a single related object,'
+        'Load it with the parent query: `.select_related("relation")` for a single related object,'
         ' `.prefetch_related("relation")` for many. Or use one `filter(field__in=[...])`.'
     ),
 }
@@ -353,7 +353,7 @@ NO_OBJECTS = {
 NO_RELATION = {
     "django": "Remove the relation from `prefetch_related()` if its objects are not needed.",
     "sqlalchemy": (
-        "The query before loads this relation with each object. If you do not need it:"
+        "The parent query loads this relation with each object. If you do not need it:"
         ' `.options(lazyload(Model.relation))`, or `lazy="select"` in the model.'
     ),
 }

@@ -23,7 +23,7 @@ FIXES = {
     ("django", "exists"): (
         "Fetch the keys of all existing objects before the loop: `keys ="
         ' set(Model.objects.filter(field__in=[...]).values_list("field", flat=True))`. Or'
-        " annotate the query before:"
+        " annotate the parent query:"
         ' `.annotate(has_any=Exists(Model.objects.filter(field=OuterRef("pk"))))`.'
     ),
     ("django", "get_or_create"): (
@@ -35,7 +35,7 @@ FIXES = {
         " update_fields=[...], unique_fields=[...])`."
     ),
     ("sqlalchemy", "refresh"): (
-        "Leave out `refresh()`: the objects have the values that the query before loaded. To see"
+        "Leave out `refresh()`: the objects already have the values that their query loaded. To see"
         " other transactions' changes, load all of them again with one `select(Model)` and"
         " `.execution_options(populate_existing=True)`."
     ),
@@ -54,7 +54,7 @@ def fix_of(library: str, calls: Iterable[str]) -> str:
 
 GROUPED = {
     "django": (
-        "Compute it with the query before: `.annotate(value={Name}({of}))`, with"
+        "Compute it in the parent query: `.annotate(value={Name}({of}))`, with"
         " `filter=Q(...)` if it is filtered. Or compute it in Python from what"
         " `.prefetch_related()` loaded."
     ),

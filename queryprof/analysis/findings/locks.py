@@ -27,9 +27,9 @@ LOG_BYTES = 1000 * 4096
 defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
 """
 LEAVE_FREE = (
-    "Write less in each transaction, or let one thread of one process do all writing. A loop"
-    " that takes the lock again at once blocks others, which try again only every 100 ms: a"
-    " pause of 100 ms after every few COMMITs lets them in."
+    "Write less in each transaction, or let one thread of one process do all writing. If a"
+    " loop retakes the lock immediately, sleep 100 ms after every few COMMITs. Waiting connections"
+    " retry only every 100 ms."
 )
 """SQLite's busy handler sleeps 1 to 100 ms between attempts (sqliteDefaultBusyCallback() in its
 main.c). If a writer takes the lock again at once, others wait longer. A wait of 330 ms became 1.5 s

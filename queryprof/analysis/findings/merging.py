@@ -92,8 +92,8 @@ def _with_others(first: Finding, *others: Finding) -> Finding:
         return first
     gain_ns = sum(one.gain_ns for one in others)
     more = (
-        f"the same for {counted(len(others), 'other statement')} of this line, up to"
-        f" {duration(gain_ns)}"
+        f"also applies to {counted(len(others), 'other statement')} on this line (saves up to"
+        f" {duration(gain_ns)} more)"
     )
     return replace(
         first,

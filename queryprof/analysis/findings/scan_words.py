@@ -14,7 +14,8 @@ from queryprof.sql.tokens import Token, tokens_of
 IN_JSON = (
     "It compares a value inside JSON, which SQLite extracts from each row. Keep that value in a"
     " column of its own, or in a generated column, with an index (Django: a field with"
-    " db_index=True). An index on the expression helps only if the path is in the text."
+    " db_index=True). An index on the expression helps only if the SQL contains"
+    " the JSON path as a literal, not as a parameter."
 )
 
 

@@ -100,8 +100,8 @@ def server_reference(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - MIN_ROW_NS / (group.steady_ns / rows)),
             (
                 (
-                    f"{counted(rows, 'row')} changed, {duration(group.steady_ns / rows)} each,"
-                    " which the plan does not explain"
+                    f"{counted(rows, 'row')} changed, {duration(group.steady_ns / rows)} each:"
+                    " more than the plan accounts for"
                 ),
                 *(
                     f"a foreign key of {one.table} ({', '.join(one.columns)}) refers to the"

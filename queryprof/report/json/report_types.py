@@ -51,7 +51,7 @@ class Totals:
     """Sums over a group of calls."""
 
     calls: Annotated[int, "driver calls"]
-    executions: Annotated[int, "calls that began an execution"]
+    executions: Annotated[int, "driver calls that executed a statement"]
     errors: Annotated[int, "calls that raised"]
     rows: Annotated[int | None, "fetched or changed; null: some were fetched as a table"]
     total_ns: Annotated[int, "in the calls"]

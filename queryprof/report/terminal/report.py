@@ -171,7 +171,7 @@ def _vital_few(
     yield from _cards(shown[:vital], report, findings, places, width)
     left = vital - len(shown)
     if left > 0:
-        yield heading(f"{left} more of the vital few: --top {ranking.vital}", "dim")
+        yield heading(f"{left} more in the vital few; show them with --top {ranking.vital}", "dim")
     if shown[vital:]:
         yield heading("After the vital few")
         yield from _cards(shown[vital:], report, findings, places, width)

@@ -39,13 +39,10 @@ def delay_in_words(delay: Delay, places: Places) -> str:
     at = places.frame(delay.frame) if delay.frame else "(unknown)"
     if delay.kind == "stall":
         stalls = counted(delay.count, "stall")
-        return f"{duration(delay.ns)} the event loop was blocked at {at} ({stalls})"
+        return f"event loop blocked for {duration(delay.ns)} at {at} ({stalls})"
     if delay.kind in OF_THREADS:
         return f"{duration(delay.ns)} {OF_THREADS[delay.kind]}"
-    return (
-        f"{duration(delay.ns)} it waited for a lock that was taken at {at}"
-        f" ({counted(delay.count, 'wait')})"
-    )
+    return f"waited {duration(delay.ns)} for a lock taken at {at} ({counted(delay.count, 'wait')})"
 
 
 def run_title(run: SpanRun) -> str:
