@@ -38,10 +38,10 @@ class Timeline:
     moments: tuple[Moment, ...]
 
 
-def timeline_of(profile: Profile, most: int) -> Timeline:
-    """Return the timeline of a profile in at most `most` intervals. Each interval covers one or
-    several intervals of the trace. Rates of the first and last interval use only the part within
-    the run.
+def timeline_of(profile: Profile, max_intervals: int) -> Timeline:
+    """Return the timeline of a profile in at most `max_intervals` intervals. Each interval covers
+    one or several intervals of the trace. Rates of the first and last interval use only the part
+    within the run.
     """
     width_ns = profile.timeline_width_ns
     if not profile.timeline or not width_ns or not profile.processes:
@@ -49,7 +49,7 @@ def timeline_of(profile: Profile, most: int) -> Timeline:
     start_ns, end_ns = profile.span_unix_ns
     first = min(start_ns, *(one.start_unix_ns for one in profile.timeline)) // width_ns
     last = max(end_ns - 1, *(one.start_unix_ns for one in profile.timeline)) // width_ns
-    each = -(-(last - first + 1) // most)
+    each = -(-(last - first + 1) // max_intervals)
     found: dict[int, list[Interval]] = {}
     for one in profile.timeline:
         found.setdefault((one.start_unix_ns // width_ns - first) // each, []).append(one)

@@ -1,8 +1,9 @@
 """Compare two versions of a service: find what got worse on the hosts of the later version.
 
 Each host is one observation. The ratio of two versions is the ratio of the geometric means over
-their hosts. Its interval is B. L. Welch's, for means of unequal variances ("The generalization of
-'Student's' problem when several different population variances are involved", Biometrika 34, 1947).
+their hosts. Its confidence interval is Welch's, for means of unequal variances (B. L. Welch, "The
+generalization of 'Student's' problem when several different population variances are involved",
+Biometrika 34, 1947).
 
 If many statements are compared, each interval is widened (C. E. Bonferroni's inequality): in 19 of
 20 comparisons, no interval is wrong.

@@ -41,8 +41,9 @@ class LineTime:
         passes: number of timed passes.
         executions: executions of the statement in these passes.
         others: executions of other statements in these passes.
-        ns: time of these passes. left_out_ns: of the longest pass that is not one of them, because
-            it was interrupted, or its start was not seen; 0 without one.
+        ns: time of these passes.
+        left_out_ns: duration of the longest ignored pass, which was interrupted or whose start was
+            not seen; 0 if there is none.
     """
 
     statement: str

@@ -288,9 +288,7 @@ def _leaves_by(statement: ast.stmt) -> bool:
 
 
 def _is_endless(loop: ast.While) -> bool:
-    """Return whether nothing ends a `while True`, or it waits for work like a coroutine or a
-    worker.
-    """
+    """Return whether a `while True` has no break or return, or waits for work."""
     inside = [node for part in loop.body for node in ast.walk(part)]
     if not any(isinstance(node, ast.Break | ast.Return) for node in inside):
         return True

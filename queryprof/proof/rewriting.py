@@ -1,8 +1,8 @@
 """Write statements differently: keyset pagination instead of OFFSET, a comparison that an index
 supports, one JOIN instead of a query per row.
 
-sqlglot parses and writes them. A wrong result is harmless: a text is advised only if it returns the
-same rows.
+sqlglot parses and writes them. A wrong rewrite does no harm: queryprof proposes a rewrite only if
+it returns the same rows.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ def connect(path: str) -> sqlite3.Connection:
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = getattr(error, "strerror", None) or error
         raise TraceError(f"{path}: cannot be read: {reason}") from error
-    # A process that was killed may leave a journal. SQLite must be able to roll it back.
-    # another database's journal is not ours to roll back
+    # A process that was killed may leave a journal, which SQLite must be able to roll back. Only a
+    # queryprof trace may be rolled back; leave other databases' journals alone.
     is_ours = _has_journal(real) and is_trace(real)
     mode = "rw" if is_ours and os.access(real, os.W_OK) else mode
     with reading(path, "header"):

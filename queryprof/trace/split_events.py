@@ -60,7 +60,8 @@ def _each_once(
     start: Callable[[Event], int],
     near_ns: int | None = None,
 ) -> list[Event]:
-    """Return events by start. If events with the same key overlap, keep the last to end.
+    """Return the events sorted by start. If events with the same key overlap, keep the one that
+    ends last.
 
     Args:
         key: returns None for events that have no duplicates.

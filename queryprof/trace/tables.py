@@ -303,7 +303,7 @@ TABLES = (
             Column("executions", "executions of the statement in them"),
             Column("others", "executions of other statements in them"),
             Column("ns", "time of these passes"),
-            most("left_out_ns", "longest pass that is not one of them"),
+            most("left_out_ns", "duration of the longest ignored pass"),
         ),
     ),
     Table(

@@ -53,7 +53,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         )
         setup = [one for one in used if _is_setup(one, opened)]
         if any(one.verb == "CREATE" for one in setup):
-            first = 0  # CREATE has read the schema
+            first = 0  # the CREATE already read the schema, so later queries do not pay for it
         words = " and ".join(sorted({one.verb for one in setup}))
         is_one_each = executed <= opened
         threads = tuple(_thread_of_each(program, group))

@@ -61,8 +61,8 @@ def is_unknown(library: str) -> bool:
 
 
 def is_handed(stack: Iterable[Frame]) -> bool:
-    """Return whether a driver handed the call to its thread. The stack may then lack the library's
-    frames around it.
+    """Return whether the driver ran the call in its worker thread (aiosqlite). The stack may then
+    lack the library's frames around it.
     """
     return package_of(stack, HANDING) in HANDING
 

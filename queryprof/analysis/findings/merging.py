@@ -11,7 +11,9 @@ from queryprof.analysis.findings.libraries import BOTH
 from queryprof.analysis.units import counted, duration
 
 ALIKE = 0.34
-"""The share of a statement's words that are names. Statements of one line may differ in these."""
+"""Statements on one line are alike if at most this share of their words differs. The differing
+words are names.
+"""
 
 
 def of_one_cause(findings: Iterable[Finding]) -> list[Finding]:

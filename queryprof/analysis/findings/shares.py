@@ -71,8 +71,9 @@ COVERED_ROWS = 0.5
 
 GROUPED, GROUPED_ROWS = 0.8, 1000
 """Saved if a covering index has rows in groups that SQLite otherwise sorts: 0.17 to 0.59 for 1,000
-rows, 0.76 to 0.91 for 40,000, 0.73 to 0.92 for 200,000 (sqlite3_grouped). An index of the groups
-alone is 1.1 to 3.7 times slower than the sort. Of its time, a covering index saves 0.55 to 0.95.
+rows, 0.76 to 0.91 for 40,000, 0.73 to 0.92 for 200,000 (sqlite3_grouped). With an index on the
+grouped columns alone, the query is 1.1 to 3.7 times slower than with the sort. A covering index
+saves 0.55 to 0.95 of that time.
 """
 
 

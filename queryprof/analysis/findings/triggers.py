@@ -15,9 +15,10 @@ SHOWN, MAX_CHARACTERS = 3, 60
 """The number of trigger names to show, and the characters of each."""
 
 LONG_NS, MANY_STEPS = 100_000, 1_000
-"""Per row, time or VM steps. An UPDATE by key took 7 us and 17 steps without its trigger, and 88 us
-(on a slower machine 250 us) and 4,245 steps with a trigger that writes 300 rows (trigger_work.py of
-the tests' programs). A full-text index takes long in few steps.
+"""A write is reported if it takes this much time, or this many VM steps, per row. An UPDATE by key
+took 7 us and 17 steps without its trigger, and 88 us (on a slower machine 250 us) and 4,245 steps
+with a trigger that writes 300 rows (trigger_work.py of the tests' programs). A full-text index
+takes long in few steps.
 """
 
 

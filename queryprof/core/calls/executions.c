@@ -20,7 +20,7 @@ static struct {
     int next;                     /* the first that has not been reserved since the last flush */
     const void *(*cursors)[WAYS]; /* of the old ones; one cache line a set */
     uint16_t (*rows)[WAYS];       /* of the table; 0: none yet */
-    bool unsettled[SETS];         /* sets of old ones that may have pending rows */
+    bool unsettled[SETS];         /* whether a set's old executions may have unflushed rows */
 } table;
 
 static qp_execution *calls(void)

@@ -13,8 +13,8 @@
 #include "calls/workload_file.h"
 
 /* Writes executions from now on to files whose names begin with `prefix` (copied): one per process,
- * of up to `most_bytes` each. An empty prefix stops that. Returns false if out of memory. With the
- * GIL. */
+ * of at most `most_bytes` each. An empty prefix stops that. Returns false if out of memory. The
+ * caller must hold the GIL. */
 bool qp_workload_to(const char *prefix, int64_t most_bytes);
 
 /* Notes an ended call; `result` is borrowed, NULL: the call raised. Never raises, and runs no code

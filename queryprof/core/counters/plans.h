@@ -52,7 +52,7 @@ static inline bool qp_plan_known(PyObject *connection, uint32_t statement)
     return known->db == db && known->question == (qp_plan_generation | statement);
 }
 
-/* Fills in the question of a call whose plan is not known. Returns true if the statement must be
+/* Prepares the plan request of a call whose plan is unknown. Returns true if the statement must be
  * explained into `question->explanation`. `question->traced` is set if qp_plan_answer must be
  * called. */
 bool qp_plan_request(qp_plan_question *question, PyObject *connection, uint32_t statement,

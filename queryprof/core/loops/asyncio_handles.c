@@ -9,7 +9,7 @@
 #include "stacks/task_creators.h"
 #include "wrappers/wrapper.h"
 
-enum { WRAPPERS = 4 /* nested bound methods and partial functions that are unwrapped */ };
+enum { WRAPPERS = 4 /* how many nested bound methods and partials to unwrap */ };
 
 static struct {
     PyTypeObject *handle_type; /* owned, like all here; NULL: not attached to asyncio */

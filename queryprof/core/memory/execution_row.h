@@ -1,4 +1,4 @@
-/* The row of an execution that is not in the aggregates yet, or may still serve rows. */
+/* An execution that is not yet aggregated, or whose rows may still be fetched. */
 #pragma once
 
 #include <stdbool.h>
@@ -40,7 +40,7 @@ typedef enum {
     QP_STAGE_SETTLED    /* it has reached them */
 } qp_stage;
 
-/* Calls that served rows and have not reached the aggregates: all of one operation. */
+/* Calls that fetched rows and have not reached the aggregates: all of one operation. */
 typedef struct {
     qp_operation operation;
     uint32_t stage;       /* QP_STAGE_SETTLING: see there; else what is pending is not added yet */

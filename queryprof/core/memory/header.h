@@ -16,7 +16,7 @@ typedef struct {
     int64_t pid;
     int64_t start_time;     /* of the process, field 22 of /proc/PID/stat; 0: unknown */
     uint64_t pid_namespace; /* its inode; 0: unknown */
-    char boot[40];          /* the machine's boot id; empty: unknown */
+    char boot[40];          /* the machine's boot id; empty if unknown */
     qp_text facts;          /* of the process, as queryprof.region.facts writes them */
     uint32_t timeline_half; /* which half of the table is valid */
     uint32_t timeline_shift[2];

@@ -3,8 +3,7 @@
  * file in the system's shared memory, which outlives the process (see shared_region.h).
  *
  * A recording's content is cleared when it stops, and reads as zeros from then on: a call that
- * began before may still read it. With the GIL.
- */
+ * began before may still read it. The caller must hold the GIL. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +15,7 @@
 
 enum { QP_PAGE = 4096 };
 
-/* Each table's first row, in the mapping; and the header. Valid from the first qp_region_start on.
+/* Each table's first row in the mapping, and the header. Set by the first call to qp_region_start.
  */
 extern char *qp_table_start[QP_TABLES];
 extern qp_header *qp_head;

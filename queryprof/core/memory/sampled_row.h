@@ -24,5 +24,5 @@ typedef struct {
     int64_t executions;  /* of the statement in them ... */
     int64_t others;      /* ... and of other statements */
     int64_t ns;          /* the time of these passes */
-    int64_t left_out_ns; /* of the longest pass that is not one of them */
+    int64_t left_out_ns; /* duration of the longest ignored pass */
 } qp_line_time_row;

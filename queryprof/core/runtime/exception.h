@@ -1,4 +1,4 @@
-/* Saves the exception that is set while our code runs, which must neither see nor lose it. */
+/* Save the current exception while our code runs. Our code must not see or lose it. */
 #pragma once
 
 #include <Python.h>

@@ -29,7 +29,7 @@ static struct {
     int table;      /* that is being copied; QP_TABLES: none, the next copy begins */
     size_t at;      /* in its rows */
     uint64_t ticks; /* when the current copy began */
-    qp_header head; /* of the copy; its `counts` are the numbers of copied rows */
+    qp_header head; /* header of the copy; `counts` holds the rows copied so far */
 } copy = {.table = QP_TABLES};
 
 void qp_checkpoint_to(const char *path, double interval_s, bool if_own)

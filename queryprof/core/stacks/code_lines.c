@@ -41,7 +41,7 @@ static struct {
     known_place *places;
     uint32_t place_count;
     qp_index place_index;
-    qp_index line_index; /* of the rows, by content */
+    qp_index line_index; /* finds a line row by its content */
 } table;
 
 static qp_line_row *lines(void)

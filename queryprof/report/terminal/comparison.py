@@ -31,7 +31,7 @@ from queryprof.report.text.comparison import (
 from queryprof.report.text.plans import plan_change, plans_before_and_after
 
 CHARTED_INTERVALS = 4
-"""A shorter run has no chart, which would show nothing: an interval is at least 1/8 second."""
+"""Runs with fewer intervals get no chart. An interval lasts at least 1/8 second."""
 
 STYLES = {
     Verdict.WORSE: "bold red",
