@@ -66,7 +66,7 @@ typedef struct {
                            * owner is known */
     uint32_t evictions;
     bool reprepared;  /* a statement was re-prepared: the schema has changed */
-    qp_schema schema; /* with the GIL */
+    qp_schema schema; /* protected by the GIL */
     qp_statement_block first;
 } qp_traced_connection;
 
@@ -86,8 +86,8 @@ void qp_traced_release(qp_traced_connection *traced);
 void qp_traced_statements_visit(qp_traced_connection *traced,
                                 void (*visit)(qp_traced_connection *, qp_counted_statement *));
 
-/* A statement of a record that a statement object owns, or NULL; with the GIL, without the mutex.
- */
+/* A statement of a record that a statement object owns, or NULL. The caller must hold the GIL; it
+ * need not hold the mutex. */
 void *qp_traced_held(const qp_traced_connection *traced);
 
 /* Forgets all statements of a record. */

@@ -122,8 +122,8 @@ static void end_statement(void *statement)
     }
 }
 
-/* Reads the counters of a statement (sqlite3_stmt *) that is about to be finalized; with the
- * GIL. */
+/* Reads the counters of a statement (sqlite3_stmt *) that is about to be finalized. The caller must
+ * hold the GIL. */
 static void statement_ends(void *statement)
 {
     static uint32_t countdown = QP_OWN_SAMPLING; /* as for calls */

@@ -43,9 +43,9 @@ const char *qp_counters_start_private(void);
  * where it is busy in another thread: then a later call does it. */
 void qp_counters_attach(PyObject *connection);
 
-/* After the call, with the GIL: counts the statement that started in it, from its start, if a
- * statement object of the driver owns it: in the cursor (borrowed, any object) or in the
- * connection's cache. Statements that a virtual table has prepared are not. */
+/* After the call: counts the statement that started in it, from its start, if a statement object of
+ * the driver owns it: in the cursor (borrowed, any object) or in the connection's cache. Statements
+ * that a virtual table has prepared are not counted. The caller must hold the GIL. */
 void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_active *call);
 
 /* Makes a sqlite3.Connection report also the ends of its statements, for calls that prepare

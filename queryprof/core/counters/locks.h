@@ -73,7 +73,7 @@ void qp_locks_rename(const qp_active *call, const qp_key *key);
 
 /* Calls `add` for each lock that was released outside the driver's calls since the last time, and
  * for the new part of each lock that has been held for at least a second; `with_held`: of each held
- * lock. With the GIL. */
+ * lock. The caller must hold the GIL. */
 void qp_locks_collect(void (*add)(const qp_call_hold *hold), bool with_held);
 
 /* In a forked child: clears the parent's locks. */

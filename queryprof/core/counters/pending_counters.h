@@ -9,7 +9,7 @@
 /* In a forked child: clears the parent's state. */
 void qp_pending_counters_after_fork(void);
 
-/* Keeps counters for a key; needs no GIL. */
+/* Keeps counters for a key. The caller need not hold the GIL. */
 void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters);
 
 /* Moves the counters of a key to another statement, which turned out to be the key's own. */
@@ -19,7 +19,8 @@ void qp_pending_counters_rename(const qp_key *from, uint32_t statement);
  * adds to a single key until the next flush. */
 extern volatile bool qp_pending_counters_due;
 
-/* Adds the pending counters to their aggregates; with the GIL, as the next one. */
+/* Adds the pending counters to their aggregates. The caller must hold the GIL, also for the next
+ * function. */
 void qp_pending_counters_collect(void);
 
 /* Adds counters to their aggregate. */

@@ -12,8 +12,8 @@
 #include "sqlite/library.h"
 
 /* Watches the files that a library's own VFSs open from now on. Skips a VFS whose memory cannot be
- * written, or whose functions were replaced. Returns whether at least one VFS is watched. With the
- * GIL. */
+ * written, or whose functions were replaced. Returns whether at least one VFS is watched. The
+ * caller must hold the GIL. */
 bool qp_vfs_watch(const qp_sqlite_functions *sqlite);
 
 /* Returns whether queryprof sees the file access of a connection (sqlite3 *). False if it uses the
@@ -21,6 +21,6 @@ bool qp_vfs_watch(const qp_sqlite_functions *sqlite);
  * on. */
 bool qp_vfs_sees_connection(const qp_sqlite_functions *sqlite, void *db);
 
-/* Restores the functions that qp_vfs_watch replaced, unless others have replaced them since. With
- * the GIL. */
+/* Restores the functions that qp_vfs_watch replaced, unless others have replaced them since. The
+ * caller must hold the GIL. */
 void qp_vfs_unwatch(void);

@@ -79,7 +79,8 @@ qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *loop, bool has_
 /* The loop has stopped; NULL is ignored. Keeps the exception that is set. */
 void qp_running_loop_leave(qp_running_loop *running_loop);
 
-/* All running loops that were ever registered; they are never freed. Needs no GIL. */
+/* All running loops that were ever registered; they are never freed. The caller need not hold the
+ * GIL. */
 qp_running_loop *qp_running_loops(int *count);
 
 /* Clears an exception that our own Python code has raised: the program's code must still run.

@@ -40,7 +40,8 @@ static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t 
 }
 
 /* Samples where the step of this number is, if it still runs and is a stall; `asked_ticks` is when
- * the GIL was requested, `gil_ns` for how long its thread kept that. With the GIL. */
+ * the GIL was requested, `gil_ns` for how long its thread kept that. The caller must hold the GIL.
+ */
 void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks,
                     int64_t gil_ns);
 

@@ -7,9 +7,8 @@
 
 #include "loops/loops.h"
 
-/* Samples the step of this number, which still runs; with the GIL, which was requested at
- * `asked_ticks`, and for so long kept by the loop's thread while that worked.
- */
+/* Samples the step of this number, which still runs. The caller must hold the GIL. The watchdog
+ * requested it at `asked_ticks`, and the loop's thread kept it for `gil_ns` while it worked. */
 typedef void qp_watchdog_look(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks,
                               int64_t gil_ns);
 
@@ -23,13 +22,13 @@ extern bool qp_watchdog_awaited;
 /* Whether the thread sleeps until a step begins: no loop has run a step for a while. */
 extern _Atomic bool qp_watchdog_sleeps;
 
-/* Wakes the thread; with the GIL. */
+/* Wakes the thread. The caller must hold the GIL. */
 void qp_watchdog_wake(void);
 
-/* Starts the thread; with the GIL. */
+/* Starts the thread. The caller must hold the GIL. */
 void qp_watchdog_launch(void);
 
-/* Stops the thread and waits for it, without the GIL. */
+/* Stops the thread and waits for it. Releases the GIL while it waits. */
 void qp_watchdog_stop(double timeout_s);
 
 /* In a forked child: clears the thread, which does not exist there. */

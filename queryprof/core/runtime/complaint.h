@@ -2,6 +2,6 @@
 #pragma once
 
 /* Writes a line to the program's stderr, as queryprof.core.recorder.complain does: not to a file
- * that the program has opened in its place. With the GIL; may run code of the program; leaves no
- * exception. `format` is of PyUnicode_FromFormat. */
+ * that the program has opened in its place. The caller must hold the GIL. It may run code of the
+ * program; it leaves no exception. `format` is of PyUnicode_FromFormat. */
 void qp_complain(const char *format, ...);

@@ -15,7 +15,7 @@ typedef struct qp_native_thread qp_native_thread;
  * until its next call (negative: when it is woken). */
 qp_native_thread *qp_native_thread_new(double (*turn)(void *), void *argument, double interval_s);
 
-/* Starts the thread; with the GIL. False: the system refuses. */
+/* Starts the thread. Returns false if the system refuses. The caller must hold the GIL. */
 bool qp_native_thread_launch(qp_native_thread *self);
 
 /* Makes the thread run its turn now, if it has been launched. */

@@ -11,8 +11,8 @@ extern uint32_t qp_recording;
 
 /* queryprof's own time in ticks. It is measured on new things (scans of texts, requests of plans,
  * lookups of statements), on turns, and on 1 of QP_OWN_SAMPLING calls, which represents all. The
- * number is prime, so that it is not in step with work that is done for 16 calls together. With the
- * GIL. */
+ * number is prime, so that it is not in step with work that is done for 16 calls together. The
+ * caller must hold the GIL. */
 extern int64_t qp_own_ticks;
 enum { QP_OWN_SAMPLING = 61, QP_OWN_LAST = 9 };
 

@@ -9,8 +9,9 @@
 /* When the next turn is due; UINT64_MAX: none is. */
 extern uint64_t qp_turn_due_ticks;
 
-/* Runs a turn in the running thread, with the GIL, at the end of a call that is not counted yet.
- * May run code of the program, as any release of an object may; keeps the exception that is set. */
+/* Runs a turn in the running thread at the end of a call that is not counted yet. The caller must
+ * hold the GIL. May run code of the program, as any release of an object may; keeps the exception
+ * that is set. */
 void qp_turn(void);
 
 /* The work of a turn, muted and with no exception set. False: an early turn is of no further

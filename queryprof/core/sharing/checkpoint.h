@@ -13,7 +13,7 @@
  * `if_own`: only while the region is private memory. */
 void qp_checkpoint_to(const char *path, double interval_s, bool if_own);
 
-/* Copies the next slice; with the GIL, which it releases while it writes. */
+/* Copies the next slice. The caller must hold the GIL. The function releases it while it writes. */
 void qp_checkpoint_turn(void);
 
 /* After the sums were written to a part: removes the copy, and begins another. */

@@ -20,7 +20,7 @@ extern bool qp_share_awaited;
  * prefix of the file's name. They are copied. If one is too long, no file is made. */
 void qp_region_share_in(const char *directories, const char *name);
 
-/* Makes the region a file; with the GIL. */
+/* Makes the region a file. The caller must hold the GIL. */
 void qp_region_share(void);
 
 /* At a turn: requests another try at the next call, if no descriptor was free. */

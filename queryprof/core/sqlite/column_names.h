@@ -23,11 +23,11 @@ typedef struct qp_column_question {
 
 /* A question about the columns in a text (borrowed: any object; it must live until the answer). The
  * caller owns the question (qp_release). NULL: the text has no word in quotes that may enclose a
- * value, or there is no memory. With the GIL; never raises. */
+ * value, or there is no memory. Never raises. The caller must hold the GIL. */
 qp_column_question *qp_columns_question(PyObject *sql);
 
-/* Answers it on a connection (sqlite3 *), with its mutex and without the GIL. */
+/* Answers it on a connection (sqlite3 *), while holding its mutex and not the GIL. */
 void qp_columns_request(qp_column_question *question, void *db);
 
-/* Stores the answer. With the GIL. */
+/* Stores the answer. The caller must hold the GIL. */
 void qp_columns_learn(const qp_column_question *question);

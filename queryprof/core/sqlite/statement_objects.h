@@ -13,8 +13,8 @@ typedef void qp_statement_ends(void *statement);
 const char *qp_statement_objects_watch(PyObject *connection, qp_statement_ends *ends);
 
 /* The statement object that owns a statement (identity of a sqlite3_stmt), in the cursor or in the
- * connection's cache: borrowed from these, so valid only with the GIL; NULL: the driver does not
- * own it. Calls no code of the program. */
+ * connection's cache: borrowed from these, so valid only while the caller holds the GIL. NULL if
+ * the driver does not own it. Calls no code of the program. */
 PyObject *qp_statement_object(PyObject *connection, PyObject *cursor, const void *statement);
 
 /* Restores the type. */

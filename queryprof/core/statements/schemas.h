@@ -3,8 +3,7 @@
  *
  * The number is a hash of the statements that have changed the schema since the database was empty.
  * Connections to one file share it; a file that was not empty when it was first seen has a separate
- * one. Used with the GIL.
- */
+ * one. The caller must hold the GIL. */
 #pragma once
 
 #include <stdbool.h>

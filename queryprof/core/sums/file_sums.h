@@ -10,5 +10,5 @@ bool qp_file_sums_start(void);
 void qp_file_sums_stop(void);
 void qp_file_sums_clear(void);
 
-/* Adds the work of one call with this key. With the GIL. */
+/* Adds the work of one call with this key. The caller must hold the GIL. */
 void qp_file_sums_add(const qp_key *key, const qp_file_sums *work);

@@ -5,8 +5,8 @@
 
 #include "memory/file_rows.h"
 
-/* Adds locks that were held. With the GIL. */
+/* Adds locks that were held. The caller must hold the GIL. */
 void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held);
 
-/* Keeps a hold, or a wait, if it is long and among the longest. With the GIL. */
+/* Keeps a hold, or a wait, if it is long and among the longest. The caller must hold the GIL. */
 void qp_lock_event_add(const qp_lock *lock, const qp_lock_time *when);

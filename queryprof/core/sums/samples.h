@@ -16,7 +16,7 @@ enum {
 };
 
 /* An execution has its stack taken if these bits of a random number are 0: 1 in QP_STACK_SAMPLING,
- * or each. With the GIL. */
+ * or each. The caller must hold the GIL. */
 extern uint32_t qp_stack_mask;
 
 /* Allocates the tables. Returns false if out of memory. */

@@ -14,8 +14,8 @@
 void qp_thread_usage_lock(void);
 void qp_thread_usage_unlock(void);
 
-/* Registers the running thread, with Python's `id`, under this name in this recording. With the
- * GIL, as the next one. */
+/* Registers the running thread, with Python's `id`, under this name in this recording. The caller
+ * must hold the GIL, also for the next function. */
 void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording);
 
 /* Stores the running thread's usage up to now. */
@@ -24,7 +24,8 @@ void qp_thread_usage_read(void);
 /* Excludes the bytes that the running thread wrote for queryprof. */
 void qp_thread_usage_leave_out(int64_t written_bytes, int64_t write_calls);
 
-/* When the running thread ends: adds its usage to the threads of its name. Needs no GIL. */
+/* When the running thread ends: adds its usage to the threads of its name. The caller need not hold
+ * the GIL. */
 void qp_thread_usage_end(void);
 
 /* Adds the usage of a living thread, the system's `kernel_id`, to the threads of its name: since it

@@ -34,7 +34,7 @@ typedef struct qp_thread {
  * or NULL: another interpreter's thread, or no memory. Never raises. */
 qp_thread *qp_thread_record(uint32_t recording);
 
-/* The first of all records, with the GIL; NULL without records. */
+/* The first of all records, or NULL if there are none. The caller must hold the GIL. */
 const qp_thread *qp_threads_first(void);
 
 /* Returns the running thread's record, or NULL: its calls are not recorded. */
