@@ -29,7 +29,7 @@ static PyObject *clear_handles(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(
     Py_RETURN_NONE;
 }
 
-/* Registers a loop that runs now; NULL: it is not recorded. */
+/* Registers a loop that runs now; NULL if it is not recorded. */
 static qp_running_loop *enter(PyObject *kind, PyObject *loop, bool has_steps)
 {
     bool muted = qp_here.muted; /* hooks attach muted; the loop is the program's */
@@ -51,7 +51,7 @@ static bool has_clock(PyObject *loop, PyObject *time)
     return has;
 }
 
-/* Calls on_start(loop), which returns a callable for the end or None; NULL: it failed, with an
+/* Calls on_start(loop), which returns a callable for the end or None; NULL if it failed, with an
  * exception only if that is not ours. */
 static PyObject *call_on_start(PyObject *on_start, PyObject *loop)
 {

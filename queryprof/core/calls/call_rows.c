@@ -6,7 +6,7 @@
 #include "sqlite/library.h"
 #include "statements/statements.h"
 
-/* How many rows a driver's sequence of them has; 0: it is another object. */
+/* How many rows a driver's sequence of them has; 0 if it is another object. */
 static int64_t rows_in(PyObject *rows)
 {
     return PyList_CheckExact(rows)    ? PyList_GET_SIZE(rows)

@@ -6,7 +6,7 @@
 
 #include "calls/call.h"
 
-/* Rows that a call which serves rows returned in `result` (borrowed; NULL: none). */
+/* Rows that a call which serves rows returned in `result` (borrowed; NULL if none). */
 int64_t qp_rows_served(const qp_call *call, PyObject *result);
 
 /* Rows that an execution returned without a cursor, or sent for nothing, in `result`. */

@@ -45,7 +45,7 @@ bool qp_call_nest(qp_call *call);
 bool qp_call_add(qp_thread *thread);
 
 /* Pauses and resumes a call in progress where other code runs between its parts: an awaited call.
- * False: it can be neither resumed nor ended, and is returned to the free list. */
+ * False if it can be neither resumed nor ended, and is returned to the free list. */
 void qp_call_pause(qp_call *call);
 bool qp_call_goes_on(qp_call *call);
 

@@ -66,8 +66,8 @@ static PyObject *show_parameters(PyObject *parameters)
     return text;
 }
 
-/* Return a new str that shows the parameters. The program cannot notice it. NULL: it failed, or the
- * recording has ended. */
+/* Return a new str that shows the parameters. The program cannot notice it. NULL if it failed, or
+ * the recording has ended. */
 static PyObject *show_unnoticed(PyObject *parameters)
 {
     qp_exception exception = qp_exception_take();

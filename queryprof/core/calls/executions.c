@@ -19,7 +19,7 @@ static struct {
     qp_execution *young;          /* QP_YOUNG rows, the first of the table */
     int next;                     /* the first that has not been reserved since the last flush */
     const void *(*cursors)[WAYS]; /* of the old ones; one cache line a set */
-    uint16_t (*rows)[WAYS];       /* of the table; 0: none yet */
+    uint16_t (*rows)[WAYS];       /* of the table; 0 if none yet */
     bool unsettled[SETS];         /* whether a set's old executions may have unflushed rows */
 } table;
 

@@ -25,12 +25,12 @@
  * Returns false if out of memory. */
 bool qp_executions_start(void);
 
-/* Returns a place for a new execution: marked in use, the rest for the caller to fill in. NULL:
+/* Returns a place for a new execution: marked in use, the rest for the caller to fill in. NULL if
  * calls in progress take all places. */
 qp_execution *qp_execution_reserve(void);
 
 /* Copies a flushed execution that may still serve rows to the table of old ones, and returns the
- * copy; NULL: calls in progress take all places of its set. */
+ * copy; NULL if calls in progress take all places of its set. */
 qp_execution *qp_execution_keep(const qp_execution *execution);
 
 /* The execution that a cursor serves, or NULL. Valid until the next qp_execution_reserve. */

@@ -24,13 +24,13 @@
 #include "stacks/frames.h"
 #include "threads/threads.h"
 
-/* Starts measuring a call of the running thread; NULL: it is not measured. Valid until qp_call_end.
- * Never raises. */
+/* Starts measuring a call of the running thread; NULL if it is not measured. Valid until
+ * qp_call_end. Never raises. */
 qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument,
                        PyObject *parameters);
 
-/* Ends measuring a call that returned `result` (borrowed; NULL: it raised, or there was no further
- * row), and frees the call. Keeps the exception that is set. */
+/* Ends measuring a call that returned `result` (borrowed; NULL if it raised, or there was no
+ * further row), and frees the call. Keeps the exception that is set. */
 void qp_call_end(qp_call *call, PyObject *result);
 
 /* Returns whether the thread fetches from the same execution as last time. Almost every fetch does,

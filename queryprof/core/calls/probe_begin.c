@@ -54,7 +54,7 @@ static inline bool begin_rows(qp_call *call)
     return true;
 }
 
-/* Finds the statement of a call of a driver in Python; false: recording has ended in it. */
+/* Finds the statement of a call of a driver in Python; false if recording has ended in it. */
 static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uint32_t *path,
                                    bool *is_awaited)
 {

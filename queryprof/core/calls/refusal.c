@@ -3,7 +3,7 @@
 #include "counters/database_paths.h"
 #include "runtime/thread_local.h"
 
-static PyObject *explain; /* owned; NULL: nothing is explained */
+static PyObject *explain; /* owned; NULL if nothing is explained */
 
 void qp_refusal_explain_by(PyObject *function)
 {

@@ -21,7 +21,7 @@ enum {
 };
 
 static struct {
-    Py_hash_t *hashes; /* owned; of the texts that have numbers, by hash; 0: none */
+    Py_hash_t *hashes; /* owned; of the texts that have numbers, by hash; 0 if none */
     uint32_t *numbers; /* owned; theirs */
     uint32_t texts;    /* how many are in there */
     uint32_t last_text;

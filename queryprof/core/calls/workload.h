@@ -17,8 +17,8 @@
  * caller must hold the GIL. */
 bool qp_workload_to(const char *prefix, int64_t most_bytes);
 
-/* Notes an ended call; `result` is borrowed, NULL: the call raised. Never raises, and runs no code
- * of the program. */
+/* Notes an ended call; `result` is borrowed, NULL if the call raised. Never raises, and runs no
+ * code of the program. */
 void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks);
 
 /* Notes how many rows the execution of that serial number has served so far. */

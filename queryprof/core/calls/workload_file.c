@@ -22,7 +22,7 @@ bool qp_workload_on;
 
 static struct {
     char prefix[PATH_BYTES];
-    char path[PATH_BYTES + NAME_BYTES]; /* of this process's file; empty: none yet */
+    char path[PATH_BYTES + NAME_BYTES]; /* of this process's file; empty if none yet */
     char *buffer;                       /* owned */
     size_t used;
     int64_t written;
@@ -35,7 +35,7 @@ static struct {
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Appends bytes to the file; false: it cannot be written. */
+/* Appends bytes to the file; false if it cannot be written. */
 static bool append(const char *bytes, size_t length)
 {
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;

@@ -67,7 +67,7 @@ typedef struct {
     uint64_t handed_ticks;
     uint64_t started_ticks;
     uint64_t ended_ticks;
-    uint64_t taken_ticks; /* when its result was taken; 0: it was not, or unknown */
+    uint64_t taken_ticks; /* when its result was taken; 0 if it was not, or unknown */
 } handoff;
 
 /* Adds its outcome to the sums, once. */

@@ -205,7 +205,7 @@ static void store_runs(qp_slow_span_row *place, uint64_t started_ticks, const qp
     qp_span_run_row *to = (qp_span_run_row *)qp_rows(QP_SPAN_RUN_ROWS) + place->first_run;
     place->runs = runs ? runs->count : 0;
     for (uint32_t i = 0; i < place->runs; i++) {
-        bool is_known = runs->run[i].end_ticks; /* false: it has not ended */
+        bool is_known = runs->run[i].end_ticks; /* false if it has not ended */
         to[i] = runs->run[i];
         to[i].start_ticks = is_known ? to[i].start_ticks - (int64_t)started_ticks : 0;
         to[i].end_ticks = is_known ? to[i].end_ticks - (int64_t)started_ticks : 0;

@@ -20,8 +20,8 @@ void qp_slow_spans_clear(void);
 /* In a forked child: all runs are free. */
 void qp_slow_spans_after_fork(void);
 
-/* Adds an execution to a span's last run, or begins another, and returns its number; 0: there is
- * no room. `*runs` (NULL: none yet) becomes the span's, which gives them back. */
+/* Adds an execution to a span's last run, or begins another, and returns its number; 0 if there is
+ * no room. `*runs` (NULL if none yet) becomes the span's, which gives them back. */
 uint8_t qp_span_runs_count(qp_span_runs **runs, const qp_key *key);
 
 /* Moves the last execution that was counted in a run to another statement, and returns the number

@@ -27,12 +27,12 @@ enum {
 
 /* A running span. */
 typedef struct {
-    uint64_t serial; /* 0: free */
+    uint64_t serial; /* 0 if free */
     uint16_t name;
-    int64_t outer; /* the span around it; 0: none */
+    int64_t outer; /* the span around it; 0 if none */
     uint64_t started_ticks;
     qp_thread *thread; /* that began it */
-    uint64_t step;     /* of its event loop, in which it began; 0: none */
+    uint64_t step;     /* of its event loop, in which it began; 0 if none */
     int64_t cpu_at_ns; /* of the thread, when it began or continued */
     int64_t cpu_ns;    /* while a watched coroutine ran; once stopped, of the whole span; -1:
                         * unknown */
@@ -42,9 +42,9 @@ typedef struct {
     int64_t database_ns;
     int64_t queue_ns;      /* functions waited for a thread, */
     uint64_t queued_ticks; /* ... up to here */
-    int status;            /* of a request; 0: none */
+    int status;            /* of a request; 0 if none */
     uint16_t thread_number;
-    qp_span_runs *runs; /* owned; NULL: none */
+    qp_span_runs *runs; /* owned; NULL if none */
     qp_span_sites sites;
 } running_span;
 

@@ -59,7 +59,7 @@ void qp_span_recount(qp_execution *e, uint32_t from);
 /* The running span, also for work that another thread submitted; 0 without a span. Never raises. */
 int64_t qp_span_find(void);
 
-/* The outermost span around the running one, or it; 0: none. Never raises. */
+/* The outermost span around the running one, or it; 0 if none. Never raises. */
 int64_t qp_span_outermost(void);
 
 static inline int64_t qp_span_value(void)
@@ -67,7 +67,7 @@ static inline int64_t qp_span_value(void)
     return qp_span_variable || qp_here.submitter ? qp_span_find() : 0;
 }
 
-/* The number of its name; 0: none. */
+/* The number of its name; 0 if none. */
 static inline uint16_t qp_span_number_of(int64_t span)
 {
     return (uint16_t)(span & 0xffff);

@@ -23,7 +23,7 @@ enum {
  * statement that is not transient is owned by one of the driver's statement objects, which is
  * watched: it is removed from here before it is finalized. */
 typedef struct {
-    void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL: free */
+    void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL if free */
     bool is_whole;            /* it is the whole text that the program passed for it */
     bool transient;           /* of no statement object: it may be finalized at any time */
     bool is_over;             /* a transient statement that has ended and been read ... */
@@ -48,10 +48,10 @@ typedef struct qp_statement_block {
  * it, or when counters are flushed. */
 typedef struct {
     const qp_sqlite_functions *sqlite;
-    void *db;         /* sqlite3 *, SQLite's; NULL: free */
-    uint32_t next;    /* in its chain, or in the free list: 1 + its number; 0: none */
+    void *db;         /* sqlite3 *, SQLite's; NULL if free */
+    uint32_t next;    /* in its chain, or in the free list: 1 + its number; 0 if none */
     uint64_t serial;  /* 1, 2, 3, ... in the order in which they were taken */
-    char *path;       /* owned: the file of its main database, as opened; NULL: none */
+    char *path;       /* owned: the file of its main database, as opened; NULL if none */
     bool traces_ends; /* every statement's end is traced: none is kept past it */
     uint32_t epoch;   /* the epoch of counting that its content belongs to */
     /* Calls in progress that need statements' ends. Changed with the GIL, also read with only the
@@ -76,7 +76,7 @@ bool qp_traced_connections_start(void);
 /* The record of a connection (sqlite3 *), or NULL. Its content may change at any time. */
 qp_traced_connection *qp_traced_of(const void *db);
 
-/* Takes an empty record for a new connection; NULL: the table is full. */
+/* Takes an empty record for a new connection; NULL if the table is full. */
 qp_traced_connection *qp_traced_take(void *db, uint32_t epoch);
 
 /* Releases the record of a connection that closes. */

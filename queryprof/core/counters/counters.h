@@ -24,7 +24,7 @@
  * count (static text). */
 const char *qp_counters_start(const char *library, PyObject *connection);
 
-/* Why SQLite's work on files is unknown while counters are on; NULL: it is known. Static. */
+/* Why SQLite's work on files is unknown while counters are on; NULL if it is known. Static. */
 const char *qp_counters_files_off(void);
 
 /* Returns the number of connections that use the program's own VFS, whose file work is not seen. */
@@ -49,7 +49,7 @@ void qp_counters_attach(PyObject *connection);
 void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_active *call);
 
 /* Makes a sqlite3.Connection report also the ends of its statements, for calls that prepare
- * statements and drop them by themselves; calls of several threads may overlap. False: it is not
+ * statements and drop them by themselves; calls of several threads may overlap. False if it is not
  * counted, or busy. */
 bool qp_counters_trace_ends(PyObject *connection, bool ends);
 
@@ -57,8 +57,8 @@ bool qp_counters_trace_ends(PyObject *connection, bool ends);
  * statements, unless the program has set a trace callback since. */
 bool qp_counters_traced(PyObject *connection);
 
-/* The record of a connection (borrowed); NULL: it is not counted, or the program has set a callback
- * on it, which would also be called for queryprof's statements. */
+/* The record of a connection (borrowed); NULL if it is not counted, or the program has set a
+ * callback on it, which would also be called for queryprof's statements. */
 qp_traced_connection *qp_counters_connection(PyObject *connection);
 
 /* Returns whether a statement ran with the plan that was read. SQLite detects a changed schema only

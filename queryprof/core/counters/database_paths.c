@@ -22,7 +22,7 @@ enum {
  * them when they were last opened. */
 static struct {
     char *_Atomic text;
-    _Atomic uint64_t identity; /* of the file; 0: it is not known */
+    _Atomic uint64_t identity; /* of the file; 0 if it is not known */
 } paths[PATHS];
 
 static _Atomic uint32_t last;         /* number that was given */
@@ -40,7 +40,7 @@ static uint64_t identity_of(const char *path)
 
 static bool is_main(uint32_t number)
 {
-    const char *text = paths[number].text; /* NULL: it is just being added */
+    const char *text = paths[number].text; /* NULL if it is just being added */
     return text && text[0] != '(';
 }
 
@@ -75,7 +75,7 @@ static void identify(uint32_t number, uint64_t identity)
     paths[number].identity = identity;
 }
 
-/* Adds a path that has no slot yet. Returns its number; 0: the table is full. */
+/* Adds a path that has no slot yet. Returns its number; 0 if the table is full. */
 static uint32_t add(const char *path)
 {
     uint32_t number = last + 1 < PATHS ? atomic_fetch_add(&last, 1) + 1 : PATHS;
@@ -86,7 +86,7 @@ static uint32_t add(const char *path)
     return own ? number : 0;
 }
 
-/* Returns the number of a path; 0: the table is full. */
+/* Returns the number of a path; 0 if the table is full. */
 static uint32_t number_of(const char *path, uint64_t identity)
 {
     uint32_t own = 0;

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns the number of a database's path (copied if `of_main`); 0: the table is full. The path of
- * an attached database is not stored: it is a value in a statement, which may be a secret. */
+/* Returns the number of a database's path (copied if `of_main`); 0 if the table is full. The path
+ * of an attached database is not stored: it is a value in a statement, which may be a secret. */
 uint32_t qp_path_of_database(const char *path, bool of_main);
 
 /* A path by its number; "" for 0. For a file that was never a main database: "(attached" with its
@@ -15,5 +15,5 @@ uint32_t qp_path_of_database(const char *path, bool of_main);
 const char *qp_path_text(uint32_t number);
 
 /* The identity of the file with this path: a hash of its device and inode, which is the same in
- * each process; 0: unknown. */
+ * each process; 0 if unknown. */
 uint64_t qp_path_identity(uint32_t number);

@@ -30,20 +30,20 @@ typedef struct {
 struct qp_locked_file;
 
 typedef struct {
-    bool any;    /* false: the sums are zero */
+    bool any;    /* false if the sums are zero */
     bool opened; /* a database's file, which is watched */
     qp_file_sums sums;
     struct qp_locked_file
         *taken;       /* the file whose lock a call took last; it may be an earlier one */
     bool took_others; /* this call, before that */
     /* A lock that was refused and not attempted again since. */
-    const void *refused_file; /* identity; NULL: nothing was refused */
+    const void *refused_file; /* identity; NULL if nothing was refused */
     uint64_t refused_ticks;
     int64_t file_ticks_then;          /* later reading, writing and syncing is not waiting */
-    int waits;                        /* 0: the last times are not valid */
+    int waits;                        /* 0 if the last times are not valid */
     qp_call_wait wait[QP_CALL_WAITS]; /* the last one, and the longest before it */
     /* of the last one */
-    const void *waited_file; /* identity, whose lock is not granted yet; NULL: it is */
+    const void *waited_file; /* identity, whose lock is not granted yet; NULL if it is */
     int waited_lock;         /* which of its locks */
     bool would_write; /* the write lock was refused to a transaction that had begun to read: SQLite
                        * does not wait for it */

@@ -10,7 +10,7 @@ static int64_t file_ticks(const qp_file_sums *sums)
     return sums->sync_ticks + sums->read_ticks + sums->write_ticks;
 }
 
-/* Returns the call's wait that is in progress, or that ended last; NULL: none. */
+/* Returns the call's wait that is in progress, or that ended last; NULL if none. */
 static qp_call_wait *last_wait(qp_file_work *work)
 {
     return work->waits ? &work->wait[work->waits - 1] : NULL;

@@ -80,7 +80,7 @@ static QP_COLD void show(const qp_locked_file *file, qp_held_lock *lock)
     }
 }
 
-/* Returns the row of a write lock; NULL if there is none, or if it belongs to another recording. */
+/* Returns the row of a write lock; NULL if none, or if it belongs to another recording. */
 static qp_held_row *shown(const qp_locked_file *file, const qp_held_lock *lock)
 {
     qp_held_row *row = lock->recording == qp_recording ? lock->row : NULL;
@@ -137,7 +137,7 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
     __atomic_store_n(&lock->is_held, true, __ATOMIC_RELEASE);
 }
 
-/* Returns the call's entry for locks of this kind and key; NULL: its table is full. */
+/* Returns the call's entry for locks of this kind and key; NULL if its table is full. */
 static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
 {
     for (int i = 0; i < work->holds; i++) {

@@ -24,14 +24,14 @@ typedef struct {
     uint64_t start_ticks;
     int64_t database_ticks; /* of the thread then */
     int64_t changed_rows;   /* by it */
-    uint64_t counted_ticks; /* it is in the sums up to then; 0: not yet */
+    uint64_t counted_ticks; /* it is in the sums up to then; 0 if not yet */
     bool writes;            /* read lock: its transaction also took the write lock */
     bool blocks;            /* read lock: a writer of this process waits for readers */
-    qp_held_row *row;       /* write lock: the row that readers see; NULL: no room */
+    qp_held_row *row;       /* write lock: the row that readers see; NULL if there is no room */
 } qp_held_lock;
 
 typedef struct qp_locked_file {
-    const void *_Atomic file; /* sqlite3_file *, identity only; NULL: free */
+    const void *_Atomic file; /* sqlite3_file *, identity only; NULL if free */
     uint32_t path;            /* of the database: a number */
     uint32_t number;          /* counts all files that this process opened */
     bool has_wal;             /* its own lock is no read transaction, and is held long */
@@ -49,7 +49,7 @@ static inline qp_locked_file *qp_locks_first_place(const void *file)
     return &qp_locked_files[((uint64_t)(uintptr_t)file * QP_GOLDEN_RATIO >> 40) % QP_LOCKED_FILES];
 }
 
-/* The locks of an open file; NULL: they are not known. */
+/* The locks of an open file; NULL if they are not known. */
 static inline qp_locked_file *qp_locks_of(const void *file)
 {
     qp_locked_file *place = qp_locks_first_place(file);

@@ -20,7 +20,7 @@ enum {
 static const uint64_t ONE_GENERATION = (uint64_t)1 << 32;
 
 typedef struct {
-    uint64_t schema; /* 0: free */
+    uint64_t schema; /* 0 if free */
     uint32_t statement;
     uint32_t plan; /* 1 + its row; 0: SQLite returned none */
 } known_plan;
@@ -166,7 +166,7 @@ QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, u
     return true;
 }
 
-/* 1 + the row of a plan, which is added if new; 0: the table is full. */
+/* 1 + the row of a plan, which is added if new; 0 if the table is full. */
 static uint32_t place_of(uint32_t statement, const char *database, const char *text)
 {
     PyObject *path = PyUnicode_DecodeFSDefault(database[0] ? database : ":memory:");

@@ -33,7 +33,7 @@ extern uint64_t qp_plan_generation; /* a multiple of 2^32 */
 /* A call's request for a plan, or its schema change. */
 typedef struct {
     qp_explanation explanation;
-    qp_traced_connection *traced; /* the connection's record; NULL: the call has no question */
+    qp_traced_connection *traced; /* the connection's record; NULL if the call has no question */
     qp_schema schema;             /* the connection's, when the call began */
     qp_schema_change change;
 } qp_plan_question;

@@ -21,7 +21,7 @@ static void settle_statement(qp_traced_connection *t, qp_counted_statement *s)
     }
 }
 
-/* Takes the mutex of a connection that is alive; NULL: it may not be, or is busy. */
+/* Takes the mutex of a connection that is alive; NULL if it may not be, or is busy. */
 static void *enter(const qp_traced_connection *t)
 {
     void *db = t->epoch == qp_counting.epoch ? living_connection(t) : NULL;

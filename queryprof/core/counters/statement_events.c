@@ -11,7 +11,7 @@
 struct qp_counting qp_counting;
 
 /* Returns a str's UTF-8 as the driver made it for SQLite, without the GIL. The object does not
- * change, and the driver's caller keeps it. NULL: it has no UTF-8 yet. */
+ * change, and the driver's caller keeps it. NULL if it has no UTF-8 yet. */
 static const char *utf8_of(PyObject *text, size_t *length)
 {
     if (PyUnicode_IS_COMPACT_ASCII(text)) {

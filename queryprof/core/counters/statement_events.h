@@ -31,8 +31,8 @@
 typedef struct qp_active {
     struct qp_active *below;  /* the call that began before it in this thread; with greenlets not
                                * always the call around it */
-    qp_meter *volatile meter; /* of its execution; NULL: unknown, or the recording ended */
-    const void *frame;        /* identity of the Python frame that made it; NULL: unknown */
+    qp_meter *volatile meter; /* of its execution; NULL if unknown, or the recording ended */
+    const void *frame;        /* identity of the Python frame that made it; NULL if unknown */
     qp_operation operation;
     uint64_t start_ticks;
     bool is_measured;  /* what it costs is measured: see qp_own_part ... */
@@ -40,7 +40,7 @@ typedef struct qp_active {
     /* of an operation that begins an execution */
     bool has_more;        /* qp_first_run_end has work when it ends */
     bool begins_counting; /* `statement` is the execution's first */
-    const void *db;       /* identity of its connection's sqlite3; NULL: unknown */
+    const void *db;       /* identity of its connection's sqlite3; NULL if unknown */
     PyObject *sql;        /* borrowed for the call; any object, or NULL */
     void *statement; /* sqlite3_stmt * that started with that text, and is not known to be one of
                       * the driver's: valid in the callback alone; NULL: none */
@@ -57,8 +57,8 @@ extern struct qp_counting {
 } qp_counting;
 
 /* Registers for a connection's (sqlite3 *) events. `traces_ends`: also for every statement's end.
- * NULL: there are too many connections, or SQLite was built without mutexes, and a statement could
- * be finalized while another thread reads it. */
+ * NULL if there are too many connections, or SQLite was built without mutexes, and a statement
+ * could be finalized while another thread reads it. */
 qp_traced_connection *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite,
                                           bool traces_ends);
 

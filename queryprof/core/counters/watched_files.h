@@ -14,8 +14,8 @@
 
 enum { QP_WATCHED_LIBRARIES = 4 /* of SQLite, in one process; the files of others are unknown */ };
 
-/* Notes a table of functions (sqlite3_io_methods) of SQLite's own; false: it cannot be watched. The
- * caller must hold the GIL. */
+/* Notes a table of functions (sqlite3_io_methods) of SQLite's own; false if it cannot be watched.
+ * The caller must hold the GIL. */
 bool qp_file_table_learn(const void *table);
 
 /* Watches an open file (sqlite3_file *; may be NULL) that is not in use yet, or whose connection's

@@ -21,7 +21,7 @@ static PyObject *monitoring(const char *function, const char *format, ...)
     return result;
 }
 
-/* Calls a function of sys.monitoring for its effect; false: it raised. */
+/* Calls a function of sys.monitoring for its effect; false if it raised. */
 #define MONITOR(...) is_done(monitoring(__VA_ARGS__))
 
 static bool is_done(PyObject *result)
@@ -55,7 +55,7 @@ static bool has_others(void)
     return found;
 }
 
-/* Takes the number; 0: another tool has one. */
+/* Takes the number; 0 if another tool has one. */
 static int take_tool(void)
 {
     bool is_taken = !has_others() && MONITOR("use_tool_id", "(is)", TOOL, "queryprof");

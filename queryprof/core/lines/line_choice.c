@@ -55,7 +55,7 @@ static struct {
 
 /* The program's own line that executes a statement. */
 typedef struct {
-    PyCodeObject *code; /* borrowed: a frame runs it; NULL: the program calls the driver itself */
+    PyCodeObject *code; /* borrowed: a frame runs it; NULL if the program calls the driver itself */
     const void *frame;
     int instruction;
     bool has_library; /* between the line and the driver */
@@ -101,7 +101,7 @@ static user_line find_line(PyThreadState *tstate)
     return found;
 }
 
-/* Finds the lines of the expression that a frame runs; false: they are unknown. */
+/* Finds the lines of the expression that a frame runs; false if they are unknown. */
 static bool find_lines(const user_line *line, int *first, int *last)
 {
     int first_column, last_column;

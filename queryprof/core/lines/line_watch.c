@@ -144,7 +144,7 @@ static void begin_pass(const void *frame)
     enter_line();
 }
 
-/* The identity of the frame that reports an event; NULL: another thread's pass is in progress, or
+/* The identity of the frame that reports an event; NULL if another thread's pass is in progress, or
  * the code object is not watched any more. */
 static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
 {

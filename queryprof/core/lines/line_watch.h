@@ -17,7 +17,7 @@
 #include "threads/threads.h"
 
 typedef struct {
-    PyCodeObject *code;        /* owned; NULL: nothing is watched */
+    PyCodeObject *code;        /* owned; NULL if nothing is watched */
     PyThreadState *tstate;     /* of the pass in progress, or of the last one; identity only */
     int first_line, last_line; /* of the expression that executes the statement */
     qp_text function, file;    /* of the line */

@@ -12,7 +12,7 @@
 enum { WRAPPERS = 4 /* how many nested bound methods and partials to unwrap */ };
 
 static struct {
-    PyTypeObject *handle_type; /* owned, like all here; NULL: not attached to asyncio */
+    PyTypeObject *handle_type; /* owned, like all here; NULL if not attached to asyncio */
     PyTypeObject *timer_type;
     PyTypeObject *task_type;
     PyTypeObject *heartbeat_type;
@@ -78,8 +78,8 @@ static PyObject *code_of_task(PyObject *task)
     return code;
 }
 
-/* The getter of a step callback's task: __self__ of the type that asyncio's C tasks make; NULL: it
- * is not that type. */
+/* The getter of a step callback's task: __self__ of the type that asyncio's C tasks make; NULL if
+ * it is not that type. */
 static QP_COLD const PyGetSetDef *self_of_step(const PyTypeObject *type)
 {
     const char *dot = strrchr(type->tp_name, '.');

@@ -28,7 +28,7 @@ qp_running_loop *qp_running_loops(int *count)
 }
 
 /* Returns the row for a kind of loop in threads with a name. If the table is full, the last row is
- * for all others. NULL: there is no room. */
+ * for all others. NULL if there is no room. */
 static qp_loop *find_loop(PyObject *kind, uint16_t thread)
 {
     qp_text name = qp_text_of_str(kind);

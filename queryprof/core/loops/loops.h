@@ -39,7 +39,7 @@ typedef struct qp_running_loop {
     bool in_use;
     bool has_clock; /* its time is the monotonic clock's: its lag can be computed */
     uint32_t recording;
-    long kernel_id; /* the system's number of the thread; 0: unknown */
+    long kernel_id; /* the system's number of the thread; 0 if unknown */
     qp_thread *thread;
     qp_loop *loop;
     PyObject *object;     /* owned: the running loop, identity only */
@@ -54,14 +54,14 @@ typedef struct qp_running_loop {
     bool is_adopted;        /* it ran before recording began: no hook sees it stop */
     PyObject *start_beats;  /* owned: starts its heartbeat when a step ends after the first beat was
                              * due; NULL: it has started, or there is no heartbeat */
-    PyObject *end_beats;    /* owned: ends it, or None; NULL: it has not started */
+    PyObject *end_beats;    /* owned: ends it, or None; NULL if it has not started */
     uint64_t beat_due_ticks; /* when the first beat is due */
 } qp_running_loop;
 
 /* Steps from this many nanoseconds on are stalls. */
 extern int64_t qp_stall_ns;
 
-/* The loop that runs in the calling thread, or NULL: it runs none that is recorded. */
+/* The loop that runs in the calling thread, or NULL if it runs none that is recorded. */
 static QP_INLINE qp_running_loop *qp_running_loop_here(void)
 {
     qp_thread *thread = qp_here.thread;
@@ -72,7 +72,7 @@ static QP_INLINE qp_running_loop *qp_running_loop_here(void)
                : NULL;
 }
 
-/* Registers a loop that starts in the running thread; NULL: it is not recorded. `kind` is a str.
+/* Registers a loop that starts in the running thread; NULL if it is not recorded. `kind` is a str.
  * Never raises. */
 qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *loop, bool has_steps);
 
@@ -83,8 +83,8 @@ void qp_running_loop_leave(qp_running_loop *running_loop);
  * GIL. */
 qp_running_loop *qp_running_loops(int *count);
 
-/* Clears an exception that our own Python code has raised: the program's code must still run.
- * False: it is not ours (an interrupt), and stays set. */
+/* Clears an exception that our own Python code has raised: the program's code must still run. False
+ * if it is not ours (an interrupt), and stays set. */
 bool qp_own_error_dropped(void);
 
 /* Starts the heartbeat of a loop whose step has ended, once it is due: most loops that a program

@@ -3,7 +3,7 @@
 #include "memory/region.h"
 #include "runtime/clock.h"
 
-/* The row of the step's event: its own, a new one, or the shortest event's; NULL: all are longer.
+/* The row of the step's event: its own, a new one, or the shortest event's; NULL if all are longer.
  */
 static qp_stall_event_row *place_for(const qp_step *step, int64_t ns)
 {

@@ -11,7 +11,7 @@
 
 static const uint32_t UNSEEN = UINT32_MAX; /* instead of a line */
 
-static qp_timer_is_due *timer_is_due; /* NULL: timers cannot be read */
+static qp_timer_is_due *timer_is_due; /* NULL if timers cannot be read */
 
 void qp_stalls_clear(void)
 {
@@ -50,7 +50,7 @@ static uint32_t path_of(const qp_step *step)
 }
 
 /* Returns the row for a function and the place where it was seen. If the table is full, the last
- * row is for all others. NULL: there is no room. */
+ * row is for all others. NULL if there is no room. */
 static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
 {
     qp_stall_row *rows = qp_rows(QP_STALL_ROWS);

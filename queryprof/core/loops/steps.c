@@ -88,7 +88,7 @@ static uint64_t hash_of(const qp_loop *loop, const void *identity)
     return qp_hash_mix((uintptr_t)identity, (uintptr_t)loop);
 }
 
-/* A row for something that has not run before; if the table is full, the row of all others. NULL:
+/* A row for something that has not run before; if the table is full, the row of all others. NULL if
  * the table has no row at all. */
 static QP_COLD qp_step_row *add_sums(const qp_loop *loop, const void *identity, PyObject *keeper,
                                      PyObject *what)

@@ -8,8 +8,8 @@
 
 #include "loops/step.h"
 
-/* A step to begin, which the caller releases after its end; NULL: no memory. Never on the C stack:
- * a greenlet that the step switches to may move its caller's stack away. */
+/* A step to begin, which the caller releases after its end; NULL if out of memory. Never on the C
+ * stack: a greenlet that the step switches to may move its caller's stack away. */
 qp_step *qp_step_reserve(void);
 void qp_step_release(qp_step *step);
 

@@ -12,7 +12,7 @@ static const double SHARE_OF_A_THRESHOLD = 0.5;
 static const double MARGIN_S = 50e-6; /* so that a step is over the threshold, not slightly under
                                        * it */
 
-static qp_native_thread *present; /* owned; NULL: none */
+static qp_native_thread *present; /* owned; NULL if none */
 static qp_watchdog_look *look;
 
 bool qp_watchdog_awaited;

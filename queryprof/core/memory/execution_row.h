@@ -46,7 +46,7 @@ typedef struct {
     uint32_t stage;       /* QP_STAGE_SETTLING: see there; else what is pending is not added yet */
     uint32_t row;         /* of the aggregate that they are added to ... */
     int64_t count_before; /* ... and its count before */
-    int64_t calls;        /* 0: nothing is pending */
+    int64_t calls;        /* 0 if nothing is pending */
     int64_t errors;
     int64_t rows;
     int64_t ticks;
@@ -59,15 +59,15 @@ typedef struct {
 
 typedef struct qp_execution {
     /* what a call stores */
-    const void *cursor; /* identity only; NULL: none, or superseded */
+    const void *cursor; /* identity only; NULL if none, or superseded */
     qp_stage stage;
     bool in_use;  /* one of its calls is in progress: its place cannot be reused */
     bool ignored; /* not the program's */
     bool sampled_stack;
-    uint8_t run;     /* the number of its run in its span; 0: none */
+    uint8_t run;     /* the number of its run in its span; 0 if none */
     qp_meter meter;  /* includes its key */
     uint64_t serial; /* 1, 2, 3, ... in the order they began */
-    int64_t span;    /* the running span that it belongs to; 0: none */
+    int64_t span;    /* the running span that it belongs to; 0 if none */
     uint64_t started_ticks;
     int64_t ticks; /* of the call that began it ... */
     int64_t nested_ticks;

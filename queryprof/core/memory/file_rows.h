@@ -71,8 +71,8 @@ typedef struct {
 
 /* A write lock that is held now. Its thread writes the row, without the GIL: no other has it. */
 typedef struct {
-    const void *_Atomic file; /* identity of who has the row; NULL: it is free */
-    uint32_t recording;       /* in which the lock was taken; 0: it is released */
+    const void *_Atomic file; /* identity of who has the row; NULL if it is free */
+    uint32_t recording;       /* in which the lock was taken; 0 if it is released */
     qp_key key;               /* of the call that took it */
     uint64_t identity;        /* of the database's file: see database_paths.h */
     uint64_t start_ticks;

@@ -14,8 +14,8 @@ typedef struct {
     uint32_t text_bytes;
     uint32_t state; /* qp_region_state */
     int64_t pid;
-    int64_t start_time;     /* of the process, field 22 of /proc/PID/stat; 0: unknown */
-    uint64_t pid_namespace; /* its inode; 0: unknown */
+    int64_t start_time;     /* of the process, field 22 of /proc/PID/stat; 0 if unknown */
+    uint64_t pid_namespace; /* its inode; 0 if unknown */
     char boot[40];          /* the machine's boot id; empty if unknown */
     qp_text facts;          /* of the process, as queryprof.region.facts writes them */
     uint32_t timeline_half; /* which half of the table is valid */
@@ -40,7 +40,7 @@ typedef struct {
     uint32_t part_begun;
     uint32_t part_ended;
     uint32_t lost_windows; /* that were removed, to keep no more than was set */
-    int64_t window_ns;     /* 0: the recording has no windows */
+    int64_t window_ns;     /* 0 if the recording has no windows */
     int64_t part_start_unix_ns;
     uint32_t counts[QP_TABLES];
 } qp_header;

@@ -3,8 +3,8 @@
 #include "memory/region.h"
 #include "runtime/compiler.h"
 
-/* The count of a bucket in a histogram that is spread out, whose octave is added if missing; NULL:
- * the table is full. */
+/* The count of a bucket in a histogram that is spread out, whose octave is added if missing; NULL
+ * if the table is full. */
 static uint32_t *count_of(uint32_t spread, int bucket)
 {
     qp_spread_row *rows = qp_rows(QP_SPREAD_ROWS);
@@ -25,8 +25,8 @@ static void count_spread(uint32_t spread, int bucket, uint32_t durations)
     } /* otherwise it is only in the sums */
 }
 
-/* Moves a histogram to a spread row; false: the table is full. A concurrent reader sees one or the
- * other. */
+/* Moves a histogram to a spread row; false if the table is full. A concurrent reader sees one or
+ * the other. */
 static bool spread_out(qp_histogram *h)
 {
     uint32_t added = qp_rows_add(QP_SPREAD_ROWS, 1);

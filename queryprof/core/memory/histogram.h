@@ -32,7 +32,7 @@ static inline int qp_histogram_bucket(int64_t ns)
 /* Counts a duration in a bucket that is empty, or if the row is full. */
 void qp_histogram_count_otherwise(qp_histogram *to, int bucket);
 
-/* Returns the octave of a bucket in a histogram that is spread out; NULL: none. */
+/* Returns the octave of a bucket in a histogram that is spread out; NULL if none. */
 static inline qp_octave_row *qp_octave_of(const qp_histogram *h, uint32_t bucket)
 {
     const qp_spread_row *spread = (const qp_spread_row *)qp_rows(QP_SPREAD_ROWS) + h->spread - 1;

@@ -45,7 +45,7 @@ static size_t room_of(qp_table table)
     return round_up((size_t)qp_tables[table].row_bytes * qp_tables[table].capacity, QP_PAGE);
 }
 
-/* Writes a line, and returns the start of the next one; NULL: there is no room. */
+/* Writes a line, and returns the start of the next one; NULL if there is no room. */
 static char *write_columns(char *at, const char *end, const qp_column *column)
 {
     for (; at && column->name; column++) {

@@ -45,7 +45,7 @@ static inline uint32_t qp_row_count(qp_table table)
 }
 
 /* Adds `rows` rows of zeros, which readers see from here on, and returns the number of the first;
- * UINT32_MAX: the table is full. */
+ * UINT32_MAX if the table is full. */
 uint32_t qp_rows_add(qp_table table, uint32_t rows);
 
 /* Bytes of the whole mapping, and of a table's rows in use. */

@@ -42,7 +42,7 @@ typedef struct {
 typedef struct {
     uint32_t span;
     uint32_t thread; /* that began it */
-    int32_t status;  /* of a request; 0: none */
+    int32_t status;  /* of a request; 0 if none */
     uint32_t failed;
     int64_t started_unix_ns;
     int64_t duration_ns;

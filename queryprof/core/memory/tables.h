@@ -91,7 +91,7 @@ enum {
 /* A statement: all SQL texts with one normal form. */
 typedef struct {
     qp_text text;
-    qp_text note;         /* its label; QP_TEXT_NONE: none */
+    qp_text note;         /* its label; QP_TEXT_NONE if none */
     uint32_t texts;       /* that were scanned for it: how many are not in the cache of texts */
     uint8_t changes_rows; /* this and the next four: see statements/kinds.h */
     uint8_t changes_uncounted;
@@ -105,12 +105,12 @@ typedef struct {
 typedef struct {
     qp_text function; /* its qualified name */
     qp_text file;
-    uint32_t line;       /* 0: unknown */
+    uint32_t line;       /* 0 if unknown */
     uint32_t kind;       /* qp_code_owner */
-    uint32_t first_line; /* of the function; 0: unknown */
+    uint32_t first_line; /* of the function; 0 if unknown */
 } qp_line_row;
 
-/* A stack of frames: its innermost one, and the stack around that (0: it is the outermost). */
+/* A stack of frames: its innermost one, and the stack around that (0 if it is the outermost). */
 typedef struct {
     uint32_t outer;
     uint32_t line;
@@ -134,14 +134,14 @@ enum { QP_ROW_BUCKETS = 7 /* all buckets of most histograms */ };
 
 /* A histogram: how many durations are in each bucket (see histogram.h). */
 typedef struct {
-    uint32_t spread; /* 1 + the row with more buckets; 0: all buckets are here */
+    uint32_t spread; /* 1 + the row with more buckets; 0 if all buckets are here */
     uint16_t bucket[QP_ROW_BUCKETS];
-    uint16_t count[QP_ROW_BUCKETS]; /* 0: free */
+    uint16_t count[QP_ROW_BUCKETS]; /* 0 if free */
 } qp_histogram;
 
 enum { QP_OCTAVES = 40, QP_BUCKETS_PER_OCTAVE = 16 };
 
-/* A histogram with more buckets: by octave, 1 + the row of the counts; 0: none. */
+/* A histogram with more buckets: by octave, 1 + the row of the counts; 0 if none. */
 typedef struct {
     uint16_t octaves[QP_OCTAVES];
 } qp_spread_row;
@@ -212,11 +212,11 @@ typedef struct {
 /* One of the slowest executions of a statement. */
 typedef struct {
     qp_key key;
-    uint64_t serial; /* 0: none */
+    uint64_t serial; /* 0 if none */
     int64_t started_unix_ns;
     int64_t duration_ns;
     int64_t rows;
-    uint32_t stack; /* 0: not taken */
+    uint32_t stack; /* 0 if not taken */
     qp_text sql;    /* QP_TEXT_FULL, as the next one: not kept */
     qp_text parameters;
     uint32_t sequence;
@@ -283,7 +283,7 @@ typedef struct {
 typedef struct {
     qp_text kind; /* the library */
     uint32_t thread;
-    uint32_t has_steps; /* 0: the library's steps cannot be seen, only how late its timers are */
+    uint32_t has_steps; /* 0 if the library's steps cannot be seen, only how late its timers are */
     int64_t runs;       /* begun */
     int64_t run_ticks;
     int64_t busy_ticks; /* in steps */
@@ -298,12 +298,12 @@ typedef struct {
  * only in the total. */
 typedef struct {
     int64_t database_ticks;
-    uint32_t first; /* 1 + the number of a row; 0: the list is empty */
+    uint32_t first; /* 1 + the number of a row; 0 if the list is empty */
     uint32_t known;
 } qp_cause_list;
 
 typedef struct {
-    uint32_t next; /* 1 + the row of the next one of its list; 0: it is the last */
+    uint32_t next; /* 1 + the row of the next one of its list; 0 if it is the last */
     uint32_t statement;
     uint32_t path;
     int64_t calls;
@@ -324,9 +324,9 @@ typedef struct {
 /* Steps that took longer than the threshold, by function and place. */
 typedef struct {
     uint32_t loop;
-    uint32_t line; /* UINT32_MAX: what ran cannot be seen */
+    uint32_t line; /* UINT32_MAX if what ran cannot be seen */
     uint32_t path;
-    uint32_t stack; /* 0: not taken */
+    uint32_t stack; /* 0 if not taken */
     int64_t count;
     int64_t total_ns;
     int64_t max_ns;

@@ -15,7 +15,7 @@ enum { QP_TEXT_NONE = 0, QP_TEXT_FULL = UINT32_MAX };
 bool qp_texts_start(void);
 void qp_texts_stop(void);
 
-/* Adds a text, even if an equal one exists; QP_TEXT_FULL: the table is full. */
+/* Adds a text, even if an equal one exists; QP_TEXT_FULL if the table is full. */
 qp_text qp_text_add(const char *bytes, size_t length);
 
 /* The text with this content: of names, which are equal in many rows. */
@@ -25,7 +25,7 @@ qp_text qp_text_of(const char *bytes, size_t length);
  * nothing. */
 qp_text qp_text_of_str(PyObject *str);
 
-/* The text of a str (borrowed), written over `old` if it is no longer than that (QP_TEXT_FULL:
+/* The text of a str (borrowed), written over `old` if it is no longer than that (QP_TEXT_FULL if
  * there is no old one); otherwise added, if it has no more than `most` bytes: then `*added` is set
  * to its bytes. */
 qp_text qp_text_over(qp_text old, PyObject *str, uint32_t most, uint32_t *added);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets the length of windows (0: the recording has none), and how many are kept; false without
+/* Sets the length of windows (0 if the recording has none), and how many are kept; false without
  * memory: it has none. */
 bool qp_windows_of(int64_t length_ns, uint32_t kept);
 

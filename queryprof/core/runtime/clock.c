@@ -27,7 +27,7 @@ enum { IS_TESTED = true };
 enum { IS_TESTED = false };
 #endif
 
-static int64_t stopped_at_ns; /* 0: the clock runs */
+static int64_t stopped_at_ns; /* 0 if the clock runs */
 
 int64_t qp_clock_monotonic_ns(void)
 {

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The system's number of the running thread; 0: unknown. */
+/* The system's number of the running thread; 0 if unknown. */
 long qp_thread_kernel_id(void);
 
 /* Returns whether the running thread is the first of its process; true where that is unknown. */
@@ -14,9 +14,9 @@ bool qp_thread_is_main(void);
  * GIL. */
 int64_t qp_cpu_ns(long kernel_id);
 
-/* Nanoseconds that such a thread was ready to run but did not; 0: unknown. It reads a file. So call
- * it only in a thread with its own file table: the program may close descriptors that it did not
- * open, or use their numbers. The caller need not hold the GIL. */
+/* Nanoseconds that such a thread was ready to run but did not; 0 if unknown. It reads a file. So
+ * call it only in a thread with its own file table: the program may close descriptors that it did
+ * not open, or use their numbers. The caller need not hold the GIL. */
 int64_t qp_cpu_queued_ns(long kernel_id);
 
 /* Nanoseconds of CPU time that the running thread has had. The caller need not hold the GIL. */

@@ -17,7 +17,7 @@
 #include "runtime/allocation.h"
 
 typedef struct {
-    uint32_t *slots; /* 1 + number; 0: free */
+    uint32_t *slots; /* 1 + number; 0 if free */
     uint32_t mask;
 } qp_index;
 

@@ -6,7 +6,7 @@
 
 #include "runtime/compiler.h"
 
-/* The number of the present recording; 0: none. */
+/* The number of the present recording; 0 if none. */
 extern uint32_t qp_recording;
 
 /* queryprof's own time in ticks. It is measured on new things (scans of texts, requests of plans,

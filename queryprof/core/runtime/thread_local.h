@@ -28,7 +28,7 @@ typedef struct {
     bool muted;         /* during the profiler's own work: nothing is recorded */
     bool has_own_files; /* it shares none with the program */
     uint32_t usage_recording; /* the recording of usage_row */
-    uint32_t usage_row;       /* the row of this thread's usage; UINT32_MAX: none */
+    uint32_t usage_row;       /* the row of this thread's usage; UINT32_MAX if none */
 } qp_local;
 
 extern QP_THREAD_LOCAL qp_local qp_here;

@@ -14,8 +14,8 @@ extern uint64_t qp_turn_due_ticks;
  * that is set. */
 void qp_turn(void);
 
-/* The work of a turn, muted and with no exception set. False: an early turn is of no further
- * use. */
+/* The work of a turn, muted and with no exception set. False if an early turn is of no further use.
+ */
 typedef bool qp_turn_work(uint64_t now_ticks);
 
 /* For the start and the end of recording. */

@@ -26,7 +26,7 @@ static struct {
     bool is_made;
     bool is_busy;   /* a thread is copying */
     bool restarts;  /* its data is in a part: remove the copy when that thread is back */
-    int table;      /* that is being copied; QP_TABLES: none, the next copy begins */
+    int table;      /* that is being copied; QP_TABLES if the next copy begins */
     size_t at;      /* in its rows */
     uint64_t ticks; /* when the current copy began */
     qp_header head; /* header of the copy; `counts` holds the rows copied so far */
@@ -64,7 +64,7 @@ static qp_table table_at(int place)
     return (qp_table)(place < sums ? QP_FIRST_SUMS + place : place - sums);
 }
 
-/* Copies at most `*budget` bytes of a table, and subtracts them; false: it cannot be written. */
+/* Copies at most `*budget` bytes of a table, and subtracts them; false if it cannot be written. */
 static bool copy_rows(int file, size_t *budget)
 {
     qp_table table = table_at(copy.table);

@@ -29,6 +29,6 @@ bool qp_part_write_last(void);
 /* Why the last part could not be written: a number of errno. */
 int qp_part_error(void);
 
-/* Removes the parts before this number that are still there; false: another process has taken
+/* Removes the parts before this number that are still there; false if another process has taken
  * them all. */
 bool qp_parts_remove_before(uint32_t number);

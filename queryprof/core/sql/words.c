@@ -6,7 +6,7 @@
 enum { SLOTS = 32768 /* columns known to a process; half of them are used at most */ };
 
 typedef struct {
-    uint64_t *slots; /* 0: free */
+    uint64_t *slots; /* 0 if free */
     uint32_t count;
 } large_set;
 

@@ -53,7 +53,7 @@ enum { QP_WORD_SLOTS = 256, QP_WORDS_KEPT = 16 };
 
 /* A set of words. Words that do not fit are dropped. */
 typedef struct {
-    uint64_t slots[QP_WORD_SLOTS]; /* 0: free */
+    uint64_t slots[QP_WORD_SLOTS]; /* 0 if free */
     int count;
 } qp_word_set;
 

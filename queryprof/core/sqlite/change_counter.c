@@ -8,7 +8,7 @@
 enum { FIELD_BYTES_MAX = 8 };
 
 static struct {
-    size_t offset; /* in a sqlite3; 0: unknown */
+    size_t offset; /* in a sqlite3; 0 if unknown */
     size_t bytes;  /* of the field: since SQLite 3.37 eight */
 } place;
 

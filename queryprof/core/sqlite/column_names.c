@@ -9,7 +9,7 @@
 
 enum { MAX_NAME = 256 };
 
-/* A word as a C string, without the second of two quotes; false: it is too long. */
+/* A word as a C string, without the second of two quotes; false if it is too long. */
 static bool copy_name(char to[MAX_NAME], const qp_word *word)
 {
     size_t length = 0;

@@ -22,7 +22,7 @@ typedef struct qp_column_question {
 } qp_column_question;
 
 /* A question about the columns in a text (borrowed: any object; it must live until the answer). The
- * caller owns the question (qp_release). NULL: the text has no word in quotes that may enclose a
+ * caller owns the question (qp_release). NULL if the text has no word in quotes that may enclose a
  * value, or there is no memory. Never raises. The caller must hold the GIL. */
 qp_column_question *qp_columns_question(PyObject *sql);
 

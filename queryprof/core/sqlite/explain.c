@@ -13,7 +13,7 @@ enum { STEPS = 100, DETAIL_BYTES = 200, DEPTH = 20, INDENTATION = 2 };
 
 typedef struct {
     int id;
-    int parent; /* id of the step that it belongs to; 0: none */
+    int parent; /* id of the step that it belongs to; 0 if none */
     char detail[DETAIL_BYTES];
 } step;
 

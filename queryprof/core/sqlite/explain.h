@@ -15,7 +15,7 @@
 /* The request for the statement that starts next. */
 typedef struct qp_explanation {
     bool wants_plan;
-    qp_column_question *columns; /* owned (qp_release); NULL: no question */
+    qp_column_question *columns; /* owned (qp_release); NULL if there is no question */
     char *tree;                  /* owned (qp_release); NULL: not there yet, or SQLite returned
                                   * none */
     int64_t ticks;               /* taken by the request */

@@ -71,7 +71,7 @@ enum { QP_PRIVATE_LIBRARIES = 16 };
  * NULL: none has, or the table is full. Reading clears it. */
 const qp_sqlite_functions *qp_sqlite_that_loaded(void);
 
-/* The functions of a SQLite by its table of functions for extensions; NULL: unknown. */
+/* The functions of a SQLite by its table of functions for extensions; NULL if unknown. */
 const qp_sqlite_functions *qp_sqlite_of_table(const void *api);
 
 /* The supposed sqlite3 * of a connection (borrowed): only for comparison with known ones, because

@@ -7,7 +7,7 @@
 enum { STATEMENTS_SEARCHED = 64 };
 
 static struct {
-    PyTypeObject *type;       /* owned; NULL: not watched */
+    PyTypeObject *type;       /* owned; NULL if not watched */
     PyTypeObject *cache_type; /* borrowed from functools: of the connection's last statements */
     destructor deallocate;
     qp_statement_ends *ends;
@@ -77,7 +77,7 @@ PyObject *qp_statement_object(PyObject *connection, PyObject *cursor, const void
     return s.found;
 }
 
-/* The type of the caches that functools.lru_cache makes; NULL: unknown. */
+/* The type of the caches that functools.lru_cache makes; NULL if unknown. */
 static PyTypeObject *find_cache_type(void)
 {
     PyObject *module = PyImport_ImportModule("_functools");

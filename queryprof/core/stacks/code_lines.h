@@ -18,7 +18,7 @@ enum { QP_LINE_OTHER = 0 /* all lines after the table was full */ };
 bool qp_code_lines_start(void);
 void qp_code_lines_stop(void);
 
-/* Sets the owner of a code object; `globals` may be NULL. False: the cache is full, and the owner
+/* Sets the owner of a code object; `globals` may be NULL. False if the cache is full, and the owner
  * is unknown. Raises nothing. */
 bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_owner *kind);
 
@@ -29,7 +29,7 @@ qp_code_owner qp_code_kind(PyCodeObject *code);
  * was found. Raises nothing. */
 uint32_t qp_line_of(PyCodeObject *code, int instruction);
 
-/* The first line of a function (0: unknown), which is added if new; QP_LINE_OTHER: the table is
+/* The first line of a function (0 if unknown), which is added if new; QP_LINE_OTHER if the table is
  * full. */
 uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_owner kind);
 

@@ -71,7 +71,7 @@ static inline int record_instruction(_PyInterpreterFrame *record)
 }
 #endif
 
-/* NULL: the interpreter did not make the frame object; a compiler did. */
+/* NULL if the interpreter did not make the frame object; a compiler did. */
 static inline bool is_compiled(PyFrameObject *frame)
 {
     return frame && !PyFrame_Check(frame);

@@ -15,7 +15,7 @@
  * or qp_frame_release. Its address identifies it. */
 typedef void qp_frame;
 
-/* The thread's running frame, or NULL: it runs no Python. The thread is the calling one. */
+/* The thread's running frame, or NULL if it runs no Python. The thread is the calling one. */
 qp_frame *qp_frame_running(PyThreadState *tstate);
 
 /* The identity of the thread's running frame, valid while it runs; never dereferenced. */
@@ -50,8 +50,8 @@ int qp_frame_instruction(qp_frame *frame);
 /* The positions of the thread's innermost frames, as one number; grows outwards. Its pointers are
  * not dereferenced after the call that makes it. */
 typedef struct {
-    uint64_t identity; /* 0: frames cannot be compared cheaply */
-    const void *next;  /* the frame that is taken next; NULL: the stack has ended */
+    uint64_t identity; /* 0 if frames cannot be compared cheaply */
+    const void *next;  /* the frame that is taken next; NULL if the stack has ended */
 } qp_frame_trail;
 
 /* A trail without a frame. Trails of unequal `context` differ. */

@@ -4,7 +4,7 @@
 
 enum { PARENTS = 16, FRAMES = 250 };
 
-/* The greenlet library's module (a new reference), or NULL: it is not loaded. */
+/* The greenlet library's module (a new reference), or NULL if it is not loaded. */
 static PyObject *library(void)
 {
     static PyObject *name; /* kept for as long as the process runs */

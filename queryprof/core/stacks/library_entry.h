@@ -6,6 +6,5 @@
 /* The library's function that the program calls: the outermost frame of the package nearest to the
  * driver, inside the program's innermost frame (among the innermost 250). For functions that pause
  * and continue (generators, coroutines), it is the frame inside them. Borrowed: the thread runs it.
- * NULL: the program calls the driver itself. Raises nothing.
- */
+ * NULL if the program calls the driver itself. Raises nothing. */
 PyCodeObject *qp_library_entry(PyThreadState *tstate);

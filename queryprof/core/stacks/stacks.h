@@ -16,7 +16,7 @@ enum {
 bool qp_stacks_start(void);
 void qp_stacks_stop(void);
 
-/* The stack with a line inside another stack; QP_PATH_OTHER: the table is full. */
+/* The stack with a line inside another stack; QP_PATH_OTHER if the table is full. */
 uint32_t qp_stack_inside(uint32_t outer, uint32_t line);
 
 /* Returns where the whole stack of the submitter at a call path is stored, as found for its first

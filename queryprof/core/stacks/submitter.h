@@ -8,13 +8,13 @@
 #include "runtime/thread_local.h"
 
 typedef struct qp_submitter {
-    uint32_t recording;         /* the numbers are valid only in this one; 0: unknown */
+    uint32_t recording;         /* the numbers are valid only in this one; 0 if unknown */
     uint32_t path;              /* the submitter's call path */
     uint32_t stack;             /* its whole stack, or the stack of other work from this path */
     int64_t span;               /* the value of the span's context variable there; 0: none */
     PyObject *note;             /* its label; or NULL */
     uint64_t calls;             /* driver calls made by the work */
-    uint64_t pass;              /* of the watched line that submitted it; 0: none */
+    uint64_t pass;              /* of the watched line that submitted it; 0 if none */
     struct qp_submitter *below; /* while the work runs: of other work that began before it */
     const void *frame;          /* identity of the Python frame that runs it, or NULL */
 } qp_submitter;

@@ -10,12 +10,12 @@
 enum { FIRST_SLOTS = 1024, MAX_SLOTS = 1 << 20 /* 16 MB, for 524,288 living tasks */ };
 
 typedef struct {
-    const void *task; /* NULL: free */
+    const void *task; /* NULL if free */
     uint32_t path;
 } creator;
 
 static struct {
-    PyTypeObject *type; /* owned; NULL: not watched */
+    PyTypeObject *type; /* owned; NULL if not watched */
     destructor deallocate;
 } watched;
 

@@ -7,7 +7,7 @@
 enum { FILES = 128 };
 
 static struct {
-    uint64_t identity; /* hash of path and inode; 0: free */
+    uint64_t identity; /* hash of path and inode; 0 if free */
     qp_lineage lineage;
 } files[FILES];
 

@@ -23,14 +23,14 @@ enum {
 typedef struct {
     PyObject *text; /* owned; NULL when empty or too long to keep */
     Py_hash_t hash;
-    Py_ssize_t size; /* the length and 1; 0: empty, as memory that was never touched */
+    Py_ssize_t size; /* the length and 1; 0 if empty, as memory that was never touched */
     uint32_t statement;
 } cached_text;
 
 /* A normal form that no database has accepted yet: it may hold whatever the program passes for SQL.
  * Until then it stays out of the region, where others would keep it. */
 typedef struct {
-    char *form; /* owned; NULL: the row's text is the form */
+    char *form; /* owned; NULL if the row's text is the form */
     uint32_t length;
 } held_form;
 
@@ -75,7 +75,8 @@ static qp_statement_row *row_of(uint32_t number)
     return (qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + number;
 }
 
-/* Adds a row at a free slot of the index. Returns its number; QP_STATEMENT_OTHER: no room. */
+/* Adds a row at a free slot of the index. Returns its number; QP_STATEMENT_OTHER if there is no
+ * room. */
 static uint32_t add(uint32_t slot, qp_text text, qp_statement_row kinds)
 {
     bool fits = qp_row_count(QP_STATEMENT_ROWS) < QP_STATEMENTS && text != QP_TEXT_FULL;
@@ -277,7 +278,7 @@ uint32_t qp_statement_of_object(PyObject *sql)
 }
 
 /* The text of a query that is not a str (a new reference), or NULL; the receiver is the cursor, or
- * NULL: psycopg2 needs it to quote names. Raises nothing. */
+ * NULL if psycopg2 needs it to quote names. Raises nothing. */
 static PyObject *text_of(PyObject *query, PyObject *receiver)
 {
     qp_exception exception = qp_exception_take();

@@ -41,7 +41,7 @@ uint32_t qp_statement_of_name(const char *name);
 
 /* The statement of a text (`sql`, as for qp_statement_of_object) after its first execution, when
  * SQLite has accepted it; `number` is its number before. `columns` lists which of the hidden words
- * in quotes are columns; NULL: none, or unknown. Never raises. */
+ * in quotes are columns; NULL if none, or unknown. Never raises. */
 uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns);
 
 /* The same of a text that was refused. It depends on nothing else, so it is the same in every run.

@@ -46,7 +46,7 @@ static uint64_t hash_key(const qp_key *key)
     return hash ^ (hash >> 32);
 }
 
-/* Adds an entry; NULL: there is no room. */
+/* Adds an entry; NULL if there is no room. */
 static qp_aggregate *add_entry(const qp_key *key)
 {
     static const qp_extremes none = {.min_ns = INT64_MAX};

@@ -33,7 +33,7 @@ void qp_file_sums_clear(void)
     table.last = NULL;
 }
 
-/* Returns the row of a key, and adds it if it is new; NULL: there is no room. */
+/* Returns the row of a key, and adds it if it is new; NULL if there is no room. */
 static qp_file_work_row *find_or_add(const qp_key *key)
 {
     qp_file_work_row *rows = qp_rows(QP_FILE_WORK_ROWS);

@@ -15,7 +15,7 @@ typedef enum { NOTHING, WORD, NUMBER, PARAMETER, TEXT, SIGN } kind;
 typedef struct {
     kind kind;
     Py_ssize_t begin, end; /* in the text; of a literal without its quotes */
-    Py_ssize_t index;      /* of a parameter in a sequence, from 1; 0: it has a name */
+    Py_ssize_t index;      /* of a parameter in a sequence, from 1; 0 if it has a name */
     int depth;             /* of parentheses */
 } token;
 
@@ -210,7 +210,7 @@ static bool is_called(const text *t, token one, PyObject *name)
     return true;
 }
 
-/* The value of a parameter, borrowed; NULL: it is not known. */
+/* The value of a parameter, borrowed; NULL if it is not known. */
 static PyObject *value_of(const text *t, token one, PyObject *parameters)
 {
     bool is_sequence =
@@ -268,7 +268,8 @@ static int64_t offset_of(const text *t, const token last[LAST], PyObject *parame
     return is_pair ? about(t, last[2], parameters) : -1;
 }
 
-/* The wildcards that a pattern may begin with behind an operator; NULL: it compares no pattern. */
+/* The wildcards that a pattern may begin with behind an operator; NULL if it compares no pattern.
+ */
 static const char *wildcards_behind(const text *t, token one)
 {
     if (is_word(t, one, "LIKE") || is_word(t, one, "ILIKE")) {

@@ -7,7 +7,7 @@
 
 enum { NOTABLE_NS = 1000000 /* of a hold or a wait that is kept */ };
 
-/* Returns the row for such locks; NULL: there is no room. */
+/* Returns the row for such locks; NULL if there is no room. */
 static qp_lock_row *row_of(const qp_lock *lock)
 {
     static uint32_t last;
@@ -52,7 +52,8 @@ void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held)
     qp_lock_sums_join(sums, held);
 }
 
-/* A place for an event of this length: a new one, or the shortest event's; NULL: all are longer. */
+/* A place for an event of this length: a new one, or the shortest event's; NULL if all are longer.
+ */
 static qp_lock_event_row *place_for(int64_t duration_ns)
 {
     static int64_t least_ns; /* the shortest in a full table */

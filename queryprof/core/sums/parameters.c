@@ -15,7 +15,7 @@ enum {
 };
 
 typedef struct {
-    uint64_t hash[REMEMBERED]; /* 0: none */
+    uint64_t hash[REMEMBERED]; /* 0 if none */
     uint32_t writes[REMEMBERED];
     uint32_t next;
     bool has_no_given_values; /* its text has nothing that they could be found by */
@@ -52,7 +52,7 @@ void qp_parameters_clear(void)
     qp_sampled_rows_clear(&table.rows);
 }
 
-/* Mixes a value into a hash; false: hashing it would run the program's code, or take long. */
+/* Mixes a value into a hash; false if hashing it would run the program's code, or take long. */
 static bool mix_value(uint64_t *hash, PyObject *value)
 {
     bool is_plain =
@@ -67,7 +67,7 @@ static bool mix_value(uint64_t *hash, PyObject *value)
     return is_plain;
 }
 
-/* The hash of an execution's parameters in some work; 0: unknown. */
+/* The hash of an execution's parameters in some work; 0 if unknown. */
 static uint64_t hash_of(PyObject *sql, PyObject *parameters, uint64_t work)
 {
     uint64_t hash = qp_hash_mix(table.secret, work);

@@ -27,5 +27,5 @@ void qp_sampled_rows_stop(qp_sampled_rows *rows);
 /* Empties the table. */
 void qp_sampled_rows_clear(qp_sampled_rows *rows);
 
-/* Returns the row number of a statement and path, added if new; UINT32_MAX: there is no room. */
+/* Returns the row number of a statement and path, added if new; UINT32_MAX if there is no room. */
 uint32_t qp_sampled_row_of(qp_sampled_rows *rows, const qp_key *key);

@@ -17,7 +17,7 @@ enum {
 };
 
 static struct {
-    uint16_t (*kept)[QP_EXEMPLARS_KEPT]; /* by statement: 1 + rows; 0: none */
+    uint16_t (*kept)[QP_EXEMPLARS_KEPT]; /* by statement: 1 + rows; 0 if none */
     int64_t *floor_ns;                   /* by statement: the fastest kept one; 0 while a place is
                                           * free */
     int64_t *notable_ticks;              /* by statement */
@@ -86,7 +86,8 @@ static void raise_floor(uint32_t statement)
         qp_clock_ticks_of(least_ns < QP_SLOW_NS ? least_ns : QP_SLOW_NS);
 }
 
-/* The exemplar with this serial number; else a free one; else the fastest. NULL: no room. */
+/* The exemplar with this serial number; else a free one; else the fastest. NULL if there is no
+ * room. */
 static qp_exemplar_row *place_for(const qp_exemplar_row *of)
 {
     uint16_t *kept = table.kept[of->key.statement];

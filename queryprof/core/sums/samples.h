@@ -31,7 +31,7 @@ int64_t qp_exemplar_floor_ns(uint32_t statement);
 int64_t qp_notable_ticks(uint32_t statement);
 
 /* Keeps an execution, or updates its duration if its serial number is kept already; `of` holds all
- * but the texts. `sql` and `parameters` are borrowed; NULL: they are not kept. */
+ * but the texts. `sql` and `parameters` are borrowed; NULL if they are not kept. */
 void qp_exemplar_keep(const qp_exemplar_row *of, PyObject *sql, PyObject *parameters);
 
 /* Adds executions and time to a stack sample, already weighted (both may be negative, to correct

@@ -14,7 +14,7 @@ enum { FIRST_WIDTH_SHIFT = 27 /* 2^27 ns: 134 ms, so that a minute fits before c
 static struct {
     qp_interval_row *interval;
     uint64_t start_ticks;
-    uint64_t end_ticks; /* 0: none */
+    uint64_t end_ticks; /* 0 if none */
 } latest;
 
 void qp_timeline_calibrated(void)

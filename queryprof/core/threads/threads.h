@@ -37,7 +37,7 @@ qp_thread *qp_thread_record(uint32_t recording);
 /* The first of all records, or NULL if there are none. The caller must hold the GIL. */
 const qp_thread *qp_threads_first(void);
 
-/* Returns the running thread's record, or NULL: its calls are not recorded. */
+/* Returns the running thread's record, or NULL if its calls are not recorded. */
 static inline qp_thread *qp_thread_here(void)
 {
     if (!qp_recording || qp_here.muted) {

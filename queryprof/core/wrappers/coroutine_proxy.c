@@ -5,7 +5,7 @@
 
 typedef struct {
     PyObject_HEAD PyObject *coroutine; /* owned */
-    qp_watcher *watcher;               /* owned; NULL: it has ended */
+    qp_watcher *watcher;               /* owned; NULL if it has ended */
     PyObject *weak_references;
 } awaited;
 

@@ -9,7 +9,7 @@
 typedef struct qp_watcher {
     void (*goes_on)(struct qp_watcher *self);
     void (*pauses)(struct qp_watcher *self);
-    /* With the result (borrowed), or NULL: an exception is set, or it was closed. */
+    /* With the result (borrowed), or NULL if an exception is set, or it was closed. */
     void (*ends)(struct qp_watcher *self, PyObject *result);
     void (*forget)(struct qp_watcher *self);
 } qp_watcher;

@@ -25,12 +25,14 @@ class Change:
         " database. Metrics without a unit are counts.",
     ]
     gate: Annotated[Literal["counts", "vmsteps", "io", "time"], "its name in --fail-on"]
-    before: Annotated[float | None, "mean over the runs; null: unknown"]
-    after: Annotated[float | None, "mean over the runs; null: unknown"]
-    ratio: Annotated[float | None, "after / before; null: unknown, or nothing before"]
+    before: Annotated[float | None, "mean over the runs; null if unknown"]
+    after: Annotated[float | None, "mean over the runs; null if unknown"]
+    ratio: Annotated[
+        float | None, "after / before; null if unknown, or if nothing was measured before"
+    ]
     interval: Annotated[
         tuple[float, ...] | None,
-        "95% interval of the ratio; null: fewer than four runs per side",
+        "95% interval of the ratio; null if a side has fewer than four runs",
     ]
     verdict: Verdict
 
@@ -48,7 +50,7 @@ class CallSite:
 
 @shape_of(changes.PlanChange)
 class Plans:
-    """The different query plans of each side; empty: unknown."""
+    """The different query plans of each side; empty if unknown."""
 
     before: tuple[Plan, ...]
     after: tuple[Plan, ...]

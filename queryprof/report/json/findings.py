@@ -22,15 +22,15 @@ class Finding:
     severity: Literal["high", "medium", "low"]
     share: Annotated[float, "largest share of the program's time that a fix can save, 0 to 1"]
     gain_ns: Annotated[int, "largest time that a fix can save"]
-    statement: Annotated[str, "empty: not about a statement"]
+    statement: Annotated[str, "empty if the finding is not about a statement"]
     site: Site
-    loop: Annotated[Site | None, "the loop around the call; null: not known"]
+    loop: Annotated[Site | None, "the loop around the call; null if unknown"]
     evidence: Annotated[tuple[str, ...], "what was measured"]
     fix: Annotated[str, "what to do"]
-    code: Annotated[str, "SQL or Python of the fix; empty: none"]
-    migration: Annotated[str, "index as a Django or Alembic migration; empty: none"]
-    doubt: Annotated[str, "why the finding is uncertain; empty: certain"]
-    parent: Annotated[str, "outer query of an N+1; empty: unknown"]
+    code: Annotated[str, "SQL or Python of the fix; empty if none"]
+    migration: Annotated[str, "index as a Django or Alembic migration; empty if none"]
+    doubt: Annotated[str, "why the finding is uncertain; empty if it is certain"]
+    parent: Annotated[str, "outer query of an N+1; empty if unknown"]
     whole: str
     identity: Annotated[str, "stable while statement, file name and function stay the same"]
 
@@ -60,7 +60,7 @@ class Advice:
     rewrites: tuple[model.Rewrite, ...]
     not_measured: tuple[model.NotMeasured, ...]
     sqlite_version: Annotated[str, "version that ran the measurements"]
-    other_version: Annotated[str, "the program's version; empty: the same"]
+    other_version: Annotated[str, "the program's version; empty if it is the same"]
     sample_every: Annotated[int, "changes were chosen on a sample of 1 in N rows; 1: all rows"]
     is_complete: Annotated[bool, "the search finished within its time limit"]
     took_s: float
@@ -74,13 +74,13 @@ class ServerStatement:
     """A PostgreSQL server's facts about a statement."""
 
     statement: str
-    plan: Annotated[tuple[str, ...], "its nodes, indented; empty: unknown"]
-    rows: Annotated[float | None, "rows that the planner expects; null: unknown"]
+    plan: Annotated[tuple[str, ...], "its nodes, indented; empty if unknown"]
+    rows: Annotated[float | None, "rows that the planner expects; null if unknown"]
     scans: Annotated[tuple[str, ...], "tables that are scanned in full"]
-    refused: Annotated[str, "why the plan is unknown; empty: known"]
-    query_id: Annotated[str, "of pg_stat_statements; empty: unknown"]
-    server_ns: Annotated[float | None, "server's mean time per call; null: unknown"]
-    server_calls: Annotated[int | None, "calls by all programs; null: unknown"]
+    refused: Annotated[str, "why the plan is unknown; empty if it is known"]
+    query_id: Annotated[str, "of pg_stat_statements; empty if unknown"]
+    server_ns: Annotated[float | None, "server's mean time per call; null if unknown"]
+    server_calls: Annotated[int | None, "calls by all programs; null if unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ class Server:
 
     version: str
     statements: Annotated[tuple[ServerStatement, ...], "most time first"]
-    times_off: Annotated[str, "why times are unknown; empty: known"]
-    since: Annotated[str, "when the times were reset; empty: unknown"]
+    times_off: Annotated[str, "why times are unknown; empty if they are known"]
+    since: Annotated[str, "when the times were reset; empty if unknown"]
     left_out: Annotated[int, "number of statements without a requested plan"]
 
 
@@ -102,8 +102,8 @@ class Document:
     cautions: Annotated[tuple[str, ...], "limits of the findings"]
     findings: Annotated[tuple[Finding, ...], "largest saving first"]
     accepted: tuple[Accepted, ...]
-    advice: Annotated[Advice | None, "changes measured on a copy; null: without --prove"]
-    server: Annotated[Server | None, "facts from PostgreSQL; null: without --dsn"]
+    advice: Annotated[Advice | None, "changes measured on a copy; null without --prove"]
+    server: Annotated[Server | None, "facts from PostgreSQL; null without --dsn"]
 
 
 def findings_json(

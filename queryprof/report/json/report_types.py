@@ -32,9 +32,9 @@ class Frame:
 
     function: Annotated[str, "qualified name"]
     file: str
-    line: Annotated[int | None, "null: unknown"]
+    line: Annotated[int | None, "null if unknown"]
     kind: Literal["user", "library", "standard"]
-    first_line: Annotated[int | None, "of the function; null: unknown"]
+    first_line: Annotated[int | None, "of the function; null if unknown"]
 
 
 @shape_of(CallSite)
@@ -53,7 +53,7 @@ class Totals:
     calls: Annotated[int, "driver calls"]
     executions: Annotated[int, "driver calls that executed a statement"]
     errors: Annotated[int, "calls that raised"]
-    rows: Annotated[int | None, "fetched or changed; null: some were fetched as a table"]
+    rows: Annotated[int | None, "fetched or changed; null if some were fetched as a table"]
     total_ns: Annotated[int, "in the calls"]
     self_ns: Annotated[int, "total_ns without measured calls made inside them"]
     min_call_ns: int
@@ -64,7 +64,7 @@ class Totals:
     max_ns: int | None
     mean_ns: Annotated[float | None, "total_ns per execution"]
     counted_executions: Annotated[int, "executions for which SQLite's counters are known"]
-    vm_steps: Annotated[int | None, "over counted_executions; null: unknown"]
+    vm_steps: Annotated[int | None, "over counted_executions; null if unknown"]
     full_scan_steps: int | None
     sorts: int | None
     automatic_indexes: int | None
@@ -88,23 +88,25 @@ class Process:
     clean_end: Annotated[bool, "false: killed, or still running when the trace was read"]
     clock: str
     rows_estimated: Annotated[bool, "true: times of operation next are estimates"]
-    counters_off: Annotated[str | None, "why SQLite's counters are unknown; null: they are on"]
+    counters_off: Annotated[str | None, "why SQLite's counters are unknown; null if they are on"]
     read_bytes: Annotated[int | None, "by read calls, without queryprof's own"]
     written_bytes: Annotated[int | None, "by write calls, without queryprof's own"]
-    peak_memory_bytes: Annotated[int | None, "largest resident set; null: it did not end by itself"]
+    peak_memory_bytes: Annotated[
+        int | None, "largest resident set; null if it did not end by itself"
+    ]
     clock_tick_ns: Annotated[float | None, "tick length of the clock that timed the calls"]
     files_off: str | None
     unseen_files: Annotated[
         int, "connections through the program's own VFS; their file work is unknown"
     ]
     unmeasured: Annotated[tuple[str, ...] | None, "imported database modules not measured"]
-    service: Annotated[str | None, "service name of the deployment; null: not set"]
+    service: Annotated[str | None, "service name of the deployment; null if not set"]
     version: Annotated[str | None, "of the service"]
     environment: Annotated[str | None, "of the deployment"]
     window_start_unix_ns: Annotated[
-        int | None, "start of the oldest kept window; null: not recorded in windows"
+        int | None, "start of the oldest kept window; null if not recorded in windows"
     ]
-    lost_windows: Annotated[int | None, "removed windows; null: not recorded in windows"]
+    lost_windows: Annotated[int | None, "removed windows; null if not recorded in windows"]
 
 
 @shape_of(bottlenecks.Bottleneck)
@@ -120,7 +122,7 @@ class Bottleneck:
     plans: Annotated[
         tuple[tuple[str, ...], ...],
         "the statement's different query plans, in a form that does not depend on SQLite's"
-        " version; empty: unknown",
+        " version; empty if unknown",
     ]
     files: Files | None
 
@@ -158,7 +160,7 @@ class Stall:
     threshold.
     """
 
-    function: Annotated[Frame | None, "function that ran; null: unknown"]
+    function: Annotated[Frame | None, "function that ran; null if unknown"]
     stack: model.CallPath
     count: int
     total_ns: int
@@ -200,7 +202,7 @@ class Loop:
     thread: str
     runs: Annotated[int, "how often a loop started: three times in one asyncio.run()"]
     run_ns: int
-    busy_ns: Annotated[int | None, "in steps; null: unknown"]
+    busy_ns: Annotated[int | None, "in steps; null if unknown"]
     steps: int | None
     waiting_max: int | None
     timer_lag: Summary
@@ -245,7 +247,7 @@ class Span:
     repeats: Annotated[tuple[Repeat, ...], "queries in loops"]
     statuses: Annotated[Mapping[str, int], "requests by HTTP status"]
     wall: Summary
-    cpu_mean_ns: Annotated[float | None, "null: unknown"]
+    cpu_mean_ns: Annotated[float | None, "null if unknown"]
 
 
 @shape_of(handoffs.HandoffSummary)
@@ -321,7 +323,7 @@ class Document:
     executions: Annotated[int, "of statements"]
     statements: int
     errors: int
-    rows: Annotated[int | None, "null: some were fetched as a table of unknown length"]
+    rows: Annotated[int | None, "null if some were fetched as a table of unknown length"]
     profiler_ns_estimate: Annotated[
         float, "queryprof's own time in the calls, without spans, loops and files"
     ]
