@@ -40,8 +40,8 @@ NO_LINES = (
 LATE = "an earlier request's work ran at the same time: this request's lines are unknown"
 LONG = "too many other requests ended while it ran"
 MAX_ENDED_DURING = 500
-"""Maximum number of requests that may end while one runs. The changes between its borders are kept
-until its end.
+"""Maximum number of requests that may end while one runs. The changes since it began are kept until
+its end.
 """
 
 NO_ROOM = "too many different statements: some are unknown"

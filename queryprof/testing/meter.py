@@ -1,7 +1,8 @@
 """Measure blocks of this process: tests, and blocks inside tests.
 
-The recording is read at each border. The new calls since the last border belong to every open
-block. If the process is not being recorded, it is recorded while a block is open.
+The recording is read whenever a block begins, ends or reports its figures. The calls since the last
+reading belong to every open block. If the process is not being recorded, it is recorded while a
+block is open.
 """
 
 from __future__ import annotations

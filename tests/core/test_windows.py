@@ -56,7 +56,7 @@ def counts(path: Path) -> dict[tuple[str, str], int]:
 def test_windows_add_up_to_a_recording_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The program has threads, a loop, executemany, cursors over three borders, a forked child and
+    """The program has threads, a loop, executemany, cursors over three window ends, a forked child and
     locks. Every sum of every table is equal, except times and samples.
     """
     found = {}
@@ -118,7 +118,7 @@ def test_the_call_after_a_border_is_the_next_windows() -> None:
     """Everything before it is in a part. Only that call continues."""
     connection = sqlite3.connect(":memory:")
     with recorded():
-        _core.windows(1, 48)  # every turn is at a border
+        _core.windows(1, 48)  # every turn is at a window end
         executed = 0
         while not parts():
             execute(connection)
@@ -142,7 +142,7 @@ def _calls(path: str) -> tuple[int, int]:
 
 
 def test_a_window_ends_when_it_last_did_something() -> None:
-    """An idle time belongs to no window: the next window begins at its border, not at the next
+    """An idle time belongs to no window: the next window begins at its start time, not at the next
     call.
     """
     connection = sqlite3.connect(":memory:")
@@ -214,7 +214,7 @@ def test_a_window_that_cannot_be_written_is_in_the_next(
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     executed = 0
     with recorded() as border:
-        _core.windows(time.time_ns(), 48)  # one border now; the next is in years
+        _core.windows(time.time_ns(), 48)  # one window ends now; the next ends in years
         if fault == "too large":
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
         else:
@@ -225,7 +225,7 @@ def test_a_window_that_cannot_be_written_is_in_the_next(
         else:
             moved.rename(tmp_path)
         executed += execute_for_turns(connection, 2)
-        assert not parts()  # the next border tries again
+        assert not parts()  # the next window end retries
         border()
         assert len(parts()) == 1
         execute(connection, 5)

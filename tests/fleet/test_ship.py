@@ -167,7 +167,7 @@ os._exit(0)
 @pytest.mark.slow
 def test_it_is_killed_while_programs_write(kills: int) -> None:
     """Two of four programs are killed. The shipper dies at random operations, often between two
-    borders of their windows.
+    ends of their windows.
     """
     os.mkdir("place")
     writers = [

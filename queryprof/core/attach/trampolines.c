@@ -13,7 +13,7 @@ static PyObject *nth_of_tuple(PyObject *args, Py_ssize_t n)
     return n < PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, n) : NULL;
 }
 
-/* Both kinds of functions that serve one row: fetchone and __next__. */
+/* Both kinds of functions that fetch one row: fetchone and __next__. */
 static inline PyObject *forward_fetch(const qp_trampoline *t, PyObject *self,
                                       PyObject *(*fetch)(qp_function, PyObject *))
 {

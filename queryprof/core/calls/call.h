@@ -61,7 +61,7 @@ typedef struct qp_call {
     uint32_t recording;      /* the number of the recording that it began in */
     PyObject *self;          /* borrowed, like all of the program's objects here; may be NULL */
     int64_t nested_ticks;    /* spent in probed calls inside this one */
-    qp_execution *execution; /* it begins or serves; NULL if its cursor was executed unseen */
+    qp_execution *execution; /* begun or fetched from; NULL if its cursor was executed unseen */
     /* of a call that begins an execution */
     PyObject *parameters;
     int64_t script_rows;  /* rows changed by a script, including its triggers */

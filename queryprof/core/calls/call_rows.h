@@ -1,4 +1,4 @@
-/* How many rows a call of the driver served or changed. */
+/* How many rows a call of the driver fetched or changed. */
 #pragma once
 
 #include <Python.h>
@@ -6,7 +6,7 @@
 
 #include "calls/call.h"
 
-/* Rows that a call which serves rows returned in `result` (borrowed; NULL if none). */
+/* Number of rows that a fetching call returned in `result` (borrowed; NULL if none). */
 int64_t qp_rows_served(const qp_call *call, PyObject *result);
 
 /* Rows that an execution returned without a cursor, or sent for nothing, in `result`. */

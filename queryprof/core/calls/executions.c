@@ -80,7 +80,7 @@ void qp_execution_leave(const void *cursor)
     }
 }
 
-/* Return whether it has served all of its rows: its last calls found fewer than one row each, or
+/* Return whether all of its rows were fetched: its last calls found fewer than one row each, or
  * took all. Flushing keeps these facts in `pending`, so calls pay nothing for them. */
 static bool has_served(const qp_execution *e)
 {

@@ -1,14 +1,13 @@
-/* Executions: the statement whose rows a cursor serves, and the cost of that execution so far.
+/* Executions: the statement whose rows a cursor returns, and the cost of that execution so far.
  *
  * An execution is young first: a call only stores its measurements, in one of a few places that are
  * used in turn. When all places are in use, all executions are flushed together (their sums are
  * added to the aggregates). This costs a fraction of flushing each separately, because the CPU
- * caches load code and tables once for all. Executions that may still serve rows then move to a
- * bounded table. If a set of that table is full, it drops an execution that has served all rows, or
- * its oldest; later fetches from that cursor belong to "(unknown)". Another cursor may reuse a
- * cursor's address; the first execute on a new cursor replaces the old execution. DuckDB's
- * relations serve rows without a cursor and report their end (qp_execution_leave).
- */
+ * caches load code and tables once for all. Executions whose rows may still be fetched then move to
+ * a bounded table. If a set of that table is full, it drops an execution whose rows were all
+ * fetched, or its oldest; later fetches from that cursor belong to "(unknown)". Another cursor may
+ * reuse a cursor's address; the first execute on a new cursor replaces the old execution. DuckDB's
+ * relations return rows without a cursor and report their end (qp_execution_leave). */
 #pragma once
 
 #include <Python.h>
@@ -29,22 +28,22 @@ bool qp_executions_start(void);
  * calls in progress take all places. */
 qp_execution *qp_execution_reserve(void);
 
-/* Copies a flushed execution that may still serve rows to the table of old ones, and returns the
- * copy; NULL if calls in progress take all places of its set. */
+/* Copies a flushed execution whose rows may still be fetched to the table of old ones, and returns
+ * the copy; NULL if calls in progress take all places of its set. */
 qp_execution *qp_execution_keep(const qp_execution *execution);
 
-/* The execution that a cursor serves, or NULL. Valid until the next qp_execution_reserve. */
+/* The execution whose rows a cursor returns, or NULL. Valid until the next qp_execution_reserve. */
 qp_execution *qp_execution_of(const void *cursor);
 
-/* The same, faster for the execution that the thread served last. */
+/* The same, faster for the execution from which the thread fetched last. */
 static inline qp_execution *qp_execution_served_by(const qp_thread *thread, const void *cursor)
 {
     qp_execution *e = thread->serving;
     return e && e->cursor == cursor ? e : qp_execution_of(cursor);
 }
 
-/* A cursor is gone: the next object at its address serves no rows of its execution. Touches nothing
- * else, since an object may be freed at any point. */
+/* A cursor is gone: the next object at its address returns no rows of its execution. Touches
+ * nothing else, since an object may be freed at any point. */
 void qp_execution_leave(const void *cursor);
 
 /* Adds an execution's pending rows and its duration to the aggregates, and keeps it as an exemplar

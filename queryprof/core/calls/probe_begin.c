@@ -28,7 +28,7 @@ static inline void enter(qp_call *call, qp_meter *meter)
     call->active.start_ticks = qp_clock_ticks();
 }
 
-/* Begins an operation that serves rows: it belongs to its cursor's execution. */
+/* Begins an operation that fetches rows: it belongs to its cursor's execution. */
 static inline bool begin_rows(qp_call *call)
 {
     if (call->thread->active && qp_call_nest(call)) {

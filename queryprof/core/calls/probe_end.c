@@ -122,7 +122,7 @@ static QP_COLD void sample(const qp_call *call, bool has_failed)
     }
 }
 
-/* Return the object that serves the rows. A connection's execute returns the cursor; a cursor's
+/* Return the object that returns the rows. A connection's execute returns the cursor; a cursor's
  * execute returns itself, nothing (psycopg2), or a number (PyMySQL). */
 static QP_INLINE const void *rows_from(const qp_call *call, PyObject *result)
 {

@@ -21,7 +21,7 @@ bool qp_workload_to(const char *prefix, int64_t most_bytes);
  * code of the program. */
 void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks);
 
-/* Notes how many rows the execution of that serial number has served so far. */
+/* Notes how many rows were fetched so far from the execution with this serial number. */
 void qp_workload_note_rows(uint64_t serial, int64_t rows);
 
 /* In a forked child: the notes belong to the parent. */

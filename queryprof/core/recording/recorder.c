@@ -92,8 +92,8 @@ static void flush(bool with_held)
     write_head();
 }
 
-/* Calls that ended before a border belong to the ended window, the call in progress to the next
- * one. */
+/* Calls that ended before the window's end belong to that window. The call in progress belongs to
+ * the next window. */
 static void end_window_in_time(void)
 {
     int64_t unix_ns = qp_head->window_ns ? qp_clock_unix_now_ns() : 0;

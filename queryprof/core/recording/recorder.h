@@ -27,8 +27,8 @@ void qp_recorder_flush_last(void);
  * the sums, if the file cannot be written. */
 bool qp_recorder_end_part(void);
 
-/* The same at the end of a window, at this Unix time. If it cannot be written, that is reported
- * once, and tried again at the next border. */
+/* The same at the end of a window, at this Unix time. If the part cannot be written, a message
+ * reports that once, and the next window end retries. */
 void qp_recorder_end_window(int64_t unix_ns);
 
 /* Clears the recording so far. */

@@ -1,10 +1,9 @@
 /* Windows: the hours of the day (or another length) that divide a recording.
  *
  * They begin at the multiples of their length since 1970 (UTC). At the first call that ends after
- * such a border, or within a second, the data recorded before becomes a part of the recording, a
- * file of its own. A window has several parts if tables were full, or if blocks were recorded
- * separately.
- */
+ * the end of a window, or within a second, the data recorded in the window becomes a part of the
+ * recording, a file of its own. A window has several parts if tables were full, or if blocks were
+ * recorded separately. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,11 +23,11 @@ bool qp_window_is_over(int64_t unix_ns);
 /* A part of the present window begins at this Unix time. */
 void qp_window_continue(int64_t unix_ns);
 
-/* The next window begins, at the border before this Unix time; at that time itself, if the present
- * one has begun since that border. */
+/* The next window begins at the latest multiple of the window's length before this Unix time, or at
+ * this time itself if the present window began after that multiple. */
 void qp_window_begin(int64_t unix_ns);
 
-/* The present window could not be written: it continues until the next border. */
+/* The present window could not be written: it continues until the next window end. */
 void qp_window_go_on(int64_t unix_ns);
 
 /* Removes the oldest ended windows, except the latest ones, and counts them in the header. If

@@ -6,8 +6,8 @@
 
 /* The source of a call's statement. */
 typedef enum {
-    QP_SOURCE_TEXT,  /* its first argument is SQL; its result or its cursor serves the rows */
-    QP_SOURCE_ROWS,  /* it serves rows of the statement that its cursor executed */
+    QP_SOURCE_TEXT,  /* its first argument is SQL; its result or its cursor returns the rows */
+    QP_SOURCE_ROWS,  /* it fetches rows of the statement that its cursor executed */
     QP_SOURCE_FIXED, /* fixed by the operation: COMMIT, (connect), ... */
     QP_SOURCE_EXIT   /* `with connection`: commits, or rolls back after an exception */
 } qp_source;
@@ -49,8 +49,8 @@ typedef enum {
     QP_RETURNS_ROWS,   /* all rows, in a list */
     QP_RETURNS_ROW,    /* a row or a value of one, or None */
     QP_RETURNS_STATUS, /* the server's command tag, as "UPDATE 3" */
-    QP_RETURNS_PORTAL, /* the first rows, in a list, or no rows; its receiver serves the others */
-    QP_RETURNS_VALUES, /* its argument; its receiver serves the rows */
+    QP_RETURNS_PORTAL, /* the first rows, in a list, or no rows; its receiver returns the others */
+    QP_RETURNS_VALUES, /* its argument; its receiver returns the rows */
     QP_RETURNS         /* how many there are */
 } qp_returns;
 

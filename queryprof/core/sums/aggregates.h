@@ -22,7 +22,7 @@ void qp_aggregates_stop(void);
 /* The entry of a key, or the entry for keys that do not fit. Valid until qp_aggregates_clear. */
 qp_aggregate *qp_aggregate_of(const qp_key *key);
 
-/* The entry for an operation that serves rows of the execution that `began` counts; as
+/* The entry for an operation that fetches rows of the execution that `began` counts; as
  * qp_aggregate_of. */
 qp_aggregate *qp_aggregate_serving(const qp_aggregate *began, qp_operation operation);
 
