@@ -18,7 +18,9 @@ MAX_OF_ONE = 13.0
 """Above the quantile for one degree of freedom (12.7062), which is the largest."""
 
 MANY_DEGREES = 10_000
-"""From here on, two terms of a series are exact to 1e-9, and the beta function loses digits."""
+"""At this many degrees or more, two terms of a series are exact to 1e-9. The beta function loses
+digits there.
+"""
 
 
 def t_95(degrees: float) -> float:

@@ -101,7 +101,7 @@ def test_offsets_add_up() -> None:
 
 
 def test_slow_executions_count_no_more_than_others() -> None:
-    """From the fourth sample on: each execution takes longer than the one before."""
+    """Each execution takes longer than the one before, starting with the fourth sample."""
     offsets = [256 * 2**n for n in range(9)] * 8
     found = sampled(
         "SELECT x FROM (WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r LIMIT"

@@ -345,7 +345,7 @@ def test_of_a_transaction_that_writes_one_lock_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.repeats
 def test_a_cursor_that_is_open_after_a_commit_reads_on(tmp_path: Path, mode: str) -> None:
-    """From then on its lock is a reader's."""
+    """After the commit, its connection holds a reader's lock."""
     path = database(tmp_path / "t.db", mode)
     db = connection(path)
     with queryprof.profile() as recording:

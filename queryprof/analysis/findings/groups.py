@@ -44,8 +44,7 @@ and medium in two.
 """
 
 LOOP_EXECUTIONS = 1.5
-"""From this number of executions per pass of a line, a library executes them in a loop of its own.
-"""
+"""At this many executions per pass of a line or more, the loop around them is the library's own."""
 
 
 @dataclass

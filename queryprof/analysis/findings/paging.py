@@ -31,7 +31,7 @@ returned.
 """
 
 SKIPPED_STEPS = 2000
-"""From this number of VM steps per execution, an OFFSET is large."""
+"""At this many VM steps per execution or more, an OFFSET is large."""
 
 
 def offset_pagination(program: Program) -> Iterator[Finding | None]:

@@ -15,7 +15,8 @@ from queryprof.operations import POOL_WAIT as OPERATION
 POOL_WAIT = f"({OPERATION})"
 
 BUSY_SHARE = 0.5
-"""From this share of the run in other calls, the database may be what all connections wait for."""
+"""At this share of the run in other calls or more, all connections may be waiting for the database.
+"""
 
 
 def pool_wait(program: Program) -> Iterator[Finding | None]:

@@ -14,7 +14,7 @@ from queryprof.analysis.units import average, counted
 from queryprof.analysis.units import rows as rows_of
 
 STEPS_OF_SEARCHES = 500
-"""From this number of VM steps per row, a subquery's searches take most of the time. A search for
+"""At this many VM steps per row or more, a subquery's searches take most of the time. A search for
 one row takes about 20 steps, a running total over 2,000 rows 4,000 steps per row.
 """
 

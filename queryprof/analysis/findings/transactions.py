@@ -21,9 +21,7 @@ from queryprof.model import Frame
 from queryprof.sql.tokens import tokens_of
 
 FEW, FEWEST = 20, 5
-"""From this number, transactions are many; the second limit holds if they take HEAVY_SHARE of the
-time.
-"""
+"""Fewest transactions to report. The second limit applies if they take HEAVY_SHARE of the time."""
 
 A_SPAN = 2
 """Up to this number of writes per span, they are not in a loop."""
@@ -32,7 +30,7 @@ FEW_IN_ONE = 5
 """Up to this number of executions per transaction, the loop is around the transaction."""
 
 BATCH_ROWS = 500
-"""From this number of rows, a write is a batch. A commit costs as much as a few hundred rows
+"""At this many rows or more, a write is a batch. A commit costs as much as a few hundred rows
 (sqlite3_commits).
 """
 
@@ -42,7 +40,7 @@ NEVER_IN_ONE = frozenset({"VACUUM", "ATTACH", "DETACH", "PRAGMA"})
 """
 
 EACH = 0.8
-"""From this number of commits per write, each write has a commit of its own."""
+"""At this many commits per write or more, each write has a commit of its own."""
 
 NEAR = 2
 """A statement and its commit are near each other within this many frames: the function and its

@@ -9,7 +9,7 @@ from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import counted, duration, shortened
 
 FEW = 20
-"""From this number of executions, a trigger's work adds up."""
+"""Fewest executions to report."""
 
 SHOWN, MAX_CHARACTERS = 3, 60
 """The number of trigger names to show, and the characters of each."""

@@ -33,8 +33,8 @@ FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/
 """
 
 MANY_LOOKED_UP = 100
-"""From this number of rows, a covering index saves more than an index on the compared columns: 0.99
-instead of 0.79 for 400 of 40,000 rows.
+"""At this many rows or more, a covering index saves more than an index on the compared columns:
+0.99 instead of 0.79 for 400 of 40,000 rows.
 """
 
 ONCE = 2
