@@ -63,7 +63,7 @@ def test_it_lists_the_requests_of_the_page(serving: Serving, page: Any, name: st
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.repeats
 def test_it_can_be_used_by_everybody(serving: Serving, chromium: Any, scheme: str) -> None:
-    """Axe finds nothing, and the keyboard is sufficient."""
+    """Axe reports no violations, and the badge works with the keyboard alone."""
     context = chromium.new_context(color_scheme=scheme, viewport={"width": 400, "height": 700})
     page = context.new_page()
     with serving("flask") as address:

@@ -17,7 +17,7 @@ SELECT = "SELECT b FROM t WHERE a = ?"
 
 @contextmanager
 def draining() -> Iterator[Callable[[], list[Plan]]]:
-    """Record into memory. The value returns the plans recorded since the last call."""
+    """Record into memory. Yield a function that returns the plans recorded since its last call."""
     session.start()
     _core.plans_allow(1.0)
     changes, descriptions = Changes(), Descriptions()

@@ -88,7 +88,7 @@ TRANSACTIONS = (
 
 
 class Program:
-    """Connections, their open cursors, and what happens to both."""
+    """A random program: connections, open cursors, and operations on both."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

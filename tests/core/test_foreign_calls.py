@@ -72,7 +72,9 @@ OF_THE_QUERY = {
 @pytest.mark.parametrize("expression", OF_THE_QUERY)
 @pytest.mark.repeats
 def test_calls_that_belong_to_the_query_count(times: Times, expression: str) -> None:
-    """A short call may build the statement. Others make its objects."""
+    """Short calls may build the statement. Calls in the mapper's own package create its objects.
+    Both count.
+    """
     write_library(
         "made.py",
         "import mapper, time\n"

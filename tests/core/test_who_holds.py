@@ -33,8 +33,8 @@ def holder_of_wait(profile: Profile, statement: str) -> LockEvent:
 
 
 def beside(work: Callable[[threading.Event], None], name: str, then: Callable[[], None]) -> None:
-    """Run `work` in a thread until it has set its event, then run `then`, which must wait for
-    it.
+    """Start `work` in a thread. Once it sets its event, run `then`, which waits for `work`'s
+    lock.
     """
     ready = threading.Event()
     thread = threading.Thread(target=work, args=(ready,), name=name)

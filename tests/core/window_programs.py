@@ -93,8 +93,8 @@ del slow
 connection.rollback()
 connection.close()
 """
-"""Work that is the same in every run, with borders of windows in all that can be open at one, if
-its argument is "windows".
+"""The same work in every run. With the argument "windows", windows end while transactions, cursors,
+spans and tasks are open.
 """
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.once
     ("existing", "tried", "not_tried"),
     [
         ("a", {("a", "b"), ("b",)}, {("a",)}),  # a wider one helps
-        ("a, b", {("b", "a"), ("b",)}, {("a",), ("a", "b")}),  # a prefix of it exists
+        ("a, b", {("b", "a"), ("b",)}, {("a",), ("a", "b")}),  # both are prefixes
     ],
 )
 def test_what_an_index_begins_with_is_not_tried(

@@ -224,7 +224,9 @@ HOSTILE = {
 
 @pytest.mark.slow
 def test_views_of_views_have_an_end() -> None:
-    """Each view has the one before twice: a plan of 2^16 steps is not parsed."""
+    """Each view selects twice from the previous view. The resulting plan of 2^16 steps is not
+    parsed.
+    """
     views = [
         f"CREATE VIEW v{n} AS SELECT * FROM v{n - 1} UNION ALL SELECT * FROM v{n - 1}"
         for n in range(1, 17)

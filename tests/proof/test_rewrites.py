@@ -199,7 +199,7 @@ def test_a_text_is_not_advised_where_an_index_wins_three_times_as_much(
 def test_a_join_finds_nine_tenths_of_what_the_program_found(
     rows_each: float, is_joined: bool
 ) -> None:
-    """Nine of ten rows of the outer query have one row in the other table."""
+    """Nine of ten outer rows match one row in the other table."""
     outer = Sample("SELECT id FROM one", (), is_drawn=False)
     inner = Sample("SELECT name FROM two WHERE id = ?", (1,), is_drawn=False)
     found: dict[object, list[tuple[object, ...]]] = {number: [("x",)] for number in range(9)}

@@ -81,7 +81,7 @@ cursor.execute("SELECT ?", (6,)).fetchone()
 _core.flush()
 os._exit(0)
 """
-"""Cursors are open at two borders. The second border is executed step by step."""
+"""Cursors stay open across two window ends. The test single-steps through the second."""
 
 SINGLE_STEP = 9
 SERVING = {

@@ -1,4 +1,4 @@
-"""Which users' regions are read."""
+"""queryprof reads a region only if no other user could write it."""
 
 from __future__ import annotations
 

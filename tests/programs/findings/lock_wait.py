@@ -32,7 +32,7 @@ def is_open() -> bool:
 def recount() -> None:
     db = sqlite3.connect(path, timeout=60, isolation_level=None)
     db.create_function("is_open", 0, is_open, deterministic=True)
-    db.execute("PRAGMA synchronous = OFF")  # a slow disk would make all of them holders
+    db.execute("PRAGMA synchronous = OFF")  # or every writer holds the lock long on a slow disk
     for _ in range(10):
         db.execute("UPDATE item SET stock = 1 + stock WHERE is_open()")  # culprit
     db.close()
@@ -40,7 +40,7 @@ def recount() -> None:
 
 def sell() -> None:
     db = sqlite3.connect(path, timeout=60, isolation_level=None)
-    db.execute("PRAGMA synchronous = OFF")  # a slow disk would make all of them holders
+    db.execute("PRAGMA synchronous = OFF")  # or every writer holds the lock long on a slow disk
     recounts.wait()
     for number in range(5):
         db.execute("UPDATE item SET stock = stock - 1 WHERE id = ?", (number,))

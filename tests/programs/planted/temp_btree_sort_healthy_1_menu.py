@@ -1,4 +1,4 @@
-# healthy: 25 rows are sorted, which takes nothing
+# healthy: sorting 25 rows takes almost no time
 import hashlib
 import sqlite3
 
