@@ -51,7 +51,7 @@ settings.register_profile("anywhere", deadline=None, print_blob=True)
 settings.load_profile("anywhere")
 
 EXAMPLES = int(os.environ.get("QUERYPROF_EXAMPLES", "100"))
-"""How many random programs a test makes."""
+"""Number of random programs per test."""
 
 QUERYPROF = Path(sys.executable).with_name("queryprof")
 

@@ -23,7 +23,7 @@ PACKAGES = {
     "queryprof.cli": ROOT / "cli",
 }
 
-"""What each stage may import: earlier stages of the data's way, never later ones."""
+"""A stage imports only earlier stages."""
 
 
 def modules() -> dict[str, Path]:

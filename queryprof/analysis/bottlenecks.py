@@ -41,7 +41,7 @@ class Bottleneck(NamedTuple):
 
     @property
     def mark(self) -> Mark | None:
-        """What is wrong with the statement's work, if that takes a notable time."""
+        """The problem of the statement's work, if it takes a notable time."""
         return mark_of(self.statement, self.plans, self.totals, self.share)
 
 

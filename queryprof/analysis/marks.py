@@ -49,7 +49,7 @@ _CORRELATED = re.compile(r"CORRELATED ")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is wrong with a statement's work.
+    """A problem of a statement's work.
 
     Attributes:
         kind: INDEX (SQLite builds an index each time), CORRELATED (a subquery runs for each row),

@@ -1,4 +1,4 @@
-"""Where a process's trace is written."""
+"""Choose where to write a process's trace."""
 
 from __future__ import annotations
 

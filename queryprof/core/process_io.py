@@ -1,4 +1,4 @@
-"""What the process or one thread has read and written, and its memory, as Linux counts it
+"""Bytes that the process or one thread read and wrote, and the process's memory, counted by Linux
 (proc_pid_io(5), proc_pid_limits(5), proc_pid_statm(5)).
 """
 

@@ -1,4 +1,4 @@
-"""Which of several causes is reported, and with what time, on profiles made by hand."""
+"""One of several causes is reported, with its time, on profiles made by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which commits are too many, and how they are reported, on profiles made by hand."""
+"""Too many commits: detection and wording, on profiles made by hand."""
 
 from __future__ import annotations
 

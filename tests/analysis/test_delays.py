@@ -1,4 +1,4 @@
-"""Why a request took so long, apart from its executions."""
+"""Delays of a request other than its executions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fix saves if a loop's statements are handed to a thread, on profiles made by hand."""
+"""Savings in a loop whose statements are handed to a thread, on profiles made by hand."""
 
 from __future__ import annotations
 

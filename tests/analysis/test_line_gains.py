@@ -1,4 +1,4 @@
-"""What a fix of a loop saves if the loop calls a library, on profiles made by hand."""
+"""Savings in a loop that calls a library, on profiles made by hand."""
 
 from __future__ import annotations
 

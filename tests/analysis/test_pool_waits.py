@@ -1,4 +1,4 @@
-"""What is saved if no call waits for a connection of a pool."""
+"""Savings if no call waits for a pool connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which indexes another one makes redundant."""
+"""Find indexes that another index makes redundant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an index saves, given the number of rows that it skips, on profiles made by hand."""
+"""Savings of an index by the number of rows that it skips, on profiles made by hand."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which statement of a library's call a finding is about, and what else a line's time may
-include.
+"""Choose the statement of a library's call that a finding reports. Find other work in the line's
+time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What shares refer to, and how statements are reported that a library executes for itself."""
+"""Shares of findings, and reports of statements that a library executes for itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which steps of an event loop belong to the shell that runs cells."""
+"""Find the event loop steps of the shell that runs cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which loops of a program's source contain a call."""
+"""Find the source loops around a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of a recording are final."""
+"""Find the parts of a recording that are final."""
 
 from __future__ import annotations
 

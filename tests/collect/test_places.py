@@ -1,4 +1,4 @@
-"""Where traces are written: only an old trace is ever replaced."""
+"""Writing a trace replaces only an old trace, never another file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of a recorded process's command line are kept."""
+"""Only some parts of a recorded process's command line are kept."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Where SQLite's time goes: waiting for locks, syncing, reading and writing; and who holds
-locks.
-"""
+"""Measure SQLite's lock waits, syncs, reads and writes, and find the holders of locks."""
 
 from __future__ import annotations
 

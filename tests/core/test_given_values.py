@@ -1,4 +1,4 @@
-"""What the values of a statement show: an OFFSET, and patterns that begin with a wildcard."""
+"""The values of a statement show its OFFSET, and patterns that begin with a wildcard."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Where work belongs: handed to other threads, in spans, or noted by a library; and the resource
-usage of threads.
+"""Work handed to other threads belongs to the submitter's call path and span. Also: labels noted by
+a library, and the resource usage of threads.
 """
 
 from __future__ import annotations

@@ -293,7 +293,7 @@ def test_a_line_that_awaits_another_thread_is_timed(times: Times) -> None:
 
 
 def test_an_inner_line_has_its_own_time(times: Times) -> None:
-    """What a line of the program executes in a function of its own is not the outer line's."""
+    """Queries in an inner function of the program do not count for the outer line."""
     program = """
         def inner(n):
             return mapper.get(n)

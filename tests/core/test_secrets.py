@@ -44,7 +44,7 @@ LITERALS = (
     "$${}$$",
     "`{}`",
 )
-"""How a program, or one that means another database, may write a value."""
+"""Forms of a value in SQL, also in the syntax of other databases."""
 
 STATEMENTS = (
     "SELECT {}",
@@ -144,7 +144,7 @@ BARE = (
     "SELECT 1; my password is {}",
     "INSERT INTO u VALUES (1, 1); INSERT INTO u VALUES (1, 1); {} was pasted",
 )
-"""Where a value without quotes, as a careless program writes it, is none of SQLite's names."""
+"""Statements in which a value without quotes cannot be one of SQLite's names."""
 
 
 ATTEMPTS = """

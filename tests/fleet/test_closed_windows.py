@@ -1,4 +1,4 @@
-"""Which files can be taken: no file goes whose content a region, or a copy of it, still holds."""
+"""Ship only files whose content no region, or copy of a region, still holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which processes the note lists when a database is locked."""
+"""The note about a locked database lists the right processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which earlier runs of cells are remembered."""
+"""Only the latest runs of cells are remembered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which indexes are tried."""
+"""Choose the indexes to try."""
 
 from __future__ import annotations
 

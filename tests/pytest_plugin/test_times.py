@@ -1,4 +1,4 @@
-"""When a test counts as slower than its earlier runs."""
+"""Find tests that are slower than their earlier runs."""
 
 from __future__ import annotations
 

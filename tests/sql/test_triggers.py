@@ -1,4 +1,4 @@
-"""Which triggers of a schema a statement fires."""
+"""The triggers that a statement fires match SQLite's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the variable QUERYPROF enables, and the names of traces."""
+"""The variable QUERYPROF starts recordings and names their traces."""
 
 from __future__ import annotations
 

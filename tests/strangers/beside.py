@@ -45,7 +45,7 @@ MOST_KB = 2_000_000
 """The most memory that a command may use: these files are small."""
 GOOD = {"SELECT good FROM t WHERE a = ?", "SELECT ? AS good"}
 STORED_CALLS, PARTS, REST, PLAIN = 400, (10, 20, 30), 5, 7
-"""How often the good processes executed: in the store; in each part and then in the region; without
+"""Executions of the good processes: in the store; in each part and then in the region; without
 windows.
 """
 EVERYWHERE = ("place", "shm")

@@ -1,4 +1,4 @@
-"""How messages are sent: again, in halves, or not at all, with the reason in one line."""
+"""The sender retries, splits or drops a message, and prints the reason in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the baseline of a test suite may be written."""
+"""The baseline of a test suite replaces only files, also through links."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def covering_scan(program: Program) -> Iterator[Finding | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Won:
-    """What a covering index saves: a part of a statement's calls."""
+    """The share of a statement's time that a covering index saves."""
 
     share: float
     made_of: str

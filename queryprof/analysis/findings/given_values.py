@@ -1,4 +1,4 @@
-"""What the values given to a statement show, of a sample of its executions."""
+"""Facts about the values given to a statement, from a sample of its executions."""
 
 from __future__ import annotations
 

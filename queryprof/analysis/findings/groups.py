@@ -148,14 +148,14 @@ class Group:
 
     @property
     def others_each(self) -> float:
-        """How many other statements a pass of the line executes."""
+        """The number of other statements that a pass of the line executes."""
         passes = sum(one.passes for one in self.line_times)
         return sum(one.others for one in self.line_times) / passes if passes > 0 else 0.0
 
     @cached_property
     def cost_ns(self) -> float:
-        """What the program saves without these executions: the time of its line, and their time in
-        another thread. It is never less than the driver's measured time.
+        """The time that the program saves without these executions: the time of its line, and their
+        time in another thread. It is never less than the driver's measured time.
         """
         measured_ns = self.steady_ns + self.handed_ns
         if self.line_ns is None:

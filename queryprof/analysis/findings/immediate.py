@@ -1,4 +1,4 @@
-"""How a transaction that writes later begins, so that it waits for its turn."""
+"""How to begin a transaction that writes later, so that it waits for its turn."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ ONE_TRANSACTION = {
     "dataset": "Put `with db:` around {what}.",
     "tortoise": "Put `async with in_transaction():` around {what}.",
 }
-"""How many writes become one transaction."""
+"""How to put many writes into one transaction."""
 
 EXPIRES = {
     "sqlalchemy": (
@@ -154,7 +154,7 @@ EXPIRES = {
         " `Session(expire_on_commit=False)` keeps them."
     )
 }
-"""What else a commit does at the cost of its line."""
+"""A further cost of each commit."""
 
 ROWS_AT_ONCE = {
     "django": " Or create all objects with one `Model.objects.bulk_create(objects)`.",
@@ -163,7 +163,7 @@ ROWS_AT_ONCE = {
     "dataset": " Or insert all rows with one `insert_many(rows)`.",
     "tortoise": " Or create all objects with one `await Model.bulk_create(objects)`.",
 }
-"""How many INSERTs become one statement."""
+"""How to replace many INSERTs with one statement."""
 
 MANY, COLUMN = "all ", "column "
 SEVERAL = "several labels"
@@ -269,7 +269,7 @@ ONE_INSERT = {
     "sqlite_utils": "Insert all rows with one `db[table].insert_all(rows)`.",
     "dataset": "Insert all rows with one `table.insert_many(rows)`.",
 }
-"""How rows that are inserted one by one are inserted at once."""
+"""How to insert many rows at once."""
 
 ONE_CHANGE = {
     "django": (
@@ -288,7 +288,7 @@ ONE_CHANGE = {
         " fields=[...])`."
     ),
 }
-"""How rows that are changed one by one are changed at once."""
+"""How to change many rows at once."""
 
 FIRST_OF_ALL = {
     "django": (
@@ -321,7 +321,7 @@ ONE_QUERY = {
         ' `.prefetch_related("relation")` for many. Or use one `filter(field__in=[...])`.'
     ),
 }
-"""How a query per object becomes one query."""
+"""How to replace a query per object with one query."""
 
 NO_OBJECTS = {
     "django": (
@@ -348,7 +348,7 @@ NO_OBJECTS = {
         " objects. Let the database count (`.count()`) and check for existence (`.exists()`)."
     ),
 }
-"""How a query makes fewer objects, or none."""
+"""How to make a query create fewer objects, or none."""
 
 NO_RELATION = {
     "django": "Remove the relation from `prefetch_related()` if its objects are not needed.",

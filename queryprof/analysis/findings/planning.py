@@ -1,4 +1,4 @@
-"""What findings need to know from SQLite's planner."""
+"""Facts from SQLite's planner that findings need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What findings need to know about lines of the program's source."""
+"""Facts about lines of the program's source that findings need."""
 
 from __future__ import annotations
 
