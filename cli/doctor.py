@@ -40,7 +40,7 @@ def doctor(cleans: bool, discards: bool) -> None:
         return
     import sqlite3
 
-    from queryprof.analysis.overview import COARSE_TICK_NS, coarse_tick
+    from queryprof.analysis.overview import COARSE_TICK_NS, coarse_clock_caution
     from queryprof.core import _core
     from queryprof.core.absence import absence
     from queryprof.core.settings import read_settings
@@ -73,7 +73,7 @@ def doctor(cleans: bool, discards: bool) -> None:
     session.stop()
     rows = "every row is timed" if source != "monotonic clock" else "row times are estimates"
     if ns_per_tick >= COARSE_TICK_NS:
-        rows += f"; {coarse_tick(ns_per_tick)}"
+        rows += f"; {coarse_clock_caution(ns_per_tick)}"
     lines += [
         ("core", f"loaded from {_core.__file__}"),
         ("clock", f"{source}, {ns_per_tick:.4f} ns per tick; {rows}"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from queryprof.autoload import running_program
-from queryprof.collect.output_path import is_null, make_room, with_process
+from queryprof.collect.output_path import is_null, prepare_output_path, with_process
 from queryprof.collect.target import Target
 from queryprof.core.absence import is_absent
 from queryprof.core.own_imports import own_imports
@@ -51,7 +51,7 @@ def install(path: str | os.PathLike[str] | None = None, *, window: str | None = 
 
     def target() -> Target:
         replaces = not (settings and settings.window_ns)
-        return Target(make_room(text, replaces), lambda: with_process(text))
+        return Target(prepare_output_path(text, replaces), lambda: with_process(text))
 
     target_of_trace = None if is_null(text) else target
     if not session.start(settings, target=target_of_trace):

@@ -278,7 +278,7 @@ def _path(value: str, replaces: bool = True) -> str:
         directory = "" if value == "1" else value
         name = f"queryprof-{running_program()}-{pid}.qprof"
         return os.path.abspath(os.path.join(directory, name))
-    from queryprof.collect.output_path import make_room, path_with_pid, with_process
+    from queryprof.collect.output_path import path_with_pid, prepare_output_path, with_process
     from queryprof.core.wall_clock import unix_ns
 
     path = os.path.abspath(value)
@@ -287,7 +287,7 @@ def _path(value: str, replaces: bool = True) -> str:
         others, path = path, with_process(path)
         if _changed_ns(path) >= int(since_ns or 0):
             return path_with_pid(others)  # another process of this recording had this id
-    return make_room(path, replaces)
+    return prepare_output_path(path, replaces)
 
 
 def _absolute(value: str) -> str:

@@ -137,7 +137,7 @@ def findings_of_test(
 
     Args:
         statements: all statements of the recording. Some may have created the tables.
-        categories: a subset of OF_TESTS.
+        categories: a subset of TEST_CATEGORIES.
         is_test: returns whether a file contains tests.
     """
     profile = report.profile

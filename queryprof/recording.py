@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from queryprof.collect.output_path import is_null, make_room, refuse_missing_directory
+from queryprof.collect.output_path import is_null, prepare_output_path, refuse_missing_directory
 from queryprof.core.absence import absence, is_absent
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain, muted
@@ -95,7 +95,7 @@ class Recording:
             settings = None if session.is_on else read_settings()
             if self.path is not None:
                 refuse_missing_directory(self.path)
-                self.path = None if is_null(self.path) else make_room(self.path)
+                self.path = None if is_null(self.path) else prepare_output_path(self.path)
             self._started_session = session.start(settings, owner=self)
             if not self._started_session and not session.end_part():
                 session.release(self)

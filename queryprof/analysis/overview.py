@@ -182,11 +182,11 @@ def _cautions(profile: Profile) -> list[str]:
         cautions.append("times of operation next are estimates: this machine's clock is slow")
     coarsest_ns = max((p.clock_tick_ns or 0 for p in processes), default=0)
     if coarsest_ns >= COARSE_TICK_NS:
-        cautions.append(coarse_tick(coarsest_ns))
+        cautions.append(coarse_clock_caution(coarsest_ns))
     return cautions
 
 
-def coarse_tick(tick_ns: float) -> str:
+def coarse_clock_caution(tick_ns: float) -> str:
     return (
         f"this machine's clock ticks every {tick_ns:.0f} ns: times of many rows are right on"
         " average, but the shortest and longest row are rounded"

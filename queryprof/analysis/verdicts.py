@@ -18,7 +18,7 @@ MIN_TIMED_RUNS = 4
 programs would differ by luck: 2 of the 20 orders of six runs separate them completely.
 """
 
-RUNS_THAT_MAY_OVERLAP = 8
+MIN_BOOTSTRAP_RUNS = 8
 """With fewer runs per side, the bootstrap interval is too narrow (4 values have 35 different
 samples). Then all runs of one side must be faster than all of the other. By luck, 4 and 4 equal
 runs are so once in 35 times.
@@ -163,7 +163,7 @@ class Comparer:
             if min(len(before), len(after)) >= MIN_TIMED_RUNS:
                 interval = ratio_interval(known_before, known_after)
             verdict = self._timed(metric, ratio, interval)
-            few = min(len(before), len(after)) < RUNS_THAT_MAY_OVERLAP
+            few = min(len(before), len(after)) < MIN_BOOTSTRAP_RUNS
             if few and verdict in _CHANGED and not _parted(known_before, known_after):
                 verdict = Verdict.UNCLEAR
         else:

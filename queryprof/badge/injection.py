@@ -85,7 +85,7 @@ def _has_ascii(parameters: str) -> bool:
         return False
 
 
-def element(number: int, host: str, root: str, headers: Iterable[tuple[str, str]]) -> bytes:
+def badge_element(number: int, host: str, root: str, headers: Iterable[tuple[str, str]]) -> bytes:
     """Return the element for the end of a page.
 
     Args:

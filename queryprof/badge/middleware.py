@@ -185,7 +185,7 @@ class _WsgiResponse:
         return found
 
     def _start(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-        from queryprof.badge.injection import changed_headers, element, is_page, wants_page
+        from queryprof.badge.injection import badge_element, changed_headers, is_page, wants_page
 
         code = int(str(status)[:3]) if str(status)[:3].isdecimal() else 0
         self._running.request.status = code or None
@@ -200,7 +200,7 @@ class _WsgiResponse:
         if wants_page(environ.get("REQUEST_METHOD", ""), sent) and is_page(code, headers):
             root = environ.get("SCRIPT_NAME", "")
             host = environ.get("HTTP_HOST", "")
-            self._added = element(self._running.request.number, host, _text(root), headers)
+            self._added = badge_element(self._running.request.number, host, _text(root), headers)
             headers = changed_headers(headers, len(self._added))
         if exc_info is None:
             return self._start_response(status, headers)
@@ -261,7 +261,7 @@ class _AsgiBadge(_Badge):
         return self._is_for(scope["client"][0], hosts[0].decode("latin-1") if hosts else "")
 
     def _sending(self, scope: Scope, send: Any, running: Running) -> Any:
-        from queryprof.badge.injection import changed_headers, element, is_page, wants_page
+        from queryprof.badge.injection import badge_element, changed_headers, is_page, wants_page
 
         added = b""
 
@@ -285,7 +285,7 @@ class _AsgiBadge(_Badge):
                 if wants_page(scope.get("method", ""), sent) and is_page(code, headers):
                     root = scope.get("root_path", "")
                     host = sent.get("host", "")
-                    added = element(running.request.number, host, root, headers)
+                    added = badge_element(running.request.number, host, root, headers)
                     changed = changed_headers(headers, len(added))
                     encoded = [
                         (n.lower().encode("latin-1"), v.encode("latin-1")) for n, v in changed

@@ -59,7 +59,7 @@ def refuse_missing_directory(path: str) -> None:
         raise TraceError(f"{path}: cannot be written: no directory {directory}")
 
 
-def make_room(path: str, replaces: bool = True) -> str:
+def prepare_output_path(path: str, replaces: bool = True) -> str:
     """Remove an old trace at `path`, and return the path to write to.
 
     While another process writes to `path`, the trace stays, and the returned path has this

@@ -20,7 +20,7 @@ MAX_COLUMNS, MAX_SHARE_OF_TABLE = 5, 0.6
 PERMUTED = 3
 """Up to this many equal columns are tried in each order; of more, only the first ones."""
 
-REFERRING = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
+REFERRING_COLUMNS_SQL = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
 
 MAX_CANDIDATES = 60
 """Per statement."""
@@ -55,7 +55,7 @@ def of_references(
         Candidate(table, (Term(str(column)),))
         for table in scans
         if schema.table(table)
-        for (column,) in judge.rows(EMPTY, REFERRING, (table,))
+        for (column,) in judge.rows(EMPTY, REFERRING_COLUMNS_SQL, (table,))
     )
 
 

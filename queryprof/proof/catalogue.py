@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-COLUMNS = (
+COLUMNS_SQL = (
     "SELECT c.name, c.type, c.pk FROM sqlite_schema AS t, pragma_table_xinfo(t.name) AS c"
     " WHERE t.name = ? AND t.type = 'table' AND t.rootpage > 0 AND c.hidden <> 1"
 )
-REFERRING = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
-NAMES = "SELECT name FROM sqlite_schema"
+REFERRING_COLUMNS_SQL = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
+NAMES_SQL = "SELECT name FROM sqlite_schema"
 TABLE_OF = (
     "SELECT s.tbl_name FROM sqlite_schema AS s, pragma_index_list(s.tbl_name) AS i"
     " WHERE s.name = ? AND s.type = 'index' AND i.name = s.name AND NOT i.\"unique\""

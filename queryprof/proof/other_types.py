@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from queryprof.analysis.plans import Steps, signs_of
 from queryprof.proof.better_plans import compared_in
-from queryprof.proof.catalogue import COLUMNS
+from queryprof.proof.catalogue import COLUMNS_SQL
 from queryprof.proof.judging import EMPTY, StatementError
 from queryprof.proof.tried_index import TriedIndex, TriedTerm
 from queryprof.proof.tried_plans import in_quotes
@@ -28,7 +28,7 @@ def differing(
     types: list[str] = []
     collations: list[str] = []
     for table, names in columns.items() if signs_of(before).scans else ():
-        listed = trial.judge.rows(EMPTY, COLUMNS, (table,))
+        listed = trial.judge.rows(EMPTY, COLUMNS_SQL, (table,))
         own = {name: kind for name, kind, _ in listed}
         for name in names:
             if _would_serve(trial, before, table, listed, name, own[name]):

@@ -233,7 +233,7 @@ class _Columns:
         found = self.found(name, tree)
         return found[1] if found else None
 
-    def kinds(self, table: Table, column: Column) -> set[str]:
+    def storage_classes(self, table: Table, column: Column) -> set[str]:
         """Return the storage classes of its values, without NULL. A column may hold other classes
         than its type defines (https://www.sqlite.org/datatype3.html).
         """
@@ -285,7 +285,7 @@ def _unwrapped(
     found = columns.found(column, tree)
     kind = _affinity(found[1]) if found and found[1].type else ""
     # The function turns other classes into text, so it finds values that the text itself does not.
-    kinds = columns.kinds(*found) if found and kind else set()
+    kinds = columns.storage_classes(*found) if found and kind else set()
     is_text = kind == "TEXT" and kinds <= {"text"}
     is_whole = kind == "INTEGER" and kinds <= {"integer"}
     is_number = kind not in ("", "TEXT") and kinds <= {"integer", "real"}

@@ -19,7 +19,14 @@ from typing import Any
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.plans import Steps, normal_form, signs_of
 from queryprof.proof.better_plans import compared_in, is_better, scans_in, searches_more, sorting_in
-from queryprof.proof.catalogue import COLUMNS, INDEXES, KEYS, NAMES, REFERRING, TABLE_OF
+from queryprof.proof.catalogue import (
+    COLUMNS_SQL,
+    INDEXES,
+    KEYS,
+    NAMES_SQL,
+    REFERRING_COLUMNS_SQL,
+    TABLE_OF,
+)
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.expressions import expressions_of
 from queryprof.proof.judging import EMPTY, Judge, StatementError
@@ -190,7 +197,7 @@ class Trial:
 
     def _free(self, name: str) -> str:
         """Return a name that is unused in the schema."""
-        taken = {str(one).lower() for (one,) in self.judge.rows(EMPTY, NAMES)}
+        taken = {str(one).lower() for (one,) in self.judge.rows(EMPTY, NAMES_SQL)}
         names = (name, *(f"{name}_{number}" for number in range(2, 100)))
         return next((one for one in names if one.lower() not in taken), name)
 
@@ -208,14 +215,14 @@ class Trial:
         read = [tuple(one) for one in self.judge.columns(EMPTY, self._statement, self._values)]
         found: dict[str, tuple[str, ...]] = {}
         for table in dict.fromkeys(table for table, _ in read):
-            listed = self.judge.rows(EMPTY, COLUMNS, (table,))
+            listed = self.judge.rows(EMPTY, COLUMNS_SQL, (table,))
             keys = [name for name, kind, key in listed if key and kind.upper() == "INTEGER"]
             rowid = keys if sum(bool(row[2]) for row in listed) == 1 else []
             names = [name for name, *_ in listed if (table, name) in read and name not in rowid]
             if names:
                 found[table] = tuple(names[:MAX_COLUMNS])
         for table in signs_of(before).scans:  # a foreign key's check reads no column
-            referring = self.judge.rows(EMPTY, REFERRING, (table,))
+            referring = self.judge.rows(EMPTY, REFERRING_COLUMNS_SQL, (table,))
             if table not in found and referring:
                 found[table] = tuple(name for (name,) in referring)
         return found

@@ -14,7 +14,7 @@ import pytest
 from queryprof.accepted import read_accepted
 from queryprof.analysis.baseline_figures import Figures
 from queryprof.analysis.baseline_rules import Rules
-from queryprof.analysis.findings.finding import OF_TESTS
+from queryprof.analysis.findings.finding import TEST_CATEGORIES
 from queryprof.core.settings import read_settings
 from queryprof.pytest_plugin.times import TestTimes
 from queryprof.pytest_plugin.verification import Verification, verify
@@ -67,7 +67,7 @@ class Gate:
         self.baseline = SuiteBaseline(path, rules, checks=checks, is_shuffled=is_shuffled(config))
         times = "time" in rules.fail_on and (saves or checks)
         self._times = TestTimes(config) if times else None
-        has_faults = not rules.fail_on.isdisjoint(OF_TESTS)
+        has_faults = not rules.fail_on.isdisjoint(TEST_CATEGORIES)
         self._accepted = read_accepted(config.rootpath) if has_faults else {}
         self._stall_ms = read_settings().stall_ms
 
@@ -100,7 +100,7 @@ class Gate:
         return exceeded(limits, calls, "max_")
 
     def _faults(self, item: pytest.Item, calls: Calls) -> str:
-        categories = self._rules.fail_on & OF_TESTS
+        categories = self._rules.fail_on & TEST_CATEGORIES
         if not categories:
             return ""
         from queryprof.testing.faults import findings_in_calls

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from queryprof.analysis.baseline_rules import IGNORED, REPEATS, SCANNED_ROWS, Rules
-from queryprof.analysis.findings.finding import OF_TESTS
+from queryprof.analysis.findings.finding import TEST_CATEGORIES
 from queryprof.core import _core
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
@@ -55,7 +55,7 @@ def rules_of(config: pytest.Config, gates: AbstractSet[str]) -> Rules:
     fail_on = frozenset(config.getini("queryprof_fail_on"))
     if not fail_on & gates:  # only findings are given: keep the default comparisons
         fail_on |= Rules().fail_on
-    known = gates | OF_TESTS
+    known = gates | TEST_CATEGORIES
     if not fail_on <= known:
         raise SettingsError(
             f"queryprof_fail_on: {', '.join(sorted(fail_on - known))}: unknown; use"
@@ -110,7 +110,7 @@ class TestRecorder:
             self._gate()  # raises now if it cannot read the baseline
         self._block: Block | None = None  # of the running phase
         self._report: TestRecord | None = None  # of the phase that has ended
-        self._finds = not self._rules.fail_on.isdisjoint(OF_TESTS)
+        self._finds = not self._rules.fail_on.isdisjoint(TEST_CATEGORIES)
         if self._finds:
             self._gate()  # raises now if it cannot read the accepted findings
             _core.take_all_stacks(True)  # stacks show whether a library or the program makes a call

@@ -29,7 +29,7 @@ from queryprof.region.region import RECORDS, Region
 from queryprof.region.region_files import is_living, regions
 
 ROWS_AT_ONCE = 64
-LAG_PARTS = ("max_ns", "spread", "bucket", "count")
+LAG_COLUMN_SUFFIXES = ("max_ns", "spread", "bucket", "count")
 """The region's columns of a loop's delays, after their source: the longest, and the histogram."""
 KEY = ("statement", "path", "operation")
 FIGURES = ("count", "total_ns", "self_ns", "counted", "vm_steps", "full_scan_steps")
@@ -230,7 +230,7 @@ class _Process:
 
     def _loop_activities(self) -> Iterator[LoopActivity]:
         region = self._region
-        parts = [f"{source}_{part}" for source in LAG_SOURCES for part in LAG_PARTS]
+        parts = [f"{source}_{part}" for source in LAG_SOURCES for part in LAG_COLUMN_SUFFIXES]
         stalls: dict[int, int] = {}
         for loop, count in region.rows("stalls", ("loop", "count")):
             stalls[loop] = stalls.get(loop, 0) + count
@@ -239,7 +239,7 @@ class _Process:
             all_lags: dict[int, int] = {}
             longest_ns = 0
             figures = iter(lags)
-            for max_ns, *histogram in zip(*[figures] * len(LAG_PARTS), strict=True):
+            for max_ns, *histogram in zip(*[figures] * len(LAG_COLUMN_SUFFIXES), strict=True):
                 longest_ns = max(longest_ns, max_ns)
                 for bucket, count in region.histogram(*histogram):
                     all_lags[bucket] = all_lags.get(bucket, 0) + count

@@ -32,9 +32,9 @@ from queryprof.version import __version__
 ENDPOINT = "http://localhost:4318"
 MAX_ITEMS, MAX_BYTES = 500, 1_000_000
 MAX_TRIES, MAX_WAIT_S = 5, 60.0
-LATER = (429, 502, 503, 504)
+RETRY_STATUSES = (429, 502, 503, 504)
 TOO_LARGE = 413
-NEVER = (400, 404, 405, TOO_LARGE, 415, 422)
+PERMANENT_STATUSES = (400, 404, 405, TOO_LARGE, 415, 422)
 """Status codes of messages that must not be sent again."""
 
 OWN_HEADERS = ("content-length", "content-type", "content-encoding", "transfer-encoding", "host")
@@ -236,8 +236,8 @@ class Sender:
                 error.close()
                 if error.code == TOO_LARGE and count > 1:
                     return False
-                if error.code not in LATER or number == MAX_TRIES:
-                    failure = RejectedError if error.code in NEVER else OtlpError
+                if error.code not in RETRY_STATUSES or number == MAX_TRIES:
+                    failure = RejectedError if error.code in PERMANENT_STATUSES else OtlpError
                     phrase = str(error.reason)[:MAX_REASON_CHARACTERS]
                     raise failure(f"{url}: answers {error.code} {phrase}") from error
                 self._wait(_wait_s(error.headers.get("Retry-After"), number))

@@ -33,7 +33,7 @@ def findings_in_calls(
     """Return the findings on a test's queries.
 
     Args:
-        categories: a subset of OF_TESTS.
+        categories: a subset of TEST_CATEGORIES.
         test_file: file of the test. Queries and loops in test files, conftest.py and their helpers
             are not judged.
         accepted: identities of accepted findings.

@@ -15,7 +15,7 @@ import pytest
 from badge.conftest import Serving
 
 import queryprof
-from queryprof.badge.injection import changed_headers, element, is_page, wants_page
+from queryprof.badge.injection import badge_element, changed_headers, is_page, wants_page
 from queryprof.badge.middleware import Badge
 from queryprof.testing.meter import meter
 
@@ -299,28 +299,30 @@ def test_an_inner_middleware_makes_no_second_span() -> None:
 
 def test_the_nonce_is_the_pages() -> None:
     policy = [("Content-Security-Policy", "script-src 'nonce-aB3+/_-=' 'strict-dynamic'")]
-    assert b' nonce="aB3+/_-="' in element(1, "", "", policy)
-    assert b"nonce" not in element(1, "", "", [("Content-Security-Policy", "script-src 'self'")])
-    assert b'nonce="x"' not in element(
+    assert b' nonce="aB3+/_-="' in badge_element(1, "", "", policy)
+    assert b"nonce" not in badge_element(
+        1, "", "", [("Content-Security-Policy", "script-src 'self'")]
+    )
+    assert b'nonce="x"' not in badge_element(
         1, "", "", [("Content-Security-Policy", "script-src 'nonce-\"x'")]
     )
 
 
 def test_the_nonce_is_that_of_scripts() -> None:
     csp = "img-src 'nonce-zzz'; script-src 'nonce-abc'"
-    assert b' nonce="abc"' in element(1, "", "", [("Content-Security-Policy", csp)])
-    assert b' nonce="x"' in element(
+    assert b' nonce="abc"' in badge_element(1, "", "", [("Content-Security-Policy", csp)])
+    assert b' nonce="x"' in badge_element(
         1, "", "", [("Content-Security-Policy", "default-src 'nonce-x'")]
     )
     report = [("Content-Security-Policy-Report-Only", "script-src 'nonce-r'")]
-    assert b' nonce="r"' in element(1, "", "", report)
+    assert b' nonce="r"' in badge_element(1, "", "", report)
 
 
 def test_the_place_is_this_server() -> None:
-    assert b'src="//localhost/evil.example/__queryprof__/' in element(
+    assert b'src="//localhost/evil.example/__queryprof__/' in badge_element(
         1, "localhost", "//evil.example", []
     )
-    assert b'src="/__queryprof__/badge.js"' in element(1, '"><x', "", [])
+    assert b'src="/__queryprof__/badge.js"' in badge_element(1, '"><x', "", [])
 
 
 def test_thresholds_of_a_page() -> None:

@@ -13,7 +13,7 @@ import pytest
 from badge.test_badge import execute, get, listed
 
 from queryprof.badge import requests
-from queryprof.badge.injection import changed_headers, element, is_page
+from queryprof.badge.injection import badge_element, changed_headers, is_page
 from queryprof.badge.middleware import Badge
 from queryprof.testing.meter import meter
 
@@ -161,8 +161,8 @@ def test_what_was_true_of_the_page_alone_is_left_out() -> None:
 def test_the_nonce_is_that_of_the_policy_that_holds() -> None:
     reports = ("Content-Security-Policy-Report-Only", "script-src 'nonce-reports'")
     holds = ("Content-Security-Policy", "img-src *, script-src 'nonce-holds'")
-    assert b'nonce="holds"' in element(1, "", "", [reports, holds])
-    assert b'nonce="reports"' in element(1, "", "", [reports])
+    assert b'nonce="holds"' in badge_element(1, "", "", [reports, holds])
+    assert b'nonce="reports"' in badge_element(1, "", "", [reports])
 
 
 def test_what_an_application_writes_into_its_scope_is_there_afterwards() -> None:
@@ -226,7 +226,7 @@ def test_odd_headers_of_wsgi_are_the_servers_matter(headers: Any) -> None:
     ],
 )
 def test_policies_are_read_as_browsers_do(policy: str, nonce: bytes) -> None:
-    assert nonce in element(1, "", "", [("Content-Security-Policy", policy)])
+    assert nonce in badge_element(1, "", "", [("Content-Security-Policy", policy)])
     assert is_page(200, [HTML, ("Content-Security-Policy", policy)])
 
 

@@ -17,7 +17,7 @@ import pytest
 import queryprof
 from conftest import QUERYPROF
 from queryprof.collect.merge import merge_traces
-from queryprof.collect.output_path import make_room
+from queryprof.collect.output_path import prepare_output_path
 from queryprof.collect.reader import read_profile
 from queryprof.errors import SettingsError, TraceError
 
@@ -104,7 +104,7 @@ def test_another_file_stays(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.qprof"
     path.write_bytes(content)
     with pytest.raises(TraceError, match="not a queryprof trace"):
-        make_room(str(path))
+        prepare_output_path(str(path))
     with pytest.raises(TraceError, match="not a queryprof trace"):
         merge_traces(str(path), [])
     assert path.read_bytes() == content
@@ -303,7 +303,7 @@ def test_a_process_of_another_host_may_still_write(tmp_path: Path) -> None:
     path = tmp_path / "x.qprof"
     running_trace(path, host="elsewhere", pid=2**22 + 1)
     before = path.read_bytes()
-    assert make_room(str(path)) == str(tmp_path / f"x-{os.getpid()}.qprof")
+    assert prepare_output_path(str(path)) == str(tmp_path / f"x-{os.getpid()}.qprof")
     assert path.read_bytes() == before
 
 
@@ -311,9 +311,9 @@ def test_a_process_id_that_was_given_again(tmp_path: Path) -> None:
     """A process that started long after the recording is another one."""
     path = tmp_path / "x.qprof"
     running_trace(path)
-    assert make_room(str(path)) != str(path)
+    assert prepare_output_path(str(path)) != str(path)
     running_trace(path, start_unix_ns=10**18)
-    assert make_room(str(path)) == str(path)
+    assert prepare_output_path(str(path)) == str(path)
     assert not path.exists()
 
 
@@ -324,9 +324,9 @@ def test_a_trace_that_is_being_flushed_stays(tmp_path: Path) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("UPDATE process SET clean_end = 1")
     connection.execute("BEGIN EXCLUSIVE")
-    assert make_room(str(path)) != str(path)
+    assert prepare_output_path(str(path)) != str(path)
     connection.execute("ROLLBACK")
-    assert make_room(str(path)) == str(path)
+    assert prepare_output_path(str(path)) == str(path)
     connection.close()
 
 
@@ -336,11 +336,11 @@ def test_a_file_named_as_a_journal_stays(tmp_path: Path) -> None:
     journal = tmp_path / "x.qprof-journal"
     journal.write_bytes(b"precious")
     with pytest.raises(TraceError, match="and is not a trace"):
-        make_room(str(path))
+        prepare_output_path(str(path))
     assert journal.read_bytes() == b"precious"
     for content in (bytes.fromhex("d9d505f920a163d7") + b"pages", bytes(512)):
         journal.write_bytes(content)
-        make_room(str(path))
+        prepare_output_path(str(path))
         assert not journal.exists()
 
 
@@ -350,7 +350,7 @@ def test_a_link_is_replaced_and_not_its_target(tmp_path: Path) -> None:
         pass
     link.symlink_to(target)
     before = target.read_bytes()
-    assert make_room(str(link)) == str(link)
+    assert prepare_output_path(str(link)) == str(link)
     assert not link.is_symlink()
     assert target.read_bytes() == before
 

@@ -11,7 +11,7 @@ from pytest_plugin import pytest_runs
 from pytest_plugin.pytest_runs import Run
 
 from queryprof.analysis.findings.few_rows import RULES
-from queryprof.analysis.findings.finding import CATEGORIES, OF_TESTS
+from queryprof.analysis.findings.finding import CATEGORIES, TEST_CATEGORIES
 
 pytestmark = pytest.mark.once
 run = pytest_runs.run
@@ -130,7 +130,7 @@ def test_a_name_that_is_none(run: Run) -> None:
 
 
 def test_each_category_has_its_rule() -> None:
-    assert set(RULES) == OF_TESTS <= set(CATEGORIES)
+    assert set(RULES) == TEST_CATEGORIES <= set(CATEGORIES)
 
 
 MODELS = """

@@ -25,7 +25,7 @@ OF_WORK = (
 )
 """Reasons why a statement takes so long that others wait."""
 
-CLEARLY = 1.25
+MIN_GAIN_RATIO = 1.25
 """A gain must be this many times larger to be clearly larger. Gains vary slightly from run to run.
 """
 
@@ -90,8 +90,8 @@ def _repeated(known: Finding, finding: Finding) -> Finding:
     faster.
     """
     is_surer = finding.severity.rank < known.severity.rank
-    if finding.gain_ns >= CLEARLY * known.gain_ns or (
-        is_surer and CLEARLY * finding.gain_ns >= known.gain_ns
+    if finding.gain_ns >= MIN_GAIN_RATIO * known.gain_ns or (
+        is_surer and MIN_GAIN_RATIO * finding.gain_ns >= known.gain_ns
     ):
         return replace(finding, evidence=(*finding.evidence, *known.evidence, *_index_of(known)))
     other = f"or run it once and keep the result, which saves up to {duration(finding.gain_ns)}"

@@ -175,7 +175,7 @@ OF_LINES = frozenset(
 )
 """Categories whose fix makes the program's line run less often, and so saves the library's time."""
 
-OF_TESTS = frozenset({"n_plus_one", "full_scan"})
+TEST_CATEGORIES = frozenset({"n_plus_one", "full_scan"})
 """Categories that can be found in a test with few rows (few_rows.py)."""
 
 OF_SERVERS = frozenset({"bad_estimate"})

@@ -290,7 +290,7 @@ ONE_CHANGE = {
 }
 """How to change many rows at once."""
 
-FIRST_OF_ALL = {
+FIRST_PER_PARENT_FIXES = {
     "django": (
         "Fetch the first of each with the parent query: `.annotate(first=Subquery(query[:1]))`,"
         " or `Window(RowNumber(), partition_by=...)` and a filter on it."

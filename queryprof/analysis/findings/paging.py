@@ -30,7 +30,7 @@ FAR, FAR_TIMES = 1000, 10
 returned.
 """
 
-SKIPPED_STEPS = 2000
+MIN_OFFSET_STEPS = 2000
 """At this many VM steps per execution or more, an OFFSET is large."""
 
 
@@ -48,7 +48,7 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
         if skips and is_chosen_by_scan(group, program.served(group)):
             continue  # with or without an OFFSET: see full_scan
         is_far = offset is not None and steps is None and offset >= max(FAR, FAR_TIMES * rows)
-        takes_long = (steps or 0.0) >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1))
+        takes_long = (steps or 0.0) >= max(MIN_OFFSET_STEPS, ROW_STEPS * (rows + 1))
         if skips and (is_far or takes_long):
             # Without steps: a page takes at least as long as the fastest one.
             first_ns = totals.executions * totals.min_call_ns
@@ -79,7 +79,7 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
         ones = calls.get("fetchone", 0) + calls.get("next", 0)
         stops = 0 < ones <= 2 * totals.executions and not (calls.keys() & {"fetchall", "fetchmany"})
         steps = totals.vm_steps or 0.0
-        works = steps >= SKIPPED_STEPS and (totals.rows_each or 0) <= 2
+        works = steps >= MIN_OFFSET_STEPS and (totals.rows_each or 0) <= 2
         sorts = any(signs_of(plan).temporary for plan in group.plans)
         chooses = group.clauses.chooses
         limited = group.clauses.limits

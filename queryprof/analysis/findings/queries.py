@@ -12,7 +12,7 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import (
     DRIVERS,
-    FIRST_OF_ALL,
+    FIRST_PER_PARENT_FIXES,
     IN_TEMPLATE,
     LAZY,
     MANY,
@@ -341,7 +341,7 @@ def one_query(program: Program, group: Group, parent: Group | None) -> str:
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
         return grouped(library, _adding(group)) or GROUP_BY
     if _takes_first(group):
-        return FIRST_OF_ALL.get(library, FIRST_OF_EACH)
+        return FIRST_PER_PARENT_FIXES.get(library, FIRST_OF_EACH)
     if library in ONE_QUERY and (parent or group.executions_outside < FEW):
         return ONE_QUERY[library]
     return _one_text(library, parent, group.totals.rows_each or 0.0)

@@ -23,8 +23,8 @@ SURE_SAMPLES = 12
 is (binomial distribution).
 """
 
-TEXT_SHARE = 0.5
-MANY_TEXTS = 50
+MIN_PREPARE_SHARE = 0.5
+MIN_TEXTS = 50
 CACHED_TEXTS = 128
 """The number of prepared statements that a sqlite3 connection keeps (`cached_statements` of
 sqlite3.connect).
@@ -129,7 +129,7 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
             continue  # a savepoint's name cannot be a parameter
         # If more texts take turns than a connection keeps, none is found there.
         prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
-        if group.texts >= MANY_TEXTS and prepared >= TEXT_SHARE and runs >= MANY_TEXTS:
+        if group.texts >= MIN_TEXTS and prepared >= MIN_PREPARE_SHARE and runs >= MIN_TEXTS:
             yield program.finding(
                 "re_prepare",
                 group,

@@ -227,7 +227,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """Executions a span."""
+    """Executions per span."""
 
     mean: float | None
     p50: int | None
