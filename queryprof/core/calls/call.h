@@ -25,7 +25,7 @@ typedef struct {
                                    * NULL */
     bool drops;        /* it prepares statements that it drops before the call ends; or, where its
                         * SQLite reports each statement's end, none is kept past it */
-    qp_system system;  /* of its database */
+    qp_system system;  /* system of its database */
     bool stands_in;    /* replaces a function that is called through an attribute: a driver in
                         * Python */
     bool has_receiver; /* that function's first argument is the cursor or connection */

@@ -19,7 +19,7 @@ typedef struct {
     PyObject *parameters;
     stage stage;
     uint32_t path;      /* where it was made; it may start elsewhere */
-    uint32_t recording; /* in which that is valid */
+    uint32_t recording; /* recording in which `path` is valid */
     qp_call *call;      /* while it is MEASURED; owned by its thread */
 } awaited_call;
 

@@ -18,8 +18,8 @@ enum { SETS = 512, WAYS = 8 };
 static struct {
     qp_execution *young;          /* QP_YOUNG rows, the first of the table */
     int next;                     /* the first that has not been reserved since the last flush */
-    const void *(*cursors)[WAYS]; /* of the old ones; one cache line a set */
-    uint16_t (*rows)[WAYS];       /* of the table; 0 if none yet */
+    const void *(*cursors)[WAYS]; /* cursors of the old executions; one cache line a set */
+    uint16_t (*rows)[WAYS];       /* rows of the table; 0 if none yet */
     bool unsettled[SETS];         /* whether a set's old executions may have unflushed rows */
 } table;
 

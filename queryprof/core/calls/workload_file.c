@@ -13,7 +13,7 @@
 enum {
     BUFFER_BYTES = 1 << 20,
     PATH_BYTES = 1024,
-    NAME_BYTES = 64 /* of the part after the prefix */
+    NAME_BYTES = 64 /* maximum length of the part after the prefix */
 };
 
 static const int64_t FLUSH_NS = 1000000000;
@@ -22,7 +22,7 @@ bool qp_workload_on;
 
 static struct {
     char prefix[PATH_BYTES];
-    char path[PATH_BYTES + NAME_BYTES]; /* of this process's file; empty if none yet */
+    char path[PATH_BYTES + NAME_BYTES]; /* path of this process's file; empty if none yet */
     char *buffer;                       /* owned */
     size_t used;
     int64_t written;

@@ -31,18 +31,18 @@ typedef struct {
     uint16_t name;
     int64_t outer; /* the span around it; 0 if none */
     uint64_t started_ticks;
-    qp_thread *thread; /* that began it */
-    uint64_t step;     /* of its event loop, in which it began; 0 if none */
-    int64_t cpu_at_ns; /* of the thread, when it began or continued */
+    qp_thread *thread; /* thread that began the span */
+    uint64_t step;     /* step of its event loop in which it began; 0 if none */
+    int64_t cpu_at_ns; /* the thread's CPU time when the span began or continued */
     int64_t cpu_ns;    /* while a watched coroutine ran; once stopped, of the whole span; -1:
                         * unknown */
-    int64_t ns;        /* from its beginning to where it stopped */
+    int64_t ns;        /* time from its beginning to where it stopped */
     bool is_watched;
     int64_t executions;
     int64_t database_ns;
     int64_t queue_ns;      /* functions waited for a thread, */
     uint64_t queued_ticks; /* ... up to here */
-    int status;            /* of a request; 0 if none */
+    int status;            /* status of a request; 0 if none */
     uint16_t thread_number;
     qp_span_runs *runs; /* owned; NULL if none */
     qp_span_sites sites;
@@ -53,7 +53,7 @@ static struct {
     running_span *running; /* RUNNING of them */
     uint32_t next;         /* where the search for a free one starts */
     uint64_t serial;       /* never used again, not in a later recording either */
-    uint64_t first_serial; /* of this recording */
+    uint64_t first_serial; /* first serial number of this recording */
 } table;
 
 PyObject *qp_span_variable;

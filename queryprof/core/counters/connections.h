@@ -33,7 +33,7 @@ typedef struct {
     qp_key key;
     uint32_t base[QP_COUNTERS]; /* at the last reading; SQLite's counters wrap around as these do */
     uint32_t executions;        /* begun since then */
-    uint32_t page_fetches;      /* of sampled executions since then */
+    uint32_t page_fetches;      /* page fetches of sampled executions since then */
     uint32_t page_fetch_samples;
 } qp_counted_statement;
 
@@ -58,7 +58,7 @@ typedef struct {
      * mutex. */
     _Atomic uint32_t watchers;
     qp_counted_statement *last;    /* the statement that started last, if it is kept; or NULL */
-    qp_counted_statement *sampled; /* its page fetches are being counted; or NULL */
+    qp_counted_statement *sampled; /* the statement whose page fetches are being counted; or NULL */
     bool
         sample_goes_on; /* they are of an execution that has been sampled before: of its next row */
     uint32_t pages_at_start;

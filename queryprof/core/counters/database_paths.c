@@ -22,7 +22,7 @@ enum {
  * them when they were last opened. */
 static struct {
     char *_Atomic text;
-    _Atomic uint64_t identity; /* of the file; 0 if it is not known */
+    _Atomic uint64_t identity; /* identity of the file; 0 if it is not known */
 } paths[PATHS];
 
 static _Atomic uint32_t last;         /* number that was given */

@@ -14,7 +14,7 @@ enum { QP_CALL_HOLDS = 8, QP_CALL_WAITS = 4 };
  * the start and end of the longest. */
 typedef struct {
     qp_lock_kind kind;
-    uint32_t path; /* of the database: see locks.h */
+    uint32_t path; /* number of the database's path: see locks.h */
     bool is_own;   /* this call took them: its key is not final before its end */
     qp_key key;
     qp_lock_sums sums;
@@ -23,7 +23,7 @@ typedef struct {
 
 /* A wait of a call for one file's lock. */
 typedef struct {
-    uint32_t path; /* of the database */
+    uint32_t path; /* number of the database's path */
     qp_lock_time time;
 } qp_call_wait;
 

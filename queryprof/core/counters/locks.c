@@ -16,7 +16,7 @@ enum {
 
 qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
 
-static _Atomic int open_files;     /* in that table */
+static _Atomic int open_files;     /* number of files in that table */
 static _Atomic uint32_t last_file; /* number that was given */
 
 void qp_locks_opened(const void *file, const char *path, bool of_main)

@@ -17,13 +17,13 @@ enum {
 
 typedef struct {
     bool is_held;
-    qp_key key; /* of the call that took it */
+    qp_key key; /* key of the call that took the lock */
     uint32_t recording;
-    const qp_thread *thread;   /* that took it; identity only */
-    uint64_t call_start_ticks; /* of that call */
+    const qp_thread *thread;   /* thread that took the lock; identity only */
+    uint64_t call_start_ticks; /* start of the call that took the lock */
     uint64_t start_ticks;
-    int64_t database_ticks; /* of the thread then */
-    int64_t changed_rows;   /* by it */
+    int64_t database_ticks; /* the thread's database time when it took the lock */
+    int64_t changed_rows;   /* rows that the thread had changed then */
     uint64_t counted_ticks; /* it is in the sums up to then; 0 if not yet */
     bool writes;            /* read lock: its transaction also took the write lock */
     bool blocks;            /* read lock: a writer of this process waits for readers */
@@ -32,7 +32,7 @@ typedef struct {
 
 typedef struct qp_locked_file {
     const void *_Atomic file; /* sqlite3_file *, identity only; NULL if free */
-    uint32_t path;            /* of the database: a number */
+    uint32_t path;            /* number of the database's path */
     uint32_t number;          /* counts all files that this process opened */
     bool has_wal;             /* its own lock is no read transaction, and is held long */
     qp_held_lock held[QP_LOCK_WAIT];

@@ -14,7 +14,7 @@
 
 enum {
     KNOWN_SLOTS = 131072,             /* statements with their schemas */
-    HEAD_START_NS = 100 * 1000 * 1000 /* for requests, at the program's start */
+    HEAD_START_NS = 100 * 1000 * 1000 /* time for plan requests at the program's start */
 };
 
 static const uint64_t ONE_GENERATION = (uint64_t)1 << 32;
@@ -28,7 +28,7 @@ typedef struct {
 static struct {
     known_plan *known;
     uint32_t known_count;
-    bool is_met[QP_PLANS]; /* by row: used since the last qp_plans_met */
+    bool is_met[QP_PLANS]; /* whether the row was used since the last qp_plans_met */
     double share;
     int64_t asked_ticks;
     uint64_t started_ticks;

@@ -31,7 +31,7 @@
 typedef struct qp_active {
     struct qp_active *below;  /* the call that began before it in this thread; with greenlets not
                                * always the call around it */
-    qp_meter *volatile meter; /* of its execution; NULL if unknown, or the recording ended */
+    qp_meter *volatile meter; /* meter of its execution; NULL if unknown, or the recording ended */
     const void *frame;        /* identity of the Python frame that made it; NULL if unknown */
     qp_operation operation;
     uint64_t start_ticks;

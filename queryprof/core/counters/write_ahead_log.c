@@ -16,7 +16,7 @@ enum {
     HEADER_BYTES = 32,
     HEADER_SALTS = 16, /* where they are */
     PAGE_BYTES = 8,
-    FRAME_BYTES = 24, /* of its header, before a page */
+    FRAME_BYTES = 24, /* size of the header before each page */
     FRAME_SALTS = 8,
     SALTS_BYTES = 8
 };

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 typedef struct {
-    const char *name; /* in sys.monitoring.events */
+    const char *name; /* name in sys.monitoring.events */
     bool is_wanted;
     PyMethodDef callback;
 } qp_code_event;

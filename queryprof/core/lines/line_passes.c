@@ -27,7 +27,7 @@ typedef struct {
 } timed_pass;
 
 static struct {
-    int count; /* of ended passes; one more is in progress */
+    int count; /* number of ended passes; one more is in progress */
     timed_pass passes[TIMED + 1];
     int kind_count;
     kind kinds[KINDS];

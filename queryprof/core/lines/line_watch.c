@@ -20,7 +20,7 @@ qp_line_watch qp_watched_line;
 #include "stacks/submitter.h"
 
 enum {
-    EVENTS = 4000, /* of one watch */
+    EVENTS = 4000, /* maximum number of events per watch */
     EVENT_NS = 80, /* what an event takes; in a loop of empty lines it was 38 to 78 */
     FRUITLESS = 4, /* passes without an execution end a watch */
     FOREIGN = 3,   /* foreign calls do not count if they take more than this part of a pass: a

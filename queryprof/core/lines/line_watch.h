@@ -19,13 +19,13 @@
 typedef struct {
     PyCodeObject *code;        /* owned; NULL if nothing is watched */
     PyThreadState *tstate;     /* of the pass in progress, or of the last one; identity only */
-    int first_line, last_line; /* of the expression that executes the statement */
-    qp_text function, file;    /* of the line */
+    int first_line, last_line; /* lines of the expression that executes the statement */
+    qp_text function, file;    /* function and file of the line */
     bool is_function;          /* all lines of a library's function are watched */
     int tool;
     bool is_changing; /* events are added or removed, which may let other threads run */
     int events;
-    int passes;                /* that have ended */
+    int passes;                /* number of ended passes */
     bool has_executed;         /* a statement was, in one of them */
     int since_pass, elsewhere; /* sampled executions since a pass began (lines/line_choice.c) */
     /* the pass in progress */
@@ -41,7 +41,7 @@ typedef struct {
     uint64_t executed_ticks; /* start of the first execution since from_ticks; 0: none */
     int64_t ticks, foreign_ticks;
     qp_libraries libraries;
-    int64_t spent_ns; /* by all watches of a recording */
+    int64_t spent_ns; /* time spent by all watches of a recording */
 } qp_line_watch;
 
 /* The watch, which the choice of a line reads. */

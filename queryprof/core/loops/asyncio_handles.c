@@ -23,8 +23,8 @@ static struct {
     Py_ssize_t loop;
     Py_ssize_t cancelled;
     Py_ssize_t when;           /* ... and of a timer */
-    Py_ssize_t partial;        /* of a partial object's function */
-    PyCFunction get_coroutine; /* of a task */
+    Py_ssize_t partial;        /* offset of a partial object's function */
+    PyCFunction get_coroutine; /* a task's get_coro method */
 } known;
 
 static PyObject **slot(PyObject *object, Py_ssize_t offset)

@@ -13,7 +13,7 @@ int64_t qp_stall_ns = 50 * 1000 * 1000;
 static struct {
     qp_running_loop
         running_loops[QP_LANES]; /* never freed, because the watchdog reads them at any time */
-    _Atomic int used;            /* that many were registered */
+    _Atomic int used;            /* number of registered loops */
 } table;
 
 static qp_loop *loops(void)

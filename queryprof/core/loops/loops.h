@@ -45,7 +45,7 @@ typedef struct qp_running_loop {
     PyObject *object;     /* owned: the running loop, identity only */
     PyObject *ready;      /* owned deque of the callbacks that are ready, or NULL */
     PyObject *timers;     /* owned list of the timers, or NULL */
-    struct qp_step *step; /* in progress, or NULL; owned by its caller */
+    struct qp_step *step; /* step in progress, or NULL; owned by its caller */
     struct qp_running_loop *outer;
     int64_t gc_ticks; /* spent in garbage collections */
     uint64_t gc_started_ticks;

@@ -21,12 +21,12 @@ typedef struct qp_step {
     qp_running_loop *running_loop;
     qp_step_row *sums; /* NULL if what runs cannot be seen, only that the loop is late */
     uint64_t number;
-    PyObject *callback; /* of asyncio, that it runs; owned by its caller; or NULL */
+    PyObject *callback; /* asyncio callback that it runs; owned by its caller; or NULL */
     uint64_t start_ticks;
     Py_ssize_t waiting; /* callbacks that were ready when it began */
     int64_t gc_ticks_before;
-    int64_t gil_ticks;  /* that the watchdog waited for it to release the GIL */
-    int64_t settled_ns; /* of its duration, counted as a stall; 0 if it is not counted */
+    int64_t gil_ticks;  /* how long the watchdog waited for it to release the GIL */
+    int64_t settled_ns; /* part of its duration counted as a stall; 0 if it is not counted */
     uint32_t settled_path;
     uint32_t event; /* 1 + the row of its event; 0 if it has none */
     int sites;

@@ -24,8 +24,8 @@ typedef struct {
 } known_step;
 
 static struct {
-    known_step *known; /* by row */
-    qp_index index;    /* of rows, by loop and identity */
+    known_step *known; /* indexed by row */
+    qp_index index;    /* finds a row by loop and identity */
     uint64_t steps;    /* begun so far: their numbers */
 } table;
 

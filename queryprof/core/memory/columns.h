@@ -9,7 +9,7 @@
 /* A column that readers see. */
 typedef struct {
     const char *name;
-    char code; /* of Python's struct module; 't': a text */
+    char code; /* code of Python's struct module; 't': a text */
     uint16_t at;
     uint16_t bytes;
 } qp_column;

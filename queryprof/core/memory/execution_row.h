@@ -13,7 +13,7 @@ typedef enum { QP_TRANSACTION_UNKNOWN, QP_NO_TRANSACTION, QP_IN_TRANSACTION } qp
 
 /* Data that a probed call in progress and the trace callback exchange. */
 typedef struct qp_meter {
-    qp_key key;                         /* of the operation that began the execution */
+    qp_key key;                         /* key of the operation that began the execution */
     bool counts;                        /* its statement's counters can be read later, or are read
                                          * at its end */
     bool drops;                         /* the driver drops its statements before the call ends */
@@ -69,7 +69,7 @@ typedef struct qp_execution {
     uint64_t serial; /* 1, 2, 3, ... in the order they began */
     int64_t span;    /* the running span that it belongs to; 0 if none */
     uint64_t started_ticks;
-    int64_t ticks; /* of the call that began it ... */
+    int64_t ticks; /* duration of the call that began it ... */
     int64_t nested_ticks;
     int64_t rows;          /* ... that it changed */
     int64_t notable_ticks; /* after this many more it gets a stack or an exemplar */

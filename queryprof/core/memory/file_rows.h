@@ -46,7 +46,7 @@ typedef struct {
     int64_t max_ticks;
     int64_t database_ticks;    /* in the driver's calls of the thread that took the lock; ... */
     int64_t database_of_ticks; /* ... known of this part of the time */
-    int64_t changed_rows;      /* by that thread's statements */
+    int64_t changed_rows;      /* rows changed by that thread's statements */
     int64_t log_bytes;         /* of the write-ahead log, the most; 0: none is known */
 } qp_lock_sums;
 
@@ -72,15 +72,15 @@ typedef struct {
 /* A write lock that is held now. Its thread writes the row, without the GIL: no other has it. */
 typedef struct {
     const void *_Atomic file; /* identity of who has the row; NULL if it is free */
-    uint32_t recording;       /* in which the lock was taken; 0 if it is released */
-    qp_key key;               /* of the call that took it */
-    uint64_t identity;        /* of the database's file: see database_paths.h */
+    uint32_t recording;       /* recording in which the lock was taken; 0 if it is released */
+    qp_key key;               /* key of the call that took the lock */
+    uint64_t identity;        /* identity of the database's file: see database_paths.h */
     uint64_t start_ticks;
 } qp_held_row;
 
 /* When a connection held a lock, or waited for one. */
 typedef struct {
-    uint32_t connection; /* its file, by the number that it has in this process */
+    uint32_t connection; /* number of its file in this process */
     bool writes;         /* of a wait: it has the write lock, and so waits for readers */
     uint64_t start_ticks;
     uint64_t end_ticks;
@@ -89,7 +89,7 @@ typedef struct {
 /* A long hold of a lock, or a long wait for one. */
 typedef struct {
     qp_lock lock;
-    uint32_t connection; /* its file, by the number that it has in this process */
+    uint32_t connection; /* number of its file in this process */
     uint32_t writes;     /* of a wait: it has the write lock, and so waits for readers */
     int64_t start_unix_ns;
     int64_t duration_ns;

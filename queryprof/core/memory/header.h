@@ -9,20 +9,20 @@
 /* The fields of the whole recording. */
 typedef struct {
     char magic[8];    /* "QPREGION" */
-    uint32_t version; /* of this header and of the description */
+    uint32_t version; /* version of this header and of the description */
     uint32_t text_at; /* the description: its offset, and its length */
     uint32_t text_bytes;
     uint32_t state; /* qp_region_state */
     int64_t pid;
     int64_t start_time;     /* of the process, field 22 of /proc/PID/stat; 0 if unknown */
-    uint64_t pid_namespace; /* its inode; 0 if unknown */
+    uint64_t pid_namespace; /* inode of the PID namespace; 0 if unknown */
     char boot[40];          /* the machine's boot id; empty if unknown */
-    qp_text facts;          /* of the process, as queryprof.region.facts writes them */
-    uint32_t timeline_half; /* which half of the table is valid */
+    qp_text facts;          /* facts about the process, as queryprof.region.facts writes them */
+    uint32_t timeline_half; /* the half of the table that is valid */
     uint32_t timeline_shift[2];
     int64_t timeline_first[2];
     int64_t start_unix_ns;
-    int64_t turn_unix_ns; /* of the last turn: the process was alive then */
+    int64_t turn_unix_ns; /* time of the last turn: the process was alive then */
     double ns_per_tick;
     uint64_t base_ticks; /* the same instant: ticks ... */
     int64_t base_unix_ns;
@@ -39,7 +39,7 @@ typedef struct {
      * emptied: they differ only in between. */
     uint32_t part_begun;
     uint32_t part_ended;
-    uint32_t lost_windows; /* that were removed, to keep no more than was set */
+    uint32_t lost_windows; /* number of windows removed to keep no more than was set */
     int64_t window_ns;     /* 0 if the recording has no windows */
     int64_t part_start_unix_ns;
     uint32_t counts[QP_TABLES];

@@ -13,15 +13,15 @@ typedef struct {
                             * since */
     int64_t offsets;       /* sampled executions with a known OFFSET at the end ... */
     int64_t skipped;       /* ... and its sum */
-    int64_t open_patterns; /* with a value that begins with a wildcard */
+    int64_t open_patterns; /* executions whose pattern begins with a wildcard */
 } qp_parameter_row;
 
 /* Passes of the program's line in which a statement is executed. */
 typedef struct {
     uint32_t statement;
     uint32_t path;
-    int64_t passes;      /* that were timed */
-    int64_t executions;  /* of the statement in them ... */
+    int64_t passes;      /* number of timed passes */
+    int64_t executions;  /* executions of the statement in these passes ... */
     int64_t others;      /* ... and of other statements */
     int64_t ns;          /* the time of these passes */
     int64_t left_out_ns; /* duration of the longest ignored pass */

@@ -6,7 +6,7 @@
 #include "memory/tables.h"
 
 enum {
-    QP_SPAN_RUNS = 64, /* of one span; the last one is for all that follow */
+    QP_SPAN_RUNS = 64, /* maximum runs per span; the last run is for all that follow */
     QP_SLOWEST = 3     /* spans of one name */
 };
 
@@ -41,8 +41,8 @@ typedef struct {
 /* A span that has ended. */
 typedef struct {
     uint32_t span;
-    uint32_t thread; /* that began it */
-    int32_t status;  /* of a request; 0 if none */
+    uint32_t thread; /* thread that began the span */
+    int32_t status;  /* status of a request; 0 if none */
     uint32_t failed;
     int64_t started_unix_ns;
     int64_t duration_ns;

@@ -91,7 +91,7 @@ enum {
 /* A statement: all SQL texts with one normal form. */
 typedef struct {
     qp_text text;
-    qp_text note;         /* its label; QP_TEXT_NONE if none */
+    qp_text note;         /* label of the statement; QP_TEXT_NONE if none */
     uint32_t texts;       /* that were scanned for it: how many are not in the cache of texts */
     uint8_t changes_rows; /* this and the next four: see statements/kinds.h */
     uint8_t changes_uncounted;
@@ -103,11 +103,11 @@ typedef struct {
 
 /* A line of code: where a frame of a call path or stack was. */
 typedef struct {
-    qp_text function; /* its qualified name */
+    qp_text function; /* qualified name of the function */
     qp_text file;
     uint32_t line;       /* 0 if unknown */
     uint32_t kind;       /* qp_code_owner */
-    uint32_t first_line; /* of the function; 0 if unknown */
+    uint32_t first_line; /* first line of the function; 0 if unknown */
 } qp_line_row;
 
 /* A stack of frames: its innermost one, and the stack around that (0 if it is the outermost). */
@@ -262,7 +262,7 @@ typedef struct {
     uint32_t recording; /* the core's own */
     int64_t kernel_id;  /* the system's number; 0: a free row */
     qp_usage usage;
-    qp_usage base; /* its usage when recording began */
+    qp_usage base; /* usage when recording began */
 } qp_task_row;
 
 /* The functions that one call path submitted to other threads. */
@@ -276,7 +276,7 @@ typedef struct {
     qp_distribution queue;
     qp_distribution run;
     qp_distribution handback; /* for functions that an event loop waits for */
-    qp_distribution total;    /* from the submission to the end of all that */
+    qp_distribution total;    /* time from the submission to the end of all that */
 } qp_handoff_row;
 
 /* The event loops of one kind in threads of one name. */
@@ -286,7 +286,7 @@ typedef struct {
     uint32_t has_steps; /* 0 if the library's steps cannot be seen, only how late its timers are */
     int64_t runs;       /* begun */
     int64_t run_ticks;
-    int64_t busy_ticks; /* in steps */
+    int64_t busy_ticks; /* time spent in steps */
     int64_t steps;
     int64_t waiting; /* callbacks that were ready when a step began, added up over the steps ... */
     int64_t waiting_max;

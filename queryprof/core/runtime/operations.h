@@ -38,9 +38,9 @@ typedef enum {
 } qp_operation;
 
 typedef struct {
-    const char *name; /* in records and reports */
+    const char *name; /* name in records and reports */
     qp_source source;
-    const char *statement; /* of QP_SOURCE_FIXED */
+    const char *statement; /* statement of QP_SOURCE_FIXED */
 } qp_operation_facts;
 
 /* The result of an execution's function. */

@@ -22,7 +22,7 @@ struct qp_thread;
 struct qp_submitter;
 
 typedef struct {
-    struct qp_thread *thread; /* its record; owned by the pool of records */
+    struct qp_thread *thread; /* record of the thread; owned by the pool of records */
     struct qp_submitter
         *submitter;     /* of the innermost work that it runs for another; owned by the work */
     bool muted;         /* during the profiler's own work: nothing is recorded */

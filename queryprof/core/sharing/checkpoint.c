@@ -26,8 +26,8 @@ static struct {
     bool is_made;
     bool is_busy;   /* a thread is copying */
     bool restarts;  /* its data is in a part: remove the copy when that thread is back */
-    int table;      /* that is being copied; QP_TABLES if the next copy begins */
-    size_t at;      /* in its rows */
+    int table;      /* table being copied; QP_TABLES if the next copy begins */
+    size_t at;      /* place in the table's rows */
     uint64_t ticks; /* when the current copy began */
     qp_header head; /* header of the copy; `counts` holds the rows copied so far */
 } copy = {.table = QP_TABLES};

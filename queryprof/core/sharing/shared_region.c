@@ -20,7 +20,7 @@ bool qp_share_awaited;
 static struct {
     char directories[QP_SHARED_PATH_BYTES];
     char name[QP_SHARED_PATH_BYTES];
-    char path[QP_SHARED_PATH_BYTES]; /* of the file; empty if none */
+    char path[QP_SHARED_PATH_BYTES]; /* path of the file; empty if none */
     bool may_have_room_later;        /* the process had no free descriptor */
     bool is_lost;                    /* in this forked child there was no memory for a copy */
 } shared;

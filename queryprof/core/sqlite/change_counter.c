@@ -8,8 +8,8 @@
 enum { FIELD_BYTES_MAX = 8 };
 
 static struct {
-    size_t offset; /* in a sqlite3; 0 if unknown */
-    size_t bytes;  /* of the field: since SQLite 3.37 eight */
+    size_t offset; /* offset in a sqlite3; 0 if unknown */
+    size_t bytes;  /* size of the field: 8 since SQLite 3.37 */
 } place;
 
 static bool run(void *db, const char *sql)

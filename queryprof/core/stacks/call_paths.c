@@ -25,7 +25,7 @@ enum {
 
 /* The path of frames that were walked before. */
 typedef struct {
-    uint64_t identity; /* of their trail; 0 if free */
+    uint64_t identity; /* identity of the trail; 0 if free */
     uint32_t path;
     bool ours;
 } known_walk;

@@ -7,7 +7,7 @@
 #include "stacks/frames.h"
 #include "stacks/packages.h"
 
-enum { MOST_FRAMES = 250 /* that are searched */ };
+enum { MOST_FRAMES = 250 /* maximum number of frames to search */ };
 
 enum { CONTINUED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR };
 

@@ -14,7 +14,7 @@ typedef struct qp_submitter {
     int64_t span;               /* the value of the span's context variable there; 0: none */
     PyObject *note;             /* its label; or NULL */
     uint64_t calls;             /* driver calls made by the work */
-    uint64_t pass;              /* of the watched line that submitted it; 0 if none */
+    uint64_t pass;              /* pass of the watched line that submitted it; 0 if none */
     struct qp_submitter *below; /* while the work runs: of other work that began before it */
     const void *frame;          /* identity of the Python frame that runs it, or NULL */
 } qp_submitter;

@@ -35,8 +35,8 @@ typedef struct {
 } held_form;
 
 static struct {
-    qp_index index;  /* of the rows, by form */
-    held_form *held; /* by row */
+    qp_index index;  /* finds a row by its form */
+    held_form *held; /* indexed by row */
     cached_text *cache;
     char *scratch; /* QP_STATEMENT_BYTES for one fingerprint */
 } table;

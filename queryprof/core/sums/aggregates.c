@@ -19,7 +19,7 @@ enum {
 };
 
 static struct {
-    qp_index index;               /* of the entries, by key */
+    qp_index index;               /* finds an entry by its key */
     uint32_t (*serving)[SERVING]; /* by entry: the entries with the same key except for these
                                    * operations, by number; 0: not looked up */
     qp_aggregate *last;           /* the entry found last: loops use one */

@@ -9,7 +9,7 @@
 enum { SLOTS = 2 * QP_FILE_WORKS };
 
 static struct {
-    qp_index index;         /* of the rows, by key */
+    qp_index index;         /* finds a row by its key */
     qp_file_work_row *last; /* found last: loops use one */
 } table;
 

@@ -5,7 +5,7 @@
 enum {
     MAX_CHARACTERS = 16384, /* the longest text, in characters, that is read */
     LAST = 4,               /* tokens that the end of a text is known by */
-    MAX_DIGITS = 18,        /* of a number */
+    MAX_DIGITS = 18,        /* maximum digits of a number */
     MAX_SHIFT = 32 /* an OFFSET counts as at most 2 to the power of this, so that sums stay in
                     * 64 bits */
 };
@@ -14,9 +14,9 @@ typedef enum { NOTHING, WORD, NUMBER, PARAMETER, TEXT, SIGN } kind;
 
 typedef struct {
     kind kind;
-    Py_ssize_t begin, end; /* in the text; of a literal without its quotes */
-    Py_ssize_t index;      /* of a parameter in a sequence, from 1; 0 if it has a name */
-    int depth;             /* of parentheses */
+    Py_ssize_t begin, end; /* place in the text; without the quotes of a literal */
+    Py_ssize_t index;      /* position of the parameter in a sequence, from 1; 0 if it has a name */
+    int depth;             /* depth of parentheses */
 } token;
 
 /* A text while it is read. Its str is borrowed. */

@@ -5,7 +5,7 @@
 #include "runtime/clock.h"
 #include "statements/statements.h"
 
-enum { NOTABLE_NS = 1000000 /* of a hold or a wait that is kept */ };
+enum { NOTABLE_NS = 1000000 /* shortest hold or wait that is kept */ };
 
 /* Returns the row for such locks; NULL if there is no room. */
 static qp_lock_row *row_of(const qp_lock *lock)

@@ -23,7 +23,7 @@ typedef struct {
 
 static struct {
     qp_sampled_rows rows;
-    memory *runs; /* by row */
+    memory *runs; /* indexed by row */
     uint64_t secret;
 } table = {.rows = {.table = QP_PARAMETER_ROWS, .row_bytes = sizeof(qp_parameter_row)}};
 

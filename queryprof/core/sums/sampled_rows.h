@@ -15,7 +15,7 @@ typedef struct {
 
 /* The rows of a table of the region. */
 typedef struct {
-    qp_index index; /* by statement and path */
+    qp_index index; /* finds a row by statement and path */
     qp_table table;
     uint32_t row_bytes;
 } qp_sampled_rows;

@@ -12,7 +12,7 @@
 enum {
     QP_STACK_SAMPLING = 64,        /* the stack of 1 in this many executions is taken */
     QP_SLOW_NS = 10 * 1000 * 1000, /* every execution from this duration on has */
-    QP_EXEMPLARS_KEPT = 5          /* of each statement */
+    QP_EXEMPLARS_KEPT = 5          /* exemplars kept per statement */
 };
 
 /* An execution has its stack taken if these bits of a random number are 0: 1 in QP_STACK_SAMPLING,

@@ -15,7 +15,7 @@ struct qp_running_loop;
 
 typedef struct qp_thread {
     PyThreadState *tstate;                /* of the thread */
-    uint16_t number;                      /* of its name */
+    uint16_t number;                      /* number of the thread's name */
     uint32_t recording;                   /* `number` is valid only in this recording */
     uint32_t random;                      /* state of its generator, never 0 */
     struct qp_execution *serving;         /* the execution that it fetched from last; check its
@@ -24,10 +24,10 @@ typedef struct qp_thread {
     uint32_t awaited_path;                /* the call path of the awaited call that begins next */
     struct qp_call *free_calls;           /* owned: calls to reuse; may be NULL */
     int64_t database_ticks;               /* spent in outermost calls that have ended */
-    int64_t changed_rows;                 /* by executions that have ended */
-    struct qp_running_loop *running_loop; /* of the event loop that runs in it, or NULL */
+    int64_t changed_rows;                 /* rows changed by executions that have ended */
+    struct qp_running_loop *running_loop; /* event loop that runs in the thread, or NULL */
     volatile bool ended;                  /* its operating-system thread has ended: reuse it */
-    struct qp_thread *next;               /* in the list of all records */
+    struct qp_thread *next;               /* next in the list of all records */
 } qp_thread;
 
 /* The running thread's record (owned by the list of records) for the interpreter that records,

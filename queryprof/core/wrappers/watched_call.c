@@ -8,7 +8,7 @@
 /* The arguments of a call, borrowed. */
 typedef struct {
     PyObject *const *args;
-    Py_ssize_t count; /* of positional ones */
+    Py_ssize_t count; /* number of positional arguments */
     PyObject *names;  /* the names of the keyword arguments; may be NULL */
 } arguments;
 
