@@ -9,8 +9,15 @@ import pytest
 import queryprof
 from queryprof.analysis.report import Report
 from queryprof.findings import findings_of
+from queryprof.proof import planner
 
 pytestmark = pytest.mark.once
+
+
+@pytest.fixture(autouse=True)
+def enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine finds the same."""
+    monkeypatch.setattr(planner, "BUDGET_S", 60)
 
 
 @pytest.mark.parametrize(
