@@ -19,11 +19,11 @@ FAULTS = {
     signal.SIGTRAP,
     signal.SIGSYS,
 }
-OF_WRITES = {signal.SIGPIPE, signal.SIGXFSZ}
+WRITE_SIGNALS = {signal.SIGPIPE, signal.SIGXFSZ}
 """Signals that a write can cause here; Python ignores them."""
 
 FORWARDED = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD})
-EARLY = FORWARDED - FAULTS - OF_WRITES
+EARLY = FORWARDED - FAULTS - WRITE_SIGNALS
 """Signals that are kept until there is a command."""
 
 ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -121,7 +121,7 @@ class Forwarding:
 
     def _is_own_signal(self, sent: signal.struct_siginfo) -> bool:
         """Return whether this process's write or the witness caused a signal."""
-        is_of_write = sent.si_signo in OF_WRITES and sent.si_pid == os.getpid()
+        is_of_write = sent.si_signo in WRITE_SIGNALS and sent.si_pid == os.getpid()
         return is_of_write or sent.si_pid == self._witness.pid
 
     def _was_sent_to_child(self, child: subprocess.Popen[bytes], number: int) -> bool:

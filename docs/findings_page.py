@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from queryprof.analysis.findings.finding import CATEGORIES, OF_SERVERS
+from queryprof.analysis.findings.finding import CATEGORIES, SERVER_CATEGORIES
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = ROOT / "tests" / "programs" / "findings"
@@ -125,7 +125,7 @@ def main() -> None:
     parts = [HEAD]
     with tempfile.TemporaryDirectory() as folder:
         for name, category in CATEGORIES.items():
-            if name in OF_SERVERS:
+            if name in SERVER_CATEGORIES:
                 continue
             program = (PROGRAMS / f"{name}.py").read_text().replace("  # culprit", "")
             output = output_of(name, folder)

@@ -14,7 +14,7 @@ import click
 import pytest
 from testing.django_project import FILES as PROJECT
 
-from queryprof.analysis.findings.finding import CATEGORIES, OF_SERVERS
+from queryprof.analysis.findings.finding import CATEGORIES, SERVER_CATEGORIES
 from queryprof.cli.main import cli
 from queryprof.fleet.schema import FLEET_TABLES, INTEGER, REAL, SCHEMA
 from queryprof.trace.tables import TABLES
@@ -131,8 +131,8 @@ def test_the_page_on_findings_has_the_tested_programs() -> None:
     page = (ROOT / "docs" / "findings.md").read_text()
     folder = ROOT / "tests" / "programs" / "findings"
     of_servers = (ROOT / "docs" / "postgresql.md").read_text()
-    assert all(f"| `{category}` |" in of_servers for category in OF_SERVERS)
-    for category in CATEGORIES.keys() - OF_SERVERS:
+    assert all(f"| `{category}` |" in of_servers for category in SERVER_CATEGORIES)
+    for category in CATEGORIES.keys() - SERVER_CATEGORIES:
         program = (folder / f"{category}.py").read_text().replace("  # culprit", "")
         assert f"## `{category}`\n" in page
         assert f"```python\n{program}```" in page

@@ -15,7 +15,7 @@ from typing import Any
 
 from queryprof.errors import TraceError
 from queryprof.trace.checked_rows import CheckedTrace
-from queryprof.trace.collapsed import MORE_PROCESSES, MORE_SUMS, OF_ALL
+from queryprof.trace.collapsed import ALL_PROCESSES, MORE_PROCESSES, MORE_SUMS
 from queryprof.trace.ranges import MAX_SUM
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLE
@@ -84,12 +84,14 @@ class Collapse:
             for table in SINGLE_EVENT_TABLES
             for (number,) in source.rows(table, ("thread_id",))
         }
-        names = self._store.add("thread", [(OF_ALL, name) for _, _, name in threads])
+        names = self._store.add("thread", [(ALL_PROCESSES, name) for _, _, name in threads])
         own = [row for row in threads if row[0] in used]
         numbers = self._store.add("thread", [row[1:] for row in own])
         executing = {number for (number,) in source.rows("aggregate", ("thread_id",))}
         processes = Counter(
-            process for number, process, _ in threads if number in executing and process != OF_ALL
+            process
+            for number, process, _ in threads
+            if number in executing and process != ALL_PROCESSES
         )
         add_settings(
             self._store,
@@ -109,7 +111,7 @@ class Collapse:
         connection = self._store.connection
         single = " UNION ".join(f"SELECT thread_id FROM {table}" for table in SINGLE_EVENT_TABLES)
         connection.execute(
-            f"DELETE FROM thread WHERE process_id <> {OF_ALL} AND id NOT IN ({single})"
+            f"DELETE FROM thread WHERE process_id <> {ALL_PROCESSES} AND id NOT IN ({single})"
             f" AND id NOT IN (SELECT thread_id FROM aggregate)"
         )
         kept = {number for (number,) in connection.execute("SELECT process_id FROM thread")}

@@ -14,7 +14,7 @@ from queryprof.collect.output_path import is_null, refuse_to_replace
 from queryprof.errors import TraceError
 from queryprof.region.region_files import has_living_region
 from queryprof.trace.checked_rows import CheckedTrace
-from queryprof.trace.collapsed import OF_ALL, settings_of
+from queryprof.trace.collapsed import ALL_PROCESSES, settings_of
 from queryprof.trace.opening import opened_file
 from queryprof.trace.processes import Identity
 from queryprof.trace.ranges import MAX_SUM
@@ -171,7 +171,7 @@ def _add_numbered(
             yield row[1:]
 
     new = store.add(table, without_number())
-    others = (OF_ALL, OF_ALL) if table == "process" else (None, None)
+    others = (ALL_PROCESSES, ALL_PROCESSES) if table == "process" else (None, None)
     return source.ids(table, [(None, None), others, *zip(old, new, strict=True)])
 
 

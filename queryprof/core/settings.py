@@ -90,7 +90,7 @@ MILLISECONDS = (f"{MINIMUM_MS:g} to {MAXIMUM_MS:g}", float, _is_milliseconds)
 MAX_BYTES = 10_000_000
 """A file with more characters is not read for settings."""
 
-OF_OTHERS = {"accepted"}
+NON_SETTING_KEYS = {"accepted"}
 """Keys of [tool.queryprof] that are not settings: findings, for `queryprof analyze`."""
 
 SETTINGS: dict[str, tuple[Kind, object]] = {
@@ -176,7 +176,7 @@ def read_settings(
     if table is None:
         table = _setup_cfg(os.path.join(directory, "setup.cfg"))
     chosen = dict(table or {})
-    unknown = sorted(set(chosen) - set(SETTINGS) - OF_OTHERS)
+    unknown = sorted(set(chosen) - set(SETTINGS) - NON_SETTING_KEYS)
     if unknown:
         raise SettingsError(f"queryprof has no setting {unknown[0]!r} (in {directory})")
     roots = _value("roots", chosen.get("roots", ()))

@@ -17,7 +17,7 @@ from queryprof.autoload import program_named_in
 from queryprof.fleet.names import Names, identifier
 from queryprof.fleet.schema import COUNTED_BY, FLEET_TABLE, OWNER, SCHEMA
 from queryprof.model import Aggregate, FileWork, Process, Profile, Span
-from queryprof.trace.collapsed import OF_ALL
+from queryprof.trace.collapsed import ALL_PROCESSES
 from queryprof.trace.declaration import KEY, LEAST, MOST, SUM
 from queryprof.trace.tables import TABLE
 
@@ -213,7 +213,7 @@ class _Flattening:
         path, site, place = self._names.path(call.path)
         self._sites[path] = site, place
         process_id = call.thread.process_id
-        owner = self._of_all if process_id == OF_ALL else self._owners[process_id]
+        owner = self._of_all if process_id == ALL_PROCESSES else self._owners[process_id]
         return owner, call.statement, path, call.span, call.operation
 
     def _aggregates(self) -> Iterator[Flat]:

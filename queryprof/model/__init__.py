@@ -271,7 +271,7 @@ class UsageInterval:
     written_bytes: int
 
 
-OF_ALL = 0
+ALL_PROCESSES = 0
 """Process id of threads summed over all processes (see queryprof.trace.collapsed)."""
 
 

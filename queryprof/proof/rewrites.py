@@ -20,7 +20,7 @@ ROUNDS, LONG_NS = 5, 300_000_000
 FASTER = 0.8
 """The largest share of the time before that a useful rewrite takes."""
 
-MUCH = 3
+MIN_INDEX_SPEEDUP = 3
 """If a proposed index makes the original statement this many times faster than the rewrite, the
 statement is not rewritten.
 """
@@ -28,7 +28,7 @@ statement is not rewritten.
 MIN_ROWS, MAX_ROWS = 10, 200
 """The number of outer rows of an N+1 for which the inner queries are executed."""
 
-OF_COMPARISONS = frozenset({"index_defeated", "full_scan", "automatic_index", "n_plus_one"})
+COMPARISON_CATEGORIES = frozenset({"index_defeated", "full_scan", "automatic_index", "n_plus_one"})
 
 
 def rewrites_of(search: Search, findings: Sequence[Finding]) -> tuple[Rewrite, ...]:
@@ -80,7 +80,7 @@ def _rewritings(
                 most_rows,
                 rows_each,
             )
-        if finding.category in OF_COMPARISONS:
+        if finding.category in COMPARISON_CATEGORIES:
             yield from comparisons(samples, search.schema, rows)
 
 
@@ -136,7 +136,7 @@ def _measured(search: Search, query: Query, copy: str, rewriting: Rewriting) -> 
         before, after = (mean([pair[side] for pair in costs]) for side in (0, 1))
         if (
             copy == BEFORE
-            and MUCH * _original_ns_after_changes(search.judge, rewriting) <= after.ns
+            and MIN_INDEX_SPEEDUP * _original_ns_after_changes(search.judge, rewriting) <= after.ns
         ):
             return None  # a proposed index saves much more
         if after.ns < FASTER * before.ns and is_less_work(before, after) is not False:

@@ -21,7 +21,7 @@ from queryprof.program.database_schema import unchanged_uri, why_unreadable
 from queryprof.replay.player import Order, Played
 from queryprof.replay.workload import Execution, Workload, read_workload
 
-OF_THE_FILE = frozenset({"page_size", "journal_mode", "auto_vacuum"})
+FILE_PRAGMAS = frozenset({"page_size", "journal_mode", "auto_vacuum"})
 """Pragmas that belong to the file. They are set once, before the copy is used."""
 
 PACKAGE = str(Path(__file__).parents[1])
@@ -157,7 +157,7 @@ def played(
     with _folder() as folder:
         copy = os.path.join(folder, "copy.db")
         _copy(replay.database, copy, setting)
-        pragmas = tuple(one for one in setting.pragmas if one[0] not in OF_THE_FILE)
+        pragmas = tuple(one for one in setting.pragmas if one[0] not in FILE_PRAGMAS)
         parts = workers if processes else 1
         orders = [
             Order(
@@ -255,7 +255,7 @@ def _copy(database: str, copy: str, setting: Setting) -> None:
         try:
             _back_up(database, source, target)
             for name, value in setting.pragmas:
-                if name in OF_THE_FILE - {"journal_mode"}:
+                if name in FILE_PRAGMAS - {"journal_mode"}:
                     target.execute("PRAGMA journal_mode = delete").fetchall()
                     target.execute(f"PRAGMA {name} = {value}").fetchall()
                     target.execute("VACUUM")

@@ -33,7 +33,7 @@ from queryprof.telemetry.otlp_names import (
     processes_in,
     resource_of,
 )
-from queryprof.trace.collapsed import OF_ALL
+from queryprof.trace.collapsed import ALL_PROCESSES
 
 SCALE = 4
 BUCKETS = 1 << SCALE
@@ -126,7 +126,9 @@ def points_of(profile: Profile, has_text: bool) -> list[Point]:
         of_statement = names.of_statement(statement, path)
         tags = tuple(attributes({**of_statement, "error.type": exception}))
         count = sum(one.count for one in several)
-        found.append(Point("queryprof.errors", OF_ALL, tags, *_times(profile, OF_ALL), count))
+        found.append(
+            Point("queryprof.errors", ALL_PROCESSES, tags, *_times(profile, ALL_PROCESSES), count)
+        )
     for loop in profile.loops:
         durations = Durations()
         for lag in (loop.timer_lag, loop.beat_lag):
@@ -223,7 +225,7 @@ def _describe(to: ExponentialHistogramDataPoint | NumberDataPoint, point: Point)
 
 def resources_of(profile: Profile) -> dict[int, Resource]:
     """Return the resource of each process by number, and of all processes together."""
-    numbers = {OF_ALL, *(one.thread.process_id for one in profile.aggregates)}
+    numbers = {ALL_PROCESSES, *(one.thread.process_id for one in profile.aggregates)}
     numbers |= {loop.thread.process_id for loop in profile.loops}
     numbers |= {one.id for one in profile.processes}
     numbers |= {span.thread.process_id for span in profile.slow_spans}

@@ -17,7 +17,7 @@ from queryprof.autoload import program_named_in
 from queryprof.fleet.names import FleetPlaces, identifier
 from queryprof.model import CallPath, Process, Profile
 from queryprof.sql.tokens import tokens_of
-from queryprof.trace.collapsed import OF_ALL
+from queryprof.trace.collapsed import ALL_PROCESSES
 from queryprof.version import __version__
 
 MAX_SUMMARY_CHARACTERS = 255
@@ -116,7 +116,7 @@ _SDK: dict[str, Value] = {
 
 def processes_in(profile: Profile, number: int) -> list[Process]:
     """Return the process with a number; all processes for data that combines several."""
-    return [one for one in profile.processes if number in (OF_ALL, one.id)]
+    return [one for one in profile.processes if number in (ALL_PROCESSES, one.id)]
 
 
 def process_in(profile: Profile, number: int) -> Process | None:

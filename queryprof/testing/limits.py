@@ -40,7 +40,7 @@ NUMBERS = (
 )
 
 
-OF_FIGURES = ("queries", "repeats", "rows", "vm_steps", "plans", "no_full_scans")
+COUNT_LIMITS = ("queries", "repeats", "rows", "vm_steps", "plans", "no_full_scans")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,9 @@ def exceeded(limits: Limits, calls: Calls, prefix: str = "") -> str:
 
 def _by_figures(limits: Limits, calls: Calls, prefix: str) -> Iterable[Excess]:
     figures = calls.figures()
-    if OTHER in figures and any(getattr(limits, name) not in (None, False) for name in OF_FIGURES):
+    if OTHER in figures and any(
+        getattr(limits, name) not in (None, False) for name in COUNT_LIMITS
+    ):
         yield Excess("too many different statements: limits cannot be checked", {})
     yield from _counted(limits, figures, prefix)
     if limits.vm_steps is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from queryprof.trace.checked_rows import CheckedTrace
 
-OF_ALL = 0
+ALL_PROCESSES = 0
 """Process id of threads that combine several processes, in a collapsed trace."""
 
 MORE_PROCESSES = (

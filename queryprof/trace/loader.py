@@ -44,7 +44,7 @@ from queryprof.model import (
 )
 from queryprof.trace.attached import names_of
 from queryprof.trace.checked_rows import CheckedTrace
-from queryprof.trace.collapsed import COLLAPSED, MORE_SUMS, OF_ALL, settings_of
+from queryprof.trace.collapsed import ALL_PROCESSES, COLLAPSED, MORE_SUMS, settings_of
 from queryprof.trace.shell_loops import without_shells
 from queryprof.trace.split_events import exemplars_once, locks_once, stalls_once
 from queryprof.trace.tables import HANDOFF_PARTS, TABLE
@@ -74,7 +74,9 @@ class _Loader:
         self._processes = tuple(
             sorted(map(_process, self._rows("process")), key=lambda p: (p.start_unix_ns, p.id))
         )
-        self._know("process", [(OF_ALL, OF_ALL), *((p.id, p.id) for p in self._processes)])
+        self._know(
+            "process", [(ALL_PROCESSES, ALL_PROCESSES), *((p.id, p.id) for p in self._processes)]
+        )
         self._notes: dict[str, str] = {}
         self._systems: dict[str, str] = {}
         self._in_windows = {

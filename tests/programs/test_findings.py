@@ -18,7 +18,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from conftest import QUERYPROF
-from queryprof.analysis.findings.finding import CATEGORIES, OF_SERVERS, Finding, Severity
+from queryprof.analysis.findings.finding import CATEGORIES, SERVER_CATEGORIES, Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.collect.reader import read_profile
 from queryprof.findings import findings_of
@@ -45,8 +45,8 @@ def recorded(queryprof: Run, name: str) -> tuple[Finding, ...]:
 
 
 def test_each_category_has_both() -> None:
-    assert FAULTS == sorted(CATEGORIES.keys() - OF_SERVERS)
-    assert HEALTHY == sorted(f"{name}_healthy" for name in CATEGORIES.keys() - OF_SERVERS)
+    assert FAULTS == sorted(CATEGORIES.keys() - SERVER_CATEGORIES)
+    assert HEALTHY == sorted(f"{name}_healthy" for name in CATEGORIES.keys() - SERVER_CATEGORIES)
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name not in NEEDS_LINES])

@@ -8,7 +8,7 @@ from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.libraries import ONE_QUERY, is_unknown
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.transactions import EACH, FEW
+from queryprof.analysis.findings.transactions import FEW, MIN_COMMITS_PER_WRITE
 from queryprof.analysis.units import counted, duration
 
 READ_LOCK_BYTES = 200
@@ -24,7 +24,10 @@ each.
 def autocommit_reads(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         runs, files = group.totals.executions, group.files
-        locks = files.calls >= EACH * runs and files.read_bytes <= READ_LOCK_BYTES * files.calls
+        locks = (
+            files.calls >= MIN_COMMITS_PER_WRITE * runs
+            and files.read_bytes <= READ_LOCK_BYTES * files.calls
+        )
         quick = (group.totals.vm_steps or LOCK_READ_STEPS) < LOCK_READ_STEPS
         is_mapped = program.library(group.statement) in ONE_QUERY and program.loop_of(group)
         if is_mapped or program.path_of(group) != group.path:

@@ -7,10 +7,16 @@ from dataclasses import replace
 from queryprof.analysis.findings.finding import Finding, Severity, most_severe
 from queryprof.analysis.units import duration
 
-PLANNED = ("full_scan", "narrow_index", "temp_btree_sort", "automatic_index", "bad_index_choice")
+PLAN_CATEGORIES = (
+    "full_scan",
+    "narrow_index",
+    "temp_btree_sort",
+    "automatic_index",
+    "bad_index_choice",
+)
 """Findings that a different plan may resolve."""
 
-OF_WORK = (
+SLOW_STATEMENT_CATEGORIES = (
     "stale_statistics",
     "index_defeated",
     "offset_pagination",
@@ -60,7 +66,7 @@ def choose(known: Finding, finding: Finding) -> Finding:
             f" {finding.fix}"
         )
         return replace(known, evidence=(*known.evidence, other))
-    if known.category in OF_WORK and finding.category == "duplicate_query":
+    if known.category in SLOW_STATEMENT_CATEGORIES and finding.category == "duplicate_query":
         return _repeated(known, finding)
     if not _is_alternative(known, finding) or finding.gain_ns < 2 * known.gain_ns:
         return known
@@ -76,7 +82,7 @@ def _is_alternative(known: Finding, finding: Finding) -> bool:
     is_inserted = is_inserted or (known.category == "commit_per_write" and is_known)
     is_much_more = finding.gain_ns >= MUCH_MORE * known.gain_ns  # as of an object mapper's line
     is_query = finding.category == "n_plus_one" and (is_much_more or not finding.doubt)
-    is_read = known.category in PLANNED and is_query
+    is_read = known.category in PLAN_CATEGORIES and is_query
     return is_inserted or is_read or finding.category == "many_objects"
 
 

@@ -32,7 +32,7 @@ from queryprof.analysis.findings import (
     virtual_tables,
     work,
 )
-from queryprof.analysis.findings.choices import OF_WORK, PLANNED, choose
+from queryprof.analysis.findings.choices import PLAN_CATEGORIES, SLOW_STATEMENT_CATEGORIES, choose
 from queryprof.analysis.findings.finding import Finding, Severity, importance, most_severe
 from queryprof.analysis.findings.merging import of_one_cause
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
@@ -99,7 +99,7 @@ def _stalls(kind: str, stall: StallSummary) -> str:
     )
 
 
-OF_LOOPS = (
+CONNECTION_SYMPTOMS = (
     "duplicate_query",
     "re_prepare",
     "n_plus_one",
@@ -159,7 +159,7 @@ and later ones are its symptoms.
 """
 
 
-OF_COMMITS = ("commit_per_write", "large_values", "single_inserts")
+COMMIT_CATEGORIES = ("commit_per_write", "large_values", "single_inserts")
 """Findings whose gain includes the time of commits."""
 
 
@@ -187,7 +187,7 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
         is_known = cause.category != "full_scan" or bool(cause.code and not cause.doubt)
     else:
         # Short transactions that only sync: fewer of them hold the lock for less time in all.
-        explains = (*OF_WORK, "commit_per_write")
+        explains = (*SLOW_STATEMENT_CATEGORIES, "commit_per_write")
         is_known = cause.category in explains and consequence.is_of_work
     if not is_known:  # two possible changes: take the larger gain
         if 2 * waits.gain_ns >= cause.gain_ns:
@@ -217,7 +217,7 @@ def _cause_of(
     causes = {
         key: one.gain_ns
         for key, one in found.items()
-        if one.category in OF_WORK
+        if one.category in SLOW_STATEMENT_CATEGORIES
         and _function_of(one.site.frame) == _function_of(waits.site.frame)
         and one.gain_ns >= consequence.held_ns / 2
     }
@@ -230,7 +230,9 @@ def _function_of(frame: Frame | None) -> object:
 
 def _after_analyze(program: Program, finding: Finding) -> Finding:
     """Return a finding about a plan that SQLite chose from outdated statistics."""
-    grown = program.stale_statistics(finding.statement) if finding.category in PLANNED else ()
+    grown = (
+        program.stale_statistics(finding.statement) if finding.category in PLAN_CATEGORIES else ()
+    )
     if not grown:
         return finding
     return replace(
@@ -245,7 +247,7 @@ def _without_covered(findings: Iterable[Finding]) -> list[Finding]:
     includes.
     """
     found = list(findings)
-    others = [one for one in found if one.category in OF_COMMITS]
+    others = [one for one in found if one.category in COMMIT_CATEGORIES]
     return [
         one
         for one in found
@@ -288,7 +290,7 @@ def find(
             if finding is None or frame == OTHER_LINE:
                 continue
             place = finding.statement, place_of(frame)
-            if finding.category in OF_LOOPS and place in connected:
+            if finding.category in CONNECTION_SYMPTOMS and place in connected:
                 continue
             if finding.category == "connection_per_query":
                 connected |= connections.served_by(program, finding)

@@ -178,7 +178,7 @@ OF_LINES = frozenset(
 TEST_CATEGORIES = frozenset({"n_plus_one", "full_scan"})
 """Categories that can be found in a test with few rows (few_rows.py)."""
 
-OF_SERVERS = frozenset({"bad_estimate"})
+SERVER_CATEGORIES = frozenset({"bad_estimate"})
 """Categories that need the plans of a database server."""
 
 

@@ -16,7 +16,7 @@ from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, self_ns_of
-from queryprof.model import OF_ALL, Aggregate, CallPath, Collapsed, LineTime
+from queryprof.model import ALL_PROCESSES, Aggregate, CallPath, Collapsed, LineTime
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.sql.clauses import (
     READS,
@@ -190,16 +190,16 @@ class Group:
         bound.
         """
         found = {member.thread.process_id for member in self.members}
-        others = self.collapsed.executing if self.collapsed and OF_ALL in found else 0
-        return len(found - {OF_ALL}) + others
+        others = self.collapsed.executing if self.collapsed and ALL_PROCESSES in found else 0
+        return len(found - {ALL_PROCESSES}) + others
 
     @cached_property
     def threads(self) -> int:
         """The largest number of threads in one process that execute the statement."""
         threads = {member.thread for member in self.members}
         found = Counter(thread.process_id for thread in threads)
-        if self.collapsed and OF_ALL in found:  # thread names from several processes
-            found[OF_ALL] = min(found[OF_ALL], self.collapsed.most_threads)
+        if self.collapsed and ALL_PROCESSES in found:  # thread names from several processes
+            found[ALL_PROCESSES] = min(found[ALL_PROCESSES], self.collapsed.most_threads)
         return max(found.values(), default=0)
 
     @property

@@ -10,7 +10,7 @@ from queryprof.analysis.findings.finding import Finding, Severity, most_severe, 
 from queryprof.analysis.findings.libraries import BOTH
 from queryprof.analysis.units import counted, duration
 
-ALIKE = 0.34
+MAX_DIFFERING_SHARE = 0.34
 """Statements on one line are alike if at most this share of their words differs. The differing
 words are names.
 """
@@ -86,7 +86,7 @@ def _of_one_line(findings: Iterable[Finding]) -> list[Finding]:
 def is_alike(statement: str, other: str) -> bool:
     """Return whether two texts with equally many words differ in a few of them."""
     words = list(zip(statement.split(), other.split(), strict=True))
-    return sum(one != two for one, two in words) <= ALIKE * len(words)
+    return sum(one != two for one, two in words) <= MAX_DIFFERING_SHARE * len(words)
 
 
 def _with_others(first: Finding, *others: Finding) -> Finding:

@@ -25,7 +25,7 @@ PASSED_STEPS = 100
 """The most VM steps for a row that OFFSET skips. With more steps, the query also reads other rows.
 """
 
-FAR, FAR_TIMES = 1000, 10
+MIN_OFFSET_ROWS, MIN_OFFSET_RATIO = 1000, 10
 """The fewest rows skipped by a large OFFSET if steps are unknown, and their multiple of the rows
 returned.
 """
@@ -47,7 +47,11 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
             continue  # it reads many more rows than it skips
         if skips and is_chosen_by_scan(group, program.served(group)):
             continue  # with or without an OFFSET: see full_scan
-        is_far = offset is not None and steps is None and offset >= max(FAR, FAR_TIMES * rows)
+        is_far = (
+            offset is not None
+            and steps is None
+            and offset >= max(MIN_OFFSET_ROWS, MIN_OFFSET_RATIO * rows)
+        )
         takes_long = (steps or 0.0) >= max(MIN_OFFSET_STEPS, ROW_STEPS * (rows + 1))
         if skips and (is_far or takes_long):
             # Without steps: a page takes at least as long as the fastest one.

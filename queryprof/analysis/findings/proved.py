@@ -9,7 +9,7 @@ from queryprof.analysis.findings.finding import Finding, Severity, importance, s
 from queryprof.analysis.units import counted, duration, shortened, size, times
 from queryprof.model.advice import Advice, Change, Outweighed, Proof, Rewrite
 
-OF_INDEXES = frozenset(
+INDEXABLE_CATEGORIES = frozenset(
     {
         "full_scan",
         "temp_btree_sort",
@@ -29,11 +29,11 @@ OF_INDEXES = frozenset(
 
 def planned_in(findings: Iterable[Finding]) -> frozenset[str]:
     """Return the statements with a finding about their plan, perhaps one made here."""
-    planned = OF_INDEXES - {"heavy_query"}
+    planned = INDEXABLE_CATEGORIES - {"heavy_query"}
     return frozenset(one.statement for one in findings if one.category in planned)
 
 
-OF_TEXTS = frozenset(
+REWRITABLE_CATEGORIES = frozenset(
     {"index_defeated", "full_scan", "automatic_index", "offset_pagination", "n_plus_one"}
 )
 """Categories that a rewritten statement may resolve."""
@@ -72,7 +72,7 @@ def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
     """Return the finding with the rewrite as its fix, and with the indexes that it was measured
     with.
     """
-    if rewrite is None or finding.category not in OF_TEXTS:
+    if rewrite is None or finding.category not in REWRITABLE_CATEGORIES:
         return finding
     indexes = finding.code if rewrite.with_changes and finding.code.startswith("CREATE") else ""
     return replace(
@@ -89,7 +89,7 @@ def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
 
 
 def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Finding:
-    if proof is None or finding.category not in OF_INDEXES:
+    if proof is None or finding.category not in INDEXABLE_CATEGORIES:
         return finding
     if not proof.is_proved and proof.doubt:  # perhaps faster
         return replace(finding, fix=f"{finding.fix} Measured on a copy: {proof_in_words(proof)}.")

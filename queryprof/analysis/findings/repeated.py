@@ -90,7 +90,9 @@ VOLATILE = frozenset(
 """Functions whose result changes from call to call (https://www.sqlite.org/deterministic.html,
 https://www.postgresql.org/docs/current/functions-datetime.html)."""
 
-OF_NOW = {"strftime": 4} | dict.fromkeys(("date", "time", "datetime", "julianday", "unixepoch"), 2)
+TIME_ARGUMENT_OFFSETS = {"strftime": 4} | dict.fromkeys(
+    ("date", "time", "datetime", "julianday", "unixepoch"), 2
+)
 """Functions of a time, which may be 'now', and how many tokens after the function's name the time
 is (https://www.sqlite.org/lang_datefunc.html)."""
 
@@ -108,7 +110,7 @@ def is_volatile(statement: str) -> bool:
     times = [
         time
         for at in calls
-        if (further := OF_NOW.get(tokens[at].named))
+        if (further := TIME_ARGUMENT_OFFSETS.get(tokens[at].named))
         for time in tokens[at + further : at + further + 1]
     ]
     return any(time.kind in ("parameter", "text") or time.text == ")" for time in times)

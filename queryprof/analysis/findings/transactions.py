@@ -39,10 +39,10 @@ NEVER_IN_ONE = frozenset({"VACUUM", "ATTACH", "DETACH", "PRAGMA"})
 (https://www.sqlite.org/lang_vacuum.html, lang_attach.html, pragma.html).
 """
 
-EACH = 0.8
+MIN_COMMITS_PER_WRITE = 0.8
 """At this many commits per write or more, each write has a commit of its own."""
 
-NEAR = 2
+NEAR_FRAMES = 2
 """A statement and its commit are near each other within this many frames: the function and its
 caller.
 """
@@ -95,13 +95,13 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         is_many = bool(group.calls_of.get("executemany"))
         own = program.own_transactions(group)
         is_known = own >= max(FEW, 2 * group.calls_of.get("executemany", 0))
-        number = own if is_known and own < EACH * writes else writes
+        number = own if is_known and own < MIN_COMMITS_PER_WRITE * writes else writes
         if group.executions_outside < FEW and number <= A_SPAN * _spans_of(program, group):
             continue  # each request is a transaction, as it should be
         commits = commits_of(program, group, by_function)
         committed = sum(one.totals.executions for one in commits)
         # Locks are not always known. A write that exceeds the cache also syncs before its commit.
-        has_own = is_known or (group.files.syncs >= EACH * writes > committed)
+        has_own = is_known or (group.files.syncs >= MIN_COMMITS_PER_WRITE * writes > committed)
         doubt, most = "", Severity.HIGH
         library = program.library(group.statement)
         if has_own:
@@ -182,12 +182,15 @@ def commits_of(
         return commits
     perhaps = _of_something([commit for commit, is_with in verdicts if is_with is None])
     committed = sum(one.totals.executions for one in perhaps)
-    return perhaps if committed >= EACH * _writes_with(program, perhaps, by_function) else []
+    is_each = committed >= MIN_COMMITS_PER_WRITE * _writes_with(program, perhaps, by_function)
+    return perhaps if is_each else []
 
 
 def _of_something(commits: list[Group]) -> list[Group]:
     """Return the commits that have something to commit. An empty one does no file work."""
-    return [one for one in commits if one.files.calls >= EACH * one.totals.executions] or commits
+    return [
+        one for one in commits if one.files.calls >= MIN_COMMITS_PER_WRITE * one.totals.executions
+    ] or commits
 
 
 def changing_by_function(program: Program) -> Mapping[Function, list[Group]]:
@@ -230,7 +233,7 @@ def _is_with(program: Program, group: Group, commit: Group) -> bool | None:
     if not depths:
         return False
     first, second = depths[0], functions.index((ours[depths[0]].file, ours[depths[0]].function))
-    is_near = first < NEAR and second < NEAR
+    is_near = first < NEAR_FRAMES and second < NEAR_FRAMES
     while first < len(ours) and second < len(theirs):
         if (ours[first].file, ours[first].function) != functions[second]:
             break
@@ -289,7 +292,7 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
             for group in groups
             if not (group.reads or _is_commit(group) or group.verb in NEVER_IN_ONE)
             and 0 < _writes_of(group) < FEWEST
-            and group.files.syncs >= EACH * _writes_of(group)
+            and group.files.syncs >= MIN_COMMITS_PER_WRITE * _writes_of(group)
         ]
         number, syncs = sum(map(_writes_of, alone)), sum(group.files.syncs for group in alone)
         sync_ns = sum(group.files.sync_ns for group in alone)
@@ -393,5 +396,5 @@ def _is_commit(group: Group) -> bool:
     files.
     """
     if group.verb == "RELEASE":
-        return group.files.calls >= EACH * group.totals.executions
+        return group.files.calls >= MIN_COMMITS_PER_WRITE * group.totals.executions
     return "commit" in group.calls_of or group.verb in ("COMMIT", "END")

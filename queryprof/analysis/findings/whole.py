@@ -17,7 +17,7 @@ MOSTLY_WAITING = 0.5
 """A program that is busy for a smaller share of its run waits for something: a scheduler, a client.
 """
 
-OF_ITSELF = 2
+MIN_VOLUNTARY_RATIO = 2
 """A process waits by itself if it yields the CPU this many times as often as it is preempted."""
 
 OF_SYNC, OF_HANDOFF = 5, 3
@@ -66,7 +66,9 @@ def _waits_itself(profile: Profile) -> bool:
     handoffs = sum(one.count for one in profile.handoffs)
     of_database = OF_SYNC * syncs + OF_HANDOFF * handoffs
     voluntary = sum(one.voluntary_switches for one in profile.thread_usage) - of_database
-    return voluntary > OF_ITSELF * sum(one.involuntary_switches for one in profile.thread_usage)
+    return voluntary > MIN_VOLUNTARY_RATIO * sum(
+        one.involuntary_switches for one in profile.thread_usage
+    )
 
 
 def _busy_ns(profile: Profile) -> int:

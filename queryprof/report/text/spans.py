@@ -18,7 +18,7 @@ NOT_KEPT = "Its calls were not kept: too many ran at once."
 THE_REST = "(everything that followed)"
 
 
-OF_THREADS = {
+DELAY_TEXTS = {
     "queue": "functions that it handed over waited for a thread: the pool was busy",
     "cpu": "its thread computed (CPU time, queries included)",
     "others": (
@@ -40,8 +40,8 @@ def delay_in_words(delay: Delay, places: Places) -> str:
     if delay.kind == "stall":
         stalls = counted(delay.count, "stall")
         return f"event loop blocked for {duration(delay.ns)} at {at} ({stalls})"
-    if delay.kind in OF_THREADS:
-        return f"{duration(delay.ns)} {OF_THREADS[delay.kind]}"
+    if delay.kind in DELAY_TEXTS:
+        return f"{duration(delay.ns)} {DELAY_TEXTS[delay.kind]}"
     return f"waited {duration(delay.ns)} for a lock taken at {at} ({counted(delay.count, 'wait')})"
 
 
