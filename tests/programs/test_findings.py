@@ -111,9 +111,7 @@ def test_exit_statuses(queryprof: Run, trace: str) -> None:
 @pytest.mark.slow
 def test_another_program_s_database_is_noticed(queryprof: Run, trace: str) -> None:
     """A database that has a table of a statement is taken for the program's."""
-    message = (
-        "wrong.db: it has not the tables of the recorded statements: is it the program's database?"
-    )
+    message = "wrong.db: lacks the tables of the recorded statements; is it the program's database?"
     table = "CREATE TABLE other (a)"
     for schema, is_reported in (
         (table, True),

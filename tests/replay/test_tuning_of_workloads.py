@@ -101,7 +101,7 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
         assert f"{before}: cannot be read while a program holds its lock" in message
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE other (a)")
-    assert "it has no table t" in bad("lab", "replay", "x.qprof", "--db", tmp_path / "other.db")
+    assert "no such table t" in bad("lab", "replay", "x.qprof", "--db", tmp_path / "other.db")
     assert "write NAME=VALUE,VALUE" in bad(
         "lab", "pragmas", "x.qprof", "--db", before, "--factor", "synchronous=full"
     )

@@ -95,7 +95,7 @@ def _repeated(known: Finding, finding: Finding) -> Finding:
     """Return the advice for a slow query that repeats with the same values: cache it or make it
     faster.
     """
-    is_surer = finding.severity.rank < known.severity.rank
+    is_surer = bool(known.doubt) and finding.severity.rank < known.severity.rank
     if finding.gain_ns >= MIN_GAIN_RATIO * known.gain_ns or (
         is_surer and MIN_GAIN_RATIO * finding.gain_ns >= known.gain_ns
     ):
