@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+import apsw  # noqa: F401  another SQLite version in the process
 import pytest
 
 import queryprof

@@ -83,10 +83,10 @@ def rows_left(group: Group, served: Served | None) -> Left:
             ADDED_UP,
         )
     terms = {term.lower() for term in served.terms}
+    if served.is_plain and not adds_up and _returns_any_match(group):
+        return Left(returned, returned, shares.FETCHED_ROWS, "")
     if served.row_steps and served.is_plain:
         makes_fewer = adds_up or (clauses.orders and clauses.limits) or group.is_distinct
-        if not makes_fewer and _returns_any_match(group):
-            return Left(returned, returned, shares.FETCHED_ROWS, "")
         least, most = served.row_steps.rows_left(
             terms, totals.vm_steps or 0.0, read, None if makes_fewer else returned
         )
@@ -108,7 +108,13 @@ def _returns_any_match(group: Group) -> bool:
     NOT), so that no index finds more rows than the query returns.
     """
     words = {token.keyword for token in tokens_of(group.statement)}
-    return "OR" in words and words.isdisjoint({"AND", "NOT", "LIMIT"})
+    loops = [sum(map(_is_loop, plan)) for plan in group.plans]
+    is_only = "OR" in words and words.isdisjoint({"AND", "NOT", "LIMIT", "DISTINCT"})
+    return is_only and loops == [1] * len(loops)
+
+
+def _is_loop(step: str) -> bool:
+    return step.lstrip().startswith(("SCAN ", "SEARCH "))
 
 
 def has_enough_rows(group: Group, served: Served | None) -> bool | None:
