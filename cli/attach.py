@@ -117,10 +117,11 @@ def ending_signals() -> Iterator[int]:
     reads, writes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def note(_number: int, _frame: object) -> None:
-        with suppress(OSError):
-            os.write(writes, b"s")
+        """Do nothing: the interpreter has written to the descriptor when the signal came."""
 
     before = {number: signal.getsignal(number) for number in ENDING}
+    # A handler in Python would run too late for a signal that comes just before poll() begins.
+    wakes = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, note)
@@ -129,6 +130,7 @@ def ending_signals() -> Iterator[int]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(wakes)
         os.close(reads)
         os.close(writes)
 
