@@ -51,6 +51,7 @@ def found(profile: Profile) -> Finding | None:
         (SELECT.replace("b.id, b.name", '"b"."id" AS "first", upper(b.name)'), True),
         (SELECT + " ORDER BY b.name", True),
         (SELECT.replace("DISTINCT ", ""), False),
+        (SELECT.replace(" b.id, b.name", ""), False),  # no SQL, as a stranger's trace may have
         (SELECT.replace("b.id, b.name", "id, name"), False),  # of either table
         (SELECT.replace("b.name", "c.seats"), False),
         (SELECT + " ORDER BY c.seats", False),

@@ -87,6 +87,8 @@ def _selected(tokens: Sequence[Token]) -> frozenset[str]:
     for one, after in pairwise(tokens[words.index("ORDER") :] if "ORDER" in words else ()):
         if one.named and after.text == ".":
             columns += [one, after]
+    if not columns:
+        return frozenset()
     found, before = set(), columns[0]
     for one, after in pairwise([*columns, tokens[words.index("FROM")]]):
         if one.named and after.text == ".":
