@@ -1,4 +1,4 @@
-"""Durations, sizes and percentages on the command line."""
+"""Durations, sizes, percentages and named values on the command line."""
 
 from __future__ import annotations
 
@@ -84,3 +84,24 @@ SIZE = size(1e3)
 PERCENTAGE = Amount("percentage", {"%": 1.0}, "1%, 100%")
 TOLERANCE = Amount("percentage", {"%": 1.0}, "0%, 5%", least=0.0)
 """Both in percent."""
+
+
+class NamedValue(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
+    """NAME=VALUE with one of these names. The value is the pair."""
+
+    name = "name=value"
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Read a pair."""
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = str(value).partition("=")
+        if not equals or name not in self._names:
+            names = ", ".join(self._names)
+            self.fail(f"{value!r}: write NAME=VALUE; the names are {names}", param, ctx)
+        return name, text

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 EXIT_REGRESSION = 1
 GATES = ("counts", "plans", "vmsteps", "io", "time")
-TOP = 10
 FORMATS = ("table", "json", "markdown", "junit", "github")
 
 
@@ -74,7 +73,6 @@ def print_verdict(
     fail_on: tuple[str, ...],
     tolerance_percent: float,
     form: str,
-    top: int = TOP,
 ) -> None:
     """Compare trace files, print the changes, and exit with status 1 if something got worse."""
     from queryprof.analysis.comparison import compare, measured_nothing, regressions
@@ -94,7 +92,7 @@ def print_verdict(
     comparison = compare(before_runs, after_runs, tolerance_percent / 100)
     failed = regressions(comparison, fail_on or GATES)
     with output_to_reader():  # the verdict is the same, however much of the output is read
-        _print(form, comparison, failed, Places(*sides[1], *sides[0]), top)
+        _print(form, comparison, failed, Places(*sides[1], *sides[0]))
     if failed:
         sys.exit(EXIT_REGRESSION)
 
@@ -104,7 +102,6 @@ def _print(
     comparison: Comparison,
     failed: Sequence[StatementChange | Change],
     places: Places,
-    top: int,
 ) -> None:
     if form == "json":
         from queryprof.report.json.comparison import comparison_json
@@ -125,19 +122,12 @@ def _print(
     else:
         from queryprof.report.terminal.comparison import print_comparison
 
-        print_comparison(comparison, places, top=top)
+        print_comparison(comparison, places)
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE... [::] AFTER...")
 @comparing
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=TOP,
-    show_default=True,
-    help="Statements to print in a table.",
-)
 def compare(files: tuple[str, ...], **judgement: Any) -> None:
     """Compare traces from before and after a change.
 

@@ -32,12 +32,7 @@ PSTATS_NODES = 1000
     help="File to write; - is standard output.  [default: FILE with the format's ending]",
 )
 @click.option("--stacks", is_flag=True, help="Export whole stacks, with libraries (estimates).")
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    help="Functions and statements to keep; others are (other).  [default: 1000 for pstats]",
-)
-def export(file: str, form: str, output: str | None, stacks: bool, top: int | None) -> None:
+def export(file: str, form: str, output: str | None, stacks: bool) -> None:
     """Write FILE's database time for another viewer."""
     if stacks and form == "trace-events":
         raise click.UsageError("--stacks needs --format pstats or speedscope")
@@ -48,7 +43,7 @@ def export(file: str, form: str, output: str | None, stacks: bool, top: int | No
     mark = _mark(form)
     if path != "-":
         refuse_other_file(path, mark)
-    content = exported(file, form, stacks, top)
+    content = exported(file, form, stacks)
     if path == "-":
         sys.stdout.buffer.write(content)
         return
@@ -67,7 +62,7 @@ def _mark(form: str) -> bytes:
     }[form]
 
 
-def exported(file: str, form: str, stacks: bool, top: int | None) -> bytes:
+def exported(file: str, form: str, stacks: bool) -> bytes:
     """Return a trace in a viewer's format. Raises TraceError."""
     from queryprof.cli.reading import LeftOut, read_whole
     from queryprof.report.export.pstats import pstats_file
@@ -81,7 +76,7 @@ def exported(file: str, form: str, stacks: bool, top: int | None) -> bytes:
         left_out.add(reason)
     if form == "trace-events":
         return trace_events_file(profile)
-    nodes = PSTATS_NODES if form == "pstats" and top is None else top
+    nodes = PSTATS_NODES if form == "pstats" else None
     weights = limit_nodes(weights_of(profile, stacks), nodes)
     if form == "pstats":
         return pstats_file(weights)

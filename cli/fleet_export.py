@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from queryprof.cli.amounts import NamedValue
 from queryprof.cli.otlp import export_otlp, otlp_options
 
 if TYPE_CHECKING:
@@ -19,18 +20,20 @@ if TYPE_CHECKING:
 @click.argument("files", type=click.Path(), nargs=-1, required=True)
 @click.option("-o", "--output", "directory", type=click.Path(), help="Directory of Parquet files.")
 @otlp_options
-@click.option("--service", help="Service of traces without one.")
-@click.option("--version", help="Version of traces without one.")
-@click.option("--environment", help="Environment of traces without one.")
+@click.option(
+    "--set",
+    "names",
+    type=NamedValue(("service", "version", "environment")),
+    multiple=True,
+    help="Service, version or environment of traces without one (repeatable).",
+)
 @click.option("--anonymize", is_flag=True, help="Write hashes of statements, places and names.")
 def export(
     files: tuple[str, ...],
     directory: str | None,
     endpoint: str | None,
     has_text: bool,
-    service: str | None,
-    version: str | None,
-    environment: str | None,
+    names: tuple[tuple[str, str], ...],
     anonymize: bool,
 ) -> None:
     """Write FILES as a fleet's Parquet files, or send them by OTLP.
@@ -38,9 +41,8 @@ def export(
     FILES are traces, directories of traces, or glob patterns. There is one Parquet file for each
     table, host and window.
     """
-    names = (service, version, environment)
     if endpoint is not None:
-        if directory is not None or anonymize or any(names):
+        if directory is not None or anonymize or names:
             raise click.UsageError("--otlp accepts only --statement-text")
         sys.exit(export_otlp(files, endpoint, has_text))
     if has_text:
@@ -49,7 +51,9 @@ def export(
         raise click.UsageError("needs -o DIRECTORY or --otlp URL")
     from queryprof.fleet.flat import NameDefaults
 
-    sys.exit(_export_parquet(files, str(directory), NameDefaults(*names, anonymize)))
+    sys.exit(
+        _export_parquet(files, str(directory), NameDefaults(**dict(names), is_anonymous=anonymize))
+    )
 
 
 def _export_parquet(files: tuple[str, ...], directory: str, names: NameDefaults) -> int:

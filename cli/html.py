@@ -51,9 +51,7 @@ MAX_BOTTLENECKS = 1000
     " trace's]",
 )
 @PROVE
-@click.option("--top", type=click.IntRange(min=1), help="Statements to show.")
 @click.option("--no-source", is_flag=True, help="Leave out lines of source code.")
-@click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 def html(
     file: str,
     output: str | None,
@@ -61,9 +59,7 @@ def html(
     cprofile: str | None,
     databases: tuple[str, ...],
     proves: bool,
-    top: int | None,
     no_source: bool,
-    opens: bool,
 ) -> None:
     """Write the report as an HTML page.
 
@@ -73,8 +69,6 @@ def html(
     from queryprof.report.html.html_report import MARK
     from queryprof.report.inert import visible
 
-    if opens and output == "-":
-        raise click.UsageError("--open needs a file, not standard output")
     check_proving(proves, databases)
     path = output or beside(file, PAGE)
     if path != "-":
@@ -84,7 +78,6 @@ def html(
         file,
         against,
         cprofile,
-        top,
         with_source=not no_source,
         databases=databases,
         prove=prove if proves else None,
@@ -94,18 +87,12 @@ def html(
         return
     write_output(path, page.encode(), MARK.encode())
     click.echo(visible(f"page: {path}"), err=True)
-    if opens:
-        import webbrowser
-        from pathlib import Path
-
-        webbrowser.open(Path(path).resolve().as_uri())
 
 
 def page_of(
     file: str,
     against: str | None,
     functions: str | None,
-    top: int | None,
     *,
     with_source: bool,
     databases: Sequence[str] = (),
@@ -132,7 +119,7 @@ def page_of(
     findings = findings_of(report, databases)
     advice = prove(report, findings) if prove else None
     findings = with_proofs(findings, advice) if advice else findings
-    data = page_data(report, findings, source, before, top, tree, advice)
+    data = page_data(report, findings, source, before, tree, advice)
     return html_page(data, f"queryprof: {os.path.basename(os.path.abspath(file))}")
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from queryprof.cli.amounts import NamedValue
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -23,6 +25,8 @@ GATES = ("time", "vmsteps", "counts", "plans", "findings")
 
 PERIODS = {"h": "hours", "d": "days", "w": "weeks"}
 SHOWN = 10
+"""Rows in a table; JSON has all."""
+
 NOTHING = "Nothing took time in the database"
 TITLES = {
     "outliers": "Hosts where a statement takes more than 3 times as long as on the median host",
@@ -56,35 +60,27 @@ def selection_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--since", callback=_instant, help="Start of the period: date, time or age (7d)."
         ),
-        click.option("--host", help="Only this host."),
-        click.option("--environment", help="Only this environment."),
-        click.option("--version", help="Only this version."),
-        click.option("--service", help="Only this service."),
+        click.option(
+            "--where",
+            type=NamedValue(("service", "version", "environment", "host")),
+            multiple=True,
+            help="Only recordings with this service, version, environment or host (repeatable).",
+        ),
         click.argument("places", type=click.Path(), nargs=-1, required=True),
     ):
         command = option(command)
     return command
 
 
-def output_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options for the output."""
-    for option in (
-        click.option(
-            "--format",
-            "form",
-            type=click.Choice(("table", "json")),
-            default="table",
-            show_default=True,
-        ),
-        click.option("--top", type=click.IntRange(min=1), help="Rows to print."),
-    ):
-        command = option(command)
-    return command
+FORMAT = click.option(
+    "--format", "form", type=click.Choice(("table", "json")), default="table", show_default=True
+)
 
 
 @click.command()
 @click.option("--by", type=click.Choice(BY), default="few", show_default=True, help="What to rank.")
-@output_options
+@click.option("--top", type=click.IntRange(min=1), help="Rows to print.")
+@FORMAT
 @selection_options
 def report(places: tuple[str, ...], by: str, top: int | None, form: str, **selected: Any) -> None:
     """Rank the statements and call sites that took most time.
@@ -109,9 +105,9 @@ def _question(name: str, summary: str) -> click.Command:
     """Return a command that answers one question about one service."""
 
     @click.command(name, help=summary)
-    @output_options
+    @FORMAT
     @selection_options
-    def command(places: tuple[str, ...], top: int | None, form: str, **selected: Any) -> None:
+    def command(places: tuple[str, ...], form: str, **selected: Any) -> None:
         from queryprof.cli.fleet_places import opened
         from queryprof.cli.output import output_to_reader
 
@@ -120,7 +116,7 @@ def _question(name: str, summary: str) -> click.Command:
             engine.refuse_nothing(selection)
             engine.refuse_several(selection)
             with output_to_reader():
-                _answer(engine, selection, name, top, form)
+                _answer(engine, selection, name, form)
         notes.print()
         sys.exit(EXIT_LEFT_OUT if notes.left_out else 0)
 
@@ -142,14 +138,13 @@ findings = _question("findings", "Show the findings of all hosts.")
     type=click.Choice((*GATES, "none")),
     help="Fail if this gets worse (repeatable).  [default: all]",
 )
-@output_options
+@FORMAT
 @selection_options
 def compare(
     places: tuple[str, ...],
     before: str,
     after: str,
     fail_on: tuple[str, ...],
-    top: int | None,
     form: str,
     **selected: Any,
 ) -> None:
@@ -167,7 +162,7 @@ def compare(
         comparison = compare_versions(engine, selection, before, after)
         worse = comparison.worse(fail_on or GATES)
         with output_to_reader():
-            _print_comparison(comparison, worse, top, form)
+            _print_comparison(comparison, worse, form)
     notes.print()
     sys.exit(EXIT_WORSE if worse else EXIT_LEFT_OUT if notes.left_out else 0)
 
@@ -188,7 +183,7 @@ def _selection(selected: dict[str, Any]) -> Selection:
 
     with fleet_extra():
         from queryprof.fleet.duck import Selection
-    return Selection(**selected)
+    return Selection(since=selected["since"], until=selected["until"], **dict(selected["where"]))
 
 
 def _fetch(output: str, places: tuple[str, ...], selection: Selection) -> int:
@@ -219,20 +214,18 @@ def _print_ranking(rows: list[dict[str, Any]], by: str, form: str) -> None:
         _print_json(rows)
         return
     more = rows[0]["all_groups"] - len(rows) if rows else 0
-    print_cards(_title(rows, by) if rows else NOTHING, ranking_cards(rows), more)
+    print_cards(_title(rows, by) if rows else NOTHING, ranking_cards(rows), more, option="--top")
 
 
-def _answer(
-    engine: Engine, selection: Selection, question: str, top: int | None, form: str
-) -> None:
+def _answer(engine: Engine, selection: Selection, question: str, form: str) -> None:
     from queryprof.report.terminal.fleet import CARDS, print_cards
 
     rows = engine.answer(question, selection).records()
     if form == "json":
-        _print_json(rows[:top])
+        _print_json(rows)
         return
     cards = CARDS[question](rows)
-    shown = cards[: top or SHOWN]
+    shown = cards[:SHOWN]
     title = TITLES[question] if cards else f"{TITLES[question]}: none"
     print_cards(title, shown, len(cards) - len(shown))
 
@@ -252,16 +245,13 @@ def _title(rows: list[dict[str, Any]], by: str) -> str:
     )
 
 
-def _print_comparison(
-    comparison: FleetComparison, worse: dict[str, int], most: int | None, form: str
-) -> None:
+def _print_comparison(comparison: FleetComparison, worse: dict[str, int], form: str) -> None:
     from queryprof.analysis.units import counted
     from queryprof.report.terminal import fleet as terminal
 
     if form == "json":
         _print_json({**asdict(comparison), "worse": worse})
         return
-    top = most or SHOWN
     sections = (
         ("Slower on the hosts", terminal.slower_cards, comparison.slower),
         ("More VM steps in each execution", terminal.step_cards, comparison.more_steps),
@@ -273,7 +263,7 @@ def _print_comparison(
     )
     for title, cards, rows in sections:
         if rows:
-            found = cards(rows[:top])
+            found = cards(rows[:SHOWN])
             named = f"{title} with version {comparison.after} than with {comparison.before}"
             titled = title if title.startswith("New") else named
             terminal.print_cards(f"{titled}: {len(rows):,}", found, len(rows) - len(found))

@@ -21,7 +21,6 @@ from queryprof.collect.output_path import is_null, refuse_to_replace
 from queryprof.core.settings import (
     EXPLAIN_LOCKS_VARIABLE,
     PARAMETERS_VARIABLE,
-    STALL_VARIABLE,
 )
 from queryprof.core.user_code import ROOTS_VARIABLE
 from queryprof.core.wall_clock import unix_ns
@@ -107,7 +106,6 @@ class Parts:
         self,
         parameters: bool,
         roots: tuple[str, ...],
-        stall_ms: float | None = None,
         explain_locks: bool = False,
         profiles_functions: bool = False,
     ) -> Mapping[str, str]:
@@ -117,8 +115,6 @@ class Parts:
         environment = environment_with_hook()
         environment[VARIABLE] = "1"
         environment[RUNNER_VARIABLE] = self.runner(profiles_functions).variable
-        if stall_ms is not None:
-            environment[STALL_VARIABLE] = f"{stall_ms:g}"
         if explain_locks:
             environment[EXPLAIN_LOCKS_VARIABLE] = "1"
         if parameters:

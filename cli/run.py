@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from queryprof.cli.amounts import duration, size
+from queryprof.cli.amounts import size
 from queryprof.errors import QueryprofError
 from queryprof.operations import NO_CALLS
 
@@ -53,12 +53,6 @@ if TYPE_CHECKING:
     help="Maximum size of each process's workload.",
 )
 @click.option(
-    "--stall",
-    "stall_s",
-    type=duration(0.001, 3600),
-    help="An event-loop step at least this long counts as a stall.  [default: 50ms]",
-)
-@click.option(
     "--root",
     "roots",
     multiple=True,
@@ -75,7 +69,6 @@ def run(
     explain_locks: bool,
     records_workload: bool,
     workload_bytes: float,
-    stall_s: float | None,
     roots: tuple[str, ...],
     command: tuple[str, ...],
 ) -> None:
@@ -95,10 +88,7 @@ def run(
         parts = Parts(output or f"{name}.qprof")
         page = _page_beside(parts) if writes_page else None
         functions = _functions_beside(parts) if profiles_functions else None
-        stall_ms = None if stall_s is None else 1000 * stall_s
-        environment = {
-            **parts.environment(parameters, roots, stall_ms, explain_locks, bool(functions))
-        }
+        environment = parts.environment(parameters, roots, explain_locks, bool(functions))
         if records_workload:
             environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_bytes)
         try:
@@ -214,7 +204,7 @@ def _write_page(path: str, trace: str, functions: str | None) -> None:
     from queryprof.report.html.html_report import MARK
     from queryprof.report.inert import visible
 
-    page = page_of(trace, None, functions, None, with_source=True)
+    page = page_of(trace, None, functions, with_source=True)
     write_output(path, page.encode(), MARK.encode())
     click.echo(f"page: {visible(os.path.relpath(path))}", err=True)
 

@@ -25,7 +25,7 @@ def snakeviz(file: str, stacks: bool, arguments: tuple[str, ...]) -> None:
 
     if importlib.util.find_spec("snakeviz") is None:
         raise QueryprofError("snakeviz is not installed; run: pip install snakeviz")
-    content = exported(file, "pstats", stacks, None)
+    content = exported(file, "pstats", stacks)
     with passing_folder() as folder:
         name = os.path.splitext(os.path.basename(file))[0]
         path = os.path.join(folder, f"{name}.prof")

@@ -30,7 +30,6 @@ GONE = "\x04"
 @click.option(
     "--every", type=duration(0.05, 3600), default="1s", show_default=True, help="Refresh interval."
 )
-@click.option("--sort", type=click.Choice(SORTS), default="time", show_default=True, help="Order.")
 @click.option("--once", is_flag=True, help="Print once and exit.")
 @click.option(
     "--format",
@@ -40,14 +39,14 @@ GONE = "\x04"
     help="json prints one line per refresh.",
 )
 @click.option("--attach", "attaches", is_flag=True, help="Record process TARGET while top runs.")
-def top(target: str | None, every: float, sort: str, once: bool, form: str, attaches: bool) -> None:
+def top(target: str | None, every: float, once: bool, form: str, attaches: bool) -> None:
     """Show which queries recorded programs run now.
 
     TARGET is a process id, a trace, or a directory of traces. The default is all your recorded
     processes. Without a terminal it prints once.
     """
     with _attached(target) if attaches else nullcontext():
-        _show(target, every, sort, once, form == "json")
+        _show(target, every, once, form == "json")
 
 
 @contextmanager
@@ -66,17 +65,17 @@ def _attached(target: str | None) -> Iterator[None]:
         parts.drop()
 
 
-def _show(target: str | None, every: float, sort: str, once: bool, as_json: bool) -> None:
+def _show(target: str | None, every: float, once: bool, as_json: bool) -> None:
     from queryprof.region.live import Watch
 
     watch = Watch(chosen(target, "top"))
     try:
         if as_json:
-            _print_json(watch, every, sort, once)
+            _print_json(watch, every, once)
         elif once or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            _print_once(watch, every, sort)
+            _print_once(watch, every)
         else:
-            _run_screen(watch, every, sort)
+            _run_screen(watch, every)
     except KeyboardInterrupt:
         pass
     finally:
@@ -102,34 +101,34 @@ def _look(watch: Watch, sort: str) -> Now:
     return activity_of(watch.look(), sort)
 
 
-def _print_json(watch: Watch, every: float, sort: str, once: bool) -> None:
+def _print_json(watch: Watch, every: float, once: bool) -> None:
     from queryprof.report.json.writing import to_json
 
     watch.look()
     while True:
         time.sleep(every)
-        activity = to_json(_look(watch, sort))
+        activity = to_json(_look(watch, SORTS[0]))
         click.echo(f'{{"at_unix_ns": {unix_ns()}, {activity.removeprefix("{")}')
         sys.stdout.flush()
         if once:
             return
 
 
-def _print_once(watch: Watch, every: float, sort: str) -> None:
+def _print_once(watch: Watch, every: float) -> None:
     from queryprof.report.terminal.console import console_for, write
     from queryprof.report.terminal.top import screen
 
     watch.look()
     time.sleep(every)
     console = console_for()
-    write(console, [screen(_look(watch, sort), console.width, 40, _title(every, sort))])
+    write(console, [screen(_look(watch, SORTS[0]), console.width, 40, _title(every, SORTS[0]))])
 
 
 def _title(every: float, sort: str) -> str:
     return f"queryprof top: the last {every:g} s, by {sort}"
 
 
-def _run_screen(watch: Watch, every: float, sort: str) -> None:
+def _run_screen(watch: Watch, every: float) -> None:
     """Show refreshes until the user ends it, and handle keys in between."""
     from rich.live import Live
 
@@ -138,7 +137,7 @@ def _run_screen(watch: Watch, every: float, sort: str) -> None:
 
     console = console_for()
     watch.look()
-    chosen, is_open, is_paused, now = 0, False, False, None
+    sort, chosen, is_open, is_paused, now = SORTS[0], 0, False, False, None
     with _keys() as key, Live(console=console, screen=True, auto_refresh=False) as live:
         due = time.monotonic() + every
         while True:

@@ -100,4 +100,4 @@ if __name__ == "__main__":
     get(app, "/export")
     exporter.shutdown()
     directory.cleanup()
-    print("Recorded as shop.qprof? Its page: queryprof html --open shop.qprof")
+    print("Recorded as shop.qprof? Its page: queryprof html shop.qprof")

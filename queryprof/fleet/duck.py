@@ -195,7 +195,9 @@ class Engine:
         services = [one["service"] for one in self.answer("names", selection).records()]
         if len(set(services)) > 1:
             listed = ", ".join(dict.fromkeys(services))
-            raise TraceError(f"there are several services: choose one with --service: {listed}")
+            raise TraceError(
+                f"there are several services: choose one with --where service=NAME: {listed}"
+            )
 
     def refuse_nothing(self, selection: Selection) -> None:
         """Raise TraceError if nothing is selected. The message lists the available names."""

@@ -43,16 +43,18 @@ def test_names_are_values(queryprof: Run) -> None:
     hostile = "'; DROP TABLE aggregate; --"
     add_host(Path("out"), hostile, {READ: Work(1, 10)}, service=hostile, version=hostile)
     add_host(Path("out"), "h", {SLOW: Work(1, 10)}, service="0123")
-    for option in ("--host", "--service", "--version"):
+    for name in ("host", "service", "version"):
         found = json.loads(
-            queryprof("fleet", "report", "out", option, hostile, "--format", "json").stdout
+            queryprof(
+                "fleet", "report", "out", "--where", f"{name}={hostile}", "--format", "json"
+            ).stdout
         )
         assert [one["statement"] for one in found] == [READ]
     found = json.loads(
-        queryprof("fleet", "report", "out", "--service", "0123", "--format", "json").stdout
+        queryprof("fleet", "report", "out", "--where", "service=0123", "--format", "json").stdout
     )
     assert [one["statement"] for one in found] == [SLOW]
-    result = queryprof("fleet", "report", "out", "--host", "' OR 1=1 --")
+    result = queryprof("fleet", "report", "out", "--where", "host=' OR 1=1 --")
     assert (result.returncode, result.stdout) == (2, "")
     assert "nothing is selected; available from 2026-11-01 00:00" in result.stderr
 
@@ -72,7 +74,7 @@ def test_a_selection(queryprof: Run) -> None:
     assert calls("--since", "2026-11-02") == 23
     assert calls("--until", "2026-11-02") == 10
     assert calls("--since", "2026-11-02T00:00", "--until", "2026-11-03") == 11
-    assert calls("--host", "h2") == calls("--version", "v2") == 12
+    assert calls("--where", "host=h2") == calls("--where", "version=v2") == 12
     unknown = queryprof("fleet", "compare", "v1", "v9", "out")
     assert unknown.returncode == 2
     assert "no version 'v9'; known versions: v0, v1, v2" in unknown.stderr
@@ -149,8 +151,8 @@ def test_names_of_directories_mean_nothing(queryprof: Run) -> None:
     inside = Path("version=9", "host=z", "buckets=1")
     add_host(inside, "a", {READ: Work(10, 10)}, version="1")
     add_host(inside, "b", {READ: Work(10, 10)}, version="1")
-    assert calls(queryprof, str(inside), "--version", "1") == 20
-    assert calls(queryprof, str(inside), "--host", "a") == 10
+    assert calls(queryprof, str(inside), "--where", "version=1") == 20
+    assert calls(queryprof, str(inside), "--where", "host=a") == 10
     assert calls(queryprof, str(inside), f"{inside}/") == 20
     Path("link").symlink_to(inside)
     assert calls(queryprof, "link", str(inside)) == 20
@@ -165,7 +167,7 @@ def test_names_of_directories_mean_nothing(queryprof: Run) -> None:
 def test_any_name_of_a_service_can_be_chosen(queryprof: Run, name: str) -> None:
     add_host(Path("out"), "h", {READ: Work(10, 10)}, service=name)
     add_host(Path("out"), "h", {READ: Work(5, 10)}, service="other")
-    assert calls(queryprof, "out", "--service", name) == 10
+    assert calls(queryprof, "out", "--where", f"service={name}") == 10
     assert calls(queryprof, "out") == 15
 
 
@@ -219,5 +221,5 @@ def test_a_merged_trace_reports_what_is_missing(queryprof: Run) -> None:
     text = " ".join((result.stdout + result.stderr).split())
     assert "all.qprof: contains several hosts or versions: its spans, plans and findings" in text
     assert "not known: counts: no spans of both versions" in text
-    assert "not known: plans: there are no plans of both versions" in text
+    assert "not known: plans: no plans of both versions" in text
     assert "not known: time: fewer than 8 hosts" in text

@@ -262,8 +262,8 @@ def test_services_are_not_mixed(queryprof: Run) -> None:
     for question_of in (["outliers"], ["trend"], ["compare", "1", "1"], ["plans"]):
         result = queryprof("fleet", *question_of, "out")
         assert (result.returncode, result.stdout) == (2, "")
-        assert "several services: choose one with --service: bill, shop" in result.stderr
-        assert queryprof("fleet", *question_of, "out", "--service", "shop").returncode == 0
+        assert "several services: choose one with --where service=NAME: bill, shop" in result.stderr
+        assert queryprof("fleet", *question_of, "out", "--where", "service=shop").returncode == 0
     rows = answers("out", "ranking", by="host", top=10)
     assert sorted((one["service"], one["host"]) for one in rows) == sorted(
         (service, f"h{host}") for service in ("shop", "bill") for host in range(3)

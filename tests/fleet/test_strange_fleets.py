@@ -265,7 +265,7 @@ def test_columns_that_are_none_of_ours(queryprof: Run, names: tuple[str, ...]) -
     for name in names:
         found = found.add_column(0, name, pa.array(["evil"] * found.num_rows))
     pq.write_table(found, path)
-    (row,) = json.loads((result := ranking(queryprof, "out", "--service", "shop")).stdout)
+    (row,) = json.loads((result := ranking(queryprof, "out", "--where", "service=shop")).stdout)
     is_left_out = names != ("service",)
     assert (row["calls"], row["hosts"]) == ((20, 2) if is_left_out else (30, 3))
     assert result.returncode == is_left_out
@@ -321,7 +321,7 @@ def test_a_service_that_is_no_text(queryprof: Run) -> None:
     environment = {**os.environb, b"QUERYPROF_SERVICE": b"\xff"}
     subprocess.run([sys.executable, "-c", RECORDS, "x.qprof", "5"], check=True, env=environment)
     assert export(queryprof, "x.qprof").returncode == 0
-    assert executions(ranking(queryprof, "out", "--service", os.fsdecode(b"\xff"))) == 5
+    assert executions(ranking(queryprof, "out", "--where", "service=" + os.fsdecode(b"\xff"))) == 5
 
 
 @pytest.mark.slow

@@ -192,12 +192,13 @@ def test_the_threshold_is_the_persons_choice(queryprof: Run, script: Script) -> 
         "        await asyncio.sleep(0)\n"
         "asyncio.run(main())\n"
     )
-    for stall, count in (("10ms", 3), ("60s", 0)):
-        result = queryprof("run", "--no-report", "--stall", stall, "-o", "x.qprof", path)
+    for stall_ms, count in (("10", 3), ("60000", 0)):
+        environment = {"QUERYPROF_STALL_MS": stall_ms}
+        result = queryprof("run", "--no-report", "-o", "x.qprof", path, env=environment)
         assert result.returncode == 0
         (loop,) = read_profile("x.qprof").loops
         assert count == sum(one.count for one in loop.stalls if one.function.function == "main")
-    result = queryprof("run", "--stall", "0", path)
+    result = queryprof("run", path, env={"QUERYPROF_STALL_MS": "0"})
     assert result.returncode == 2
 
 

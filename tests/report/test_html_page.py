@@ -28,8 +28,8 @@ from queryprof.report.inert import visible
 pytestmark = pytest.mark.once
 
 
-def page(profile: Profile, top: int | None = None, before: Profile | None = None) -> dict[str, Any]:
-    return page_data(Report(profile), (), None, Report(before) if before else None, top)
+def page(profile: Profile, before: Profile | None = None) -> dict[str, Any]:
+    return page_data(Report(profile), (), None, Report(before) if before else None)
 
 
 def data_of(text: str) -> dict[str, Any]:
@@ -100,12 +100,6 @@ def test_many_sites_of_a_statement_are_one_line_more() -> None:
     paths = [(Frame(f"f{n}", "/app/a.py", n + 1), MAIN) for n in range(90)]
     found = page(profile_of(*(aggregate("SELECT 1", path) for path in paths)))["statements"]
     assert (len(found["sites"][0]), found["site_count"][0]) == (20, 90)
-
-
-def test_top_hides_statements_and_reports_it() -> None:
-    profile = profile_of(*(aggregate(f"SELECT {n}", ns=1000 - n) for n in range(9)))
-    found = page(profile, top=2)["statements"]
-    assert (len(found["text"]), found["left"]) == (2, 7)
 
 
 def test_what_changed_against_another_recording() -> None:

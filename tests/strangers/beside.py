@@ -154,7 +154,7 @@ def stored(draw: random.Random, case: Path) -> Case:
             fetched = fetched._replace(may_change=("store",))
         report = Step(["report", "out/f.qprof", "--format", "json"], in_report(PLAIN, MANY), (0, 1))
         return case_of(f"{table} {how}", [fetched, report], case, before)
-    of_shop = ["store", "--service", "shop", *draw.choice([[], ["--format", "json"]])]
+    of_shop = ["store", "--where", "service=shop", *draw.choice([[], ["--format", "json"]])]
     asked = [
         Step(["fleet", "report", *of_shop, "--by", draw.choice(["few", "site", "host"])]),
         Step(["fleet", draw.choice(["plans", "findings", "trend", "outliers"]), *of_shop]),

@@ -70,7 +70,6 @@ def page_data(
     findings: Sequence[Finding],
     source: SourceLines | None,
     before: Report | None = None,
-    top: int | None = None,
     functions: Node | None = None,
     advice: Advice | None = None,
 ) -> dict[str, Any]:
@@ -80,11 +79,10 @@ def page_data(
         findings: largest saving first.
         source: returns the source lines around a frame; None to show no source.
         before: another recording to compare with.
-        top: maximum number of statements; None for all.
         functions: tree of the functions' times; None if unknown.
         advice: changes proved on a copy of the database; None without --prove.
     """
-    page = _Page(report, findings, source, before, top)
+    page = _Page(report, findings, source, before)
     data = page.data()
     others = {"advice": page.advice(advice), "functions": page.functions(functions)}
     return {**data, **others, **page.texts()}
@@ -97,19 +95,16 @@ class _Page:
         findings: Sequence[Finding],
         source: SourceLines | None,
         before: Report | None,
-        top: int | None,
     ) -> None:
         self._report, self._findings, self._source = report, findings, source
         self._places = PagePlaces(report.profile)
         self._before = _before_times(before) if before else None
         groups = called_groups(report.profile.aggregates, lambda a: a.statement)
         groups.sort(key=lambda item: (-self_ns_of(item[1]), item[0]))
-        shown = groups[:top]
-        self._numbers = Numbers(self._places, (statement for statement, _ in shown))
+        self._numbers = Numbers(self._places, (statement for statement, _ in groups))
         was_ns = self._before.statements if self._before else None
-        left = len(groups) - len(shown)
         self._spans = PageSpans(report, self._numbers)
-        self._statements = PageStatements(report, shown, left, self._numbers, was_ns)
+        self._statements = PageStatements(report, groups, self._numbers, was_ns)
 
     def data(self) -> dict[str, Any]:
         report, overview, ranking = self._report, self._report.overview, self._report.ranking

@@ -50,7 +50,6 @@ class PageStatements:
     """The statements as columns.
 
     Args:
-        left: number of statements that the page omits.
         before_ns: time of each statement in another recording; None without one.
     """
 
@@ -58,11 +57,10 @@ class PageStatements:
         self,
         report: Report,
         groups: Groups,
-        left: int,
         numbers: Numbers,
         before_ns: Mapping[str, int] | None,
     ) -> None:
-        self._report, self._groups, self._left = report, groups, left
+        self._report, self._groups = report, groups
         self._numbers, self._before_ns = numbers, before_ns
         self._totals = [add_up(group) for _, group in groups]
 
@@ -78,7 +76,6 @@ class PageStatements:
         ]
         found["sites"] = [shown for shown, _ in sites]
         found["site_count"] = [all_sites for _, all_sites in sites]
-        found["left"] = self._left
         if self._before_ns is not None:
             found["before_ns"] = [self._before_ns.get(statement) for statement, _ in self._groups]
         return found

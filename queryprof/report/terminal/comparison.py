@@ -66,7 +66,7 @@ def print_comparison(
     shown = [c for c in comparison.statements if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
     parts += [_card(change, places, console.width) for change in shown[:top]]
     if len(shown) > top:
-        parts.append(heading(f"{len(shown) - top} more changed: --top {len(shown)}", "dim"))
+        parts.append(heading(f"{len(shown) - top} more changed: --format json", "dim"))
     if all(len(course) >= CHARTED_INTERVALS for course in comparison.courses):
         title = "The database's share of the time, from the start of the first run of each side"
         parts.append(heading(title))

@@ -144,13 +144,6 @@ function statements() {
       "Statements",
       h("div", { class: "tools" }, search, status),
       h("div", { class: "card flat" }, table),
-      D.statements.left
-        ? h(
-          "p",
-          { class: "dim" },
-          `${counted(D.statements.left, "statement")} with less time are not shown (--top).`,
-        )
-        : null,
     ),
     search,
     update,
