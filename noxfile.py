@@ -39,8 +39,8 @@ SAME_EXAMPLES = "--hypothesis-seed=0"
 RANDOM_NAMES = """
 core/test_ground_truth.py core/test_lives.py core/test_secrets.py core/test_secrets_everywhere.py
 collect/test_damaged_traces.py report/test_hostile_names.py
-report/test_hostile_names_in_files.py tuning states/test_sequences.py vfs/test_random_files.py
-strangers/test_changed_files.py strangers/test_changed_stores.py
+report/test_hostile_names_in_files.py states/test_sequences.py vfs/test_random_files.py
+statistics strangers/test_changed_files.py strangers/test_changed_stores.py tuning
 """
 RANDOM = [f"tests/{name}" for name in RANDOM_NAMES.split()]
 """Tests of random programs, texts, files and figures."""

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from queryprof.replay.replaying import Setting, load_replay, played
-from queryprof.tuning.student import mean_95
+from queryprof.statistics.student import mean_95
 
 QUERYPROF = Path(sys.executable).with_name("queryprof")
 

@@ -44,9 +44,9 @@ def turns(runs: int) -> list[int]:
 @click.option(
     "--runs",
     type=click.IntRange(min=1),
-    default=4,
+    default=6,
     show_default=True,
-    help="Runs of each revision; times are judged with four or more.",
+    help="Runs of each revision; times are judged with six or more.",
 )
 @click.option(
     "--setup",

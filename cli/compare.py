@@ -132,7 +132,7 @@ def compare(files: tuple[str, ...], **judgement: Any) -> None:
     """Compare traces from before and after a change.
 
     With several traces, put `::` between the sides. The exit status is 1 if something got worse.
-    Times are judged with four or more traces on each side.
+    Times are judged with six or more traces on each side.
     """
     before, after = _sides(files)
     print_verdict(before, after, **judgement)

@@ -64,7 +64,7 @@ MAX_REASONS = 5
 @click.option(
     "--rounds",
     type=click.IntRange(min=1),
-    default=4,
+    default=6,
     show_default=True,
     help="Replays of each side (alternating).",
 )
@@ -116,7 +116,7 @@ def _print_summary(
     """Print what was replayed on stderr, because a program may read the comparison."""
     from queryprof.analysis.units import counted, duration
     from queryprof.report.inert import visible
-    from queryprof.tuning.student import mean_95
+    from queryprof.statistics.student import mean_95
 
     first = runs[0][0]
     lines = [

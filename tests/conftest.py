@@ -163,8 +163,8 @@ IN_PROCESSES_OF_THEIR_OWN = {"run", "attach", "mcp"}
 """Commands that must run in their own process."""
 
 USED_BY_COMMANDS = {
-    *("analysis", "cli", "collect", "confined", "fleet", "proof", "report", "sql", "trace"),
-    "tuning",
+    *("analysis", "cli", "collect", "confined", "fleet", "proof", "report", "sql", "statistics"),
+    *("trace", "tuning"),
 }
 
 

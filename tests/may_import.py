@@ -10,6 +10,7 @@ MAY_IMPORT = {
     "queryprof.operations": set(),
     "queryprof.given_file": set(),
     "queryprof.sql": set(),
+    "queryprof.statistics": set(),
     "queryprof.core": {"queryprof.errors"},
     # This also runs under other interpreters: only the standard library.
     "queryprof.confined": set(),
@@ -56,11 +57,17 @@ MAY_IMPORT = {
         "queryprof.region",
         "queryprof.trace",
     },
-    "queryprof.analysis": {"queryprof.model", "queryprof.operations", "queryprof.sql"},
+    "queryprof.analysis": {
+        "queryprof.model",
+        "queryprof.operations",
+        "queryprof.sql",
+        "queryprof.statistics",
+    },
     "queryprof.report": {
         "queryprof.analysis",
         "queryprof.core.wall_clock",
         "queryprof.model",
+        "queryprof.statistics",
         "queryprof.tuning",
         "queryprof.version",
     },
@@ -75,10 +82,11 @@ MAY_IMPORT = {
         "queryprof.model",
         "queryprof.program",
         "queryprof.sql",
+        "queryprof.statistics",
         "queryprof.tuning",
     },
     # Only methods: the design of experiments, and the meaning of their figures.
-    "queryprof.tuning": {"queryprof.errors", "queryprof.model"},
+    "queryprof.tuning": {"queryprof.errors", "queryprof.model", "queryprof.statistics"},
     "queryprof.proof": {
         "queryprof.analysis",
         "queryprof.confined",
@@ -132,8 +140,7 @@ MAY_IMPORT = {
         "queryprof.model",
         "queryprof.report.places",
         "queryprof.trace",
-        "queryprof.tuning.rank_sum",
-        "queryprof.tuning.student",
+        "queryprof.statistics",
         "queryprof.version",
     },
     # The findings, and the data looked up for them.

@@ -113,6 +113,7 @@ ABOVE = (
     "queryprof.proof",
     "queryprof.replay",
     "queryprof.report",
+    "queryprof.statistics",
     "queryprof.telemetry",
     "queryprof.testing",
     "queryprof.tuning",

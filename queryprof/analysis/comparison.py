@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os.path import basename
 from statistics import fmean
+from typing import NamedTuple
 
 from queryprof.analysis.call_sites import CallSite, Function, call_site, find_helpers
 from queryprof.analysis.comparison_result import (
@@ -28,6 +29,7 @@ from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.random_names import fold_random
 from queryprof.analysis.totals import add_up, group_by
 from queryprof.analysis.verdicts import (
+    CHANGED,
     CPU,
     IO,
     LOOPS,
@@ -35,7 +37,10 @@ from queryprof.analysis.verdicts import (
     RUN,
     STATEMENT,
     WHOLE,
+    WHOLE_TESTS,
     Comparer,
+    Metric,
+    Values,
 )
 from queryprof.model import Aggregate, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
@@ -48,7 +53,39 @@ worse.
 SITES = 3
 """The number of call sites to show for a statement."""
 
+STEPS_MATTER = 0.001
+"""A share of the runs' VM steps. A smaller change is neither better nor worse: with another index
+or column, SQLite takes more steps to read the schema.
+"""
+
 Side = list[Mapping[str, list[Aggregate]]]
+
+
+class _Least(NamedTuple):
+    """The smallest changes of a statement that matter."""
+
+    ns: float
+    vm_steps: float
+
+
+class _Judges(NamedTuple):
+    """Compares a statement's values.
+
+    If the whole runs got slower, statements that got slower too explain it, and the test of the
+    whole runs is enough. All others are judged together.
+    """
+
+    of_whole: Comparer
+    together: Comparer
+    whole: Sequence[Change]
+
+    def __call__(self, metric: Metric, before: Values, after: Values) -> Change:
+        (time,) = (change.verdict for change in self.whole if change.metric == "database_ns")
+        if metric.gate == "time" and time in CHANGED:
+            change = self.of_whole(metric, before, after)
+            if change.verdict is time:
+                return change
+        return self.together(metric, before, after)
 
 
 def _run_ns(profile: Profile) -> float | None:
@@ -95,18 +132,24 @@ def compare(
             *(LOOPS if has_loops else ()),
         )
     ]
-    least_ns = MATTERS * fmean(run.self_ns for side in totals for run in side)
     names = sorted({name for side in sides for run in side for name in run})
+    runs = [run for side in totals for run in side]
+    least = _Least(
+        MATTERS * fmean(run.self_ns for run in runs),
+        STEPS_MATTER * fmean(run.vm_steps_sum or 0 for run in runs),
+    )
+    whole = _same_where(whole, "vmsteps", "vm_steps", least.vm_steps)
+    judges = _Judges(compared, replace(compared, tests=_timed_statements(sides, least)), whole)
     helpers = find_helpers(a for profile in (*before, *after) for a in profile.aggregates)
     plans = [plans_by_statement(p for run in side for p in run.plans) for side in (before, after)]
     changes = [
         _compare_statement(
             name,
             sides,
-            compared,
+            judges,
             helpers,
             PlanChange(*(met.get(name, ()) for met in plans)),
-            least_ns,
+            least,
         )
         for name in names
     ]
@@ -154,10 +197,10 @@ def _spent_ns(change: StatementChange) -> float:
 def _compare_statement(
     statement: str,
     sides: tuple[Side, Side],
-    compared: Comparer,
+    judges: _Judges,
     helpers: frozenset[Function],
     plans: PlanChange,
-    least_ns: float,
+    least: _Least,
 ) -> StatementChange:
     before, after = ([run.get(statement, []) for run in side] for side in sides)
     kind = "known" if any(before) and any(after) else "gone" if any(before) else "new"
@@ -169,18 +212,35 @@ def _compare_statement(
             [metric.of(run) if run.calls or metric.name == "mean_ns" else 0.0 for run in side]
             for side in totals
         ]
-        changes.append(compared(metric, *pair))
-    spent_ns = [fmean(run.self_ns for run in side) for side in totals]
-    if abs(spent_ns[1] - spent_ns[0]) < least_ns:
-        changes = [
-            (
-                replace(change, verdict=Verdict.SAME)
-                if change.gate == "time" and change.verdict in (Verdict.BETTER, Verdict.WORSE)
-                else change
-            )
-            for change in changes
-        ]
+        changes.append(judges(metric, *pair))
+    changes = _same_where(changes, "time", "database_ns", least.ns)
+    changes = _same_where(changes, "vmsteps", "vm_steps", least.vm_steps)
     return StatementChange(statement, kind, tuple(changes), _sites((before, after), helpers), plans)
+
+
+def _same_where(changes: list[Change], gate: str, metric: str, least: float) -> list[Change]:
+    """Return the changes; those of a gate are none if its metric changed by less than `least`."""
+    (one,) = (change for change in changes if change.metric == metric)
+    if abs((one.after or 0) - (one.before or 0)) >= least:
+        return changes
+    return [
+        (
+            replace(change, verdict=Verdict.SAME)
+            if change.gate == gate and change.verdict in CHANGED
+            else change
+        )
+        for change in changes
+    ]
+
+
+def _timed_statements(sides: tuple[Side, Side], least: _Least) -> int:
+    """Return the number of statements whose time can matter, at least WHOLE_TESTS."""
+    means: dict[str, float] = {}
+    for side in sides:
+        for run in side:
+            for name, group in run.items():
+                means[name] = means.get(name, 0.0) + add_up(group).self_ns / len(side)
+    return max(WHOLE_TESTS, sum(mean >= least.ns for mean in means.values()))
 
 
 def _sites(

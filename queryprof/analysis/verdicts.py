@@ -8,20 +8,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from queryprof.analysis.bootstrap import ratio_interval
 from queryprof.analysis.comparison_result import Change, Verdict
 from queryprof.analysis.totals import Totals
 from queryprof.model import Profile
+from queryprof.statistics.bootstrap import ratio_interval
+from queryprof.statistics.rank_sum import larger_p
 
-MIN_TIMED_RUNS = 4
-"""The fewest runs per side for a verdict on times. With 3 runs per side, one in ten pairs of equal
-programs would differ by luck: 2 of the 20 orders of six runs separate them completely.
+LUCK = 0.01
+"""How often a comparison of equal programs may call any of its times worse."""
+
+WHOLE_TESTS = 8
+"""The independent times of whole runs: database, run, CPU, memory, reads, writes, lag and stalls.
+The others (a mean, a rate) follow from these.
 """
 
-MIN_BOOTSTRAP_RUNS = 8
-"""With fewer runs per side, the bootstrap interval is too narrow (4 values have 35 different
-samples). Then all runs of one side must be faster than all of the other. By luck, 4 and 4 equal
-runs are so once in 35 times.
+MIN_TIMED_RUNS = 6
+"""The fewest runs per side for a verdict on times. If all runs of one side are slower than all of
+the other, that is luck once in 924 times (6 of 12 runs). With 5 runs per side it is once in 252
+times, which is above LUCK / WHOLE_TESTS.
 """
 
 NOISY = frozenset({"io", "time"})
@@ -121,11 +125,7 @@ LOOPS: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
 """Metrics of event loops: the mean lag of their heartbeats, and the time of their stalls."""
 
 
-_CHANGED = (Verdict.BETTER, Verdict.WORSE)
-
-
-def _parted(before: list[float], after: list[float]) -> bool:
-    return min(after) > max(before) or max(after) < min(before)
+CHANGED = (Verdict.BETTER, Verdict.WORSE)
 
 
 def _largest(values: list[int | None]) -> int | None:
@@ -142,10 +142,19 @@ Values = list[float | None]
 
 @dataclass(frozen=True, slots=True)
 class Comparer:
-    """Compare the values of a metric over all runs, and judge the change."""
+    """Compare the values of a metric over all runs, and judge the change.
+
+    A time has changed if three things hold: it changed by more than `tolerance`, the interval of
+    its ratio excludes 1, and a rank-sum test finds less than LUCK / `tests` (Bonferroni's
+    correction, because one of many equal times always looks slower).
+
+    Attributes:
+        tests: the number of times that are judged together.
+    """
 
     tolerance: float
     same_sqlite: bool
+    tests: int = WHOLE_TESTS
 
     def __call__(self, metric: Metric, before: Values, after: Values) -> Change:
         known_before = [value for value in before if value is not None]
@@ -163,12 +172,15 @@ class Comparer:
             if min(len(before), len(after)) >= MIN_TIMED_RUNS:
                 interval = ratio_interval(known_before, known_after)
             verdict = self._timed(metric, ratio, interval)
-            few = min(len(before), len(after)) < MIN_BOOTSTRAP_RUNS
-            if few and verdict in _CHANGED and not _parted(known_before, known_after):
+            if verdict in CHANGED and not self._is_sure(known_before, known_after):
                 verdict = Verdict.UNCLEAR
         else:
             verdict = self._exact(metric, known_before, known_after)
         return Change(metric.name, metric.gate, first, second, ratio, interval, verdict)
+
+    def _is_sure(self, before: list[float], after: list[float]) -> bool:
+        smaller, larger = (before, after) if fmean(after) > fmean(before) else (after, before)
+        return larger_p(larger, smaller) <= LUCK / self.tests
 
     def _timed(
         self, metric: Metric, ratio: float | None, interval: tuple[float, float] | None

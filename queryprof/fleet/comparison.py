@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from queryprof.errors import TraceError
 from queryprof.fleet.duck import Engine, Selection
 from queryprof.fleet.question_texts import FASTER, MORE_STEPS, SLOWER
-from queryprof.tuning.rank_sum import rank_sum_p
-from queryprof.tuning.student import t_quantile
+from queryprof.statistics.rank_sum import rank_sum_p
+from queryprof.statistics.student import t_quantile
 
 MIN_HOSTS = 8
 """Minimum number of hosts on each side for comparing times."""

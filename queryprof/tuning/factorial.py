@@ -17,7 +17,7 @@ from itertools import combinations, product
 from math import exp, isfinite, log, prod, sqrt
 from statistics import fmean
 
-from queryprof.tuning.student import t_95
+from queryprof.statistics.student import t_95
 
 MAX_FACTORS = 6
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 from math import sqrt
 from statistics import NormalDist, fmean, median
 
-from queryprof.tuning.student import t_95
+from queryprof.statistics.student import t_95
 
 Observations = Mapping[int, Sequence[float]]
 """Operations completed in each interval, by the number of workers."""

@@ -32,7 +32,7 @@ class Change:
     ]
     interval: Annotated[
         tuple[float, ...] | None,
-        "95% interval of the ratio; null if a side has fewer than four runs",
+        "95% interval of the ratio; null if a side has fewer than six runs",
     ]
     verdict: Verdict
 

@@ -76,7 +76,11 @@ def print_comparison(
 
 def _card(change: StatementChange, places: Places, width: int) -> RenderableType:
     kind = {"new": "new statement", "gone": "gone", "known": str(change.verdict)}[change.kind]
-    shown = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
+    shown = [
+        c
+        for c in change.changes
+        if c.verdict in (Verdict.WORSE, Verdict.BETTER) or c.metric == "database_ns"
+    ]
     inside: list[RenderableType] = [Sql(change.statement, width - 7)]
     inside += [
         Text.assemble(
@@ -86,8 +90,7 @@ def _card(change: StatementChange, places: Places, width: int) -> RenderableType
         )
         for site in change.sites
     ]
-    if shown:
-        inside.append(_table("", tuple(shown)))
+    inside.append(_table("", tuple(shown)))
     plans = plans_before_and_after(change.plans.before, change.plans.after)
     inside += [Text(line, style="yellow" if "now" in line[:8] else "") for line in plans]
     if meaning := plan_change(change.plans.before, change.plans.after):

@@ -9,7 +9,7 @@ from statistics import fmean, variance
 
 import pytest
 
-from queryprof.tuning.rank_sum import MAX_EXACT_PAIRS, rank_sum_p
+from queryprof.statistics.rank_sum import MAX_EXACT_PAIRS, rank_sum_p
 
 
 @pytest.mark.parametrize(("size", "others"), [(1, 1), (2, 3), (4, 4), (5, 2), (1, 6)])

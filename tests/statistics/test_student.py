@@ -6,7 +6,7 @@ from math import inf, nan
 
 import pytest
 
-from queryprof.tuning.student import incomplete_beta, t_95
+from queryprof.statistics.student import incomplete_beta, t_95
 
 pytestmark = pytest.mark.once
 

@@ -7,6 +7,7 @@ the other", Annals of Mathematical Statistics 18, 1947).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from math import comb, sqrt
 from statistics import NormalDist
@@ -33,6 +34,14 @@ def rank_sum_p(rank_sum: float, size: int, others: int) -> float:
     mean = size * others / 2
     deviation = sqrt(size * others * (size + others + 1) / 12)
     return 1 - NormalDist().cdf((pairs - mean - 0.5) / deviation)
+
+
+def larger_p(values: Sequence[float], others: Sequence[float]) -> float:
+    """Return the probability that `values` rank this high above `others` by luck."""
+    ordered = sorted((*values, *others))
+    # Equal values share the mean of their ranks.
+    ranks = (ordered.index(one) + (ordered.count(one) + 1) / 2 for one in values)
+    return rank_sum_p(sum(ranks), len(values), len(others))
 
 
 @cache
