@@ -217,6 +217,38 @@ def test_apsw_in_threads_beside_sqlite3() -> None:
         assert sum(a.rows for a in found) == 30 * sum(n % 20 for n in range(40))
 
 
+def test_get_of_a_cursor_is_a_fetch() -> None:
+    """It reads all rows, and has their number, their time and their counters."""
+    apsw = pytest.importorskip("apsw")
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE TABLE t (x)")
+    connection.executemany("INSERT INTO t VALUES (?)", ((n,) for n in range(1000)))
+
+    def read(texts: dict[str, object]) -> None:
+        for text, expected in texts.items():
+            assert connection.execute(text).get == expected
+        with pytest.raises(apsw.SQLError, match="overflow"):
+            connection.execute("SELECT abs(-9223372036854775808)").get  # noqa: B018
+
+    texts: dict[str, object] = {
+        "SELECT x FROM t": list(range(1000)),
+        "SELECT x, x FROM t LIMIT 1": (0, 0),
+        "SELECT x FROM t LIMIT 0": None,
+        "SELECT count(*) FROM t": 1000,
+    }
+    with queryprof.profile() as recording:
+        read(texts)
+    read(texts)
+    fetches = [a for a in recording.profile.aggregates if a.operation == "fetchall"]
+    rows = {a.statement: (a.count, a.rows, a.errors) for a in fetches}
+    assert rows == {
+        "SELECT x FROM t": (1, 1000, 0),
+        "SELECT x, x FROM t LIMIT ?": (1, 1, 0),
+        "SELECT x FROM t LIMIT ?": (1, 0, 0),
+        "SELECT count(*) FROM t": (1, 1, 0),
+    }
+
+
 def test_apsw_is_left_as_it_was() -> None:
     """Types, functions, hooks and the loading of extensions are unchanged."""
     apsw = pytest.importorskip("apsw")

@@ -15,7 +15,8 @@ enum { DEEPEST_DECORATION = 8 };
 typedef struct {
     qp_trampoline *trampoline;     /* NULL for a probe object, and after detaching */
     qp_function function;          /* the trampoline's */
-    PyMethodDef *definition;       /* the exchanged method's; lives as long as its module */
+    qp_function *place;            /* in a method's or getter's definition, which lives as long as
+                                    * its module; NULL for a slot */
     PyWrapperDescrObject *wrapper; /* owned: the wrapper of an exchanged slot */
     qp_slot slot;
     PyObject *owner;    /* owned: the type, or the module, whose function it is */
@@ -138,17 +139,29 @@ static int exchange_slot(PyTypeObject *type, qp_slot slot, qp_function from, qp_
     return result;
 }
 
-static int attach_method(attachment *a, PyMethodDef *definition, const qp_probe *probe)
+/* Exchanges the function of a method or getter for the attachment's trampoline, if it has one. */
+static int attach_definition(attachment *a, qp_function *place, const qp_probe *probe)
 {
-    a->trampoline = qp_trampoline_for_method(definition->ml_flags, &a->function);
     if (!a->trampoline) {
         return 0;
     }
-    a->definition = definition;
+    a->place = place;
     a->trampoline->probe = *probe;
-    a->trampoline->original = (qp_function)definition->ml_meth;
-    definition->ml_meth = (PyCFunction)a->function;
+    a->trampoline->original = *place;
+    *place = a->function;
     return 1;
+}
+
+static int attach_method(attachment *a, PyMethodDef *definition, const qp_probe *probe)
+{
+    a->trampoline = qp_trampoline_for_method(definition->ml_flags, &a->function);
+    return attach_definition(a, (qp_function *)(void *)&definition->ml_meth, probe);
+}
+
+static int attach_getter(attachment *a, PyGetSetDef *definition, const qp_probe *probe)
+{
+    a->trampoline = qp_trampoline_for_getter(&a->function);
+    return attach_definition(a, (qp_function *)(void *)&definition->get, probe);
 }
 
 static int attach_slot(attachment *a, PyWrapperDescrObject *wrapper, const qp_probe *probe)
@@ -272,6 +285,8 @@ static int attach_found(attachment *a, PyObject *found, const qp_probe *probe,
         /* Functions that are exchanged in place take SQL for SQLite. */
     } else if (Py_IS_TYPE(found, &PyMethodDescr_Type)) {
         attached = attach_method(a, ((PyMethodDescrObject *)found)->d_method, probe);
+    } else if (Py_IS_TYPE(found, &PyGetSetDescr_Type)) {
+        attached = attach_getter(a, ((PyGetSetDescrObject *)found)->d_getset, probe);
     } else if (Py_IS_TYPE(found, &PyWrapperDescr_Type)) {
         attached = attach_slot(a, (PyWrapperDescrObject *)found, probe);
     }
@@ -349,11 +364,11 @@ int qp_detach(PyObject *capsule)
     if (!t) {
         return 0;
     }
-    if (a->definition) {
-        if (a->definition->ml_meth != (PyCFunction)a->function) {
+    if (a->place) {
+        if (*a->place != a->function) {
             return 0; /* exchanged again on top of ours: our trampoline stays in use */
         }
-        a->definition->ml_meth = (PyCFunction)t->original;
+        *a->place = t->original;
     } else {
         a->wrapper->d_wrapped = (void *)t->original;
         if (exchange_slot((PyTypeObject *)a->owner, a->slot, a->function, t->original) < 0) {

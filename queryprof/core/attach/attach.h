@@ -1,10 +1,10 @@
 /* Attaching probes to a driver's own functions, in place, and taking them off again.
  *
- * Four ways, behind one function: for a C method the function pointer in its PyMethodDef is
- * exchanged, so that the method object stays the same; for a type's slot (iteration, creation) the
- * pointer is exchanged in the type, in its subclasses and in the slot's wrapper; a Python function
- * stays where it is and calls its wrapper (in_place.h); any other function of a type or module is
- * replaced by a wrapper (probe_call.h).
+ * Four ways, behind one function: for a C method or getter the function pointer in its PyMethodDef
+ * or PyGetSetDef is exchanged, so that the method object stays the same; for a type's slot
+ * (iteration, creation) the pointer is exchanged in the type, in its subclasses and in the slot's
+ * wrapper; a Python function stays where it is and calls its wrapper (in_place.h); any other
+ * function of a type or module is replaced by a wrapper (probe_call.h).
  */
 #pragma once
 

@@ -145,6 +145,18 @@ static inline int forward_init(const qp_trampoline *t, PyObject *self, PyObject 
     return result;
 }
 
+static inline PyObject *forward_getter(const qp_trampoline *t, PyObject *self, void *closure)
+{
+    getter original = (getter)t->original;
+    qp_call *call = qp_call_begin(&t->probe, self, NULL, NULL);
+    if (!call) {
+        return original(self, closure);
+    }
+    PyObject *result = original(self, closure);
+    qp_call_end(call, result);
+    return result;
+}
+
 static inline PyObject *forward_subscript(const qp_trampoline *t, PyObject *self, PyObject *key)
 {
     binaryfunc original = (binaryfunc)t->original;
@@ -178,7 +190,7 @@ static inline int forward_ass_subscript(const qp_trampoline *t, PyObject *self, 
 
 static qp_trampoline noargs[METHODS], o[METHODS], varargs[METHODS], keywords[METHODS];
 static qp_trampoline fast[METHODS], fast_keywords[METHODS], iternext[SLOTS], init[SLOTS];
-static qp_trampoline subscript[SLOTS], ass_subscript[SLOTS];
+static qp_trampoline subscript[SLOTS], ass_subscript[SLOTS], get[SLOTS];
 
 /* Octal literals (00 to 037): the macros above count in eights. */
 #define NOARGS(n)                                                 \
@@ -223,6 +235,11 @@ static qp_trampoline subscript[SLOTS], ass_subscript[SLOTS];
         return forward_init(&init[n], self, args, names);                \
     }
 
+#define GETTER(n)                                           \
+    static PyObject *get_##n(PyObject *self, void *closure) \
+    {                                                       \
+        return forward_getter(&get[n], self, closure);      \
+    }
 #define SUBSCRIPT(n)                                              \
     static PyObject *subscript_##n(PyObject *self, PyObject *key) \
     {                                                             \
@@ -242,6 +259,7 @@ THIRTY_TWO(FAST)
 THIRTY_TWO(FAST_KEYWORDS)
 EIGHT(ITERNEXT, 0)
 EIGHT(INIT, 0)
+EIGHT(GETTER, 0)
 EIGHT(SUBSCRIPT, 0)
 EIGHT(ASS_SUBSCRIPT, 0)
 
@@ -252,6 +270,7 @@ EIGHT(ASS_SUBSCRIPT, 0)
 #define FAST_POINTER(n) (qp_function) fast_##n,
 #define FAST_KEYWORDS_POINTER(n) (qp_function) fast_keywords_##n,
 #define ITERNEXT_POINTER(n) (qp_function) iternext_##n,
+#define GETTER_POINTER(n) (qp_function) get_##n,
 #define SUBSCRIPT_POINTER(n) (qp_function) subscript_##n,
 #define ASS_SUBSCRIPT_POINTER(n) (qp_function) ass_subscript_##n,
 #define INIT_POINTER(n) (qp_function) init_##n,
@@ -265,6 +284,7 @@ static const qp_function fast_keywords_functions[METHODS] = {THIRTY_TWO(FAST_KEY
 static const qp_function iternext_functions[SLOTS] = {EIGHT(ITERNEXT_POINTER, 0)};
 static const qp_function init_functions[SLOTS] = {EIGHT(INIT_POINTER, 0)};
 
+static const qp_function get_functions[SLOTS] = {EIGHT(GETTER_POINTER, 0)};
 static const qp_function subscript_functions[SLOTS] = {EIGHT(SUBSCRIPT_POINTER, 0)};
 static const qp_function ass_subscript_functions[SLOTS] = {EIGHT(ASS_SUBSCRIPT_POINTER, 0)};
 
@@ -299,6 +319,11 @@ qp_trampoline *qp_trampoline_for_method(int flags, qp_function *function)
     default:
         return NULL;
     }
+}
+
+qp_trampoline *qp_trampoline_for_getter(qp_function *function)
+{
+    return take(get, get_functions, SLOTS, function);
 }
 
 qp_trampoline *qp_trampoline_for_slot(qp_slot slot, qp_function *function)

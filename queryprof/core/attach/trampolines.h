@@ -24,6 +24,9 @@ typedef struct {
  * free or the calling convention has none. Clearing `is_taken` releases it. */
 qp_trampoline *qp_trampoline_for_method(int flags, qp_function *function);
 
+/* The same for the getter of an attribute. */
+qp_trampoline *qp_trampoline_for_getter(qp_function *function);
+
 /* The type slots that can be exchanged. */
 typedef enum {
     QP_SLOT_ITERNEXT,      /* __next__ */

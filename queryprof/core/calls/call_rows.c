@@ -22,6 +22,9 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
     case QP_FETCHONE:
         return result && result != Py_None;
     default:
+        if (call->probe->returns == QP_RETURNS_ROW && result && !PyList_CheckExact(result)) {
+            return result != Py_None;
+        }
         return result ? rows_in(result) : 0;
     }
 }

@@ -34,8 +34,16 @@ void qp_pending_counters_after_fork(void)
     lost = 0;
 }
 
+static bool has_any(const qp_counters *counters)
+{
+    return counters->counted || counters->vm_steps || counters->page_fetch_samples;
+}
+
 void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters)
 {
+    if (!has_any(counters)) {
+        return; /* they were read before */
+    }
     pthread_mutex_lock(&table.lock);
     pending_counters *last = table.count ? &table.pending[table.count - 1] : NULL;
     if (last && qp_same_key(&last->key, key)) {
@@ -44,7 +52,7 @@ void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters)
         table.pending[table.count++] = (pending_counters){*key, *counters};
         qp_pending_counters_due = table.count >= PENDING_DUE;
     } else {
-        lost++;
+        lost += counters->counted ? counters->counted : 1;
     }
     pthread_mutex_unlock(&table.lock);
 }
@@ -66,7 +74,7 @@ void qp_counters_add_to(qp_key key, const qp_counters *counters)
      * former. */
     bool is_known = qp_statement_is_known(key.statement) && qp_thread_is_known(key.thread) &&
                     qp_span_name_is_known(key.span);
-    if (is_known && (counters->counted || counters->vm_steps || counters->page_fetch_samples)) {
+    if (is_known && has_any(counters)) {
         qp_aggregate_count(qp_aggregate_of(&key), counters);
     }
 }

@@ -47,7 +47,8 @@ typedef struct {
 typedef enum {
     QP_RETURNS_CURSOR, /* the cursor of the rows; or nothing, if its receiver is the cursor */
     QP_RETURNS_ROWS,   /* all rows, in a list */
-    QP_RETURNS_ROW,    /* a row or a value of one, or None */
+    QP_RETURNS_ROW,    /* a row or a value of one, or None; of a fetch of all rows, a list if there
+                        * are several */
     QP_RETURNS_STATUS, /* the server's command tag, as "UPDATE 3" */
     QP_RETURNS_PORTAL, /* the first rows, in a list, or no rows; its receiver returns the others */
     QP_RETURNS_VALUES, /* its argument; its receiver returns the rows */
