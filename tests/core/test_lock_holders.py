@@ -116,6 +116,19 @@ def test_of_several_holders_the_longest_is_first() -> None:
     ]
 
 
+def test_a_connection_does_not_wait_for_its_own_lock() -> None:
+    """A commit waits for the readers. Its own connection reads too, and longer than the others."""
+
+    def event(kind: str, connection: int, start_ms: int, end_ms: int, writes: int = 0) -> LockEvent:
+        thread, name = Thread(1, "MainThread"), f"connection {connection}"
+        times = start_ms * 10**6, (end_ms - start_ms) * 10**6
+        return LockEvent(kind, "/t.db", name, (), "", thread, name, (), *times, connection, writes)
+
+    holds = [event("read", 1, 0, 60), event("read", 2, 20, 50)]
+    found = Holders(holds).of(event("wait", 1, 10, 60, writes=1))
+    assert [hold.statement for hold, _ in found] == ["connection 2"]
+
+
 HOLDER = """
     import sqlite3, sys, time
     sys.path.insert(0, sys.argv[3])
