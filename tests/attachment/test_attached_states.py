@@ -142,7 +142,9 @@ before = resource.getrlimit(resource.RLIMIT_NOFILE)
 def fill():
     while len(os.listdir("/proc/self/task")) > 1:  # what has begun the recording has gone
         pass
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1, before[1]))
+    free = os.dup(0)  # there may be used ones above it
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
 def empty():
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 """
@@ -151,13 +153,21 @@ def empty():
 def test_a_program_without_a_descriptor_is_ended_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal is sent again, and nothing is printed."""
     monkeypatch.setattr(attaching, "AGAIN_S", 0.01)
+    sent, send = threading.Event(), signal.pidfd_send_signal
+
+    def send_and_note(process: int, number: int) -> None:
+        send(process, number)
+        sent.set()
+
     text = OBEYS.replace("print(os.getpid()", FULL + "print(os.getpid()")
     with running(text, **STANDBY) as program:
         attachment = begun(program.pid)
         program("fill()")
+        monkeypatch.setattr(signal, "pidfd_send_signal", send_and_note)
         message: list[str] = []
         ending = threading.Thread(target=lambda: message.append(attachment.end(600.0)))
         ending.start()
+        sent.wait()  # the first signal comes while the program has no descriptor
         for _ in range(5):
             program("work(1)")
         assert program("is_on()") == "True"
@@ -214,6 +224,16 @@ print(os.getpid()""",
         with pytest.raises(attaching.AttachError, match=f"process {program.pid} has ended"):
             begun(program.pid)
         program.process.communicate(timeout=60)
+
+
+def test_a_killed_program_has_ended_its_recording() -> None:
+    """Nothing is left to say about it."""
+    with running(**STANDBY) as program:
+        attachment = begun(program.pid)
+        program.process.kill()
+        program.process.communicate(timeout=60)
+        assert attachment.end(600.0) == ""
+    forget()
 
 
 @pytest.mark.parametrize("is_reaped", [False, True])
