@@ -355,3 +355,17 @@ for one in generators[:3]: list(one)
         assert queryprof("run", "--no-report", "-o", "x.qprof", path).returncode == 0
         found.add(sum(a.vm_steps for a in read_profile("x.qprof").aggregates))
     assert len(found) == 1
+
+
+@pytest.mark.once
+def test_counters_that_found_no_place_are_told() -> None:
+    """A connection is closed with more open statements than their counters have places."""
+    with queryprof.profile() as p:
+        connection = sqlite3.connect(":memory:")
+        connection.execute("CREATE TABLE t (a)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(1,), (2,)])
+        cursors = [connection.execute(f"SELECT a AS a{number} FROM t") for number in range(1000)]
+        connection.close()
+    assert len(cursors) == 1000
+    assert sum(one.counted for one in p.profile.aggregates) < 1000
+    assert p.profile.total("lost_counters") > 0
