@@ -362,3 +362,13 @@ def test_a_cumulative_value_begins_where_the_first_one_began() -> None:
     for one, other in ((early, late), (late, early)):
         joined = otlp_export._add_point(one, other)
         assert (joined.start_unix_ns, joined.end_unix_ns, joined.value) == (10, 30, 7)
+
+
+def test_a_cumulative_value_keeps_the_longest() -> None:
+    """It has all calls so far, so its longest call is that of any of its parts."""
+    short, long = otlp_metrics.Durations({0: 1}, 0, 5, 5), otlp_metrics.Durations({1: 1}, 0, 9, 9)
+    for one, other in ((short, long), (long, short)):
+        before = otlp_metrics.Point(otlp_metrics.DURATION, 0, (), 10, 20, one)
+        after = otlp_metrics.Point(otlp_metrics.DURATION, 0, (), 20, 30, other)
+        joined = otlp_export._add_point(before, after).value
+        assert joined == otlp_metrics.Durations({0: 1, 1: 1}, 0, 14, 9)
