@@ -214,6 +214,15 @@ def test_the_most_threads_of_a_process_are_no_sum() -> None:
     assert collapsed.most_threads == 2
 
 
+def test_the_run_time_of_a_window_begins_with_it() -> None:
+    """The processes have begun earlier."""
+    processes("a.qprof", 2, window_start_unix_ns=10**18 + 4 * 10**9, lost_windows=0)
+    merge_traces("all.qprof", ["a.qprof"], collapses=True)
+    collapsed = read_profile("all.qprof").collapsed
+    assert collapsed
+    assert collapsed.executing_wall_ns == (6 + 7) * 10**9
+
+
 @pytest.mark.parametrize(
     ("number", "more", "window"),
     [
