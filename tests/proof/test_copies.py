@@ -84,7 +84,7 @@ def test_nothing_is_written(
         for name, content in kept.items():
             (database.parent / name).write_bytes(content)
     before = state(database)
-    message = queryprof("analyze", trace, "--db", database, "--prove").stdout
+    message = queryprof("analyze", trace, "--db", database, "--prove", "--budget", "1h").stdout
     assert (
         f"with SQLite {sqlite3.sqlite_version}" in message
     )  # it has measured; the result depends on the clock
@@ -198,7 +198,7 @@ def test_an_interrupt_ends_with_the_best_so_far(
 
 
 def bad(queryprof: Run, trace: Path, database: Path) -> str:
-    result = queryprof("analyze", trace, "--db", database, "--prove")
+    result = queryprof("analyze", trace, "--db", database, "--prove", "--budget", "1h")
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1, result.stderr
     return str(result.stderr)
@@ -251,7 +251,7 @@ def test_what_is_unknown_is_planned_and_not_measured(
         "    db.execute('SELECT a FROM later').fetchall()\n"
     )
     queryprof("run", "--parameters", "--no-report", "-o", "x.qprof", program, database)
-    message = queryprof("analyze", "x.qprof", "--db", database, "--prove").stdout
+    message = queryprof("analyze", "x.qprof", "--db", database, "--prove", "--budget", "1h").stdout
     assert "CREATE INDEX t_a_idx ON t (a);" in message
     for reason in (
         "no such function: own",

@@ -298,7 +298,7 @@ def test_the_command_says_it(books: Path) -> None:
     )
     command = [QUERYPROF, "run", "--parameters", "--no-report", "-o", "x.qprof", "program.py"]
     subprocess.run(command, check=True, timeout=60)
-    command = [QUERYPROF, "analyze", "x.qprof", "--db", books, "--prove"]
+    command = [QUERYPROF, "analyze", "x.qprof", "--db", books, "--prove", "--budget", "1h"]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     words = " ".join(result.split())
     assert "proved: rewritten" in words
