@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from os.path import basename, isabs
 
 from queryprof.analysis.findings.few_rows import RULES, TestProgram, n_plus_one
 from queryprof.analysis.findings.find import find
-from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.finding import Finding, Severity, least_severe
 from queryprof.analysis.findings.groups import groups_of
 from queryprof.analysis.findings.planning import NO_PLANNER
 from queryprof.analysis.findings.planning import Planner as ProgramsPlanner
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.report import Report
+from queryprof.model import Profile
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.program.database_schema import read_schema, schemas_of
 from queryprof.program.sources import Sources
@@ -79,13 +81,16 @@ def findings_of(
     schemas = given or schemas_of(sorted(filter(may_read, profile.databases)))
     sources = sources or Sources(profile.sources)
     if not with_planner or not can_confine():
-        return find(
-            report,
-            sources.loop_at,
-            schemas,
-            makes_tasks=sources.makes_tasks,
-            server=server,
-            lines=sources,
+        return _less_sure(
+            find(
+                report,
+                sources.loop_at,
+                schemas,
+                makes_tasks=sources.makes_tasks,
+                server=server,
+                lines=sources,
+            ),
+            {} if given else _gone(profile, schemas),
         )
     # late, because its process has limits that not all systems have
     from queryprof.proof.planner import Planner
@@ -97,7 +102,7 @@ def findings_of(
     elif len(schemas) == 1:  # a driver may show neither plans nor their databases
         files = {**dict.fromkeys(statements, *schemas), **files}
     with Planner(schemas, files, statements, profile.sqlite_versions) as planner:
-        return find(
+        found = find(
             report,
             sources.loop_at,
             schemas,
@@ -106,6 +111,37 @@ def findings_of(
             server,
             sources,
         )
+    return _less_sure(found, {} if given else _gone(profile, schemas))
+
+
+def _gone(profile: Profile, schemas: Collection[str]) -> dict[str, str]:
+    """Return the database of each statement whose database files cannot be read now."""
+    files: dict[str, set[str]] = {}
+    for plan in profile.plans:
+        files.setdefault(plan.statement, set()).add(plan.database)
+    return {
+        statement: min(paths)
+        for statement, paths in files.items()
+        if all(isabs(path) for path in paths) and not paths & set(schemas)
+    }
+
+
+def _less_sure(found: tuple[Finding, ...], gone: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return the findings; no index is sure for a database that is gone."""
+    return tuple(
+        (
+            replace(
+                one,
+                severity=least_severe(one.severity, Severity.MEDIUM),
+                doubt=one.doubt
+                or f"{basename(gone[one.statement])} cannot be read here, so SQLite's planner did"
+                " not check the index: give the database with --db.",
+            )
+            if one.statement in gone and one.code.startswith("CREATE INDEX")
+            else one
+        )
+        for one in found
+    )
 
 
 def findings_of_request(report: Report, sources: Sources) -> tuple[Finding, ...]:
