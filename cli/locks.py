@@ -49,6 +49,8 @@ def locks(file: str) -> None:
     watch.close()
     places = Places(Profile((), ()))
     if not _may_be_database(file):
+        if not owners:
+            raise QueryprofError(f"locks: {file}: not a SQLite database or a trace")
         click.echo(
             f"queryprof: locks: {visible(file)}: not a SQLite database, or encrypted",
             err=True,

@@ -45,11 +45,14 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool) -> None:
     from queryprof.collect.leftovers import Leftovers
     from queryprof.collect.merge import merge_traces
     from queryprof.collect.reader import opened_beside
+    from queryprof.trace.header import is_trace
 
     traces = [trace for given in inputs for trace in _others(traces_of(given), given, output)]
     if not traces:
         raise QueryprofError(f"{output}: the only trace there; nothing to merge")
     is_there = os.path.isfile(output) and os.path.getsize(output) > 0
+    if is_there and not is_trace(output):
+        raise QueryprofError(f"{output}: exists and is not a queryprof trace; choose another name")
     if is_there and len(traces) == 1 and not _is_same(output, traces[0]):
         raise QueryprofError(
             f"{output}: already exists; to merge it with {inputs[0]}, write to a new file:"

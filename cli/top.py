@@ -13,6 +13,7 @@ import click
 from queryprof.cli.amounts import duration
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import QueryprofError
+from queryprof.trace.header import is_trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from queryprof.region.live import Chosen, Watch
 
 SORTS = ("time", "executions", "mean", "vmsteps")
+TRACE = ".qprof"
+"""Extension of a trace, which may not exist yet while a process is recorded."""
+
 KEYS = "q quit   s sort   p pause   j k select   Enter details"
 GONE = "\x04"
 """The key when the terminal is gone."""
@@ -92,6 +96,10 @@ def chosen(target: str | None, command: str) -> Chosen | None:
         if not os.path.exists(f"/proc/{target}"):
             raise QueryprofError(f"{command}: no running process {target}")
         return has_pid(int(target))
+    if os.path.isfile(target) and os.path.getsize(target) and not is_trace(target):
+        raise QueryprofError(f"{command}: {target}: not a queryprof trace")
+    if not target.endswith((TRACE, os.sep)) and not os.path.exists(target):
+        raise QueryprofError(f"{command}: {target}: no such process, trace or directory")
     return records_for(target)
 
 

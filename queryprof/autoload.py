@@ -206,6 +206,8 @@ class Beginning:
             ends_at_exit=not self._waits,
             owner=self._owner,
         )
+        if is_new and settings.window_ns and runner is None:
+            _warn_without_directory(path)
         if not self._waits and self._owner is None:
             _pass_roots_on()
         if runner and runner.profiles_functions and not self.is_child:
@@ -236,8 +238,19 @@ def _or_complain(begin: Callable[[], object]) -> None:
 
 
 def _complain(reason: object) -> None:
+    _print(f"this process is not recorded: {reason}")
+
+
+def _warn_without_directory(path: str) -> None:
+    """Warn at the start: a service in windows may run for months."""
+    directory = os.path.dirname(path)
+    if not os.path.isdir(directory):
+        _print(f"no directory {directory}: make it before this process ends, for its trace")
+
+
+def _print(message: str) -> None:
     try:
-        sys.stderr.write(f"queryprof: this process is not recorded: {reason}\n")
+        sys.stderr.write(f"queryprof: {message}\n")
     except Exception:
         pass  # no stderr to write to
 

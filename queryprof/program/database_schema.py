@@ -49,7 +49,7 @@ def read_schema(path: str) -> Schema:
         TraceError: the file cannot be read, or is not a database.
     """
     if not Path(path).is_file():
-        raise TraceError(f"{path}: no such file")
+        raise TraceError(f"{path}: {'not a file' if Path(path).exists() else 'no such file'}")
     try:
         connection = sqlite3.connect(unchanged_uri(path), uri=True, timeout=BUSY_MS / 1000)
         try:

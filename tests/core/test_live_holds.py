@@ -20,7 +20,6 @@ from core.work_programs import database
 import queryprof
 from queryprof.hooks import lock_notes
 from queryprof.program.lock_owners import owners_of
-from queryprof.region import region_files
 from queryprof.region.live import Watch, held_here
 from queryprof.trace.attached import identity_of
 
@@ -367,26 +366,3 @@ def test_notes_end_when_they_took_long(tmp_path: Path) -> None:
     finally:
         lock_notes.budget.spent_s = before
     db.close()
-
-
-def test_a_file_that_is_no_database_is_reported(tmp_path: Path, queryprof: Run) -> None:
-    (tmp_path / "settings.py").write_text("DEBUG = True")
-    (tmp_path / "empty.db").write_text("")
-    result = queryprof("locks", "settings.py")
-    assert result.returncode == 0
-    assert "settings.py: not a SQLite database, or encrypted" in result.stderr
-    assert queryprof("locks", "empty.db").stderr == ""
-
-
-@pytest.mark.parametrize(("pids", "chosen"), [(None, [71, 72]), ({72}, [72]), ({7}, []), ({0}, [])])
-def test_files_of_other_processes_are_not_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pids: set[int] | None, chosen: list[int]
-) -> None:
-    """There may be thousands of files; the file's name has the process id."""
-    monkeypatch.setattr(region_files, "directories", lambda: [str(tmp_path)])
-    for name in ("queryprof-0-00ff-71-ab", "queryprof-0-00ff-72-ab", "queryprof-0-00ff-x-ab-c"):
-        (tmp_path / name).touch(0o600)
-    found = list(region_files.regions(pids=pids))
-    assert [path.rpartition("/")[2] for path in found] == [
-        f"queryprof-0-00ff-{pid}-ab" for pid in chosen
-    ]
