@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from queryprof.analysis.baseline_figures import Figures, TestFigures
 from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.plans import worse_plans
-from queryprof.analysis.renamed import pair_renamed, replaced_by
+from queryprof.analysis.renamed import pair_renamed, pair_widened, replaced_by
 from queryprof.model import BASELINE_FIGURES
 
 NEW = "a new statement"
@@ -36,12 +36,19 @@ def deviations(
 ) -> list[Deviation]:
     """Return the differences between a test and its baseline, what is worse first.
 
-    If a new statement and a missing one differ only in names, they are compared with each other.
+    If a new statement and a missing one differ only in names, they are compared with each other. So
+    are statements that differ in words and VM steps alone: a column more takes more steps per row.
     """
     drift = 0.0 if same_sqlite else rules.vm_steps_tolerance
     before = {s: one for s, one in before.items() if not rules.ignore.match(s)}
     after = {s: one for s, one in after.items() if not rules.ignore.match(s)}
     pairs = pair_renamed(_costs(before, after), _costs(after, before))
+    widened = pair_widened(
+        _work({s: one for s, one in before.items() if s not in {*after, *pairs.values()}}),
+        _work({s: one for s, one in after.items() if s not in {*before, *pairs}}),
+    )
+    after |= {s: replace(after[s], vm_steps=before[was].vm_steps) for s, was in widened.items()}
+    pairs |= widened
     gone = set(before) - set(after) - set(pairs.values())
     found = []
     for statement in sorted(gone | set(after)):
@@ -57,6 +64,14 @@ def deviations(
         # Other statements replaced the missing ones, such as a join for a query in a loop.
         found = [replace(one, reasons=()) if one.reasons == (NEW,) else one for one in found]
     return sorted(found, key=lambda d: (not d.reasons, d.before is not None, d.statement))
+
+
+def _work(figures: TestFigures) -> dict[str, object]:
+    """Return all figures of each statement but its VM steps."""
+    return {
+        statement: (one.executions, one.rows, one.full_scan_steps, one.plans)
+        for statement, one in figures.items()
+    }
 
 
 def _does_more(before: TestFigures, after: TestFigures, drift: float) -> bool:

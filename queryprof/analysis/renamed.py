@@ -1,4 +1,4 @@
-"""Pair renamed statements: statements of two runs that differ only in identifiers.
+"""Pair statements of two runs that differ only in identifiers, or in additional words.
 
 A test with a random table name runs a different statement each time. A renamed table also makes new
 statements that do the same work. Such a pair is compared as one statement.
@@ -59,6 +59,37 @@ def pair_renamed(gone: Mapping[str, Cost], new: Mapping[str, Cost]) -> dict[str,
         if candidates:
             pairs[statement] = candidates.pop(0)
     return pairs
+
+
+def pair_widened(gone: Mapping[str, object], new: Mapping[str, object]) -> dict[str, str]:
+    """Return {new statement: missing statement}, one to one, for statements of which one has
+    additional words, such as another column.
+
+    Args:
+        gone, new: the work of each statement. Only statements with equal work are paired.
+    """
+    waiting = sorted(gone)
+    pairs = {}
+    for statement in sorted(new):
+        was = next(
+            (
+                one
+                for one in waiting
+                if gone[one] == new[statement] and _is_one_inside_the_other(one, statement)
+            ),
+            None,
+        )
+        if was is not None:
+            waiting.remove(was)
+            pairs[statement] = was
+    return pairs
+
+
+def _is_one_inside_the_other(a: str, b: str) -> bool:
+    """Return whether the words of the shorter statement are words of the other, in this order."""
+    shorter, longer = sorted((_TOKEN.findall(a), _TOKEN.findall(b)), key=len)
+    rest = iter(longer)
+    return shorter[:1] == longer[:1] and all(word in rest for word in shorter)
 
 
 def _likeness(statement: str, cost: Cost) -> object:

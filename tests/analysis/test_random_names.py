@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import string
 import time
@@ -105,6 +106,36 @@ def test_a_statement_under_another_name_is_compared_as_one() -> None:
     (found,) = deviations(before, {after: figures(3, 4)}, RULES, True)
     assert found.reasons == ("more executions", "more VM steps")
     assert found.instead_of == "SELECT a FROM qwertyuiop WHERE b = ?"
+
+
+OLD = 'SELECT "a"."id", "a"."x" FROM "a" WHERE "a"."id" = ?'
+WIDER = 'SELECT "a"."id", "a"."x", "a"."pages" FROM "a" WHERE "a"."id" = ?'
+
+
+@pytest.mark.parametrize(("was", "now"), [(OLD, WIDER), (WIDER, OLD)])
+def test_a_column_more_or_less_passes(was: str, now: str) -> None:
+    """Only the VM steps may differ. Another plan, or another execution or row, fails."""
+    plans = (("SEARCH a USING INDEX i (id=?)",),)
+    one = dataclasses.replace(figures(20, 40), plans=plans)
+    more_steps = dataclasses.replace(one, vm_steps=9 * (one.vm_steps or 0))
+    assert deviations({was: one}, {now: more_steps}, RULES, True) == []
+    for change in (
+        {"executions": 21},
+        {"rows": 41},
+        {"full_scan_steps": 7},
+        {"plans": (("SCAN a",),)},
+    ):
+        worse = dataclasses.replace(more_steps, **change)  # type: ignore[arg-type]
+        assert any(one.reasons for one in deviations({was: one}, {now: worse}, RULES, True)), change
+
+
+def test_another_statement_is_not_a_column_more() -> None:
+    """The words of the shorter statement come in the same order, after the same first word."""
+    one = figures(2, 4)
+    more_steps = dataclasses.replace(one, vm_steps=9 * (one.vm_steps or 0))
+    for now in ("SELECT b FROM u", "DELETE FROM t", 'INSERT INTO t SELECT "a" FROM t'):
+        found = deviations({"SELECT a, c FROM t": one}, {now: more_steps}, RULES, True)
+        assert any(one.reasons for one in found), now
 
 
 def test_pairs_are_one_to_one() -> None:
