@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 
 import pytest
 from analysis.by_hand import aggregate, profile_of
+from report.test_cards import finding
 from report.test_reports import LOOP
 
+from queryprof.analysis.findings.finding import UNKNOWN_FAULT
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, duration
 from queryprof.model import (
@@ -82,3 +85,13 @@ def test_waits_for_a_pool_are_shown_next_to_the_database_time(waits: bool) -> No
     text = io.StringIO()
     print_report(Report(profile_of(query, *[wait] * waits)), file=text, width=200)
     assert ("700 ms of it waited for a pool's connection" in text.getvalue()) == waits
+
+
+def test_a_query_without_a_known_problem_is_nothing_to_do() -> None:
+    heavy = dataclasses.replace(finding(0.3, 300), category="heavy_query", fix=UNKNOWN_FAULT)
+    report = Report(profile_of(aggregate("SELECT 1")))
+    for found, is_shown in (((heavy,), False), ((heavy, finding(0.2, 200)), True)):
+        text = io.StringIO()
+        print_report(report, found, file=text, width=100)
+        assert ("What to do" in text.getvalue()) == is_shown
+        assert UNKNOWN_FAULT not in text.getvalue()

@@ -137,12 +137,15 @@ class _Cards:
         doubts = [_tag("p", f"! {one}", cls="caution") for one in unknown]
         if not self._findings:
             return [_tag("p", nothing_found(unknown)), *doubts]
-        more = len(self._findings) - FINDINGS
+        found_fixes = [one for one in self._findings if not one.is_unexplained]
+        if not found_fixes:
+            return doubts
+        more = len(self._findings) - min(FINDINGS, len(found_fixes))
         left = f" ({counted(more, 'more finding')}: .findings)" if more > 0 else ""
         found = [_tag(self._heading, f"What to do{left}")]
         if line := combined_saving(self._findings):
             found.append(_tag("p", f"{line}."))
-        return [*found, *map(self._finding, self._findings[:FINDINGS]), *doubts]
+        return [*found, *map(self._finding, found_fixes[:FINDINGS]), *doubts]
 
     def _finding(self, finding: Finding) -> Element:
         lines: list[Element] = [

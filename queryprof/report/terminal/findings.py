@@ -58,7 +58,8 @@ def print_findings(
 def what_to_do(
     findings: Sequence[Finding], places: Places, with_code: bool = False
 ) -> list[RenderableType]:
-    """Return the first findings, for the first screen. Empty without findings."""
+    """Return the first findings with a fix, for the first screen. Empty without such findings."""
+    findings = [one for one in findings if not one.is_unexplained]
     if not findings:
         return []
     more = f" ({len(findings) - SHOWN} more: queryprof analyze)" if len(findings) > SHOWN else ""
