@@ -103,11 +103,15 @@ class Proof:
 
     @property
     def is_slower(self) -> bool:
-        """Whether an index that it uses makes it slower, by a quarter or more and with more
-        work.
+        """Whether an index that it uses makes it slower, by a quarter or more, and with more VM
+        steps or page fetches.
         """
-        steps = (self.before.vm_steps, self.after.vm_steps)
-        is_more = steps[0] is None or steps[1] is None or steps[1] > steps[0]
+        work = (
+            (self.before.vm_steps, self.after.vm_steps),
+            (self.before.page_fetches, self.after.page_fetches),
+        )
+        known = [after > before for before, after in work if None not in (before, after)]  # type: ignore[operator]
+        is_more = any(known) or not known
         return bool(self.uses) and is_more and self.after.ns > SLOWER * self.before.ns
 
 

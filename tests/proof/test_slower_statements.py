@@ -124,4 +124,12 @@ def test_a_slower_statement_does_more_work(
 ) -> None:
     proof = Proof("SELECT", 10, 5000, Cost(100.0, 10.0, None), after, uses, False, "", False)
     assert proof.is_slower == is_slower
+
+
+@pytest.mark.parametrize(("fetches", "is_slower"), [(1001.0, True), (1000.0, False)])
+def test_more_page_fetches_are_more_work(fetches: float, is_slower: bool) -> None:
+    """A scan in the order of an index sorts nothing, but looks up each row."""
+    before, after = Cost(100.0, 10.0, 1000.0), Cost(130.0, 9.0, fetches)
+    proof = Proof("SELECT", 10, 5000, before, after, ("i",), False, "", False)
+    assert proof.is_slower == is_slower
     assert proof.after_ns == 5000 + 10 * (after.ns - 100.0)

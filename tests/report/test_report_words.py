@@ -92,6 +92,6 @@ def test_a_query_without_a_known_problem_is_nothing_to_do() -> None:
     report = Report(profile_of(aggregate("SELECT 1")))
     for found, is_shown in (((heavy,), False), ((heavy, finding(0.2, 200)), True)):
         text = io.StringIO()
-        print_report(report, found, file=text, width=100)
+        print_report(report, text, 100, found)
         assert ("What to do" in text.getvalue()) == is_shown
         assert UNKNOWN_FAULT not in text.getvalue()
