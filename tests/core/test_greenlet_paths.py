@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import _thread
+import asyncio
+import os
 import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,3 +48,48 @@ def test_after_a_thread_without_a_caller() -> None:
         ("work", "in_a_thread"): 2,
         ("work", "in_a_thread", "checkout"): 2,
     }
+
+
+def of_library(source: str, name: str) -> Callable[..., Any]:
+    """Return a function whose code belongs to an installed package."""
+    file = os.path.join(os.path.dirname(pytest.__file__), "made_here.py")
+    names: dict[str, Any] = {"time": time, "__name__": "pytest.made_here"}
+    exec(compile(source, file, "exec"), names)
+    return names[name]  # type: ignore[no-any-return]
+
+
+def test_a_stall_in_a_greenlet_has_the_line_that_awaits_it(tmp_path: Path) -> None:
+    """SQLAlchemy runs its own code in a greenlet. Two tasks take turns."""
+    asyncio_engine = pytest.importorskip("sqlalchemy.ext.asyncio")
+    pytest.importorskip("aiosqlite")
+    from sqlalchemy import event, text
+
+    pause = of_library("def pause(*_):\n    time.sleep(0.4)", "pause")
+    respond = of_library("async def respond():\n    time.sleep(0.4)", "respond")
+
+    async def fetch_orders(engine: Any) -> None:
+        async with engine.connect() as connection:
+            await connection.execute(text("SELECT 1 AS orders"))
+        await respond()
+
+    async def fetch_items(engine: Any) -> None:
+        async with engine.connect() as connection:
+            await connection.execute(text("SELECT 2 AS items"))
+
+    async def main() -> None:
+        engine = asyncio_engine.create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'x.db'}")
+        event.listen(engine.sync_engine, "after_cursor_execute", pause)
+        await asyncio.gather(fetch_orders(engine), fetch_items(engine))
+        await engine.dispose()
+
+    with queryprof.profile() as recording:
+        asyncio.run(main())
+    (loop,) = (loop for loop in recording.profile.loops if loop.kind == "asyncio")
+    places = [stall.path[0] for stall in loop.stalls if stall.max_ns >= 400e6 and stall.path]
+    first = fetch_orders.__code__.co_firstlineno
+    assert {(place.function.rpartition(".")[2], place.line) for place in places} >= {
+        ("fetch_orders", first + 2),
+        ("fetch_orders", first + 3),
+        ("fetch_items", fetch_items.__code__.co_firstlineno + 2),
+    }
+    assert {place.file for place in places} == {__file__}

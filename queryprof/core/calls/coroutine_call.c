@@ -82,6 +82,7 @@ PyObject *qp_coroutine_call(const qp_wrapper *probe, PyObject *coroutine, PyObje
     const qp_thread *thread = qp_thread_here();
     if (thread) {
         qp_call_path_find(thread->tstate, &self->path);
+        qp_call_path_note(thread->tstate, self->path);
         self->recording = qp_recording;
     }
     return qp_coroutine_proxy((PyTypeObject *)probe->extra, coroutine, &self->watcher);

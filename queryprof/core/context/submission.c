@@ -9,6 +9,7 @@ void qp_submitter_here(qp_thread *thread, qp_submitter *submitter)
 {
     submitter->recording = qp_recording;
     qp_call_path_find(thread->tstate, &submitter->path);
+    qp_call_path_note(thread->tstate, submitter->path);
     submitter->stack = qp_stack_find_submitter(thread->tstate, submitter->path);
     submitter->span = qp_span_value();
     submitter->note = qp_label_running();

@@ -155,12 +155,12 @@ static void begin(qp_step *step, qp_running_loop *running_loop, PyObject *handle
     }
 }
 
-/* The task that the running thread's loop runs (an identity), or NULL. Keeps the exception that is
- * set: a query may just have raised it. */
-static const void *running_task(void)
+/* The task that a step runs, or NULL; without a step, that of the running thread's loop. Keeps the
+ * exception that is set: a query may just have raised it. */
+static const void *running_task(const qp_step *step)
 {
-    const qp_running_loop *running_loop = qp_running_loop_here();
-    const qp_step *step = running_loop ? running_loop->step : NULL;
+    const qp_running_loop *running_loop = step ? NULL : qp_running_loop_here();
+    step = running_loop ? running_loop->step : step;
     if (!step || !step->callback || !known.handle_type) {
         return NULL;
     }

@@ -243,8 +243,7 @@ void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t ask
         return; /* it has ended */
     }
     PyThreadState *tstate = running_loop->thread->tstate;
-    uint32_t path;
-    qp_call_path_find(tstate, &path);
+    uint32_t path = qp_call_path_sample(tstate, step);
     step->gil_ticks += (int64_t)qp_clock_ticks_of(gil_ns);
     int at = 0;
     while (at < step->sites && step->site[at].path != path) {

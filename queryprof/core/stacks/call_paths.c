@@ -222,6 +222,42 @@ bool qp_call_path_find(PyThreadState *tstate, uint32_t *path)
     return found.ours;
 }
 
+/* The code of a thread's outermost frame, only for comparing. NULL inside of a loop's function that
+ * runs callbacks: these are no greenlet's frames. */
+static const PyCodeObject *outermost_code(PyThreadState *tstate, bool in_loop)
+{
+    const PyCodeObject *code = NULL;
+    qp_frame *frame = qp_frame_running(tstate);
+    while (frame) {
+        code = qp_frame_code(frame);
+        if (!in_loop && qp_task_is_boundary(code)) {
+            qp_frame_release(frame);
+            return NULL;
+        }
+        frame = qp_frame_outer(frame);
+    }
+    return code;
+}
+
+void qp_call_path_note(PyThreadState *tstate, uint32_t path)
+{
+    if (path > QP_PATH_OTHER && qp_greenlets_are_loaded()) {
+        qp_task_call_note(path, outermost_code(tstate, true));
+    }
+}
+
+uint32_t qp_call_path_sample(PyThreadState *tstate, const qp_step *step)
+{
+    const qp_line_row *lines = qp_rows(QP_LINE_ROWS);
+    uint32_t path;
+    qp_call_path_find(tstate, &path);
+    if (path > QP_PATH_OTHER && lines[qp_stack_line(path)].kind != QP_CODE_USER) {
+        uint32_t behind = qp_task_path_behind(step, outermost_code(tstate, false));
+        return behind > QP_PATH_OTHER ? behind : path;
+    }
+    return path;
+}
+
 uint32_t qp_stack_find(PyThreadState *tstate)
 {
     uint32_t lines[STACK_DEPTH];

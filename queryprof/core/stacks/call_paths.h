@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "stacks/task_creators.h"
+
 #include "stacks/stacks.h"
 
 enum { QP_PATH_FRAMES_MAX = 8 };
@@ -25,6 +27,14 @@ void qp_call_paths_configure(int frames);
 /* The call path of the thread's running frame. Returns false when the call is not the
  * program's. */
 bool qp_call_path_find(PyThreadState *tstate, uint32_t *path);
+
+/* Notes the path of work that the running task of a loop hands over or awaits. */
+void qp_call_path_note(PyThreadState *tstate, uint32_t path);
+
+/* The call path of another thread, which runs a step of a loop. If it runs a greenlet without a
+ * line of the program, the path that was last noted for the task: the frames of the greenlet's
+ * parents are not visible from here. */
+uint32_t qp_call_path_sample(PyThreadState *tstate, const qp_step *step);
 
 /* The whole stack of the thread, and the stack of whoever submitted its work. */
 uint32_t qp_stack_find(PyThreadState *tstate);

@@ -7,11 +7,13 @@
 #include "stacks/stacks.h"
 #include "stacks/submitter.h"
 
-enum { FIRST_SLOTS = 1024, MAX_SLOTS = 1 << 20 /* 16 MB, for 524,288 living tasks */ };
+enum { FIRST_SLOTS = 1024, MAX_SLOTS = 1 << 20 /* 32 MB, for 524,288 living tasks */ };
 
 typedef struct {
     const void *task; /* NULL if free */
     uint32_t path;
+    uint32_t call_path;         /* of the last work that the task handed over, or QP_PATH_NONE */
+    const void *call_outermost; /* outermost code there, only for comparing */
 } creator;
 
 static struct {
@@ -27,9 +29,9 @@ static struct {
 
 bool qp_task_creators_known;
 
-static const void *(*find_running_task)(void);
+static const void *(*find_running_task)(const qp_step *);
 
-void qp_task_creators_find_by(const void *(*running_task)(void))
+void qp_task_creators_find_by(const void *(*running_task)(const qp_step *))
 {
     find_running_task = running_task;
 }
@@ -144,24 +146,55 @@ static QP_COLD bool make_room(void)
     return true;
 }
 
-void qp_task_creator_note(PyObject *task, uint32_t path)
+/* The entry of a task of the watched type, made if it has none; NULL if out of memory. */
+static creator *entry_of(PyObject *task)
 {
     if (!watched.type || !PyObject_TypeCheck(task, watched.type)) {
-        return;
+        return NULL;
     }
     if ((!table.slots || table.used > table.mask / 2) && !make_room()) {
-        return;
+        return NULL;
     }
     creator *slot = slot_of(task);
-    table.used += !slot->task;
-    *slot = (creator){task, path};
+    if (!slot->task) {
+        table.used++;
+        *slot = (creator){task, QP_PATH_NONE, QP_PATH_NONE, NULL};
+    }
     qp_task_creators_known = true;
+    return slot;
+}
+
+void qp_task_creator_note(PyObject *task, uint32_t path)
+{
+    creator *entry = entry_of(task);
+    if (entry) {
+        entry->path = path;
+    }
+}
+
+void qp_task_call_note(uint32_t path, const void *outermost_code)
+{
+    const void *task = find_running_task ? find_running_task(NULL) : NULL;
+    creator *entry = task ? entry_of((PyObject *)task) : NULL;
+    if (entry) {
+        entry->call_path = path;
+        entry->call_outermost = outermost_code;
+    }
+}
+
+uint32_t qp_task_path_behind(const qp_step *step, const void *outermost_code)
+{
+    const void *task = find_running_task && qp_task_creators_known ? find_running_task(step) : NULL;
+    const creator *found = task && qp_task_creators_known ? slot_of(task) : NULL;
+    bool is_elsewhere =
+        found && found->task && outermost_code && found->call_outermost != outermost_code;
+    return is_elsewhere ? found->call_path : QP_PATH_NONE;
 }
 
 /* The call path of the running task's creator, or QP_PATH_NONE. */
 static uint32_t task_path(void)
 {
-    const void *task = find_running_task ? find_running_task() : NULL;
+    const void *task = find_running_task ? find_running_task(NULL) : NULL;
     if (!task || !qp_task_creators_known) { /* a property of a step's callback may run code */
         return QP_PATH_NONE;
     }
