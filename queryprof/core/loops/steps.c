@@ -66,6 +66,7 @@ qp_step *qp_step_reserve(void)
 void qp_step_release(qp_step *step)
 {
     QP_ASSERT(step->running_loop->step != step);
+    step->callback = NULL; /* the next step may be another loop's */
     step->outer = free_steps;
     free_steps = step;
 }
