@@ -88,7 +88,7 @@ def run(
         parts = Parts(output or f"{name}.qprof")
         page = _page_beside(parts) if writes_page else None
         functions = _functions_beside(parts) if profiles_functions else None
-        environment = parts.environment(parameters, roots, explain_locks, bool(functions))
+        environment = dict(parts.environment(parameters, roots, explain_locks, bool(functions)))
         if records_workload:
             environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_bytes)
         try:
