@@ -48,7 +48,8 @@ def attach(pids: tuple[int, ...], for_s: float | None, output: str | None, no_re
             with attached(pids, parts, ended) as attachments, parts.collecting():
                 named = ", ".join(map(str, pids))
                 until = "until Ctrl-C" if for_s is None else f"for {for_s:g} s, or until Ctrl-C"
-                click.echo(f"queryprof: process {named} is recorded {until}", err=True)
+                who = f"process {named} is" if len(pids) == 1 else f"processes {named} are"
+                click.echo(f"queryprof: {who} recorded {until}", err=True)
                 if others := sorted(set().union(*map(workers, pids)) - set(pids)):
                     those = "1 worker process" if len(others) == 1 else f"{len(others)} workers"
                     all_pids = " ".join(map(str, (*pids, *others)))

@@ -50,6 +50,11 @@ def counted(value: int, noun: str) -> str:
     return f"{value:,} {noun}{'' if value == 1 else 's'}"
 
 
+def each_of(number: int, noun: str) -> str:
+    """Return "each of 3 spans", or "1 span"."""
+    return f"each of {counted(number, noun)}" if number > 1 else counted(number, noun)
+
+
 def shortened(text: str, most: int) -> str:
     """Shorten a text to at most `most` characters, after a whole word, with "..."."""
     if len(text) <= most:

@@ -114,4 +114,4 @@ def baseline_lines(baseline: SuiteBaseline, calls: Calls, save: str) -> Iterator
             f"{counted(better, 'test')} with less than in the baseline; accept that with: {save}"
         )
     if new:
-        yield f"{counted(new, 'test')} not in the baseline; add them with: {save}"
+        yield f"{counted(new, 'test')} not in the baseline; add new tests with: {save}"

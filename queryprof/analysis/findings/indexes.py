@@ -107,8 +107,8 @@ def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
 def _work(totals: Totals) -> str:
     rows = totals.rows_each or 0.0
     return (
-        f"{counted(totals.executions, 'execution')} took {average(totals.vm_steps)} VM steps each"
-        f" to return {rows_of(rows)}"
+        f"{counted(totals.executions, 'execution')} took {average(totals.vm_steps)} VM steps"
+        f"{' each' if totals.executions > 1 else ''} to return {rows_of(rows)}"
     )
 
 

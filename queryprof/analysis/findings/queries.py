@@ -28,7 +28,7 @@ from queryprof.analysis.findings.library_calls import FILTERED, fix_of, grouped
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
 from queryprof.analysis.spans import RepeatSummary
-from queryprof.analysis.units import average, counted, duration, shortened
+from queryprof.analysis.units import average, counted, duration, each_of, shortened
 from queryprof.model import Frame
 from queryprof.sql.clauses import comparisons_of, first_table
 from queryprof.sql.tokens import tokens_of
@@ -130,7 +130,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         evidence = [f"{counted(runs, 'execution')} of {duration(each_ns)} each{line}"]
         if in_spans:
             evidence.append(
-                f"{average(in_spans.each)} times in each of {counted(in_spans.spans, 'span')}"
+                f"{average(in_spans.each)} times in {each_of(in_spans.spans, 'span')}"
                 f" {in_spans.span}"
             )
         if parent:

@@ -118,7 +118,8 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * wins[0],
             (
                 (
-                    f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} each to"
+                    f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)}"
+                    f"{' each' if totals.executions > 1 else ''} to"
                     f" {'change' if group.writes else 'return'} {average(returned)}"
                     f"{made_of(needed, returned)}"
                 ),

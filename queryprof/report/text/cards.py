@@ -11,7 +11,7 @@ from queryprof.analysis.overview import Overview
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import RepeatSummary
 from queryprof.analysis.totals import Totals, add_up
-from queryprof.analysis.units import average, count, counted, duration, percent
+from queryprof.analysis.units import average, count, counted, duration, each_of, percent
 
 NOTABLE_PART = 0.05
 """Smaller shares of a statement's time are not shown."""
@@ -92,7 +92,7 @@ def _vm_steps(report: Report) -> int | None:
 def repeat_in_words(found: RepeatSummary) -> str:
     """Return how often a query ran in one span."""
     return (
-        f"{average(round(found.each, 1))} times in each of {counted(found.spans, 'span')}"
+        f"{average(round(found.each, 1))} times in {each_of(found.spans, 'span')}"
         f" {found.span} (up to {count(found.most)} in one span): a query in a loop?"
     )
 
