@@ -26,5 +26,5 @@ def extra(name: str) -> Iterator[None]:
         if (error.name or "").startswith("queryprof"):
             raise
         raise QueryprofError(
-            f"{error.name} is not installed; run: pip install 'queryprof[{name}]'"
+            f"{error.name} is not installed; in a clone of queryprof, run: pip install '.[{name}]'"
         ) from error

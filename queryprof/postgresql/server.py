@@ -164,7 +164,8 @@ def _connected(dsn: str, avoids_seq_scans: bool) -> Iterator[_Server]:
         import psycopg
     except ImportError as error:
         raise QueryprofError(
-            "a PostgreSQL server's plans need psycopg: pip install 'queryprof[postgresql]'"
+            "a PostgreSQL server's plans need psycopg: in a clone of queryprof, run"
+            " pip install '.[postgresql]'"
         ) from error
     try:
         given = psycopg.conninfo.conninfo_to_dict(dsn)

@@ -136,7 +136,7 @@ def test_without_duckdb(queryprof: Run) -> None:
     result = queryprof("fleet", "report", "out", env={"PYTHONPATH": "without"})
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == (
-        "queryprof: duckdb is not installed; run: pip install 'queryprof[fleet]'\n"
+        "queryprof: duckdb is not installed; in a clone of queryprof, run: pip install '.[fleet]'\n"
     )
 
 

@@ -122,7 +122,7 @@ def test_without_pyarrow(queryprof: Run) -> None:
     result = export(queryprof, "x.qprof", env={"PYTHONPATH": "without"})
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == (
-        "queryprof: pyarrow is not installed; run: pip install 'queryprof[fleet]'\n"
+        "queryprof: pyarrow is not installed; in a clone of queryprof, run: pip install '.[fleet]'\n"
     )
 
 

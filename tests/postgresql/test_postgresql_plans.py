@@ -301,7 +301,9 @@ def test_without_psycopg_the_error_shows_what_is_needed(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
-    assert done.stdout.strip().endswith("need psycopg: pip install 'queryprof[postgresql]'")
+    assert done.stdout.strip().endswith(
+        "need psycopg: in a clone of queryprof, run pip install '.[postgresql]'"
+    )
 
 
 TEST_SHOP = """
