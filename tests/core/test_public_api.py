@@ -7,6 +7,7 @@ import concurrent.futures
 import contextvars
 import io
 import sqlite3
+import sys
 import time
 from pathlib import Path
 
@@ -156,6 +157,8 @@ def test_coverages_own_connections_are_not_the_programs(
         "    rows = c.execute('SELECT 1')\n    rows.fetchall()\n    c.close()\n    return rows\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+    monkeypatch.setitem(sys.modules, "coverage", sys)  # the test's end puts back what was there
+    del sys.modules["coverage"]
     with queryprof.profile() as recording:
         import coverage
 
