@@ -219,7 +219,7 @@ def _compare_statement(
 
 
 def _same_where(changes: list[Change], gate: str, metric: str, least: float) -> list[Change]:
-    """Return the changes; those of a gate are none if its metric changed by less than `least`."""
+    """Return the changes. If `metric` changed by less than `least`, those of its gate are SAME."""
     (one,) = (change for change in changes if change.metric == metric)
     if abs((one.after or 0) - (one.before or 0)) >= least:
         return changes

@@ -144,9 +144,9 @@ Values = list[float | None]
 class Comparer:
     """Compare the values of a metric over all runs, and judge the change.
 
-    A time has changed if three things hold: it changed by more than `tolerance`, the interval of
-    its ratio excludes 1, and a rank-sum test finds less than LUCK / `tests` (Bonferroni's
-    correction, because one of many equal times always looks slower).
+    A time has changed if it changed by more than `tolerance`, the interval of its ratio excludes 1,
+    and a rank-sum test agrees. The test's limit is LUCK / `tests` (Bonferroni's correction). Of
+    many equal times, one always looks slower.
 
     Attributes:
         tests: the number of times that are judged together.

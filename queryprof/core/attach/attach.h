@@ -1,10 +1,12 @@
 /* Attaching probes to a driver's own functions, in place, and taking them off again.
  *
- * Four ways, behind one function: for a C method or getter the function pointer in its PyMethodDef
- * or PyGetSetDef is exchanged, so that the method object stays the same; for a type's slot
- * (iteration, creation) the pointer is exchanged in the type, in its subclasses and in the slot's
- * wrapper; a Python function stays where it is and calls its wrapper (in_place.h); any other
- * function of a type or module is replaced by a wrapper (probe_call.h).
+ * One function chooses among four ways. The first one that is possible is used:
+ * - A C method or getter gets another function pointer in its PyMethodDef or PyGetSetDef. Its
+ * object stays the same.
+ * - A type's slot (iteration, creation) gets another pointer in the type, in its subclasses and in
+ *   the slot's wrapper.
+ * - A Python function stays where it is and calls its wrapper (in_place.h).
+ * - A wrapper replaces any other function of a type or module (probe_call.h).
  */
 #pragma once
 

@@ -222,15 +222,16 @@ bool qp_call_path_find(PyThreadState *tstate, uint32_t *path)
     return found.ours;
 }
 
-/* The code of a thread's outermost frame, only for comparing. NULL inside of a loop's function that
- * runs callbacks: these are no greenlet's frames. */
+/* The code of a thread's outermost frame, only for comparing. NULL if there are too many frames,
+ * and inside of a loop's function that runs callbacks: these are no greenlet's frames. */
 static const PyCodeObject *outermost_code(PyThreadState *tstate, bool in_loop)
 {
     const PyCodeObject *code = NULL;
     qp_frame *frame = qp_frame_running(tstate);
-    while (frame) {
+    for (int depth = 0; frame; depth++) {
         code = qp_frame_code(frame);
-        if (!in_loop && qp_task_is_boundary(code)) {
+        bool is_deep = depth == SEARCH_DEPTH;
+        if (is_deep || (!in_loop && qp_task_is_boundary(code))) {
             qp_frame_release(frame);
             return NULL;
         }

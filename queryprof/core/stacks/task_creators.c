@@ -13,7 +13,7 @@ typedef struct {
     const void *task; /* NULL if free */
     uint32_t path;
     uint32_t call_path;         /* of the last work that the task handed over, or QP_PATH_NONE */
-    const void *call_outermost; /* outermost code there, only for comparing */
+    const void *call_outermost; /* outermost code there, only for comparing; NULL if unknown */
 } creator;
 
 static struct {
@@ -186,8 +186,8 @@ uint32_t qp_task_path_behind(const qp_step *step, const void *outermost_code)
 {
     const void *task = find_running_task && qp_task_creators_known ? find_running_task(step) : NULL;
     const creator *found = task && qp_task_creators_known ? slot_of(task) : NULL;
-    bool is_elsewhere =
-        found && found->task && outermost_code && found->call_outermost != outermost_code;
+    bool is_known = found && found->task && found->call_outermost && outermost_code;
+    bool is_elsewhere = is_known && found->call_outermost != outermost_code;
     return is_elsewhere ? found->call_path : QP_PATH_NONE;
 }
 
