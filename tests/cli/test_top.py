@@ -203,6 +203,9 @@ def test_keys(script: Callable[[str], Path], columns: int) -> None:
         screen.until("by executions")
         screen.press("p")
         screen.until("(paused)")
+        # A paused screen is drawn again, with the same figures.
+        frames = [screen.until("(paused)") for _ in range(4)][1:]
+        assert len(set(frames)) == 1
         screen.press("p\r")
         screen.until("called by steadily()" if columns > 80 else "load() /")
         screen.until("SEARCH t USING INTEGER PRIMARY KEY")

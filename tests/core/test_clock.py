@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -88,3 +89,20 @@ def test_a_queue_is_as_long_as_its_wait(wait: Callable[[int], None]) -> None:
             pool.submit(ask).result()
     (handoff,) = recording.profile.handoffs
     assert (handoff.count, handoff.queue.total_ns, handoff.run.total_ns) == (3, 0, 9 * MS)
+
+
+def test_a_long_recording_keeps_the_calls_of_each_of_its_minutes(
+    wait: Callable[[int], None],
+) -> None:
+    """The timeline joins its intervals in pairs: they hold one minute at first."""
+    db = sqlite3.connect(":memory:")
+    db.create_function("wait", 1, lambda ms: wait(ms * MS))
+    began_ns = time.time_ns()
+    with queryprof.profile() as recording:
+        for minute in range(8):
+            _core.set_wall_clock(began_ns + minute * 60_000 * MS)
+            wait(60_000 * MS)
+            db.execute(f"SELECT wait(1) {'UNION ALL SELECT 1 ' * minute}").fetchall()
+    db.close()
+    used = [(one.calls, one.rows, one.self_ns) for one in recording.profile.timeline if one.calls]
+    assert used[:8] == [(2, minute + 1, MS) for minute in range(8)]

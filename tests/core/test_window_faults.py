@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import threading
@@ -380,3 +381,17 @@ def test_what_root_moves_to_the_disk_stays_its_users(tmp_path: Path, queryprof: 
     assert "1 execution" in queryprof("report", "x.qprof").stdout
     (copy,) = tmp_path.glob("x.qprof.*.live")
     assert (copy.stat().st_uid, copy.stat().st_gid) == (12345, 12346)
+
+
+def test_a_loop_keeps_its_kind_and_steps_in_the_next_window() -> None:
+    """It began in the window before."""
+    with recorded() as border:
+
+        async def crosses() -> None:
+            border()
+            await asyncio.sleep(0)
+
+        asyncio.run(crosses())
+    (loop,) = read_profile(str(parts()[-1])).loops
+    assert (loop.kind, loop.has_steps) == ("asyncio", True)
+    assert loop.steps

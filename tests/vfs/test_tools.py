@@ -142,3 +142,23 @@ def test_a_transaction_that_began_before_is_seen(tmp_path: Path) -> None:
     assert work.calls == 10
     assert work.syncs >= 30  # journal, database, directory
     assert profile.processes[0].unseen_files == 0
+
+
+@pytest.mark.once
+def test_a_forked_child_counts_its_own_unwatched_files(tools: str, tmp_path: Path) -> None:
+    if not tools:
+        pytest.skip("there is no compiler, or no sqlite3.h")
+    forks = (
+        PROGRAM
+        + """
+    import os
+    child = os.fork()
+    if not child:
+        sqlite3.connect(":memory:").execute("SELECT 1").fetchone()
+    else:
+        os.waitpid(child, 0)
+    """
+    )
+    run(tmp_path, forks, tools, "copied", "before")
+    unseen = [read_profile(str(one)).processes[0].unseen_files for one in tmp_path.glob("*.qprof")]
+    assert sorted(unseen) == [0, 3]
