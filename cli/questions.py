@@ -36,29 +36,50 @@ TITLES = {
 }
 
 
-def _instant(
-    _context: click.Context, _option: click.Parameter, value: str | None
-) -> datetime | None:
-    """Parse a date or time in UTC, or an age: 2026-11-01, 2026-11-01T06:00, 36h, 7d, 2w."""
-    if value is None:
+class Period(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
+    """START..END or START: dates, times (UTC) or ages. The value is a pair; None: unlimited."""
+
+    name = "period"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[datetime | None, datetime | None]:
+        """Read a period."""
+        if isinstance(value, tuple):
+            return value
+        start, _, end = str(value).partition("..")
+        try:
+            if not start + end:
+                raise ValueError
+            return _instant(start), _instant(end)
+        except (ValueError, OverflowError):
+            self.fail(
+                f"{value!r}: write 36h, 7d, 2w, 2026-11-01, 2026-11-01T06:00 or START..END",
+                param,
+                ctx,
+            )
+
+
+def _instant(text: str) -> datetime | None:
+    """Return a date or time in UTC, or the time this age ago. Raises ValueError."""
+    if not text:
         return None
-    try:
-        if value[-1:] in PERIODS and value[:-1].isdecimal():
-            return datetime.now(UTC) - timedelta(**{PERIODS[value[-1]]: int(value[:-1])})
-        found = datetime.fromisoformat(value)
-        return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise click.BadParameter(
-            f"{value!r}: not a time; write 2026-11-01, 2026-11-01T06:00, 36h, 7d or 2w"
-        ) from None
+    if text[-1:] in PERIODS and text[:-1].isdecimal():
+        return datetime.now(UTC) - timedelta(**{PERIODS[text[-1]]: int(text[:-1])})
+    found = datetime.fromisoformat(text)
+    return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
 
 
 def selection_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the arguments and options that select recordings. `selected` has their values."""
     for option in (
-        click.option("--until", callback=_instant, help="End of the period: date, time or age."),
         click.option(
-            "--since", callback=_instant, help="Start of the period: date, time or age (7d)."
+            "--during",
+            type=Period(),
+            default=(None, None),
+            show_default=False,
+            metavar="PERIOD",
+            help="Only this period: 7d, 2026-11-01 or START..END (UTC).",
         ),
         click.option(
             "--where",
@@ -183,7 +204,8 @@ def _selection(selected: dict[str, Any]) -> Selection:
 
     with fleet_extra():
         from queryprof.fleet.duck import Selection
-    return Selection(since=selected["since"], until=selected["until"], **dict(selected["where"]))
+    since, until = selected["during"]
+    return Selection(since=since, until=until, **dict(selected["where"]))
 
 
 def _fetch(output: str, places: tuple[str, ...], selection: Selection) -> int:

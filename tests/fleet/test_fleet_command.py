@@ -71,15 +71,15 @@ def test_a_selection(queryprof: Run) -> None:
         return sum(one["calls"] for one in found)
 
     assert calls() == 33
-    assert calls("--since", "2026-11-02") == 23
-    assert calls("--until", "2026-11-02") == 10
-    assert calls("--since", "2026-11-02T00:00", "--until", "2026-11-03") == 11
+    assert calls("--during", "2026-11-02") == 23
+    assert calls("--during", "..2026-11-02") == 10
+    assert calls("--during", "2026-11-02T00:00..2026-11-03") == 11
     assert calls("--where", "host=h2") == calls("--where", "version=v2") == 12
     unknown = queryprof("fleet", "compare", "v1", "v9", "out")
     assert unknown.returncode == 2
     assert "no version 'v9'; known versions: v0, v1, v2" in unknown.stderr
-    for when in ("tomorrow", "7x", "", "99999999999d", "2026-13-01"):
-        result = queryprof("fleet", "report", "out", "--since", when)
+    for when in ("tomorrow", "7x", "", "99999999999d", "2026-13-01", "..", "7d..x"):
+        result = queryprof("fleet", "report", "out", "--during", when)
         assert (result.returncode, result.stdout) == (2, "")
         assert "Traceback" not in result.stderr
 

@@ -251,7 +251,7 @@ QUESTIONS = (
     ["trend"],
     ["outliers"],
     ["compare", "1", "2"],
-    ["report", "--since", "2026-01-01"],
+    ["report", "--during", "2026-01-01"],
 )
 
 
@@ -394,6 +394,6 @@ def test_a_day_is_what_was_recorded_of_it(queryprof: Run) -> None:
         result = queryprof("fleet", "findings", "out", "--format", "json", *options)
         return [one["gain_seconds_a_day"] for one in json.loads(result.stdout)]
 
-    found, of_one_day = gains(), gains("--since", "2026-11-06", "--until", "2026-11-06T12:00")
+    found, of_one_day = gains(), gains("--during", "2026-11-06..2026-11-06T12:00")
     assert found
     assert [10 * gain for gain in found] == pytest.approx(of_one_day, rel=1e-3)

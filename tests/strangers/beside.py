@@ -159,7 +159,7 @@ def stored(draw: random.Random, case: Path) -> Case:
         Step(["fleet", "report", *of_shop, "--by", draw.choice(["few", "site", "host"])]),
         Step(["fleet", draw.choice(["plans", "findings", "trend", "outliers"]), *of_shop]),
         Step(["fleet", "compare", *draw.choice([("1", "2"), ("2", "1")]), *of_shop]),
-        Step(["fleet", "report", *of_shop, "--since", "2026-01-01", "--until", "2026-12-01"]),
+        Step(["fleet", "report", *of_shop, "--during", "2026-01-01..2026-12-01"]),
     ]
     compact = Step(["fleet", "compact", "store", "--older", "1h"], may_change=("store",))
     how = f"{table} {how}"
