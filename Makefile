@@ -92,7 +92,8 @@ lint: $(BIN)/nox ## ruff, mypy --strict, clang-format, deno's formatter, spellin
 	$(BIN)/python -m nox --session types targets
 
 picture: $(BIN)/queryprof ## draws the pictures in README and docs/, of a real run (needs chromium)
-	cd examples/airports && PATH=$(CURDIR)/$(BIN):$$PATH queryprof run --no-report --html -o $(CURDIR)/picture.qprof python app.py
+	cd examples/airports && PATH=$(CURDIR)/$(BIN):$$PATH queryprof run --no-report -o $(CURDIR)/picture.qprof python app.py
+	$(BIN)/queryprof html $(CURDIR)/picture.qprof
 	$(BIN)/python docs/picture.py picture.qprof
 	$(BIN)/python docs/pictures.py picture.qprof picture.html
 	rm picture.qprof picture.html

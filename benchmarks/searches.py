@@ -55,17 +55,16 @@ INSERT INTO item SELECT x, 'item ' || x, x * 1.5 FROM c;
 @click.option("--runs", default=20, show_default=True)
 @click.option("--most", default=6, show_default=True)
 @click.option("--interval", "interval_s", default=0.2, show_default=True)
-@click.option("--processes", is_flag=True)
-def main(runs: int, most: int, interval_s: float, processes: bool) -> None:
+def main(runs: int, most: int, interval_s: float) -> None:
     """Print a table for each journal mode."""
     with tempfile.TemporaryDirectory() as name:
         replay = recorded(Path(name))
         for mode in MODES:
             setting = Setting((("journal_mode", mode),))
-            fixed = fixed_speeds(replay, setting, most, interval_s, processes)
+            fixed = fixed_speeds(replay, setting, most, interval_s)
             shown = "  ".join(f"{workers}: {speed:,.0f}" for workers, speed in fixed.items())
             print(f"journal_mode={mode}: operations a second by workers: {shown}", flush=True)
-            compare(replay, setting, fixed, runs, interval_s, processes)
+            compare(replay, setting, fixed, runs, interval_s)
 
 
 def recorded(folder: Path) -> Replay:
@@ -82,13 +81,13 @@ def recorded(folder: Path) -> Replay:
 
 
 def fixed_speeds(
-    replay: Replay, setting: Setting, most: int, interval_s: float, processes: bool
+    replay: Replay, setting: Setting, most: int, interval_s: float
 ) -> dict[int, float]:
     """Return the operations per second of each number of workers."""
     speeds: dict[int, list[float]] = {workers: [] for workers in range(1, most + 1)}
     for _ in range(FIXED_INTERVALS):
         for workers, found in speeds.items():
-            run = played(replay, setting, workers=workers, seconds=interval_s, processes=processes)
+            run = played(replay, setting, workers=workers, seconds=interval_s)
             found.append(run.executions / run.wall_s)
     return {workers: statistics.fmean(found) for workers, found in speeds.items()}
 
@@ -99,7 +98,6 @@ def compare(
     fixed: dict[int, float],
     runs: int,
     interval_s: float,
-    processes: bool,
 ) -> None:
     """Run the searches alternately, and print their results."""
     best = max(fixed.values())
@@ -108,7 +106,7 @@ def compare(
     for _ in range(runs):
         for name, search in SEARCHES.items():
             points, chosen = search_workers(
-                replay, setting, search(1, len(fixed)), interval_s, MAX_INTERVALS, processes
+                replay, setting, search(1, len(fixed)), interval_s, MAX_INTERVALS
             )
             regrets[name].append(1 - fixed[chosen] / best)
             intervals[name].append(sum(point.intervals for point in points))

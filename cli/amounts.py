@@ -82,8 +82,7 @@ SIZE = size(1e3)
 """In bytes."""
 
 PERCENTAGE = Amount("percentage", {"%": 1.0}, "1%, 100%")
-TOLERANCE = Amount("percentage", {"%": 1.0}, "0%, 5%", least=0.0)
-"""Both in percent."""
+"""In percent."""
 
 
 class NamedValue(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on

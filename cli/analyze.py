@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from queryprof.model.postgresql import ServerFacts
 
 EXIT_FOUND = 1
+SHOWN = 10
+"""Findings in a table; the other formats have all."""
+
 FORMATS = ("table", "json", "brief", "markdown", "github", "sarif", "sql")
 FAIL_ON = ("high", "medium", "any", "none")
 
@@ -45,13 +48,6 @@ FAIL_ON = ("high", "medium", "any", "none")
     help="Exit with status 1 if there is a finding of this severity or higher.",
 )
 @click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    help="Findings to print in a table.",
-)
-@click.option(
     "--dsn",
     help="PostgreSQL server to ask for plans (connection string or service=NAME).",
 )
@@ -61,7 +57,6 @@ def analyze(
     databases: tuple[str, ...],
     form: str,
     fail_on: str,
-    top: int,
     dsn: str | None,
     proves: bool,
     budget_s: float,
@@ -104,7 +99,7 @@ def analyze(
         if text is None:
             from queryprof.report.terminal.findings import print_findings
 
-            print_findings(shown, Places(report.profile), cautions, unknown, top)
+            print_findings(shown, Places(report.profile), cautions, unknown, SHOWN)
             if dsn is not None:
                 from queryprof.report.terminal.server import print_server
 

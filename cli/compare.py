@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queryprof.cli.amounts import TOLERANCE
 from queryprof.cli.output import output_to_reader
 from queryprof.errors import QueryprofError
 
@@ -42,21 +41,13 @@ def _sides(arguments: tuple[str, ...]) -> list[list[str]]:
 
 
 def comparing(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of comparing commands: --fail-on, --tolerance and --format."""
+    """Add the options of comparing commands: --fail-on and --format."""
     options = (
         click.option(
             "--fail-on",
             multiple=True,
             type=click.Choice((*GATES, "none")),
             help="Fail if this gets worse (repeatable).  [default: all of these]",
-        ),
-        click.option(
-            "--tolerance",
-            "tolerance_percent",
-            type=TOLERANCE,
-            default="5%",
-            show_default=True,
-            help="Ignore smaller changes of times, and of VM steps between versions of SQLite.",
         ),
         click.option(
             "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True
@@ -71,7 +62,6 @@ def print_verdict(
     before: Sequence[str],
     after: Sequence[str],
     fail_on: tuple[str, ...],
-    tolerance_percent: float,
     form: str,
 ) -> None:
     """Compare trace files, print the changes, and exit with status 1 if something got worse."""
@@ -89,7 +79,7 @@ def print_verdict(
         if measured_nothing(side):
             raise QueryprofError(f"compare: the traces {name} have no executions to compare")
     before_runs, after_runs = sides
-    comparison = compare(before_runs, after_runs, tolerance_percent / 100)
+    comparison = compare(before_runs, after_runs)
     failed = regressions(comparison, fail_on or GATES)
     with output_to_reader():  # the verdict is the same, however much of the output is read
         _print(form, comparison, failed, Places(*sides[1], *sides[0]))

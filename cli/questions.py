@@ -27,6 +27,8 @@ PERIODS = {"h": "hours", "d": "days", "w": "weeks"}
 SHOWN = 10
 """Rows in a table; JSON has all."""
 
+ALL_ROWS = 2**31 - 1
+
 NOTHING = "Nothing took time in the database"
 TITLES = {
     "outliers": "Hosts where a statement takes more than 3 times as long as on the median host",
@@ -100,10 +102,9 @@ FORMAT = click.option(
 
 @click.command()
 @click.option("--by", type=click.Choice(BY), default="few", show_default=True, help="What to rank.")
-@click.option("--top", type=click.IntRange(min=1), help="Rows to print.")
 @FORMAT
 @selection_options
-def report(places: tuple[str, ...], by: str, top: int | None, form: str, **selected: Any) -> None:
+def report(places: tuple[str, ...], by: str, form: str, **selected: Any) -> None:
     """Rank the statements and call sites that took most time.
 
     The times are sums over all hosts of PLACES. These are directories of Parquet files, stores
@@ -113,9 +114,10 @@ def report(places: tuple[str, ...], by: str, top: int | None, form: str, **selec
     from queryprof.cli.output import output_to_reader
 
     selection = _selection(selected)
+    rows_of = {"table": 0, "json": ALL_ROWS}  # 0: the vital few
     with opened(places, selection) as (engine, notes):
         engine.refuse_nothing(selection)
-        rows = engine.answer("ranking", selection, by=by, top=top or 0).records()
+        rows = engine.answer("ranking", selection, by=by, top=rows_of[form]).records()
         with output_to_reader():
             _print_ranking(rows, by, form)
     notes.print()
@@ -236,7 +238,7 @@ def _print_ranking(rows: list[dict[str, Any]], by: str, form: str) -> None:
         _print_json(rows)
         return
     more = rows[0]["all_groups"] - len(rows) if rows else 0
-    print_cards(_title(rows, by) if rows else NOTHING, ranking_cards(rows), more, option="--top")
+    print_cards(_title(rows, by) if rows else NOTHING, ranking_cards(rows), more)
 
 
 def _answer(engine: Engine, selection: Selection, question: str, form: str) -> None:

@@ -56,12 +56,6 @@ MAX_REASONS = 5
     help="Workers; 1 keeps the recorded order.",
 )
 @click.option(
-    "--speed",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    help="1 keeps the recorded times, 2 is twice as fast.  [default: no waiting]",
-)
-@click.option(
     "--rounds",
     type=click.IntRange(min=1),
     default=6,
@@ -76,7 +70,6 @@ def replay(
     indexes: tuple[str, ...],
     library: str | None,
     workers: int,
-    speed: float,
     rounds: int,
     **judgement: Any,
 ) -> None:
@@ -97,7 +90,7 @@ def replay(
         for turn in range(rounds):
             for number, setting in enumerate(sides) if turn % 2 else reversed([*enumerate(sides)]):
                 trace = os.path.join(folder, f"{number}-{turn}.qprof") if len(sides) > 1 else ""
-                runs[number].append(played(found, setting, trace, workers, speed))
+                runs[number].append(played(found, setting, trace, workers))
                 traces[number].append(trace)
         others = differing([run for side in runs for run in side])
         _print_summary(found, sides, runs, others)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import click
 
-from queryprof.cli.amounts import size
 from queryprof.errors import QueryprofError
 from queryprof.operations import NO_CALLS
 
@@ -17,11 +16,13 @@ if TYPE_CHECKING:
     from queryprof.cli.recording import Parts
     from queryprof.report.export.functions import Statistics
 
+MAX_WORKLOAD_BYTES = 256_000_000
+"""Maximum size of each process's workload. What comes later is counted as missing."""
+
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("-o", "--output", type=click.Path(), help="Trace file.  [default: PROGRAM.qprof]")
 @click.option("--no-report", is_flag=True, help="Write the trace, but print no report.")
-@click.option("--html", "writes_page", is_flag=True, help="Also write the report as an HTML page.")
 @click.option(
     "--cprofile",
     "profiles_functions",
@@ -44,32 +45,14 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Record every execution with its parameters, for `queryprof lab`.",
 )
-@click.option(
-    "--workload-limit",
-    "workload_bytes",
-    type=size(1e6, 1e12),
-    default="256MB",
-    show_default=True,
-    help="Maximum size of each process's workload.",
-)
-@click.option(
-    "--root",
-    "roots",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False),
-    help="Directory whose code also belongs to your program (repeatable).",
-)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(
     output: str | None,
     no_report: bool,
-    writes_page: bool,
     profiles_functions: bool,
     parameters: bool,
     explain_locks: bool,
     records_workload: bool,
-    workload_bytes: float,
-    roots: tuple[str, ...],
     command: tuple[str, ...],
 ) -> None:
     """Run COMMAND, record its queries, and print a report.
@@ -86,11 +69,10 @@ def run(
     arguments, name = python_command(command)
     with Forwarding() as signals:
         parts = Parts(output or f"{name}.qprof")
-        page = _page_beside(parts) if writes_page else None
         functions = _functions_beside(parts) if profiles_functions else None
-        environment = dict(parts.environment(parameters, roots, explain_locks, bool(functions)))
+        environment = dict(parts.environment(parameters, (), explain_locks, bool(functions)))
         if records_workload:
-            environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_bytes)
+            environment[WORKLOAD_VARIABLE] = _workload_beside(parts)
         try:
             with parts.collecting(None if no_report else _import_report):
                 status = run_command(arguments, environment, signals)
@@ -99,7 +81,7 @@ def run(
             raise
         made = _made(parts, functions)
     if made:
-        _show(parts, made, no_report, page)
+        _show(parts, made, no_report)
     status.exit()
 
 
@@ -110,7 +92,7 @@ def report_recording(parts: Parts, no_report: bool) -> bool:
     """
     made = _made(parts, None)
     if made:
-        _show(parts, made, no_report, None)
+        _show(parts, made, no_report)
     return bool(made)
 
 
@@ -125,24 +107,20 @@ class Made(NamedTuple):
     functions: Statistics | None
 
 
-def _show(parts: Parts, made: Made, no_report: bool, page: str | None) -> None:
+def _show(parts: Parts, made: Made, no_report: bool) -> None:
     """Print the report, and write the other requested files. Never raises.
 
     The program's own exit status matters more than these files.
     """
     from queryprof.cli.output import output_to_reader, print_message
 
-    functions = None
     try:
         if not no_report:
             with output_to_reader():
                 _print_report(parts)
         if made.has_functions:
             with output_to_reader():
-                functions = _write_functions(made.functions, parts.output)
-        if page:
-            with output_to_reader():
-                _write_page(page, parts.output, functions)
+                _write_functions(made.functions, parts.output)
     except KeyboardInterrupt:
         print_message("interrupted")  # only the report is interrupted
     except Exception as error:
@@ -197,23 +175,8 @@ def _print_report(parts: Parts) -> None:
         click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
 
 
-def _write_page(path: str, trace: str, functions: str | None) -> None:
-    """Write the report as a page, with functions' times from a file, and print its path."""
-    from queryprof.cli.html import page_of
-    from queryprof.output_file import write_output
-    from queryprof.report.html.html_report import MARK
-    from queryprof.report.inert import visible
-
-    page = page_of(trace, None, functions, with_source=True)
-    write_output(path, page.encode(), MARK.encode())
-    click.echo(f"page: {visible(os.path.relpath(path))}", err=True)
-
-
-def _write_functions(statistics: Statistics | None, trace: str) -> str | None:
-    """Write cProfile's statistics, with the statements of a trace, next to the trace.
-
-    Returns the path; None without statistics.
-    """
+def _write_functions(statistics: Statistics | None, trace: str) -> None:
+    """Write cProfile's statistics, with the statements of a trace, next to the trace."""
     from queryprof.collect.reader import read_profile
     from queryprof.output_file import write_output
     from queryprof.report.export.functions import MARK, with_statements
@@ -225,7 +188,7 @@ def _write_functions(statistics: Statistics | None, trace: str) -> str | None:
             " Python program",
             err=True,
         )
-        return None
+        return
     profile = read_profile(trace)
     path = functions_path(trace)
     write_output(path, with_statements(statistics, profile), MARK)
@@ -236,7 +199,6 @@ def _write_functions(statistics: Statistics | None, trace: str) -> str | None:
             " threads",
             err=True,
         )
-    return path
 
 
 def _taken(path: str) -> Statistics | None:
@@ -260,7 +222,7 @@ def _functions_beside(parts: Parts) -> str:
     return parts.beside(FUNCTIONS_FILE)
 
 
-def _workload_beside(parts: Parts, most_bytes: float) -> str:
+def _workload_beside(parts: Parts) -> str:
     """Return where the processes write their workloads, and remove an earlier run's workloads."""
     from queryprof.replay.workload import prefix_of, remove_workloads
 
@@ -270,24 +232,13 @@ def _workload_beside(parts: Parts, most_bytes: float) -> str:
     except QueryprofError:
         parts.remove()
         raise
-    return f"{round(most_bytes)}:{prefix_of(os.path.abspath(parts.output))}"
+    return f"{MAX_WORKLOAD_BYTES}:{prefix_of(os.path.abspath(parts.output))}"
 
 
 def _need_trace(parts: Parts, option: str) -> None:
     if not parts.keeps_output:
         parts.remove()
         raise click.UsageError(f"{option} needs a trace: it writes next to it")
-
-
-def _page_beside(parts: Parts) -> str:
-    """Return the path of the page."""
-    from queryprof.cli.html import PAGE
-    from queryprof.report.html.html_report import MARK
-
-    _need_trace(parts, "--html")
-    path = os.path.splitext(parts.output)[0] + PAGE
-    _refuse_other_file(parts, path, MARK.encode())
-    return path
 
 
 def _refuse_other_file(parts: Parts, path: str, mark: bytes) -> None:

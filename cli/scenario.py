@@ -8,14 +8,11 @@ import select
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import click
 
-from queryprof.cli.compare import comparing, print_verdict
 from queryprof.cli.scenario_file import Scenario, read_scenario
 from queryprof.errors import QueryprofError
 
@@ -36,27 +33,15 @@ WORKER = (sys.executable, "-P", "-m", "queryprof.cli.scenario_worker")
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.option(
-    "--against",
-    type=click.Path(),
-    metavar="TRACE",
-    help="Earlier run to compare with (a trace or a directory of traces).",
-)
-@comparing
-def scenario(file: str, against: str | None, **judgement: Any) -> None:
+def scenario(file: str) -> None:
     """Run and record the processes that FILE describes.
 
     Then queryprof prints a report. The output directory is emptied first; scenario.qprof in it is
-    the trace of all processes. With --against, the exit status is 1 if something got worse.
+    the trace of all processes.
     """
     described = read_scenario(file)
-    with tempfile.TemporaryDirectory(prefix="queryprof-scenario-") as kept:
-        earlier = _kept(against, kept) if against else []
-        _clean(described.output)
-        trace = _record(described)
-        if earlier:
-            print_verdict(earlier, [trace], **judgement)
-            return
+    _clean(described.output)
+    trace = _record(described)
     from queryprof.analysis.report import TOP_SHOWN, Report
     from queryprof.collect.reader import read_profile
     from queryprof.findings import findings_of
@@ -66,20 +51,6 @@ def scenario(file: str, against: str | None, **judgement: Any) -> None:
     report = Report(read_profile(trace), top=TOP_SHOWN)
     print_report(report, findings=findings_of(report))
     click.echo(f"\ntrace: {visible(os.path.relpath(trace))}", err=True)
-
-
-def _kept(against: str, directory: str) -> list[str]:
-    """Copy the earlier run, which may be in the directory that is emptied."""
-    copies = []
-    from queryprof.collect.given_traces import traces_of
-
-    for number, path in enumerate(traces_of(against)):
-        copies.append(os.path.join(directory, f"{number}.qprof"))
-        try:
-            shutil.copyfile(path, copies[-1])
-        except OSError as error:
-            raise QueryprofError(f"{path}: cannot be read: {error.strerror}") from error
-    return copies
 
 
 def _clean(output: str) -> None:

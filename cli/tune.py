@@ -6,9 +6,11 @@ import os
 
 import click
 
-from queryprof.cli.amounts import duration
+REPLICATIONS = 3
+"""Replays of each combination of pragmas. Confidence intervals need two or more."""
 
-MAX_INTERVALS = 60
+INTERVAL_S, MAX_INTERVALS = 2.0, 60
+"""The length of one trial of a number of workers, and the number of trials."""
 
 
 @click.command()
@@ -28,14 +30,7 @@ MAX_INTERVALS = 60
     help="Pragma with two values; up to six.  [default: journal_mode, synchronous, cache_size,"
     " mmap_size]",
 )
-@click.option(
-    "--replications",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Replays of each combination; confidence intervals need two or more.",
-)
-def pragmas(file: str, database: str, factors: tuple[str, ...], replications: int) -> None:
+def pragmas(file: str, database: str, factors: tuple[str, ...]) -> None:
     """Replay a workload with every combination of pragmas.
 
     FILE is a trace with a workload. This is a 2^k factorial experiment.
@@ -47,8 +42,8 @@ def pragmas(file: str, database: str, factors: tuple[str, ...], replications: in
 
     chosen = [parse_factor(text) for text in factors or DEFAULT_FACTORS]
     found = load_replay(file, database)
-    with progress("replaying", replications * 2 ** len(chosen)) as step:
-        result = experiment(found, chosen, replications, lambda *_: step())
+    with progress("replaying", REPLICATIONS * 2 ** len(chosen)) as step:
+        result = experiment(found, chosen, REPLICATIONS, lambda *_: step())
     print_pragmas(result)
 
 
@@ -67,43 +62,19 @@ def pragmas(file: str, database: str, factors: tuple[str, ...], replications: in
     default=None,
     help="Largest number of workers.  [default: 4 per processor]",
 )
-@click.option(
-    "--interval",
-    "interval_s",
-    type=duration(0.1),
-    default="2s",
-    show_default=True,
-    help="Length of one trial.",
-)
-@click.option(
-    "--pragma",
-    "chosen",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Pragma for each connection (repeatable).",
-)
-@click.option("--processes", is_flag=True, help="Use processes, not threads.")
-def workers(
-    file: str,
-    database: str,
-    most: int | None,
-    interval_s: float,
-    chosen: tuple[str, ...],
-    processes: bool,
-) -> None:
+def workers(file: str, database: str, most: int | None) -> None:
     """Find the number of workers with the highest throughput.
 
     It counts how many of the transactions in FILE's workload complete per second.
     """
-    from queryprof.replay.replaying import Setting, load_replay, parse_pragma
+    from queryprof.replay.replaying import Setting, load_replay
     from queryprof.replay.workers import search_workers
     from queryprof.report.terminal.tuning import print_workers
     from queryprof.tuning.workers import SteadySearch
 
     highest = most or 4 * (os.cpu_count() or 1)
-    setting = Setting(tuple(map(parse_pragma, chosen)))
     search = SteadySearch(1, highest)
     points, best = search_workers(
-        load_replay(file, database), setting, search, interval_s, MAX_INTERVALS, processes
+        load_replay(file, database), Setting(), search, INTERVAL_S, MAX_INTERVALS
     )
     print_workers(points, best)

@@ -91,7 +91,7 @@ def output_of(name: str, folder: str) -> str:
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "98"}
     for arguments in (
         ["run", "--no-report", "-o", f"{name}.qprof", program.name],
-        ["analyze", f"{name}.qprof", "--top", "9"],
+        ["analyze", f"{name}.qprof"],
     ):
         done = subprocess.run(
             [COMMAND, *arguments],

@@ -41,9 +41,6 @@ from queryprof.sql.clauses import verb_of
 LOCK_TIMEOUT_S = 30.0
 BEGINS = frozenset({"BEGIN", "SAVEPOINT"})
 
-MAX_PAUSE_S = 3600.0
-"""Maximum pause when replaying at the recorded times. A workload may contain any time."""
-
 PATIENCE_S, PATIENCE_SHARE, MAX_PATIENCE_S = 60.0, 20.0, 3600.0
 """An execution is interrupted after PATIENCE_S plus PATIENCE_SHARE times its recorded duration. The
 second part is limited to MAX_PATIENCE_S, because a workload may contain any time.
@@ -67,8 +64,6 @@ class Order:
         database: the copy.
         pragmas: name and value, for each connection.
         workers: threads, each with its own connections; 1 keeps the recorded order.
-        part, parts: this process plays every `parts`-th transaction, starting with number `part`.
-        speed: 0: no waiting; 1: at the recorded times; 2: twice as fast.
         seconds: play repeatedly for this time; 0: once.
         profile: where to keep a trace; "" for none.
         result: where to write a `Played` as JSON.
@@ -82,9 +77,6 @@ class Order:
     result: str
     pragmas: tuple[tuple[str, str], ...] = ()
     workers: int = 1
-    part: int = 0
-    parts: int = 1
-    speed: float = 0.0
     seconds: float = 0.0
     profile: str = ""
     time_s: float = 0.0
@@ -296,8 +288,8 @@ def play(order: Order) -> Played:
     threading.Thread(target=_watch, args=(players,), name="queryprof watches", daemon=True).start()
     with queryprof.api.profile(order.profile) if order.profile else nullcontext():
         began_unix_s = time.time()
-        if order.workers == order.parts == 1 and not order.seconds:
-            _play_in_turn(order, executions, players[0])
+        if order.workers == 1 and not order.seconds:
+            _play_in_turn(executions, players[0])
         else:
             _play_together(order, executions, players)
         played = Played(began_unix_s=began_unix_s, ended_unix_s=time.time())
@@ -313,13 +305,9 @@ def _watch(players: Sequence[Player]) -> None:
             player.interrupt()
 
 
-def _play_in_turn(order: Order, executions: Sequence[Execution], player: Player) -> None:
+def _play_in_turn(executions: Sequence[Execution], player: Player) -> None:
     ends = {one.identity: number for number, one in enumerate(executions)}
-    start_s = time.perf_counter()
     for number, one in enumerate(executions):
-        if order.speed:
-            due_s = (one.start_unix_ns - executions[0].start_unix_ns) / 1e9 / order.speed
-            time.sleep(min(max(0.0, due_s - (time.perf_counter() - start_s)), MAX_PAUSE_S))
         player.play(one, keeps_rows=True)
         if ends[one.identity] == number:  # the garbage collector may have closed it unnoticed
             player.close_one(one.identity)
@@ -330,7 +318,7 @@ def _play_together(
     order: Order, executions: Sequence[Execution], players: Sequence[Player]
 ) -> None:
     """Deal transactions to threads as they become free."""
-    units = units_of(executions)[order.part :: order.parts]
+    units = units_of(executions)
     turn, lock = count(), threading.Lock()
     end_s = time.perf_counter() + order.seconds
 

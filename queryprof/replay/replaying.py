@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from queryprof.collect.merge import merge_traces
 from queryprof.confined.folder import passing_folder
 from queryprof.errors import ProofError
 from queryprof.program.database_schema import unchanged_uri, why_unreadable
@@ -137,71 +137,50 @@ def parse_pragma(text: str) -> tuple[str, str]:
 
 
 def played(
-    replay: Replay,
-    setting: Setting,
-    profile: str = "",
-    workers: int = 1,
-    speed: float = 0.0,
-    seconds: float = 0.0,
-    processes: bool = False,
+    replay: Replay, setting: Setting, profile: str = "", workers: int = 1, seconds: float = 0.0
 ) -> Played:
     """Play a workload once, on a fresh copy that is removed afterwards.
 
     Args:
         profile: where to keep a trace; "" for none.
-        processes: use processes instead of threads as workers.
+        workers: threads that play.
+        seconds: play repeatedly for this time; 0: once.
 
     Raises:
-        ProofError: the copy cannot be made, a player fails, or the database is another one.
+        ProofError: the copy cannot be made, the player fails, or the database is another one.
     """
     with _folder() as folder:
         copy = os.path.join(folder, "copy.db")
         _copy(replay.database, copy, setting)
-        pragmas = tuple(one for one in setting.pragmas if one[0] not in FILE_PRAGMAS)
-        parts = workers if processes else 1
-        orders = [
-            Order(
-                os.path.abspath(replay.trace),
-                replay.recorded,
-                copy,
-                os.path.join(folder, f"result-{part}"),
-                pragmas,
-                1 if processes else workers,
-                part,
-                parts,
-                speed,
-                seconds,
-                os.path.join(folder, f"{part}.qprof") if profile else "",
-                min(
-                    BASE_TIME_S + TIME_SHARE * workers * (replay.recorded_s + seconds),
-                    MAX_TIME_S,
-                ),
-                BASE_FILE_BYTES + FILE_SHARE * (os.path.getsize(copy) + replay.bytes),
-            )
-            for part in range(parts)
-        ]
-        players = [_start(order, setting) for order in orders]
-        # Wait for all players before reporting a failure. A player ends when its standard input
-        # closes.
-        try:
-            ends = [(player, player.stderr.read()) for player in players if player.stderr]
-            for player in players:
-                player.wait()
+        order = Order(
+            trace=os.path.abspath(replay.trace),
+            recorded=replay.recorded,
+            database=copy,
+            result=os.path.join(folder, "result"),
+            pragmas=tuple(one for one in setting.pragmas if one[0] not in FILE_PRAGMAS),
+            workers=workers,
+            seconds=seconds,
+            profile=os.path.join(folder, "replayed.qprof") if profile else "",
+            time_s=min(
+                BASE_TIME_S + TIME_SHARE * workers * (replay.recorded_s + seconds), MAX_TIME_S
+            ),
+            file_bytes=BASE_FILE_BYTES + FILE_SHARE * (os.path.getsize(copy) + replay.bytes),
+        )
+        player = _start(order, setting)
+        try:  # the player ends when its standard input closes
+            errors = player.stderr.read() if player.stderr else ""
+            player.wait()
         finally:
-            for player in players:
-                player.kill()
-                player.communicate()
-        for player, errors in ends:
-            if player.returncode:
-                lines = errors.strip().splitlines()
-                reason = lines[-1] if lines else f"status {player.returncode}"
-                raise ProofError(f"replay: {reason}")
+            player.kill()
+            player.communicate()
+        if player.returncode:
+            lines = errors.strip().splitlines()
+            reason = lines[-1] if lines else f"status {player.returncode}"
+            raise ProofError(f"replay: {reason}")
         if profile:
-            merge_traces(profile, [order.profile for order in orders])
-        found = Played()
-        for order in orders:
-            made = json.loads(Path(order.result).read_text())
-            found.add(Played(**{**made, "left_out": Counter(made["left_out"])}))
+            shutil.move(order.profile, profile)
+        made = json.loads(Path(order.result).read_text())
+        found = Played(**{**made, "left_out": Counter(made["left_out"])})
         _check_schema(replay, found)
         return found
 

@@ -15,12 +15,8 @@ def search_workers(
     search: Search,
     interval_s: float,
     most_intervals: int,
-    processes: bool = False,
 ) -> tuple[tuple[Point, ...], int]:
     """Search until the result is settled, or for `most_intervals` intervals.
-
-    Args:
-        processes: use processes instead of threads as workers.
 
     Returns:
         The operations per second for each number of workers, and the best number.
@@ -31,7 +27,7 @@ def search_workers(
     observed: dict[int, list[float]] = {}
     for interval in range(most_intervals + WARM_UP_INTERVALS):
         workers = search.workers
-        run = played(replay, setting, workers=workers, seconds=interval_s, processes=processes)
+        run = played(replay, setting, workers=workers, seconds=interval_s)
         speed = run.executions / run.wall_s
         if interval < WARM_UP_INTERVALS:
             continue  # the file is not in memory yet

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from queryprof.cli.amounts import DURATION, PERCENTAGE, SIZE, TOLERANCE, Amount, duration, size
+from queryprof.cli.amounts import DURATION, PERCENTAGE, SIZE, Amount, duration, size
 
 pytestmark = pytest.mark.once
 
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.once
         (SIZE, "1KB", 1000),
         (SIZE, "1.5gb", 1.5e9),
         (PERCENTAGE, "100%", 100),
-        (TOLERANCE, "0%", 0),
     ],
 )
 def test_a_value_is_in_the_base_unit(kind: Amount, text: str, value: float) -> None:
@@ -46,8 +45,7 @@ def test_a_value_is_in_the_base_unit(kind: Amount, text: str, value: float) -> N
         (SIZE, "0.9KB", "(at least 1KB)"),
         (size(1e6, 1e12), "9000000TB", "(at least 1MB, at most 1TB)"),
         (PERCENTAGE, "0%", "'0%' is not a percentage"),
-        (TOLERANCE, "-1%", "'-1%' is not a percentage"),
-        (TOLERANCE, "5", "'5' is not a percentage: 0%, 5%"),
+        (PERCENTAGE, "-1%", "'-1%' is not a percentage"),
     ],
 )
 def test_invalid_values_are_reported_with_the_limits(kind: Amount, text: str, message: str) -> None:

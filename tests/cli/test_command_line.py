@@ -273,7 +273,7 @@ def test_a_reader_that_ends_first_changes_no_exit_status(command: list[str], sta
         assert (process.wait(), process.stderr.read()) == (status, b"")
 
 
-@pytest.mark.parametrize("options", [[], ["--html", "--cprofile"]], ids=["report", "files"])
+@pytest.mark.parametrize("options", [[], ["--cprofile"]], ids=["report", "files"])
 @pytest.mark.repeats
 def test_a_reader_of_the_report_that_ends_first_changes_no_exit_status(
     script: Script, options: list[str]

@@ -355,10 +355,10 @@ def test_the_vital_few(queryprof: Run) -> None:
     hosts = answers("out", "ranking", by="host", top=10)
     assert [one["host"] for one in hosts] == ["h0", "h1", "h2"]
     assert {one["statements"] for one in hosts} == {3}
-    result = queryprof("fleet", "report", "out", "--top", "2")
-    assert "The vital few: 2 of 3 statements and call sites" in result.stdout
+    result = queryprof("fleet", "report", "out")
+    assert "The vital few: 1 of 3 statements and call sites" in result.stdout
     assert "db.py:7 load" in result.stdout
-    assert "1 more: --top" in result.stdout
+    assert "2 more: --format json" in result.stdout
     (site,) = json.loads(
         queryprof("fleet", "report", "out", "--by", "site", "--format", "json").stdout
     )

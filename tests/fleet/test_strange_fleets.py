@@ -63,7 +63,7 @@ def executions(result: subprocess.CompletedProcess[str]) -> int:
 
 
 def ranking(queryprof: Run, *arguments: str) -> subprocess.CompletedProcess[str]:
-    options = ("--by", "statement", "--top", "50", "--format", "json")
+    options = ("--by", "statement", "--format", "json")
     return queryprof("fleet", "report", *arguments, *options)
 
 

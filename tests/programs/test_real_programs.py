@@ -114,20 +114,19 @@ def installed(name: str) -> Path:
 
 @pytest.mark.slow
 def test_sqlite_utils_inserts_28_000_rows(queryprof: Run, airports: Path) -> None:
-    """The number of rows is exact, and with --root the call sites are inside sqlite-utils."""
+    """The number of rows is exact, and with QUERYPROF_ROOTS the call sites are inside sqlite-utils."""
     root = SITE_PACKAGES / "sqlite_utils"
     result = queryprof(
         "run",
         "-o",
         "x.qprof",
-        "--root",
-        root,
         installed("sqlite-utils"),
         "insert",
         "a.db",
         "airports",
         airports,
         "--csv",
+        env={"QUERYPROF_ROOTS": str(root)},
     )
     assert result.returncode == 0, result.stderr
     connection = sqlite3.connect("a.db")
@@ -173,8 +172,6 @@ def test_datasette_answers_requests(airports: Path) -> None:
             "--no-report",
             "-o",
             "x.qprof",
-            "--root",
-            SITE_PACKAGES / "datasette",
             installed("datasette"),
             "serve",
             "a.db",
@@ -184,6 +181,7 @@ def test_datasette_answers_requests(airports: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "QUERYPROF_ROOTS": str(SITE_PACKAGES / "datasette")},
     )
     sql = "select+name+from+airport+where+icao+=+:icao"
     address = f"http://127.0.0.1:{port}/a.json?sql={sql}&icao=EGLL&_shape=array"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import os
 import random
 import re
 import sqlite3
@@ -17,8 +18,9 @@ import pytest
 from replay.recorded_workloads import recorded
 
 from conftest import Run
+from queryprof.core.settings import WORKLOAD_VARIABLE
 from queryprof.errors import TraceError
-from queryprof.replay.workload import INSIDE, OUTSIDE, Unknown, read_workload
+from queryprof.replay.workload import INSIDE, OUTSIDE, Unknown, prefix_of, read_workload
 
 pytestmark = pytest.mark.once
 
@@ -174,8 +176,8 @@ def test_it_is_bounded(queryprof: Run, script: Callable[[str], Path]) -> None:
             db.execute("SELECT length(?)", (bytes(20_000),)).fetchall()
         """)
     )
-    limited = ("--record-workload", "--workload-limit", "1MB")
-    queryprof("run", "--no-report", "-o", "x.qprof", *limited, program)
+    limited = {WORKLOAD_VARIABLE: f"1000000:{prefix_of(os.path.abspath('x.qprof'))}"}
+    queryprof("run", "--no-report", "-o", "x.qprof", program, env=limited)
     workload = read_workload("x.qprof")
     assert workload.is_cut
     assert 40 <= len(workload.executions) <= 60

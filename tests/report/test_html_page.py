@@ -213,24 +213,6 @@ def test_the_command(queryprof: Run, script: Callable[[str], Path], tmp_path: Pa
     assert [p.name for p in Path().iterdir() if p.name.startswith(".queryprof")] == []
 
 
-@pytest.mark.slow
-def test_run_writes_the_page_at_its_end(queryprof: Run, script: Callable[[str], Path]) -> None:
-    """It prints the path. If the page cannot be written, the command fails before the program
-    starts.
-    """
-    program = script(
-        "import sqlite3\nsqlite3.connect(':memory:').execute('SELECT 1')\nprint('ran')\n"
-    )
-    done = queryprof("run", "--no-report", "--html", "-o", "x.qprof", program)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "page: x.html\n")
-    assert "SELECT ?" in data_of(Path("x.html").read_text())["strings"]
-    Path("y.html").write_text("mine")
-    refused = queryprof("run", "--html", "-o", "y.qprof", program)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert sorted(path.name for path in Path().iterdir() if "y." in path.name) == ["y.html"]
-    assert queryprof("run", "--html", "-o", "/dev/null", program).returncode == 2
-
-
 @pytest.mark.parametrize("content", [None, b"no trace", b"SQLite format 3\x00" + b"\x00" * 100])
 def test_bad_input_leaves_no_page(queryprof: Run, content: bytes | None) -> None:
     if content is not None:

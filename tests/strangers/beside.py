@@ -146,7 +146,7 @@ def stored(draw: random.Random, case: Path) -> Case:
     before = names_of(case, path)
     mutate = mutations.trace if table == "trace" else store_mutations.parquet
     how = mutate(draw, path)
-    ranking = "fleet report store --by statement --top 100000 --format json".split()
+    ranking = "fleet report store --by statement --format json".split()
     ranked = Step(ranking, in_ranking(STORED_CALLS), (0, 1))
     if table == "trace":
         fetched = Step(["fleet", "fetch", "out/f.qprof", "store"], statuses=(0, 1))
@@ -252,7 +252,7 @@ def steps_of(
     parquet = ["fleet", "export", "-o", "out/e"]
     merge = Step(["merge", "out/m.qprof", good, plain], may_change=EVERYWHERE)
     merged = Step(["report", "out/m.qprof", *in_json], in_report(PLAIN + least, most))
-    ranking = ["fleet", "report", good, plain, "--by", "statement", "--top", "100", *in_json]
+    ranking = ["fleet", "report", good, plain, "--by", "statement", *in_json]
     stored = in_store("out/s", least, most)
     exported = in_store("out/e", PLAIN + least, most)
     ship = [

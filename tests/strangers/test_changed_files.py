@@ -126,8 +126,6 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
             "t.db",
             "--most",
             "1",
-            "--interval",
-            "100ms",
         ]
         return [*replays, *([tune] if draw.random() < 0.1 else [])]
     if kind == "region":

@@ -84,12 +84,10 @@ def test_functions_are_no_export(queryprof: Run, script: Callable[[str], Path]) 
     assert pstats.Stats("x.prof").total_calls > 0  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("option", "name"), [("--cprofile", "x.prof"), ("--html", "x.html")])
-@pytest.mark.repeats
 def test_run_reports_it_before_the_program_runs(
-    queryprof: Run, script: Callable[[str], Path], option: str, name: str
+    queryprof: Run, script: Callable[[str], Path]
 ) -> None:
-    program = script(f"{PROGRAM}open('ran', 'w')")
+    program, option, name = script(f"{PROGRAM}open('ran', 'w')"), "--cprofile", "x.prof"
     Path(name).write_text("a person's own")
     refused = queryprof("run", option, "-o", "x.qprof", program)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)

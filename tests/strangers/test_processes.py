@@ -168,8 +168,6 @@ def test_a_module_of_the_current_directory_is_not_imported(queryprof: Run, recor
             "../before.db",
             "--most",
             1,
-            "--interval",
-            "100ms",
         ],
         ["analyze", "../x.qprof", "--db", "../t.db", "--prove", "--budget", "5s"],
     ):

@@ -51,7 +51,9 @@ def print_findings(
     for number, finding in enumerate(findings[:top], 1):
         parts.append(finding_card(number, finding, places, console.width))
     if len(findings) > top:
-        parts.append(heading(f"{counted(len(findings) - top, 'more finding')}: --top", "dim"))
+        parts.append(
+            heading(f"{counted(len(findings) - top, 'more finding')}: --format json", "dim")
+        )
     write(console, parts)
 
 

@@ -37,8 +37,6 @@ def print_cards(
     cards: Sequence[Card],
     left_out: int = 0,
     file: TextIO | None = None,
-    *,
-    option: str = "--format json",
 ) -> None:
     """Print cards below a title, how many more there are, and the option that shows them."""
     parts: list[RenderableType] = [heading(title)]
@@ -47,7 +45,7 @@ def print_cards(
         parts.append(Text.assemble("  ", (head, "bold"), ("  " + site if site else "", "cyan")))
         parts += [Padding(Text(line), (0, 0, 0, 5)) for line in lines if line]
     if left_out > 0:
-        parts += [Text(), Text(f"{left_out:,} more: {option}", style="dim")]
+        parts += [Text(), Text(f"{left_out:,} more: --format json", style="dim")]
     write(console_for(file), parts)
 
 

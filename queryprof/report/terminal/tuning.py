@@ -15,9 +15,7 @@ from queryprof.tuning.throughput import Point
 
 MAX_ORDER = 2
 BAR = 30
-UNCERTAIN = (
-    "No pragma makes a certain difference: keep your settings, or measure more --replications."
-)
+UNCERTAIN = "No pragma makes a certain difference: keep your settings."
 
 
 def print_pragmas(
