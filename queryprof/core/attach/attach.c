@@ -256,7 +256,7 @@ static int attach_object(attachment *a, PyObject *found, const qp_probe *probe,
     PyObject *called =
         function && PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function;
     PyObject *known = called ? qp_in_place_wrapper(called) : NULL;
-    if (known && qp_probe_call_is(known)) { /* in another class, or bound in a module */
+    if (known && qp_probe_call_is(known)) { /* another class has it, or a module binds it */
         Py_DECREF(function);
         return 0;
     }

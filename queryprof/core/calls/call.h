@@ -15,9 +15,9 @@
 /* The known facts about an attached function. */
 typedef struct {
     qp_operation operation;
-    qp_source source;             /* of the operation */
-    Py_ssize_t rowcount_offset;   /* of the C long in a cursor that counts changed rows; 0: none */
-    Py_ssize_t connection_offset; /* of a cursor's reference to its connection; 0: the receiver is
+    qp_source source;             /* where the SQL text comes from */
+    Py_ssize_t rowcount_offset;   /* where a cursor stores its count of changed rows; 0: nowhere */
+    Py_ssize_t connection_offset; /* where a cursor refers to its connection; 0: the receiver is
                                    * neither a cursor nor a connection */
     bool has_own_sqlite;          /* its driver has a private SQLite, and the ends of its statements
                                    * are traced */
@@ -52,7 +52,7 @@ static inline qp_dialect qp_dialect_of(const qp_probe *probe)
  * thread; never on the C stack (see qp_active). A free one keeps its thread; its `active.has_more`,
  * `active.statement`, `active.work`, `active.below`, `outer` and `connection` are zero. */
 typedef struct qp_call {
-    /* of every call */
+    /* Set for every call. */
     qp_active active;
     struct qp_call *outer; /* the probed call inside which it was made */
     struct qp_call *next_free;
@@ -62,7 +62,7 @@ typedef struct qp_call {
     PyObject *self;          /* borrowed, like all of the program's objects here; may be NULL */
     int64_t nested_ticks;    /* spent in probed calls inside this one */
     qp_execution *execution; /* begun or fetched from; NULL if its cursor was executed unseen */
-    /* of a call that begins an execution */
+    /* Set for a call that begins an execution. */
     PyObject *parameters;
     int64_t script_rows;  /* rows changed by a script, including its triggers */
     bool tells_ends;      /* its connection reports the ends of statements during the call */

@@ -144,7 +144,7 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
         return;
     }
     PyObject *shown = show_unnoticed(parameters);
-    if (qp_recording) { /* to show them may have ended it */
+    if (qp_recording) { /* formatting them may have ended it */
         qp_exemplar_keep(&row, sql, shown);
     }
     Py_XDECREF(shown);

@@ -64,7 +64,8 @@ static qp_execution *find_old(const void *cursor)
 
 qp_execution *qp_execution_of(const void *cursor)
 {
-    for (int i = 0; i < QP_YOUNG; i++) { /* at most one: the others were superseded */
+    /* At most one is young: newer executions replace older ones. */
+    for (int i = 0; i < QP_YOUNG; i++) {
         if (table.young[i].cursor == cursor) {
             return &table.young[i];
         }

@@ -221,7 +221,7 @@ static void note_in_step(const qp_call *call, int64_t ticks)
 static QP_COLD void end_file_work(qp_call *call, int64_t changed_rows)
 {
     const qp_file_work *work = &call->active.work;
-    qp_call_wait refused = {0}; /* by SQLite itself: without a wait and without a path */
+    qp_call_wait refused = {0}; /* SQLite itself refused: there is no wait and no path */
     bool failed = work->failed, is_upgrade = false;
     if (work->waits && failed) {
         refused = work->wait[work->waits - 1];
@@ -295,7 +295,7 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
 static QP_COLD void end_measured(qp_call *call, PyObject *result)
 {
     qp_own_part part = qp_own_part_begin();
-    part.from_ticks -= (uint64_t)call->active.own_ticks; /* of its callbacks, which ran before */
+    part.from_ticks -= (uint64_t)call->active.own_ticks; /* its callbacks ran before */
     call->active.is_measured = false;
     qp_call_end(call, result);
     qp_own_part_end(&qp_own_ends, part, qp_clock_ticks());

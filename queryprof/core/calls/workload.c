@@ -26,7 +26,7 @@ static struct {
     uint32_t texts;    /* how many are in there */
     uint32_t last_text;
     struct {
-        uint64_t identity;        /* in the file: its address, or its number if that is hidden */
+        uint64_t identity;        /* its address, or its number if the address is hidden */
         uint64_t serial;          /* another connection may get its address */
     } connections[CONNECTIONS];   /* that are written */
     uint8_t paths[QP_STACKS / 8]; /* a bit for each call path that is written */

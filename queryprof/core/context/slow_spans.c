@@ -20,7 +20,7 @@ static struct {
     qp_span_runs *buffers[BUFFERS]; /* owned */
     uint32_t count;
     qp_span_runs *free;
-    int64_t *least_ns; /* by name: a span must have lasted longer to be kept */
+    int64_t *least_ns; /* for each name: only longer spans are kept */
 } table;
 
 bool qp_slow_spans_start(void)

@@ -225,7 +225,8 @@ void qp_span_stop(int64_t span)
     running_span *stopped = running(span);
     if (stopped) {
         stopped->ns = qp_clock_ns(qp_clock_elapsed(stopped->started_ticks, qp_clock_ticks()));
-        int64_t cpu_ns = cpu_of(stopped); /* with a part of reading its clock, which is slow */
+        int64_t cpu_ns =
+            cpu_of(stopped); /* includes part of the time to read its clock, which is slow */
         stopped->cpu_ns = cpu_ns < stopped->ns ? cpu_ns : stopped->ns;
     }
 }

@@ -25,13 +25,13 @@ enum {
 typedef struct {
     void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL if free */
     bool is_whole;            /* it is the whole text that the program passed for it */
-    bool transient;           /* of no statement object: it may be finalized at any time */
+    bool transient;           /* no statement object holds it: it may be finalized at any time */
     bool is_over;             /* a transient statement that has ended and been read ... */
     uint32_t runs;            /* ... after this many runs, as SQLite counts them */
     void *volatile held; /* the same as `statement` where a statement object owns it, else NULL;
                           * written last, because it is read with the GIL, without the mutex */
     qp_key key;
-    uint32_t base[QP_COUNTERS]; /* at the last reading; SQLite's counters wrap around as these do */
+    uint32_t base[QP_COUNTERS]; /* the last reading; wraps around like SQLite's counters */
     uint32_t executions;        /* begun since then */
     uint32_t page_fetches;      /* page fetches of sampled executions since then */
     uint32_t page_fetch_samples;
@@ -48,8 +48,8 @@ typedef struct qp_statement_block {
  * it, or when counters are flushed. */
 typedef struct {
     const qp_sqlite_functions *sqlite;
-    void *db;         /* sqlite3 *, SQLite's; NULL if free */
-    uint32_t next;    /* in its chain, or in the free list: 1 + its number; 0 if none */
+    void *db;      /* sqlite3 *, SQLite's; NULL if free */
+    uint32_t next; /* 1 + the number of the next record in its chain or in the free list; 0: none */
     uint64_t serial;  /* 1, 2, 3, ... in the order in which they were taken */
     char *path;       /* owned: the file of its main database, as opened; NULL if none */
     bool traces_ends; /* every statement's end is traced: none is kept past it */

@@ -42,7 +42,7 @@ typedef struct {
     int64_t file_ticks_then;          /* later reading, writing and syncing is not waiting */
     int waits;                        /* 0 if the last times are not valid */
     qp_call_wait wait[QP_CALL_WAITS]; /* the last one, and the longest before it */
-    /* of the last one */
+    /* The last one. */
     const void *waited_file; /* identity, whose lock is not granted yet; NULL if it is */
     int waited_lock;         /* which of its locks */
     bool would_write; /* the write lock was refused to a transaction that had begun to read: SQLite

@@ -133,7 +133,7 @@ QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, u
     }
     qp_traced_connection *traced = qp_counters_connection(connection);
     if (!traced) {
-        keep_from_asking(db, statement); /* for this interval */
+        keep_from_asking(db, statement); /* during this interval */
         return false;
     }
     bool ends =

@@ -37,7 +37,7 @@ typedef struct qp_active {
     uint64_t start_ticks;
     bool is_measured;  /* what it costs is measured: see qp_own_part ... */
     int64_t own_ticks; /* ... and in the callbacks inside it */
-    /* of an operation that begins an execution */
+    /* Set for an operation that begins an execution. */
     bool has_more;        /* qp_first_run_end has work when it ends */
     bool begins_counting; /* `statement` is the execution's first */
     const void *db;       /* identity of its connection's sqlite3; NULL if unknown */
@@ -52,7 +52,7 @@ typedef struct qp_active {
 /* Whether statements are counted, and the present epoch: values of another epoch are not valid. */
 extern struct qp_counting {
     volatile bool is_on;
-    volatile bool notes_connections; /* for a workload */
+    volatile bool notes_connections; /* a workload is recorded */
     uint32_t epoch;
 } qp_counting;
 

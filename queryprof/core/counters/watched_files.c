@@ -22,11 +22,11 @@ typedef struct {
     int (*lock)(file *, int);
     int (*unlock)(file *, int);
     void *unwatched[4];
-    /* from version 2 on */
+    /* Version 2 and newer: */
     int (*shm_map)(file *, int, int, int, void volatile **);
     int (*shm_lock)(file *, int, int, int);
     void *unwatched_of_2[2];
-    /* from version 3 on */
+    /* Version 3 and newer: */
     void *unwatched_of_3[2];
 } io_methods;
 

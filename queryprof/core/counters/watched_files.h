@@ -12,7 +12,10 @@
 #include "runtime/thread_local.h"
 #include "threads/threads.h"
 
-enum { QP_WATCHED_LIBRARIES = 4 /* of SQLite, in one process; the files of others are unknown */ };
+enum {
+    QP_WATCHED_LIBRARIES =
+        4 /* SQLite libraries per process; the files of further ones are unknown */
+};
 
 /* Notes a table of functions (sqlite3_io_methods) of SQLite's own; false if it cannot be watched.
  * The caller must hold the GIL. */

@@ -28,7 +28,7 @@ enum {
     PATHS = 256,       /* places for their paths; some share one */
     ENOUGH = 5,        /* passes: the longest of them does not count */
     AGAIN = 32,        /* executions of a line with fewer passes that are considered */
-    HALVED = 8         /* from this many passes, the sums of a row can be halved */
+    HALVED = 8         /* with this many passes, the sums of a row can be halved */
 };
 
 /* A watch ends after this many sampled executions without a new pass: IDLE in other lines while no
@@ -352,7 +352,7 @@ void qp_line_choice_clear(void) {}
 
 void qp_line_choice_after_fork(void)
 {
-    qp_watched_line.is_changing = false; /* in another thread of the parent */
+    qp_watched_line.is_changing = false; /* another thread of the parent was changing it */
     qp_line_passes_clear();              /* the parent's, as its rows are */
     qp_line_choice_clear();
 }

@@ -18,7 +18,7 @@
 
 typedef struct {
     PyCodeObject *code;        /* owned; NULL if nothing is watched */
-    PyThreadState *tstate;     /* of the pass in progress, or of the last one; identity only */
+    PyThreadState *tstate;     /* the thread of the current or last pass; only compared */
     int first_line, last_line; /* lines of the expression that executes the statement */
     qp_text function, file;    /* function and file of the line */
     bool is_function;          /* all lines of a library's function are watched */

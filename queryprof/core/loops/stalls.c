@@ -78,7 +78,7 @@ static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
  * between two bounds, and is known if both are on one side of the half. */
 static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
-    enum { PARTS = 10 }; /* of the step; it must have seen one of them */
+    enum { PARTS = 10 }; /* the watchdog must have seen a tenth of the step */
     const qp_running_loop *running_loop = step->running_loop;
     int64_t now_ns = qp_cpu_ns(running_loop->kernel_id);
     int64_t seen_ns = qp_clock_ns(qp_clock_elapsed(running_loop->seen_ticks, qp_clock_ticks()));

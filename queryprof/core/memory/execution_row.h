@@ -25,7 +25,7 @@ typedef struct qp_meter {
     struct qp_explanation *explanation; /* where its plan is stored, or NULL */
     const void *main; /* identity of the sqlite3_stmt that it runs; others that start while it runs
                        * are inside it */
-    uint64_t connection; /* for a workload, where the driver has a private SQLite: the serial number
+    uint64_t connection; /* used by workloads if the driver has a private SQLite: the serial number
                           * of the connection that it ran on; 0: unknown ... */
     qp_transaction transaction; /* ... and the state of that one at the last event */
 } qp_meter;
@@ -44,7 +44,7 @@ typedef enum {
 typedef struct {
     qp_operation operation;
     uint32_t stage;       /* QP_STAGE_SETTLING: see there; else what is pending is not added yet */
-    uint32_t row;         /* of the aggregate that they are added to ... */
+    uint32_t row;         /* the aggregate that they are added to ... */
     int64_t count_before; /* ... and its count before */
     int64_t calls;        /* 0 if nothing is pending */
     int64_t errors;
@@ -74,14 +74,14 @@ typedef struct qp_execution {
     int64_t rows;          /* ... that it changed */
     int64_t notable_ticks; /* after this many more it gets a stack or an exemplar */
     qp_pending_rows pending;
-    /* from the first flush on */
+    /* Set by the first flush. */
     uint32_t began_row;     /* the aggregate of the operation that began it ... */
     uint32_t generation;    /* ... in this generation of the aggregates ... */
     int64_t count_before;   /* ... and its count before */
     int64_t duration_ns;    /* without what is pending */
     int64_t settled_ns;     /* the part that the distribution contains; -1: not added yet */
     int64_t fetched;        /* rows, changed ones included */
-    uint64_t plotted_ticks; /* on the timeline up to then */
+    uint64_t plotted_ticks; /* the timeline has everything until then */
     uint32_t stack;         /* 0: none taken */
     int64_t stack_weight;   /* executions that the stack samples hold for it */
     int64_t stack_ns;

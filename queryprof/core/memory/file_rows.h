@@ -44,10 +44,10 @@ typedef struct {
     int64_t count;
     int64_t ticks;
     int64_t max_ticks;
-    int64_t database_ticks;    /* in the driver's calls of the thread that took the lock; ... */
+    int64_t database_ticks;    /* time of the lock's thread in driver calls; ... */
     int64_t database_of_ticks; /* ... known of this part of the time */
     int64_t changed_rows;      /* rows changed by that thread's statements */
-    int64_t log_bytes;         /* of the write-ahead log, the most; 0: none is known */
+    int64_t log_bytes;         /* largest size of the write-ahead log; 0: unknown */
 } qp_lock_sums;
 
 static inline void qp_lock_sums_join(qp_lock_sums *to, const qp_lock_sums *more)
@@ -81,7 +81,7 @@ typedef struct {
 /* When a connection held a lock, or waited for one. */
 typedef struct {
     uint32_t connection; /* number of its file in this process */
-    bool writes;         /* of a wait: it has the write lock, and so waits for readers */
+    bool writes;         /* the waiter has the write lock: it waits for readers */
     uint64_t start_ticks;
     uint64_t end_ticks;
 } qp_lock_time;
@@ -90,7 +90,7 @@ typedef struct {
 typedef struct {
     qp_lock lock;
     uint32_t connection; /* number of its file in this process */
-    uint32_t writes;     /* of a wait: it has the write lock, and so waits for readers */
+    uint32_t writes;     /* the waiter has the write lock: it waits for readers */
     int64_t start_unix_ns;
     int64_t duration_ns;
 } qp_lock_event_row;

@@ -14,7 +14,7 @@ typedef struct {
     uint32_t text_bytes;
     uint32_t state; /* qp_region_state */
     int64_t pid;
-    int64_t start_time;     /* of the process, field 22 of /proc/PID/stat; 0 if unknown */
+    int64_t start_time;     /* the process's start: field 22 of /proc/PID/stat; 0: unknown */
     uint64_t pid_namespace; /* inode of the PID namespace; 0 if unknown */
     char boot[40];          /* the machine's boot id; empty if unknown */
     qp_text facts;          /* facts about the process, as queryprof.region.facts writes them */
@@ -31,7 +31,7 @@ typedef struct {
     uint64_t lost_counters;
     uint64_t unseen_files; /* connections */
     uint64_t unasked_plans;
-    int64_t own_read_bytes; /* by the core, as the next one */
+    int64_t own_read_bytes; /* the core itself, like the next one */
     int64_t own_written_bytes;
     int64_t own_ns; /* CPU time spent on new statements and on turns */
     uint32_t turns;

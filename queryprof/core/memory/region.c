@@ -101,7 +101,7 @@ bool qp_region_start(void)
         }
     }
     bool described = describe();
-    qp_head->counts[QP_CALL_ROWS] = qp_row_counts[QP_CALL_ROWS]; /* of another recording */
+    qp_head->counts[QP_CALL_ROWS] = qp_row_counts[QP_CALL_ROWS]; /* an earlier recording's */
     qp_head->state = QP_REGION_RECORDS;
     return described;
 }

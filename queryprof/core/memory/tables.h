@@ -199,7 +199,7 @@ typedef struct {
     qp_extremes now;    /* since the mark */
     qp_extremes before; /* before the mark */
     qp_histogram histogram;
-    int64_t carried; /* in the histogram, and counted by an earlier part */
+    int64_t carried; /* entries of the histogram that an earlier part has counted */
 } qp_aggregate;
 
 /* The errors of one type with one key. */
@@ -275,7 +275,7 @@ typedef struct {
     int64_t cancelled; /* were never run, or their end was not waited for */
     qp_distribution queue;
     qp_distribution run;
-    qp_distribution handback; /* for functions that an event loop waits for */
+    qp_distribution handback; /* of functions that an event loop awaits */
     qp_distribution total;    /* time from the submission to the end of all that */
 } qp_handoff_row;
 

@@ -44,7 +44,7 @@
 #include "threads/thread_usage.h"
 #include "threads/threads.h"
 
-enum { SLACK = 16 }; /* of a window: that part of its length its timeline begins before it */
+enum { SLACK = 16 }; /* a window's timeline begins 1/16 of its length before the window */
 
 static uint32_t recordings;
 

@@ -48,7 +48,10 @@ static void run(void *argument)
 static bool has_own_files(void)
 {
 #ifdef __linux__
-    enum { CLOSE_RANGE = 436, UNSHARE = 1 << 1 }; /* on all architectures; CLOSE_RANGE_UNSHARE */
+    enum {
+        CLOSE_RANGE = 436,
+        UNSHARE = 1 << 1
+    }; /* the same on all architectures; CLOSE_RANGE_UNSHARE */
     return syscall(CLOSE_RANGE, 0, ~0U, UNSHARE) == 0;
 #else
     return false;

@@ -32,7 +32,7 @@ typedef enum {
     QP_SERIALIZE,
     QP_DESERIALIZE,
     QP_BEGIN,
-    QP_POOL_WAIT, /* for a connection of a pool whose connections are all in use */
+    QP_POOL_WAIT, /* all connections of the pool are in use */
     QP_EXIT,
     QP_OPERATIONS /* how many there are; QP_EXIT is recorded as commit or rollback */
 } qp_operation;

@@ -21,7 +21,7 @@ static const double FIRST_S = 1; /* a short program should also have a copy */
 static struct {
     char path[QP_SHARED_PATH_BYTES];
     double interval_s;
-    double next_s; /* from one copy to the next: twice as long each time, up to the interval */
+    double next_s; /* time until the next copy; doubles up to the interval */
     bool if_own;
     bool is_made;
     bool is_busy;   /* a thread is copying */

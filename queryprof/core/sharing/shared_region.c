@@ -22,7 +22,7 @@ static struct {
     char name[QP_SHARED_PATH_BYTES];
     char path[QP_SHARED_PATH_BYTES]; /* path of the file; empty if none */
     bool may_have_room_later;        /* the process had no free descriptor */
-    bool is_lost;                    /* in this forked child there was no memory for a copy */
+    bool is_lost;                    /* this forked child had no memory for a copy */
 } shared;
 
 const char *qp_region_path(void)

@@ -28,12 +28,12 @@ typedef enum { SCRIPT, VALUES, IN_LIST, PARENTHESES } scope_kind;
 /* The content of a clause, which decides whether a word in quotes is a name there. */
 typedef enum {
     EXPRESSIONS,
-    TABLES,      /* of a FROM */
-    NAMES,       /* of columns */
-    DEFINITIONS, /* of columns: each begins with a name */
-    SIZES,       /* of a type */
-    ASSIGNMENTS, /* of a SET */
-    ORDER        /* of an ORDER BY or GROUP BY */
+    TABLES,      /* in a FROM */
+    NAMES,       /* column names */
+    DEFINITIONS, /* column definitions: each begins with a name */
+    SIZES,       /* the sizes of a type */
+    ASSIGNMENTS, /* in a SET */
+    ORDER        /* in an ORDER BY or GROUP BY */
 } clause_kind;
 
 typedef struct {
@@ -48,7 +48,7 @@ typedef struct {
 } scope;
 
 /* Lists in parentheses deeper than SCOPES are not folded. */
-enum { SCOPES = 64, MAX_NAME = 1000 /* in the parentheses of a parameter */ };
+enum { SCOPES = 64, MAX_NAME = 1000 /* bytes in the parentheses of a parameter */ };
 
 typedef struct {
     const unsigned char *at;
@@ -62,15 +62,15 @@ typedef struct {
     const char *keyword_before; /* the keyword before it; or "" */
     const char *verb;           /* the statement's first keyword; or "" */
     clause_kind opens;          /* the content of a parenthesis after the name here */
-    qp_dialect dialect;         /* of the text ... */
+    qp_dialect dialect;         /* the text's dialect ... */
     qp_text_kind kind;          /* ... from here on */
     bool dot_follows_name;      /* the last dot follows a name, not a literal */
-    const qp_sql_words *words;  /* of the whole text; NULL: they are being collected into `found` */
+    const qp_sql_words *words;  /* words of the whole text; NULL: being collected into `found` */
     qp_sql_words *found;
     const char *name; /* the last word that is not a keyword, in the text; NULL: none yet */
     size_t name_length;
     scope scopes[SCOPES];
-    int depth;       /* of the innermost scope in `scopes` */
+    int depth;       /* index of the innermost scope in `scopes` */
     size_t unfolded; /* open parentheses beyond SCOPES */
 } scanner;
 

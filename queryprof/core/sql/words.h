@@ -36,7 +36,7 @@ typedef enum {
     QP_SYSTEM_SQLITE,
     QP_SYSTEM_POSTGRESQL,
     QP_SYSTEM_DUCKDB,
-    QP_SYSTEM_OTHER, /* of a driver that only the program knows */
+    QP_SYSTEM_OTHER, /* the system of a driver that only the program knows */
     QP_SYSTEM_MYSQL,
     QP_SYSTEM_ORACLE,
     QP_SYSTEMS
@@ -58,7 +58,7 @@ typedef struct {
 } qp_word_set;
 
 typedef struct {
-    const char *text; /* in the SQL text, without quotes */
+    const char *text; /* a part of the SQL text, without quotes */
     size_t length;
 } qp_word;
 

@@ -90,7 +90,7 @@ void qp_changes_find(void *db)
 {
     static const int64_t tried[] = {7, 0, 123456, 1};
     if (place.offset) {
-        return; /* of the same library; a thread without the GIL may be using it */
+        return; /* from the same library; a thread without the GIL may use it */
     }
     place.bytes = qp_sqlite.has_wide_changes ? sizeof(int64_t) : sizeof(int32_t);
     if (!run(db, "CREATE TEMP TABLE t(a)")) {

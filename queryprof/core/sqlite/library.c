@@ -110,7 +110,7 @@ const char *qp_sqlite_find(const char *path)
 
 static struct {
     qp_sqlite_functions
-        known[QP_PRIVATE_LIBRARIES]; /* of the drivers that have a private SQLite library */
+        known[QP_PRIVATE_LIBRARIES]; /* drivers that have a private SQLite library */
     int count;
     const qp_sqlite_functions *last;
 } private;

@@ -31,7 +31,7 @@ typedef struct {
 } known_walk;
 
 static struct {
-    known_walk *walks; /* by identity: open addressing, linear probing */
+    known_walk *walks; /* hash table by identity: open addressing, linear probing */
     uint32_t walk_count;
     uint8_t depths[DEPTHS];
     int frames;

@@ -135,7 +135,7 @@ static bool is_typed_in(PyObject *globals)
         PyUnicode_CompareWithASCIIString(name, "__main__") != 0) {
         return false;
     }
-    PyObject *file = file_of(globals); /* of standard input: <stdin> */
+    PyObject *file = file_of(globals); /* <stdin> for standard input */
     return !file || (PyUnicode_GET_LENGTH(file) && PyUnicode_READ_CHAR(file, 0) == '<');
 }
 

@@ -12,7 +12,7 @@ enum { FIRST_SLOTS = 1024, MAX_SLOTS = 1 << 20 /* 32 MB, for 524,288 living task
 typedef struct {
     const void *task; /* NULL if free */
     uint32_t path;
-    uint32_t call_path;         /* of the last work that the task handed over, or QP_PATH_NONE */
+    uint32_t call_path;         /* the last work that the task handed over; QP_PATH_NONE: none */
     const void *call_outermost; /* outermost code there, only for comparing; NULL if unknown */
 } creator;
 

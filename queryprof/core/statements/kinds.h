@@ -9,10 +9,10 @@
 /* Its effect on the schema of a database. */
 typedef enum {
     QP_SCHEMA_KEPT,      /* the statement changes no schema */
-    QP_SCHEMA_CHANGED,   /* of the database */
+    QP_SCHEMA_CHANGED,   /* the database's schema */
     QP_SCHEMA_ENSURED,   /* the same, but only the first time: IF NOT EXISTS */
-    QP_SCHEMA_ASIDE,     /* of the connection alone */
-    QP_SCHEMA_UNKNOWN,   /* in a way that the statement does not show */
+    QP_SCHEMA_ASIDE,     /* only the connection's (TEMP) schema */
+    QP_SCHEMA_UNKNOWN,   /* changed in a way that the statement does not show */
     QP_SCHEMA_ELSEWHERE, /* the same, and of any connection */
     QP_SCHEMA_COMMITTED,
     QP_SCHEMA_ROLLED_BACK

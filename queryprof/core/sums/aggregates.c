@@ -11,7 +11,7 @@
 
 enum {
     SHARED_THREADS = QP_AGGREGATES / 4 *
-        3,                                /* from this many entries, new keys have no thread ... */
+        3,                                /* with this many entries, new keys have no thread ... */
     SHARED_PATHS = QP_AGGREGATES / 8 * 7, /* ... and no call path */
     NEARLY_FULL = SHARED_THREADS - 1024,  /* a call and its flush add far fewer */
     SLOTS = 2 * 65536,
@@ -20,7 +20,7 @@ enum {
 
 static struct {
     qp_index index;               /* finds an entry by its key */
-    uint32_t (*serving)[SERVING]; /* by entry: the entries with the same key except for these
+    uint32_t (*serving)[SERVING]; /* for each entry: the entries with the same key except for these
                                    * operations, by number; 0: not looked up */
     qp_aggregate *last;           /* the entry found last: loops use one */
 } table;

@@ -10,7 +10,7 @@
 enum {
     NAME_BYTES = 200,
     DESCRIBED_BYTES = 3 * NAME_BYTES,
-    BUSY = 5, /* of SQLite, as an exception of APSW's has it */
+    BUSY = 5, /* SQLITE_BUSY, as in an exception of APSW */
     BUSY_SNAPSHOT = 517
 };
 

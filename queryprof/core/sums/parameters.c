@@ -11,7 +11,7 @@
 enum {
     REMEMBERED = 8,
     MAX_CHARACTERS = 4096, /* hashing longer texts would add noticeable overhead */
-    ENOUGH = 4             /* from this many samples, slow executions would count too often */
+    ENOUGH = 4             /* with more samples, slow executions would count too often */
 };
 
 typedef struct {

@@ -12,15 +12,16 @@
 uint32_t qp_stack_mask = QP_STACK_SAMPLING - 1;
 
 enum {
-    VALUE_BYTES = QP_TEXT_BYTES / 5 * 2, /* of the texts, for SQL and parameters of exemplars */
+    VALUE_BYTES = QP_TEXT_BYTES / 5 *
+        2, /* share of the texts for SQL and parameters of exemplars */
     SAMPLE_SLOTS = 2 * QP_STACK_SAMPLES
 };
 
 static struct {
-    uint16_t (*kept)[QP_EXEMPLARS_KEPT]; /* by statement: 1 + rows; 0 if none */
-    int64_t *floor_ns;                   /* by statement: the fastest kept one; 0 while a place is
-                                          * free */
-    int64_t *notable_ticks;              /* by statement */
+    uint16_t (*kept)[QP_EXEMPLARS_KEPT]; /* for each statement: 1 + row; 0: none */
+    int64_t *floor_ns;      /* for each statement: the fastest kept one; 0 while a place is
+                             * free */
+    int64_t *notable_ticks; /* for each statement */
     qp_index samples;
     uint32_t value_bytes;
 } table;

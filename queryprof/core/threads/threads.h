@@ -14,7 +14,7 @@ struct qp_execution;
 struct qp_running_loop;
 
 typedef struct qp_thread {
-    PyThreadState *tstate;                /* of the thread */
+    PyThreadState *tstate;                /* the thread's state */
     uint16_t number;                      /* number of the thread's name */
     uint32_t recording;                   /* `number` is valid only in this recording */
     uint32_t random;                      /* state of its generator, never 0 */

@@ -12,7 +12,7 @@ typedef struct {
     PyObject *extra;   /* may be NULL, as the next two: for `vectorcall` */
     PyObject *referred;
     void *data;
-    vectorcallfunc original; /* of a function that stays in its place; else NULL */
+    vectorcallfunc original; /* a function that stays in its place; else NULL */
     PyObject *weak_references;
 } qp_wrapper;
 
