@@ -10,7 +10,6 @@ import click
 SUFFIXES = {
     "pstats": ".prof",
     "speedscope": ".speedscope.json",
-    "trace-events": ".trace.json",
 }
 PSTATS_NODES = 1000
 """Viewers of pstats lay out all nodes: snakeviz takes 20 s for 8,000."""
@@ -34,8 +33,6 @@ PSTATS_NODES = 1000
 @click.option("--stacks", is_flag=True, help="Export whole stacks, with libraries (estimates).")
 def export(file: str, form: str, output: str | None, stacks: bool) -> None:
     """Write FILE's database time for another viewer."""
-    if stacks and form == "trace-events":
-        raise click.UsageError("--stacks needs --format pstats or speedscope")
     from queryprof.output_file import beside, refuse_other_file, write_output
     from queryprof.report.inert import visible
 
@@ -53,13 +50,9 @@ def export(file: str, form: str, output: str | None, stacks: bool) -> None:
 
 def _mark(form: str) -> bytes:
     """Return the bytes that identify a file of a format as queryprof's."""
-    from queryprof.report.export import pstats, speedscope, trace_events
+    from queryprof.report.export import pstats, speedscope
 
-    return {
-        "pstats": pstats.MARK,
-        "speedscope": speedscope.MARK,
-        "trace-events": trace_events.MARK,
-    }[form]
+    return {"pstats": pstats.MARK, "speedscope": speedscope.MARK}[form]
 
 
 def exported(file: str, form: str, stacks: bool) -> bytes:
@@ -67,15 +60,12 @@ def exported(file: str, form: str, stacks: bool) -> bytes:
     from queryprof.cli.reading import LeftOut, read_whole
     from queryprof.report.export.pstats import pstats_file
     from queryprof.report.export.speedscope import speedscope_file
-    from queryprof.report.export.trace_events import trace_events_file
     from queryprof.report.export.weights import limit_nodes, weights_of
 
     profile = read_whole(file)
     left_out = LeftOut()
     for reason in profile.left_out:
         left_out.add(reason)
-    if form == "trace-events":
-        return trace_events_file(profile)
     nodes = PSTATS_NODES if form == "pstats" else None
     weights = limit_nodes(weights_of(profile, stacks), nodes)
     if form == "pstats":

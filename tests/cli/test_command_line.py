@@ -136,7 +136,7 @@ def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path
         (("repport",), "Did you mean report?"),
         (("app.py",), "To record a program: queryprof run app.py"),
         (("x.qprof",), "To read a trace: queryprof report x.qprof"),
-        (("export", "x.qprof"), "trace-events (queryprof export --help)"),
+        (("export", "x.qprof"), "speedscope (queryprof export --help)"),
         (("run", "-o", "/no/where/x.qprof", "true"), "cannot be written"),
         (("merge", "/no/where/x.qprof", "x.qprof"), "cannot be written"),
         (("merge", "out.qprof", "missing.qprof"), "missing.qprof: no such trace"),

@@ -73,7 +73,6 @@ SAYS = (
     "html -o page.html",
     "export --format pstats -o a.prof",
     "export --format speedscope -o a.json",
-    "export --format trace-events -o b.json",
     "merge merged.qprof",
     "compare c.qprof",
 )

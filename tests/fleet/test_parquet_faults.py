@@ -133,7 +133,6 @@ def test_options_that_do_not_go_together(queryprof: Run) -> None:
         ("fleet", "export", "-o", "-", "x.qprof"),
         ("fleet", "export", "-o", "out", "--statement-text", "x.qprof"),
         ("fleet", "export", "-o", "out", "--otlp", "http://127.0.0.1:1", "x.qprof"),
-        ("export", "--format", "trace-events", "--stacks", "x.qprof"),
         ("export", "--format", "speedscope", "x.qprof", "x.qprof"),
     ):
         result = queryprof(*arguments)

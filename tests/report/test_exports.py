@@ -34,7 +34,6 @@ from queryprof.report.export.function_tree import function_tree
 from queryprof.report.export.functions import Statistics, with_statements
 from queryprof.report.export.pstats import pstats_file
 from queryprof.report.export.speedscope import speedscope_file
-from queryprof.report.export.trace_events import trace_events_file
 from queryprof.report.export.weights import OTHER, limit_nodes, weights_of
 
 SITES = [Frame(name, f"/app/{name[0]}.py", line) for name in ("a", "b", "aa") for line in (7, 3)]
@@ -144,7 +143,6 @@ def test_names_are_only_names(name: str) -> None:
     profile = hostile_profile(name)
     weights = weights_of(profile)
     assert json.loads(speedscope_file(weights, name))["name"] == name
-    json.loads(trace_events_file(profile))
     stats_of(pstats_file(weights))
 
 
@@ -195,19 +193,11 @@ def test_the_command(queryprof: Run, script: Callable[[str], Path]) -> None:
         "load()\n"
     )
     queryprof("run", "--no-report", "-o", "x.qprof", program)
-    for form in ("pstats", "speedscope", "trace-events"):
+    for form in ("pstats", "speedscope"):
         done = queryprof("export", "--format", form, "x.qprof")
         assert (done.returncode, done.stderr[:11]) == (0, "written: x."), form
-    events = json.loads(Path("x.trace.json").read_text())["traceEvents"]
-    (slow,) = [event for event in events if "RECURSIVE" in event["name"]]
-    assert slow["ts"] > 20_000
-    assert 1000 < slow["dur"] < 10**7
-    assert any("load() " in frame for frame in slow["args"]["stack"])
-    assert {event["ph"] for event in events} == {"X", "M", "C"}
     stacks = queryprof("export", "--format", "speedscope", "--stacks", "-o", "-", "x.qprof")
     assert '"load' in stacks.stdout
-    refused = queryprof("export", "--format", "trace-events", "--stacks", "x.qprof")
-    assert refused.returncode == 2
     missing = queryprof("export", "--format", "pstats", "y.qprof")
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 

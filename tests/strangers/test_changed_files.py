@@ -143,7 +143,7 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
     by = [*report, "--by", draw.choice(list(DIMENSIONS))]
     form = [*report, "--format", draw.choice(["json", "markdown"])]
     other = [*report, "--show", draw.choice(list(VIEWS))]
-    viewer = draw.choice(["pstats", "speedscope", "trace-events"])
+    viewer = draw.choice(["pstats", "speedscope"])
     export = ["export", "-o", f"out/{viewer}", "--format", viewer, "x.qprof"]
     compare = [
         "compare",

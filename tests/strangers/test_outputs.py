@@ -23,7 +23,6 @@ PROGRAM = (
 EXPORTS = {
     "pstats": "x.prof",
     "speedscope": "x.speedscope.json",
-    "trace-events": "x.trace.json",
 }
 
 
