@@ -30,8 +30,14 @@ END_TIMEOUT_S = 10.0
 """How long it may take to answer at the end."""
 
 AGAIN_S = 1.0
-"""Interval for repeating the signal at the end, until there is an answer. The process may lack a
-descriptor or thread at one moment. Before the first answer, it may have another handler.
+"""Interval for repeating the signal. The interpreter handles a signal that comes just before a
+blocking system call only after that call, and a repeated signal interrupts the call.
+"""
+
+FIRST_REPEATS = 1
+"""How many times to repeat the signal before the first answer: the program may have a handler of its
+own. The last request is repeated until there is an answer, because the process may lack a descriptor
+or a thread at one moment.
 """
 
 NAME_WAIT_MS = 10
@@ -153,8 +159,8 @@ def answer_to(
         _listening(pid, process, timeout_s, stop) as listening,
         _looking(pid, process) as again,
     ):
-        repeats = again if "end" in request else None
-        connection = _answer_of(pid, process, listening, timeout_s, stop, repeats)
+        repeats = sys.maxsize if "end" in request else FIRST_REPEATS
+        connection = _answer_of(pid, process, listening, timeout_s, stop, again, repeats)
     with connection:
         try:
             connection.settimeout(ANSWER_TIMEOUT_S)
@@ -333,14 +339,21 @@ def _answer_of(
     listening: socket.socket,
     timeout_s: float,
     stop: int | None,
-    again: Callable[[], None] | None,
+    again: Callable[[], None],
+    repeats: int,
 ) -> socket.socket:
-    """Return the process's connection. Raises AttachError if it has ended or does not answer."""
+    """Return the process's connection. Raises AttachError if it has ended or does not answer.
+
+    Args:
+        again: repeats the signal.
+        repeats: how many times to call it.
+    """
     waiting = _waiting_for(listening.fileno(), process, stop)
     deadline_s = time.monotonic() + timeout_s
     while (left_s := deadline_s - time.monotonic()) > 0:
         ready = {file for file, _ in waiting.poll(min(left_s, AGAIN_S) * 1000)}
-        if not ready and again:
+        if not ready and repeats:
+            repeats -= 1
             again()
         if process in ready:
             raise AttachError(f"process {pid} has ended")

@@ -196,15 +196,37 @@ def test_a_program_without_a_descriptor_prints_nothing(monkeypatch: pytest.Monke
 OWN_HANDLER = "import signal\nseen = []\n" + OBEYS
 
 
-def test_a_handler_of_the_programs_own_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handler_of_the_programs_own_is_called_twice_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(attaching, "ANSWER_TIMEOUT_S", 0.05)
     monkeypatch.setattr(attaching, "AGAIN_S", 0.001)
     with running(OWN_HANDLER, **STANDBY) as program:
         program(f"signal.signal({SIGNAL}, lambda *_: seen.append(1))")
         with pytest.raises(attaching.AttachError, match="or handles or blocks SIGURG itself"):
             begun(program.pid)
-        assert program("seen") == "[1]"
+        assert program("seen") in ("[1]", "[1, 1]")
         assert program.end() == ""
+
+
+def test_a_signal_just_before_a_system_call_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter would handle the first one only after the call."""
+    monkeypatch.setattr(attaching, "AGAIN_S", 0.001)
+    sent: list[int] = []
+
+    def lose_the_first(process: int, number: int) -> None:
+        if sent:
+            send(process, number)
+        sent.append(number)
+
+    send = signal.pidfd_send_signal
+    monkeypatch.setattr(signal, "pidfd_send_signal", lose_the_first)
+    with running(**STANDBY) as program:
+        attachment = begun(program.pid)
+        assert program("is_on()") == "True"
+        assert attachment.end(600.0) == ""
+        assert program.end() == ""
+    forget()
 
 
 def test_a_program_that_ends_before_it_answers() -> None:
