@@ -35,9 +35,9 @@ blocking system call only after that call, and a repeated signal interrupts the 
 """
 
 FIRST_REPEATS = 1
-"""How many times to repeat the signal before the first answer: the program may have a handler of its
-own. The last request is repeated until there is an answer, because the process may lack a descriptor
-or a thread at one moment.
+"""How many times to repeat the signal before the first answer: the program may have a handler of
+its own. The last request is repeated until there is an answer, because the process may lack a
+descriptor or a thread at one moment.
 """
 
 NAME_WAIT_MS = 10

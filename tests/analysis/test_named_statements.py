@@ -142,13 +142,31 @@ def test_writes_of_one_row_that_wait_for_each_other(
     system: str, threads: int, each_ns: int, rows: int, is_reported: bool
 ) -> None:
     """The server locks rows."""
-    one = aggregate(UPDATE_ONE, SITE, ns=40 * each_ns, count=40)._replace(rows=40 * rows)
-    half = one._replace(count=20, self_ns=one.self_ns // 2, rows=one.rows // 2)
+    one = aggregate(UPDATE_ONE, SITE, ns=100 * each_ns, count=100)._replace(rows=100 * rows)
+    half = one._replace(count=50, self_ns=one.self_ns // 2, rows=one.rows // 2)
     other = half._replace(thread=Thread(1, "T2"))
     profile = profile_of(*([one] if threads == 1 else [half, other]))
     found = findings(replace(profile, systems={UPDATE_ONE: system}))
     message = [each for each in found if "until its COMMIT" in each.fix]
     assert [each.severity for each in message] == ([Severity.MEDIUM] if is_reported else [])
+
+
+@pytest.mark.parametrize(
+    ("sql", "shortest_ns", "is_wait"),
+    [
+        (UPDATE_ONE, 800_000, True),
+        (UPDATE_ONE, 800_001, False),
+        ("SELECT value FROM counter WHERE name = ? FOR UPDATE", 800_000, True),
+        ("SELECT value FROM counter WHERE name = ?", 800_000, False),
+    ],
+)
+def test_a_statement_that_is_fast_at_times_waits_for_a_row(
+    sql: str, shortest_ns: int, is_wait: bool
+) -> None:
+    """It takes 8 ms, and 0.8 ms at its fastest. A missing index would make each execution slow."""
+    one = aggregate(sql, SITE, ns=400 * MS, count=50)._replace(rows=50, min_ns=shortest_ns)
+    found = findings(replace(profile_of(one), systems={sql: "postgresql"}))
+    assert ("lock_wait" in {each.category for each in found}) == is_wait
 
 
 @pytest.mark.parametrize(
@@ -195,11 +213,14 @@ def test_pages_that_are_read_again_and_again(
     assert any("page cache. Enlarge it" in each.fix for each in found) == is_reported
 
 
-@pytest.mark.parametrize(("system", "severity"), [("postgresql", "medium"), ("sqlite", "low")])
-def test_rows_that_a_loop_sends_one_by_one(system: str, severity: str) -> None:
+@pytest.mark.parametrize(
+    ("system", "category", "severity"),
+    [("postgresql", "single_inserts", "high"), ("sqlite", "heavy_query", "low")],
+)
+def test_rows_that_a_loop_sends_one_by_one(system: str, category: str, severity: str) -> None:
     """Each row needs a round trip to the server."""
     insert = "INSERT INTO t VALUES (?)"
     one = aggregate(insert, SITE, ns=300 * MS, count=1000)._replace(rows=1000)
     profile = replace(profile_of(one), systems={insert: system})
     (found,) = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
-    assert (found.category, str(found.severity)) == ("heavy_query", severity)
+    assert (found.category, str(found.severity)) == (category, severity)

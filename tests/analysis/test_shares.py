@@ -11,7 +11,7 @@ from analysis.test_causes import Knows
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Severity
 from queryprof.analysis.findings.planning import Served
-from queryprof.analysis.findings.whole import BUSY, PROCESSES, RAN, whole_of
+from queryprof.analysis.findings.whole import BUSY, RAN, whole_of
 from queryprof.analysis.overview import complete
 from queryprof.analysis.report import Report
 from queryprof.model import FileWork, Frame, Plan, Profile, StackSample, Thread, ThreadUsage
@@ -108,7 +108,7 @@ def test_processes_without_queries_are_not_counted() -> None:
     other = aggregate(READ, (MAIN,), ns=MS)._replace(thread=Thread(2, "T"))
     both = replace(several, aggregates=(*several.aggregates, other), stack_samples=())
     assert whole_of(several, 0) == (SECOND, "run")
-    assert whole_of(both, 0) == (2 * SECOND, PROCESSES)
+    assert whole_of(both, 0) == (SECOND, "run")
 
 
 def test_what_a_library_executes_for_itself_is_no_loop() -> None:

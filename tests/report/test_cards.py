@@ -285,8 +285,10 @@ def test_a_long_statement_ends_after_a_word(text: str, shown: str) -> None:
     assert shortened(text, 20) == shown
 
 
-def finding(share: float, gain_ns: int, severity: Severity = Severity.HIGH) -> Finding:
-    site = CallSite(QUERY, (MAIN,))
+def finding(
+    share: float, gain_ns: int, severity: Severity = Severity.HIGH, line: int = 1
+) -> Finding:
+    site = CallSite(replace(QUERY, line=line), (MAIN,))
     return Finding("full_scan", severity, share, gain_ns, "SELECT", site, None, (), "Index.")
 
 
@@ -297,16 +299,20 @@ def finding(share: float, gain_ns: int, severity: Severity = Severity.HIGH) -> F
         ([finding(0.3, 300)], ""),
         ([finding(0.3, 300), finding(0.1, 100, Severity.LOW)], ""),
         (
-            [finding(0.3, 300), finding(0.1, 100)],
+            [finding(0.3, 300), finding(0.1, 100, line=2)],
             "Two changes save up to 400 ns of 1.00 µs (the run)",
         ),
-        ([finding(0.3, 300)] * 4, "Three changes save up to 900 ns of 1.00 µs (the run)"),
-        ([finding(0.8, 800)] * 2, "Two changes save up to 1.00 µs of 1.00 µs (the run)"),
         (
-            [finding(1.0, 9000), finding(0.5, 500)],
-            "Two changes save up to 1.00 µs of 1.00 µs (the run)",
+            [finding(0.3, 300, line=line) for line in range(4)],
+            "Three changes save up to 900 ns of 1.00 µs (the run)",
         ),
-        ([finding(1.0, 9000)] * 2, ""),  # of several processes: the total is unknown
+        ([finding(0.3, 300), finding(0.1, 100)], ""),  # they are on one line
+        (
+            [finding(0.6, 600), finding(0.4, 399, line=2)],
+            "Two changes save up to 999 ns of 1.00 µs (the run)",
+        ),
+        ([finding(0.6, 600), finding(0.4, 400, line=2)], ""),  # they save some of the same time
+        ([finding(1.0, 9000), finding(1.0, 9000, line=2)], ""),  # the total is unknown
     ],
 )
 def test_what_the_first_findings_win_together(found: list[Finding], message: str) -> None:

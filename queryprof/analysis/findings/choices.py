@@ -78,7 +78,8 @@ def choose(known: Finding, finding: Finding) -> Finding:
 def _is_alternative(known: Finding, finding: Finding) -> bool:
     """Return whether the second finding may be the cause instead of the first."""
     is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
-    is_known = finding.category == "heavy_query" and finding.severity is not Severity.LOW
+    is_slow = finding.category in ("heavy_query", "lock_wait")
+    is_known = is_slow and finding.severity is not Severity.LOW
     is_inserted = is_inserted or (known.category == "commit_per_write" and is_known)
     is_much_more = finding.gain_ns >= MUCH_MORE * known.gain_ns  # as of an object mapper's line
     is_query = finding.category == "n_plus_one" and (is_much_more or not finding.doubt)

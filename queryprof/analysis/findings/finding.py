@@ -75,7 +75,7 @@ CATEGORIES = {
     "commit_per_write": Category("Commit per write", "Each write has a transaction of its own."),
     "single_inserts": Category(
         "Row-by-row inserts",
-        "A library inserts rows one by one that it can insert together.",
+        "Rows are inserted one by one that could be inserted together.",
     ),
     "single_changes": Category("Row-by-row changes", "Rows are updated or deleted one by one."),
     "awaited_rows": Category(
@@ -260,7 +260,8 @@ def severity_of(
     return Severity.MEDIUM if share >= MEDIUM_SHARE else Severity.LOW
 
 
-def importance(finding: Finding) -> tuple[bool, int, int, str]:
+def importance(finding: Finding) -> tuple[bool, float, int, str]:
     """Return the key that sorts findings, the most important first."""
     fails = finding.category == "lock_upgrade"  # failing calls matter more than slow ones
-    return not fails, finding.severity.rank, -finding.gain_ns, finding.identity
+    rank = finding.severity.rank + finding.is_unexplained / 2
+    return not fails, rank, -finding.gain_ns, finding.identity

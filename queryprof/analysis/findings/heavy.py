@@ -137,13 +137,18 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
     is_known = is_sent and _is_single_insert(group) and program.loop_of(group) is not None
     if fix.startswith(UNKNOWN_FAULT) and (inside := python_inside(program, group)):
         fix = UNKNOWN_FAULT + inside
+    if is_known:
+        evidence = f"{counted(runs, name)} of {duration(took_ns / max(1, runs))}{each}"
+        gain_ns = took_ns * (1 - 1 / runs)
+        loop = program.loop_of(group)
+        return program.finding("single_inserts", group, gain_ns, (evidence,), fix, loop)
     cause = cause_of(program, group) or Cause(fix, took_ns)
     places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
     work = "" if steps is None else f", {average(steps)} VM steps{each}"
     returned = group.totals.rows_each if group.reads else None
     rows = "" if returned is None else f", {rows_of(returned)}{each}"
     return program.finding(
-        "heavy_query",
+        cause.category,
         group,
         cause.gain_ns,
         (
@@ -157,7 +162,7 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
         cause.fix,
         program.loop_of(group),
         doubt="" if cause.fix.startswith(UNKNOWN_FAULT) else cause.doubt,
-        most=Severity.MEDIUM if is_known or cause.fix is not fix else Severity.LOW,
+        most=Severity.MEDIUM if cause.fix is not fix else Severity.LOW,
     )
 
 

@@ -20,7 +20,7 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import ONE_QUERY
 from queryprof.analysis.findings.shared_lines import SharedLines
 from queryprof.analysis.findings.side_by_side import IN_BACKGROUND, longest_gain_ns
-from queryprof.analysis.findings.whole import RUN, SPANS
+from queryprof.analysis.findings.whole import RUN, SPANS, together_ns
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Program(SharedLines):
         Args:
             most: the highest severity.
         """
+        gain_ns /= self._at_once(group)
         longest_ns = longest_gain_ns(group, self.profile)
         if longest_ns < inf:
             doubt, most = doubt or IN_BACKGROUND, least_severe(most, Severity.MEDIUM)
@@ -78,7 +79,20 @@ class Program(SharedLines):
 
     def share_of(self, group: Group, ns: float) -> float:
         whole_ns, _ = self.whole_of(group)
-        return ns / whole_ns if whole_ns else 0.0
+        return ns / self._at_once(group) / whole_ns if whole_ns else 0.0
+
+    def _at_once(self, group: Group) -> float:
+        """Return how many processes execute a group at the same time, if its share is of the run.
+        SQLite lets one process write at a time, so their writes add up.
+        """
+        is_one = len(group.process_ids) < 2 or self.whole_of(group)[1] != RUN
+        is_sqlite = self.profile.systems.get(group.statement, "sqlite") == "sqlite"
+        if is_one or (is_sqlite and not group.reads):
+            return 1.0
+        ids = group.process_ids
+        together = together_ns(self.profile, ids)
+        walls_ns = sum(one.wall_ns for one in self.profile.processes if one.id in ids)
+        return max(1.0, walls_ns / together) if together else 1.0
 
     def about(
         self,
@@ -100,8 +114,8 @@ class Program(SharedLines):
             whole: the time that its share refers to, and its name; None for the default.
         """
         is_of_all = whole is None or whole[0] == self.run_ns
-        most_ns = whole[0] if whole and not is_of_all else self.profile.process_ns
         whole_ns, name = whole or (self.run_ns, self.whole)
+        most_ns = whole_ns if name == RUN or not is_of_all else self.profile.process_ns
         gain_ns = min(gain_ns, most_ns or gain_ns)
         share = gain_ns / whole_ns if whole_ns else 0.0
         if share < NO_SHARE or (share < MIN_SHARE and gain_ns < MIN_NS):

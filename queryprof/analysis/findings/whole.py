@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set as AbstractSet
 
 from queryprof.analysis.findings.libraries import is_request, outside_of_request
 from queryprof.model import Profile, Thread
@@ -30,7 +31,7 @@ and 4,800 handoffs.
 def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
     """Return the time in ns that shares refer to, and its name. With spans, this is their time. For
     a server without spans, and for a program that mostly waits, it is the busy time. Otherwise it
-    is the run, or the total time of the processes that execute something.
+    is the run. In a collapsed trace it is the total time of the processes that execute something.
     """
     executing = {aggregate.thread.process_id for aggregate in profile.aggregates}
     walls = [one.wall_ns for one in profile.processes if one.id in executing]
@@ -48,7 +49,19 @@ def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
         return busy_ns, BUSY
     if 0 < busy_ns < MOSTLY_WAITING * whole[0] and _waits_itself(profile):
         return busy_ns, RAN
+    if number > 1 and not profile.collapsed:
+        return max(longest_ns, together_ns(profile, executing)), RUN
     return whole
+
+
+def together_ns(profile: Profile, ids: AbstractSet[int]) -> int:
+    """Return how long at least one of the processes ran."""
+    covered_ns = end_ns = 0
+    for one in sorted(profile.processes, key=lambda one: one.recorded_unix_ns):
+        if one.id in ids and one.end_unix_ns > end_ns:
+            covered_ns += one.end_unix_ns - max(one.recorded_unix_ns, end_ns)
+            end_ns = one.end_unix_ns
+    return covered_ns
 
 
 def _is_server(profile: Profile) -> bool:

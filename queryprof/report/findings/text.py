@@ -38,14 +38,19 @@ def headline(finding: Finding, places: Places) -> str:
 
 
 def combined_saving(findings: Sequence[Finding]) -> str:
-    """Return the combined saving of the first findings, or "" if fewer than two matter."""
+    """Return the combined saving of the first findings, or "" if fewer than two matter. Findings on
+    one line may save the same time, so only the first of them counts.
+    """
     relevant = [one for one in findings[: max(COUNTS)] if one.severity is not Severity.LOW]
     first = next((one for one in relevant if 0 < one.share < 1), None)  # other shares are unknown
     relevant = [one for one in relevant if first and one.whole == first.whole]
+    relevant = list({one.site.frame: one for one in reversed(relevant)}.values())
     if first is None or len(relevant) < min(COUNTS):
         return ""
     whole_ns = first.gain_ns / first.share
-    gain_ns = min(sum(one.gain_ns for one in relevant), whole_ns)
+    gain_ns = sum(one.gain_ns for one in relevant)
+    if gain_ns >= whole_ns:
+        return ""  # they save some of the same time
     return (
         f"{COUNTS[len(relevant)]} save up to {duration(gain_ns)} of {duration(whole_ns)} (the"
         f" {first.whole})"

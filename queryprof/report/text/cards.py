@@ -29,7 +29,8 @@ def reasons(bottleneck: Bottleneck, report: Report, findings: Sequence[Finding])
     for number, finding in enumerate(findings, 1):
         if _same(bottleneck, finding.statement, finding.site):
             reported.add(finding.category)
-            yield f"{CATEGORIES[finding.category].title} (finding {number})"
+            named = "no known cause" if finding.is_unexplained else f"finding {number}"
+            yield f"{CATEGORIES[finding.category].title} ({named})"
     if not reported:
         for repeat in report.repeats:
             if _same(bottleneck, repeat.statement, repeat.site):
