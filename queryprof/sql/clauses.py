@@ -109,11 +109,6 @@ NO_COLUMNS = frozenset(
 )
 
 
-LOCKING = frozenset(("FOR", word) for word in ("UPDATE", "SHARE", "NO", "KEY"))
-"""The words that begin a locking clause (https://www.postgresql.org/docs/current/sql-select.html).
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class Clauses:
     """The clauses of a statement.
@@ -198,15 +193,6 @@ def verb_of(statement: str) -> str:
     if first is None or first.keyword != "WITH":
         return first.keyword if first else ""
     return next((token.keyword for token in _from_verb(tokens_of(statement))), "WITH")
-
-
-def locks_rows(statement: str) -> bool:
-    """Return whether a statement locks the rows that it finds: UPDATE, DELETE, SELECT ... FOR
-    UPDATE.
-    """
-    words = [token.keyword or token.text.upper() for token in tokens_of(statement)]
-    locks = any(pair in LOCKING for pair in pairwise(words))
-    return verb_of(statement) in ("UPDATE", "DELETE") or locks
 
 
 def is_single(statement: str) -> bool:

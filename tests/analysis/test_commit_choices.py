@@ -343,3 +343,28 @@ def test_the_words_fit_the_loop(
     assert words in found.fix
     assert found.severity is severity
     assert ("claims one row at a time" in found.doubt) == (write == CLAIM)
+
+
+UPDATE = "UPDATE t SET a = ? WHERE b = ?"
+
+
+@pytest.mark.parametrize(
+    ("system", "process_ids", "is_against"),
+    [("postgresql", (1, 2), True), ("postgresql", (1, 1), False), ("sqlite", (1, 2), False)],
+)
+def test_processes_that_change_the_same_rows_need_short_transactions(
+    system: str, process_ids: tuple[int, int], is_against: bool
+) -> None:
+    """A server locks the rows of a transaction until its end."""
+    parts = [
+        one._replace(thread=Thread(process_id, "MainThread"))
+        for process_id in process_ids
+        for one in (
+            aggregate(UPDATE, SITE, ns=MS, count=100),
+            aggregate("COMMIT", SITE, ns=300 * MS, count=100, operation="commit"),
+        )
+    ]
+    profile = replace(profile_of(*parts), systems={UPDATE: system})
+    (found,) = [one for one in findings(profile) if one.category == "commit_per_write"]
+    assert ("keeps them waiting" in found.doubt) == is_against
+    assert ("with connection:" in found.fix) == (system == "sqlite")

@@ -9,7 +9,7 @@ import pytest
 from analysis.by_hand import MAIN, aggregate, profile_of
 
 from queryprof.analysis.findings.find import find
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.model import Aggregate, Exemplar, Profile, StackSample, Thread
 
@@ -17,8 +17,12 @@ pytestmark = pytest.mark.once
 
 MS = 1_000_000
 WAIT = "(pool wait)"
-LOOP = SimpleNamespace(loop=SimpleNamespace(run_ns=10_000 * MS), stalls=(), functions=())
-"""An event loop with only the fields that the rule reads."""
+
+
+def loop(busy_ms: int = 0) -> SimpleNamespace:
+    """Return an event loop with only the fields that the rule reads."""
+    figures = SimpleNamespace(run_ns=10_000 * MS, busy_ns=busy_ms * MS)
+    return SimpleNamespace(loop=figures, stalls=(), functions=())
 
 
 def wait(ms: int, thread: str = "MainThread", count: int = 10, errors: int = 0) -> Aggregate:
@@ -40,12 +44,27 @@ def test_threads_wait_side_by_side() -> None:
     assert not found.doubt
 
 
-@pytest.mark.parametrize(("ms", "is_doubtful"), [(500, True), (499, False)])
-def test_a_busy_database_may_be_what_they_wait_for(ms: int, is_doubtful: bool) -> None:
-    """Other calls take half of the run."""
+@pytest.mark.parametrize(
+    ("connections", "ms", "is_used"),
+    [(1, 150, True), (1, 149, False), (2, 300, True), (2, 299, False)],
+)
+def test_connections_that_are_used_for_queries_are_busy(
+    connections: int, ms: int, is_used: bool
+) -> None:
+    """They are in queries for half of the time in which a thread waits for one."""
+    connect = aggregate("(connect)", (MAIN,), ns=0, count=connections)._replace(operation="connect")
     query = aggregate("SELECT a FROM t WHERE b = ?", (MAIN,), ns=ms * MS, count=10)
-    found = only(profile_of(wait(300), query))
-    assert ("wait for it in turn" in found.doubt) == is_doubtful
+    found = only(profile_of(wait(300), query, connect))
+    assert ("wait for it in turn" in found.doubt) == is_used
+    assert (found.severity is Severity.LOW) == is_used
+
+
+@pytest.mark.parametrize(("busy_ms", "saved_ms"), [(0, 100), (9_900, 100), (9_950, 50)])
+def test_the_computing_of_a_loop_remains(busy_ms: int, saved_ms: int) -> None:
+    report = Report(profile_of(wait(100, count=1)))
+    object.__setattr__(report, "loops", (loop(busy_ms),))
+    (found,) = find(report, lambda *_: None, {})
+    assert found.gain_ns == pytest.approx(saved_ms * MS, rel=0.03)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +91,7 @@ def test_tasks_of_a_loop_wait_at_once(starts_ms: tuple[int, int], saved_ms: int)
     ]
     one = replace(base, exemplars=tuple(longest))
     report = Report(one)
-    object.__setattr__(report, "loops", (LOOP,))
+    object.__setattr__(report, "loops", (loop(),))
     (found,) = find(report, lambda *_: None, {})
     assert found.gain_ns == pytest.approx(saved_ms * MS, rel=0.03)
 

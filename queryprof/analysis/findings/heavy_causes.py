@@ -5,13 +5,14 @@ program, and waits in a server.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.scan_words import CALLED
 from queryprof.analysis.units import duration, percent, size
 from queryprof.operations import STATEMENT_OPERATIONS
-from queryprof.sql.clauses import locks_rows
+from queryprof.sql.tokens import tokens_of
 
 FEW = 20
 """With at least this many rows or executions, something repeats."""
@@ -52,6 +53,10 @@ NOT_RECORDED = "The recording does not show what the server does."
 AT_TIMES = 10
 """A statement that takes this many times as long as its fastest execution waits at times. Without
 an index, the fastest of 50 executions took 0.6 to 0.9 of the mean (PostgreSQL 15, two programs).
+"""
+
+LOCKING = frozenset(("FOR", word) for word in ("UPDATE", "SHARE", "NO", "KEY"))
+"""The words that begin a locking clause (https://www.postgresql.org/docs/current/sql-select.html).
 """
 
 NO_PLAN = (
@@ -159,7 +164,7 @@ def _waits_at_times(program: Program, group: Group) -> tuple[str, ...]:
     """Return a sentence if a statement that locks rows on a server takes long, but not always. A
     missing index would make each execution slow.
     """
-    if not is_slow_on_server(program, group) or not locks_rows(group.statement):
+    if not is_slow_on_server(program, group) or not _locks_rows(group):
         return ()
     members = [one for one in group.members if one.operation in STATEMENT_OPERATIONS]
     shortest_ns = min((one.min_ns for one in members), default=0)
@@ -167,6 +172,14 @@ def _waits_at_times(program: Program, group: Group) -> tuple[str, ...]:
     if shortest_ns * AT_TIMES > each_ns:
         return ()
     return (f"the fastest took {duration(shortest_ns)}, so an index is hardly missing",)
+
+
+def _locks_rows(group: Group) -> bool:
+    """Return whether a statement locks the rows that it finds: UPDATE, DELETE, SELECT ... FOR
+    UPDATE.
+    """
+    words = [token.keyword or token.text.upper() for token in tokens_of(group.statement)]
+    return group.verb in ("UPDATE", "DELETE") or not LOCKING.isdisjoint(pairwise(words))
 
 
 def is_slow_on_server(program: Program, group: Group) -> bool:

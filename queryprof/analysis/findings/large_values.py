@@ -25,8 +25,10 @@ FEW_ROWS, MIN_ROWS = 2, 100
 STEPS_OF_ROW = 12
 """The fewest VM steps for a row that is read and skipped."""
 
-LARGE_WRITE_BYTES = 256 * 1024
-"""Bytes per changed row. A small row with all its indexes and journals writes a few pages."""
+LARGE_WRITE_BYTES, LARGE_WRITE_PAGES = 256 * 1024, 64
+"""Bytes written, or pages fetched, per changed row. A small row with all its indexes and journals
+takes a few pages.
+"""
 
 MIN_WRITES = 5
 
@@ -82,9 +84,11 @@ def large_values_written(program: Program) -> Iterator[Finding | None]:
             continue
         commits = commits_of(program, group, by_function)
         written = group.files.written_bytes + sum(one.files.written_bytes for one in commits)
-        if written < LARGE_WRITE_BYTES * rows or program.planner.triggers(group.statement):
+        is_read = _is_read_before(group)
+        is_large = is_read or written >= LARGE_WRITE_BYTES * rows
+        if not is_large or program.planner.triggers(group.statement):
             continue
-        if commits and _others_write_more(program, group, by_function):
+        if commits and not is_read and _others_write_more(program, group, by_function):
             continue
         yield program.finding(
             "large_values",
@@ -94,13 +98,22 @@ def large_values_written(program: Program) -> Iterator[Finding | None]:
                 (
                     f"{counted(rows, 'row')} changed one by one; with their commits, each writes"
                     f" {size(written / rows)}"
+                    + f" and fetches {average(group.totals.page_fetches or 0)} pages"
+                    * is_read
                 ),
             ),
-            "An UPDATE writes the whole value again. Keep the changing parts in rows of their"
-            " own, and INSERT or UPDATE one of these.",
+            "An UPDATE reads the whole row, with its large values, and writes what has changed."
+            " Keep the changing parts in rows of their own, and INSERT or UPDATE one of these.",
             program.loop_of(group),
-            doubt="It is unknown whether the whole value changes each time.",
+            doubt="" if is_read else "It is unknown whether the whole value changes each time.",
         )
+
+
+def _is_read_before(group: Group) -> bool:
+    """Return whether an UPDATE fetches the pages of large values, without reading other rows."""
+    totals = group.totals
+    read = max((totals.vm_steps or 0.0) / STEPS_OF_ROW, totals.full_scan_steps or 0.0)
+    return (totals.page_fetches or 0.0) >= max(LARGE_WRITE_PAGES, LARGE_ROW_FETCHES * read)
 
 
 def _others_write_more(

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from queryprof.analysis.call_sites import Function
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.libraries import (
-    EXPIRES,
-    ONE_TRANSACTION,
-    ROWS_AT_ONCE,
-    is_unknown,
+from queryprof.analysis.findings.libraries import EXPIRES
+from queryprof.analysis.findings.one_transaction import (
+    BY_ITSELF,
+    MEANWHILE,
+    around_each,
+    around_the_loop,
+    keeps_rows_locked,
 )
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.recorded import HEAVY_SHARE, MAX_NEAR
@@ -51,38 +53,10 @@ MOVE_WAITS_OUT = (
     "The program mostly waits for something else: keep slow work out of the transaction, and"
     " note that a rollback does not undo what happens outside the database."
 )
-
-MEANWHILE = "It blocks other writers until its end, so do slow work before it."
-
-BY_ITSELF = (
-    " If each item must be saved separately: one COMMIT for everything written for it, and a"
-    " write-ahead log with PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
-)
-"""Another fix for a loop without an end, or with long passes."""
-
-AROUND_IT = (
-    "Put one transaction around it: BEGIN before it, COMMIT after it. Without one, executemany()"
-    " commits each row."
-)
-AROUND_THE_LOOP = (
-    "Put one transaction around the loop: BEGIN before it, COMMIT after it (`with connection:`"
-    " around the loop, not in it)."
-)
-AWAITED = "Commit once, after the loop: `await connection.commit()`."
-OF_A_WORKER = (
-    "Commit once for several items: take what is in the queue, write all rows, then commit."
-)
-
 CLAIMS = (
     "The loop claims one row at a time, which other workers must see: then each claim needs its"
     " commit."
 )
-
-ITS_OWN_COMMIT = (
-    "{library} commits here. Check its documentation for a transaction around several calls,"
-    " for a call that takes all rows, or for an argument that leaves the commit to you."
-)
-"""The fix for an unknown library that writes and commits in one call of the program."""
 
 
 def commit_per_write(program: Program) -> Iterator[Finding | None]:
@@ -115,7 +89,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
                 if number == writes
                 else f"{counted(number, 'separate transaction')}{alone}"
             )
-            fix = _around_each(program, group)
+            fix = around_each(program, group)
         elif commits and not is_many:
             places = frozenset((g.statement, g.site.frame) for g in commits)
             if places in known:  # another statement has the same commits
@@ -127,7 +101,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             all_writes = _writes_with(program, commits, by_function)
             number = min(committed, all_writes)  # further writes have no commit
             doubt, most = _of_several(all_writes / committed, group.totals.rows / max(writes, 1))
-            fix = _around_the_loop(program, group, commits)
+            fix = around_the_loop(program, group, commits)
         else:
             continue
         # A transaction belongs to one file (or to several ATTACHed ones).
@@ -142,7 +116,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         if not has_own and cost_ns > 2 * sum(g.work_ns for g in commits):
             evidence += _slow_line(commits)
             fix += EXPIRES.get(library, "")
-        claimed = _claimed(program, group, by_function)
+        against = _claimed(program, group, by_function) or keeps_rows_locked(program, group)
         is_synced = sync_ns >= cost_ns / 2 and not is_many and 2 * syncs >= number
         yield program.finding(
             "commit_per_write",
@@ -151,8 +125,8 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             tuple(evidence),
             fix + BY_ITSELF * is_synced,
             program.loop_of(group),
-            doubt=claimed or doubt or MOVE_WAITS_OUT * (program.whole == RAN),
-            most=Severity.LOW if claimed or program.whole == RAN else most,
+            doubt=against or doubt or MOVE_WAITS_OUT * (program.whole == RAN),
+            most=Severity.LOW if against or program.whole == RAN else most,
         )
 
 
@@ -347,35 +321,6 @@ def _of_several(writes_each: float, rows_each: float) -> tuple[str, Severity]:
         ),
         Severity.LOW if writes_each > FEW_IN_ONE else Severity.MEDIUM,
     )
-
-
-def _around_each(program: Program, group: Group) -> str:
-    """Return the fix for a statement whose executions have a transaction each."""
-    library = program.library(group.statement)
-    if is_unknown(library):
-        return _one_transaction(program, group, ITS_OWN_COMMIT.format(library=library))
-    is_many = bool(group.calls_of.get("executemany"))
-    return _one_transaction(program, group, AROUND_IT if is_many else AROUND_THE_LOOP)
-
-
-def _around_the_loop(program: Program, group: Group, commits: Sequence[Group]) -> str:
-    library = program.library(group.statement)
-    is_inside = any(one.site.frame == group.site.frame for one in commits)
-    if is_unknown(library) and is_inside:
-        return ITS_OWN_COMMIT.format(library=library)
-    return _one_transaction(program, group, AROUND_THE_LOOP)
-
-
-def _one_transaction(program: Program, group: Group, plain: str) -> str:
-    library = program.library(group.statement)
-    if program.runs_endlessly(group):
-        return f"{OF_A_WORKER} {MEANWHILE}"
-    if program.called_library(group.statement) == "aiosqlite":
-        plain = AWAITED
-    is_single = group.verb == "INSERT" and group.rows <= 2 * group.totals.statement_executions
-    rows = ROWS_AT_ONCE.get(library, "") if is_single else ""
-    what = "the executemany()" if group.calls_of.get("executemany") else "the loop"
-    return f"{ONE_TRANSACTION.get(library, plain).format(what=what)}{rows} {MEANWHILE}"
 
 
 def _spans_of(program: Program, group: Group) -> int:
