@@ -32,9 +32,6 @@ WAITS = frozenset({"sleep", "wait", "accept", "recv", "select", "poll"})
 TAKES = frozenset({"get", "get_nowait", "receive", "receive_nowait", "recv"})
 """Methods that take an item from a queue or channel, without an argument."""
 
-ADDS = frozenset({"append", "extend", "add"})
-"""Methods of a collection of related objects."""
-
 MAKES_TASKS = frozenset(
     {
         "gather",
@@ -64,8 +61,8 @@ def follows_rows(text: str, line: int) -> bool:
     around = [one for one in _loops(text) if isinstance(one, STATEMENTS) and _is_in_body(one, line)]
     loop = max(around, key=lambda one: one.lineno, default=None)
     changes = list(_variable_changes(loop)) if loop else []
-    query = [one for one in changes if _spans(one.value, line)]
-    others = [one for one in changes if not _spans(one.value, line)]
+    query = [one for one in changes if spans_line(one.value, line)]
+    others = [one for one in changes if not spans_line(one.value, line)]
     rows = set().union(*(one.names for one in query))
     loops = [one for one in around if not isinstance(one, ast.While)]
     items = set().union(*(_stored(one.target) for one in loops))
@@ -136,21 +133,6 @@ def _given(value: ast.expr) -> set[str]:
     return set().union(*map(_names, innermost)) if calls else _names(value)
 
 
-@cache
-def adds_to(text: str, line: int) -> frozenset[str]:
-    """Return the attributes that a line only appends to, such as `items` in
-    `order.items.append(item)`.
-    """
-    tree = _tree(text)
-    nodes = [one for one in (ast.walk(tree) if tree else ()) if isinstance(one, ast.Attribute)]
-    here = [one for one in nodes if one.lineno <= line <= (one.end_lineno or one.lineno)]
-    added = [
-        one.value.attr for one in here if one.attr in ADDS and isinstance(one.value, ast.Attribute)
-    ]
-    named = Counter(one.attr for one in here)
-    return frozenset(one for one in added if named[one] == added.count(one))
-
-
 def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
     """Return the innermost loop around a frame's call in its function, as a frame of the loop's
     line.
@@ -175,7 +157,8 @@ def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
 
 
 @cache
-def _tree(text: str) -> ast.Module | None:
+def tree_of(text: str) -> ast.Module | None:
+    """Return the syntax tree of a program's source; None if it is no Python."""
     try:
         with warnings.catch_warnings():
             # warnings about the program's source, such as invalid escapes
@@ -187,7 +170,7 @@ def _tree(text: str) -> ast.Module | None:
 
 @cache
 def _loops(text: str) -> tuple[ast.For | ast.AsyncFor | ast.While | Comprehension, ...]:
-    tree = _tree(text)
+    tree = tree_of(text)
     return tuple(node for node in (ast.walk(tree) if tree else ()) if isinstance(node, LOOPS))
 
 
@@ -203,13 +186,14 @@ def _runs_again(
         in_line: the names in the frame's line, with their counts.
     """
     if isinstance(node, COMPREHENSIONS):
-        return _spans(node, frame.line) and _is_of_items(node, frame, names, in_line)
+        return spans_line(node, frame.line) and _is_of_items(node, frame, names, in_line)
     first = node.lineno if isinstance(node, ast.While) else node.body[0].lineno
     last = node.body[-1].end_lineno or first
     return first <= frame.line <= last and not _always_leaves(node.body)
 
 
-def _spans(node: ast.expr | ast.stmt, line: int) -> bool:
+def spans_line(node: ast.expr | ast.stmt, line: int) -> bool:
+    """Return whether a line is part of a node."""
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
@@ -257,7 +241,7 @@ def _count_names(nodes: Iterable[ast.AST]) -> Counter[str]:
 @cache
 def _mentions(text: str) -> Mapping[int, Counter[str]]:
     """Count the names, by the lines in which their expressions begin or end."""
-    tree = _tree(text)
+    tree = tree_of(text)
     found: dict[int, list[ast.AST]] = defaultdict(list)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Attribute | ast.Name):
@@ -320,7 +304,7 @@ def _is_waiting(node: ast.AST) -> bool:
 
 @cache
 def _functions(text: str) -> tuple[tuple[int, int], ...]:
-    tree = _tree(text)
+    tree = tree_of(text)
     return tuple(_lines_of_functions(tree)) if tree else ()
 
 

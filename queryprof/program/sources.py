@@ -14,7 +14,8 @@ from hashlib import sha256
 
 from queryprof.model import Frame
 from queryprof.program.source_facts import source_of
-from queryprof.program.source_loops import adds_to, follows_rows, loop_in, makes_tasks
+from queryprof.program.source_loops import follows_rows, loop_in, makes_tasks
+from queryprof.program.source_uses import adds_to, reduces
 
 NO_HASHES: frozenset[str] = frozenset()
 LINES_AROUND = 3
@@ -53,6 +54,13 @@ class Sources:
         """Return the attributes that a frame's line only appends to; empty without the source."""
         text = self._text(frame.file)
         return adds_to(text, frame.line) if text else frozenset()
+
+    def reduces(self, frame: Frame, attribute: str = "") -> str:
+        """Return what a frame's line reduces its rows to (see source_uses); "" without the
+        source.
+        """
+        text = self._text(frame.file)
+        return reduces(text, frame.line, attribute) if text else ""
 
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
         """Return the lines around a frame's line with their numbers; None without the same

@@ -93,6 +93,9 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
         relation = _appended_to(program, group)
         if relation:
             fix = ADD_ALONE.format(relation=relation)
+        use = "" if relation else _use_of(program, group)
+        if use:
+            fix = f"{ONLY[use]} {INSTEAD[use][library]}."
         yield program.finding(
             "many_objects",
             group,
@@ -106,9 +109,96 @@ def many_objects(program: Program) -> Iterator[Finding | None]:
             ),
             fix,
             program.loop_of(group),
-            doubt="" if relation else "It is unknown whether the program needs all of the objects.",
-            most=Severity.HIGH if relation else Severity.LOW,
+            doubt=COMPUTED if use == "sum" else NEEDED * (not relation and not use),
+            most=Severity.HIGH if relation or use else Severity.LOW,
         )
+
+
+COMPUTED = "The added values may be properties that Python computes."
+NEEDED = "It is unknown whether the program needs all of the objects."
+
+
+def reduced_rows(program: Program) -> Iterator[Finding | None]:
+    """Find queries with many rows that the program only counts, adds up or sorts."""
+    for group in program.groups:
+        rows, use = group.totals.rows_each or 0.0, ""
+        if (
+            group.reads
+            and rows >= MANY
+            and program.called_library(group.statement) not in NO_OBJECTS
+        ):
+            use = _use_of(program, group)
+        if not use:
+            continue
+        runs = max(1, group.totals.statement_executions)
+        each = " each" if runs > 1 else ""
+        yield program.finding(
+            "over_fetch",
+            group,
+            group.steady_ns * SAVED[use],
+            (f"{counted(runs, 'execution')} returned {rows_of(rows)}{each}",),
+            f"{ONLY[use]} {INSTEAD[use]['']}.",
+            program.loop_of(group),
+        )
+
+
+def _use_of(program: Program, group: Group) -> str:
+    """Return what the program reduces a query's rows to (source_lines.Lines.reduces)."""
+    note, frame = program.note_of(group) or "", group.site.frame
+    if frame is None:
+        return ""
+    relation = note.removeprefix(LAZY).removeprefix(MANY_OBJECTS).partition(" in ")[0]
+    attribute = relation.rpartition(".")[2] if note.startswith(LAZY) else ""
+    return program.lines.reduces(frame, attribute)
+
+
+ONLY = {
+    "count": "The program only counts the rows: let the database count them with",
+    "sum": "The program only adds up the rows, or takes the largest: let the database do it with",
+    "exists": "The program only asks whether there are rows: use",
+    "first": "The program sorts all rows and keeps the first: let the database do it with",
+}
+INSTEAD = {
+    "count": {
+        "": "count(*)",
+        "django": '`.count()`, or for all parents at once `.annotate(n=Count("relation"))`',
+        "sqlalchemy": "`func.count()`, and GROUP BY for all parents at once",
+        "peewee": "`.count()`, and `fn.COUNT()` with `.group_by()` for all parents at once",
+        "pony": "`count()` in one `select()`",
+        "tortoise": '`.count()`, or for all parents at once `.annotate(n=Count("relation"))`',
+    },
+    "sum": {
+        "": "sum() or max(), and GROUP BY for several sums",
+        "django": '`.aggregate(Sum("column"))`',
+        "sqlalchemy": "`func.sum(Model.column)`, and GROUP BY for several sums",
+        "peewee": "`fn.SUM(Model.column)`, and `.group_by()` for several sums",
+        "pony": "`sum()` in one `select()`",
+        "tortoise": '`.annotate(total=Sum("column"))`',
+    },
+    "exists": {
+        "": "EXISTS, or LIMIT 1",
+        "django": "`.exists()`",
+        "sqlalchemy": "`select(exists(query))`",
+        "peewee": "`.exists()`",
+        "pony": "`exists()`",
+        "tortoise": "`.exists()`",
+    },
+    "first": {
+        "": "ORDER BY and LIMIT",
+        "django": '`.order_by("column")[:10]`',
+        "sqlalchemy": "`.order_by(Model.column).limit(10)`",
+        "peewee": "`.order_by(Model.column).limit(10)`",
+        "pony": "`.order_by()[:10]`",
+        "tortoise": '`.order_by("column").limit(10)`',
+    },
+}
+"""What replaces each use, by library; "" is SQL."""
+
+SAVED = {"count": 0.96, "sum": 0.6, "exists": 0.96, "first": 0.5}
+"""The part of the driver's time that the database saves. For tables of 10,000 to 300,000 rows and
+five or two columns: 0.96 to 1.0 for count(*), 0.84 to 0.95 for one sum, 0.47 to 0.79 for sums by
+group, 0.01 to 0.77 for the first ten (SQLite 3.40).
+"""
 
 
 ADD_ALONE = (

@@ -150,6 +150,7 @@ RULES: tuple[Rule, ...] = (
     queries.query_in_loop,
     amounts.many_cheap,
     amounts.many_objects,
+    amounts.reduced_rows,
     redundant_indexes.redundant_index,
     heavy.heavy_query,
     heavy.heavy_kind,

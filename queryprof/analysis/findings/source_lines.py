@@ -22,6 +22,9 @@ class Lines(Protocol):
     def adds_to(self, frame: Frame) -> frozenset[str]:
         """Return the attributes that a line only appends to."""
 
+    def reduces(self, frame: Frame, attribute: str = "") -> str:
+        """Return what a line reduces the rows of its query to: count, sum, exists, first, or ""."""
+
 
 class NoLines:
     """No source is known."""
@@ -31,6 +34,9 @@ class NoLines:
 
     def adds_to(self, frame: Frame) -> frozenset[str]:  # noqa: ARG002
         return frozenset()
+
+    def reduces(self, frame: Frame, attribute: str = "") -> str:  # noqa: ARG002
+        return ""
 
 
 NO_LINES = NoLines()

@@ -1,0 +1,146 @@
+"""What lines of a program's source do with the rows that they read."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+
+from queryprof.program.source_loops import COMPREHENSIONS, FUNCTIONS, spans_line, tree_of
+
+ADDS = frozenset({"append", "extend", "add"})
+"""Methods of a collection of related objects."""
+
+COUNT, SUM, EXISTS, FIRST = "count", "sum", "exists", "first"
+"""What a line reduces its rows to."""
+
+REDUCERS = {
+    "len": COUNT,
+    "sum": SUM,
+    "min": SUM,
+    "max": SUM,
+    "any": EXISTS,
+    "bool": EXISTS,
+    "sorted": FIRST,
+}
+"""Functions of Python that SQL has as well."""
+
+
+@cache
+def adds_to(text: str, line: int) -> frozenset[str]:
+    """Return the attributes that a line only appends to, such as `items` in
+    `order.items.append(item)`.
+    """
+    tree = tree_of(text)
+    nodes = [one for one in (ast.walk(tree) if tree else ()) if isinstance(one, ast.Attribute)]
+    here = [one for one in nodes if one.lineno <= line <= (one.end_lineno or one.lineno)]
+    added = [
+        one.value.attr for one in here if one.attr in ADDS and isinstance(one.value, ast.Attribute)
+    ]
+    named = Counter(one.attr for one in here)
+    return frozenset(one for one in added if named[one] == added.count(one))
+
+
+@cache
+def reduces(text: str, line: int, attribute: str = "") -> str:
+    """Return what a line reduces the rows of its query to, if it needs nothing else of them.
+
+    Args:
+        attribute: the attribute that loads the rows; "" if a method of the line does.
+
+    Returns:
+        COUNT, SUM, EXISTS, FIRST, or "".
+    """
+    tree = tree_of(text)
+    if tree is None:
+        return ""
+    here = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.expr | ast.stmt) and spans_line(node, line)
+    ]
+    reductions = list(_reductions(here))
+    if attribute:
+        loads = [one for one in here if isinstance(one, ast.Attribute) and one.attr == attribute]
+        whole = {id(rows): kind for rows, kind in reductions}
+        kinds = {whole.get(id(one), "") for one in loads}
+        return kinds.pop() if len(kinds) == 1 else ""
+    queries = [
+        one for one in here if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+    ]
+    for rows, kind in reductions:
+        inside = {id(one) for one in ast.walk(rows)}
+        around = {id(one) for one in here if id(rows) in map(id, ast.walk(one))}
+        if id(rows) in map(id, queries) and all(id(one) in inside | around for one in queries):
+            return kind
+    return _reduced_later(tree, here, line) or _added_up(here, line)
+
+
+def _reductions(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
+    """Yield the rows that a function of REDUCERS takes, and what it reduces them to."""
+    first = {
+        id(one.value)
+        for one in nodes
+        if isinstance(one, ast.Subscript)
+        and isinstance(one.slice, ast.Slice)
+        and one.slice.lower is None
+        and one.slice.upper is not None
+    }
+    for one in nodes:
+        if not (isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.args):
+            continue
+        kind = REDUCERS.get(one.func.id, "")
+        if not kind or (kind == FIRST and id(one) not in first) or len(one.args) > 1:
+            continue
+        if any(map(_computes, one.keywords)):
+            continue
+        rows = one.args[0]
+        if not isinstance(rows, COMPREHENSIONS):
+            yield rows, kind
+        elif isinstance(rows, ast.GeneratorExp | ast.ListComp) and len(rows.generators) == 1:
+            only = rows.generators[0]
+            values = [rows.elt, *only.ifs]
+            if not any(isinstance(each, ast.Call) for one in values for each in ast.walk(one)):
+                yield only.iter, kind
+
+
+def _computes(argument: ast.keyword) -> bool:
+    """Return whether the key of a comparison may be more than a column."""
+    is_simple = isinstance(argument.value, ast.Lambda | ast.Constant)
+    return not is_simple or any(isinstance(one, ast.Call) for one in ast.walk(argument.value))
+
+
+def _reduced_later(tree: ast.Module, here: list[ast.AST], line: int) -> str:
+    """Return what the rest of a function reduces the rows to that the line assigns to a name."""
+    assigned = [one for one in here if isinstance(one, ast.Assign) and len(one.targets) == 1]
+    name = assigned[-1].targets[0] if assigned else None
+    if not isinstance(name, ast.Name):
+        return ""
+    functions = [
+        one for one in ast.walk(tree) if isinstance(one, FUNCTIONS) and spans_line(one, line)
+    ]
+    inside = list(ast.walk(functions[-1] if functions else tree))
+    loads = {
+        id(one)
+        for one in inside
+        if isinstance(one, ast.Name) and one.id == name.id and isinstance(one.ctx, ast.Load)
+    }
+    kinds = {id(rows): kind for rows, kind in _reductions(inside) if id(rows) in loads}
+    found = set(kinds.values())
+    return found.pop() if len(found) == 1 and loads == kinds.keys() else ""
+
+
+def _added_up(here: list[ast.AST], line: int) -> str:
+    """Return SUM for the line of a `for` loop over rows that only adds their values to others."""
+    for loop in here:
+        if isinstance(loop, ast.For) and spans_line(loop.iter, line):
+            return SUM if all(map(_only_adds, loop.body)) and not loop.orelse else ""
+    return ""
+
+
+def _only_adds(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If):
+        return all(map(_only_adds, [*statement.body, *statement.orelse]))
+    is_sum = isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add)
+    return is_sum and not any(isinstance(one, ast.Call) for one in ast.walk(statement))
