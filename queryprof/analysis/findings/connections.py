@@ -90,8 +90,9 @@ def _keep_one(program: Program, group: Group, is_one_each: bool) -> str:
     library = program.library(group.statement)
     if library == "sqlalchemy":
         return (
-            "Call create_engine() once for the program. It keeps up to pool_size connections"
-            " open; those beyond it (max_overflow) are closed after each use."
+            "Call create_engine() once for the program, with a pool that keeps connections (not"
+            " NullPool): up to pool_size stay open; those beyond it (max_overflow) are closed after"
+            " each use."
         )
     if is_unknown(library):
         return (

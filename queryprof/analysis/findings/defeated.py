@@ -120,6 +120,12 @@ def _planned(served: Served) -> _Reason | None:
             "It is unknown whether it needs only these rows.",
         )
     if served.code and served.searches and not (served.is_plain or served.by_prefix):
+        if any("COLLATE" in term for term in served.terms):
+            return _Reason(
+                f"it compares {terms}; an index on the column has another collation, so SQLite"
+                " cannot use it",
+                "Create the index with the comparison's collation, or compare with the index's.",
+            )
         return _Reason(
             f"it compares {terms}; an index on the column alone does not help that",
             "Compare the stored column itself, or create the index on the compared expression.",

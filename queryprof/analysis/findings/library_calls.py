@@ -34,6 +34,11 @@ FIXES = {
         "Write all objects with one `bulk_create(objects, update_conflicts=True,"
         " update_fields=[...], unique_fields=[...])`."
     ),
+    ("sqlalchemy", "merge"): (
+        "Write all rows with one statement: `insert(Model).on_conflict_do_update(...)` of"
+        " `sqlalchemy.dialects.sqlite` or `.postgresql`, executed with a list of rows. Loading all"
+        " objects before the loop saves only their queries."
+    ),
     ("sqlalchemy", "refresh"): (
         "Leave out `refresh()`: the objects already have the values that their query loaded. To see"
         " other transactions' changes, load all of them again with one `select(Model)` and"

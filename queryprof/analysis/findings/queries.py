@@ -27,6 +27,7 @@ from queryprof.analysis.findings.libraries import (
 from queryprof.analysis.findings.library_calls import FILTERED, fix_of, grouped
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
+from queryprof.analysis.findings.whole import RAN
 from queryprof.analysis.spans import RepeatSummary
 from queryprof.analysis.units import average, counted, duration, each_of, shortened
 from queryprof.model import Frame
@@ -61,6 +62,10 @@ SIDE_BY_SIDE = "The loop creates tasks, which run concurrently, as requests do."
 FOLLOWING = (
     "If SQL can compute the next value, read all rows with one query (WITH RECURSIVE). Otherwise"
     " the queries are needed."
+)
+ARRIVES = (
+    "The program mostly waits: if the items arrive one by one, such as messages, it cannot know"
+    " the next ones."
 )
 FOLLOWS = "Each query needs a value from the row before."
 
@@ -144,6 +149,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         is_recursion = _is_recursion(loop, group)
         follows = not in_spans and not parent and _follows_rows(program, loop, group)
         makes_tasks = not in_spans and _makes_tasks(program, loop, group)
+        arrives = program.whole == RAN and not in_spans and not parent
         if loop and loop.frame:
             place = f"in line {loop.frame.line} of {loop.frame.function}"
             evidence.append(f"it calls itself {place}" if is_recursion else f"the loop is {place}")
@@ -166,8 +172,9 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             doubt=said_of_threads(group)
             or SIDE_BY_SIDE * makes_tasks
             or FOLLOWS * follows
+            or ARRIVES * arrives
             or ("" if in_spans or parent else "The items of the loop may not come from a query."),
-            most=Severity.LOW if makes_tasks or follows else Severity.HIGH,
+            most=Severity.LOW if makes_tasks or follows or arrives else Severity.HIGH,
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
 

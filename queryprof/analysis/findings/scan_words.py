@@ -80,10 +80,12 @@ def index_fix(group: Group, served: Served | None, columns: str, is_unknown: boo
     if served.functions:
         stored = stored_function(group.statement, served)
         return stored or CALLED.format(name=served.functions[0])
-    called = functions_in(tokens_of(group.statement))
-    return (
-        IN_JSON if any(one.upper().startswith("JSON") for one in called) else served.without_index
-    )
+    return IN_JSON if reads_json(group.statement) else served.without_index
+
+
+def reads_json(statement: str) -> bool:
+    """Return whether a statement reads values inside JSON, which can have columns of their own."""
+    return any(one.upper().startswith("JSON") for one in functions_in(tokens_of(statement)))
 
 
 OF_DJANGO = "django_"

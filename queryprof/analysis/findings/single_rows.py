@@ -38,6 +38,10 @@ AT_ONCE = (
     "Change all rows with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM)"
     " if SQL can compute the new values, else with one executemany()."
 )
+DELETE_AT_ONCE = (
+    "Delete all rows with one DELETE whose WHERE finds them (IN (...), or a subquery), else with"
+    " one executemany()."
+)
 """How to write the fix without a library."""
 
 
@@ -102,6 +106,7 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
             continue  # one statement for all rows takes as long
         runs, parent = group.totals.statement_executions, parent_of(program, group)
         library = program.library(group.statement)
+        plain_delete = group.verb == "DELETE" and library not in ONE_CHANGE
         of_each = duration(group.steady_ns / runs)
         # Some drivers do not report how many rows a statement changed.
         rows = f", which change {counted(group.rows, 'row')}" if group.rows else ""
@@ -118,7 +123,9 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
             part_alone(group) * group.cost_ns * (1 - 1 / runs),
             tuple(evidence),
             fix_of(library, program.calls_by(group))
-            or ONE_CHANGE.get(library, AT_ONCE).format(verb=group.verb),
+            or (DELETE_AT_ONCE if plain_delete else ONE_CHANGE.get(library, AT_ONCE)).format(
+                verb=group.verb
+            ),
             program.loop_of(group),
             doubt=said_of_threads(group) or COMPUTED.get(library, STILL_EACH),
             most=Severity.MEDIUM if library in COMPUTED else Severity.HIGH,

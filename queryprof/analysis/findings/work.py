@@ -11,7 +11,7 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import loaded_before
 from queryprof.analysis.findings.planning import Served, partial_note
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.scan_words import index_fix, made_of, stored_function
+from queryprof.analysis.findings.scan_words import index_fix, made_of, reads_json, stored_function
 from queryprof.analysis.findings.selectivity import (
     MANY_RETURNED,
     NEARLY_ALL,
@@ -262,10 +262,12 @@ def unless_changed(program: Program, group: Group, fix: str) -> str:
 
 
 def _has_no_help(group: Group, served: Served | None) -> bool:
-    """Return whether neither an index is known that helps, nor a column for a function's result."""
+    """Return whether neither an index is known that helps, nor a column for a function's result or
+    a value inside JSON.
+    """
     if served is None or served.code or served.is_other:
         return False
-    return not stored_function(group.statement, served)
+    return not stored_function(group.statement, served) and not reads_json(group.statement)
 
 
 def _most(group: Group, served: Served | None, is_once: bool, is_wide: bool) -> Severity:
