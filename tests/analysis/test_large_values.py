@@ -85,6 +85,26 @@ def test_values_that_are_written(
 
 
 @pytest.mark.parametrize(
+    ("pages", "steps", "is_one"),
+    [
+        (64, 30, True),
+        (63, 30, False),
+        (64, 128, True),
+        (64, 129, False),  # the pages may be those of other rows
+    ],
+)
+def test_an_update_that_reads_a_large_value(pages: int, steps: int, is_one: bool) -> None:
+    """SQLite compares the old value with the new one, and may write little."""
+    profile = changes(50, 0, steps=steps)
+    (one,) = profile.aggregates
+    read = one._replace(
+        page_fetches=50 * pages, page_fetch_samples=50, counted=50, vm_steps=50 * steps
+    )
+    found = findings(replace(profile, aggregates=(read,)))
+    assert ("large_values" in [each.category for each in found]) == is_one
+
+
+@pytest.mark.parametrize(
     ("count", "worked_ms", "steps", "columns", "fix"),
     [
         (20, 2, 0, (), "AFTER UPDATE OF"),

@@ -55,6 +55,7 @@ def test_collections_that_are_joined_multiply(joins: int, is_reported: bool) -> 
     [
         ("Session.refresh", "Leave out `refresh()`"),
         ("InstanceState._load_expired", "expire_on_commit=False"),
+        ("Session.merge", "on_conflict_do_update"),
         ("Session.get", "selectinload(Model.relation)"),
     ],
 )

@@ -103,6 +103,15 @@ def test_a_server_s_shares_are_of_the_time_that_it_was_busy(
     assert ("WsgiMiddleware" in hint(found)) == (whole[1] == BUSY)  # those with findings
 
 
+@pytest.mark.parametrize(("cpu_ms", "is_low"), [(499, True), (500, False)])
+def test_items_that_arrive_one_by_one_are_no_certain_loop(cpu_ms: int, is_low: bool) -> None:
+    """The program waits for more than half of the run, perhaps for messages."""
+    found = find(Report(server(cpu_ms, stack=(VIEW,))), lambda frame, _: replace(frame, line=1), {})
+    (message,) = [one for one in found if one.category == "n_plus_one"]
+    assert ("arrive one by one" in message.doubt) == is_low
+    assert message.severity is Severity.LOW or not is_low
+
+
 def test_processes_without_queries_are_not_counted() -> None:
     several = replace(server(1000), processes=(process(1), process(2), process(3)))
     other = aggregate(READ, (MAIN,), ns=MS)._replace(thread=Thread(2, "T"))
