@@ -30,7 +30,9 @@ PSTATS_NODES = 1000
     type=click.Path(),
     help="File to write; - is standard output.  [default: FILE with the format's ending]",
 )
-@click.option("--stacks", is_flag=True, help="Export whole stacks, with libraries (estimates).")
+@click.option(
+    "--stacks", is_flag=True, help="Export whole stacks, with library frames; times are estimates."
+)
 def export(file: str, form: str, output: str | None, stacks: bool) -> None:
     """Write FILE's database time for another viewer."""
     from queryprof.output_file import beside, refuse_other_file, write_output

@@ -15,7 +15,9 @@ from queryprof.errors import QueryprofError
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("file", type=click.Path())
-@click.option("--stacks", is_flag=True, help="Show whole stacks, with libraries (estimates).")
+@click.option(
+    "--stacks", is_flag=True, help="Show whole stacks, with library frames; times are estimates."
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def snakeviz(file: str, stacks: bool, arguments: tuple[str, ...]) -> None:
     """Open FILE in snakeviz; ARGUMENTS after -- go to snakeviz."""

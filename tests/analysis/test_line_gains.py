@@ -318,3 +318,18 @@ def test_so_many_rows_are_read_by_no_in(rows_each: int, is_in: bool) -> None:
     one = replace(profile((parent._replace(rows=100), None), (child, None)), stack_samples=())
     (found,) = [each for each in findings(one) if each.category == "n_plus_one"]
     assert ("or fetch all rows with one WHERE ... IN" in found.fix) == is_in
+
+
+@pytest.mark.parametrize(("module", "saved_ms"), [("sqlalchemy", 144), ("other", 63)])
+def test_an_object_mapper_also_compiles_each_text(module: str, saved_ms: int) -> None:
+    """Each of 100 executions takes 0.9 ms in the driver; the line takes 3 ms."""
+    driver, time = loop(READ, 100, 100, pass_ns=3 * MS, count=100)
+    driver = driver._replace(self_ns=90 * MS, total_ns=90 * MS)
+    library = Frame("execute", f"/venv/site-packages/{module}/engine/base.py", 1, "library")
+    one = replace(
+        profile((driver, time)),
+        texts={READ: 100},
+        stack_samples=(StackSample(READ, (library, *driver.path), 100, MS),),
+    )
+    (found,) = [each for each in find(Report(one), lambda *_: None, {}) if each.code]
+    assert (found.category, found.gain_ns) == ("re_prepare", pytest.approx(saved_ms * MS, rel=0.01))

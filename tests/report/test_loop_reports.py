@@ -115,7 +115,7 @@ def test_the_first_screen_names_the_worst_stalls() -> None:
     text = io.StringIO()
     print_report(Report(profile_of(loop())), file=text, width=80)
     words = " ".join(text.getvalue().split())
-    assert "The event loop stalled (2 places; all: --show loops)" in words
+    assert "The event loop stalled in 2 places (--show loops lists all)" in words
     assert (
         "ask() db.py:7 blocked the loop for 84.0 ms on average, 212 times, 96.7% of it in" in words
     )

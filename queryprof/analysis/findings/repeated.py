@@ -135,7 +135,7 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "re_prepare",
                 group,
-                group.steady_ns * min(1.0, prepared) * shares.PREPARED,
+                min(1.0, prepared) * _prepared_ns(program, group),
                 (
                     (
                         f"{counted(runs, 'execution')} of about {average(group.texts)} different"
@@ -153,6 +153,13 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
                     else "."
                 ),
             )
+
+
+def _prepared_ns(program: Program, group: Group) -> float:
+    """Return the time to prepare the texts of a group, if each execution has another one."""
+    is_compiled = program.library(group.statement) == "sqlalchemy" and group.line_ns is not None
+    compiled_ns = shares.COMPILED * group.cost_ns if is_compiled else 0.0
+    return max(shares.PREPARED * group.steady_ns, compiled_ns)
 
 
 def _with_parameters(statement: str) -> str:

@@ -316,8 +316,8 @@ def _of_several(writes_each: float, rows_each: float) -> tuple[str, Severity]:
         return "", Severity.HIGH
     return (
         (
-            f"Each commit has about {average(writes_each)} writes: they stay one transaction if"
-            " none may be lost without the others."
+            f"Each commit has about {average(writes_each)} writes. If they must succeed or fail"
+            " together, keep them in one transaction."
         ),
         Severity.LOW if writes_each > FEW_IN_ONE else Severity.MEDIUM,
     )

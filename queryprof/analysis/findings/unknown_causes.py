@@ -36,6 +36,6 @@ def unknown_causes(report: Report, known: Container[str] = ()) -> Iterator[str]:
         if share >= NOTABLE_SHARE:
             number = len({one.statement for one in unknown})
             yield (
-                f"{what} of {counted(number, 'statement')} with {percent(share)} of the database"
-                f" time are unknown: {missing} may be missing in the findings"
+                f"queryprof does not know {what} of {counted(number, 'statement')}"
+                f" ({percent(share)} of the database time), so it may not report {missing}"
             )

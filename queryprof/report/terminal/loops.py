@@ -58,7 +58,7 @@ def loop_summary(report: Report, places: Places, shown: int = 3) -> list[Rendera
     worst = sorted(stalls, key=lambda finding: -finding.stall.total_ns)[:shown]
     if not worst:
         return []
-    title = f"The event loop stalled ({counted(len(stalls), 'place')}; all: --show loops)"
+    title = f"The event loop stalled in {counted(len(stalls), 'place')} (--show loops lists all)"
     parts: list[RenderableType] = [heading(title)]
     return parts + [Padding(Text(verdict(stall, places)), (0, 0, 0, 5)) for stall in worst]
 

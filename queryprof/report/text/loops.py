@@ -18,8 +18,8 @@ ADVICE = {
     DATABASE: "Move it off the loop (aiosqlite, or asyncio.to_thread).",
     WAITING: "It waits and does not compute: await what it waits for, or use asyncio.to_thread.",
     COMPUTING: (
-        "It computes in Python: give it to a ProcessPoolExecutor, or let the loop run"
-        " between pieces (await asyncio.sleep(0))."
+        "It computes in Python: do less at once, let the loop run between pieces (await"
+        " asyncio.sleep(0)), or give it to a ProcessPoolExecutor."
     ),
     HOLDING: (
         "It is in C code that lets no other thread run, so no thread helps: give it to a"
@@ -27,6 +27,9 @@ ADVICE = {
     ),
     COLLECTION: "It is the garbage collector: gc.freeze() after the start, or fewer objects.",
 }
+
+ONCE = "It ran once: if it prepares the program, do it before the loop serves requests."
+"""The advice for a computation that did not run again."""
 
 BEATS_FOR_P95 = 20
 """Minimum heartbeats for a 95th percentile: with fewer, no heartbeat is 1 in 20."""
@@ -59,7 +62,8 @@ def verdict(finding: StallSummary, places: Places) -> str:
                 f"{duration(finding.mean_delay_ns)} on average,"
                 f" {duration(finding.delay_ns)} in total"
             )
-    return f"{sentence}. {ADVICE.get(finding.category, '')}".rstrip()
+    is_once = stall.count == 1 and finding.category in (COMPUTING, HOLDING)
+    return f"{sentence}. {ONCE if is_once else ADVICE.get(finding.category, '')}".rstrip()
 
 
 def many_short(finding: LoopSummary, late_ns: int) -> str | None:
