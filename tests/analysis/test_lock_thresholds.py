@@ -125,12 +125,15 @@ def test_a_refused_upgrade_is_no_wait_in_vain(exception: str, is_one: bool) -> N
     assert has("lock_upgrade", profile) == is_one
 
 
-def reads(thread: Thread, max_ms: int, log_bytes: int) -> Profile:
+WRITE = "UPDATE t SET a = ?"
+
+
+def reads(thread: Thread, max_ms: int, log_bytes: int, statement: str = WRITE) -> Profile:
     """Return a read transaction of a thread during a write of the first thread."""
     held = LockHold(
         "read",
         "a.db",
-        READ,
+        statement,
         SITE,
         "",
         thread,
@@ -159,6 +162,12 @@ def test_a_reader_pins_a_log_that_has_grown(
     writer's own read transaction does not count.
     """
     assert has("pinned_wal", reads(thread, max_ms, log_bytes)) == is_one
+
+
+@pytest.mark.parametrize(("statement", "is_one"), [(READ, True), (WRITE, False)])
+def test_a_reader_that_sets_up_the_log_is_no_writer(statement: str, is_one: bool) -> None:
+    """For this a SELECT takes the write lock, at the first read of the file."""
+    assert has("pinned_wal", reads(T1, 1000, 4_096_001, statement)) == is_one
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from queryprof.analysis.lock_holders import Holders, hosts_of, own_code, sum_of
 from queryprof.analysis.overview import UNKNOWN_STATEMENT
 from queryprof.analysis.units import count, counted, duration, percent, shortened, size
 from queryprof.model import CallPath, LockEvent, LockHold
+from queryprof.sql.clauses import verb_of
 
 OWN_CODE = 0.5
 OTHER_WORK_NS = 200_000
@@ -233,8 +234,12 @@ def _pinning(program: Program) -> Iterator[Consequence]:
     """Yield the read transactions that keep SQLite from restarting the write-ahead log."""
     writes = [hold for hold in program.report.lock_holds if hold.kind == "write"]
     written = {hold.database for hold in writes}
-    # A transaction that writes also reads.
-    writers = {(hold.statement, hold.path, hold.thread) for hold in writes}
+    # A transaction that writes also reads. A SELECT takes the write lock to set up the log.
+    writers = {
+        (hold.statement, hold.path, hold.thread)
+        for hold in writes
+        if verb_of(hold.statement) != "SELECT"
+    }
     for hold in program.report.lock_holds:
         is_writer = (hold.statement, hold.path, hold.thread) in writers
         is_reader = hold.kind != "write" and not is_writer
