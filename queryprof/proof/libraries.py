@@ -6,6 +6,7 @@ This module uses only the standard library, and apsw if that is chosen.
 from __future__ import annotations
 
 import ctypes
+from contextlib import closing
 from typing import Any
 
 from queryprof.confined.authorizer import LIMIT_LENGTH, MAX_VALUE_BYTES, Authorizer
@@ -85,7 +86,8 @@ class Sqlite3:
         self.counters: Any = None
         try:
             self.counters = Counters()
-            self.counters.pages(self.open(":memory:"))
+            with closing(self.open(":memory:")) as connection:
+                self.counters.pages(connection)
         except (ImportError, OSError, AttributeError, TypeError):
             self.counters = None  # times are measured, but their proof lacks counters
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from core.line_programs import ITEM, LEAST, Run, Times, recorder
 
+from queryprof.collect.reader import read_profile
+
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 12), reason="Python 3.11 reports no lines of one function"
 )
@@ -130,6 +132,7 @@ def test_coverage_counts_the_same_lines(times: Times, core: str) -> None:
         assert sorted(lines) == [1, 2, 3, 4, 5, 7], lines
         """
     times(program)
+    assert all(one.count for one in read_profile("t.qprof").aggregates)  # none of coverage's own
 
 
 def test_audit_hooks_that_raise_end_the_watch_alone(times: Times) -> None:

@@ -26,3 +26,4 @@ def test_the_time_is_of_one_row(monkeypatch: pytest.MonkeyPatch, rows: int) -> N
     found = executor.insert_ns(["copy"], "t", ["a"], ["a", "b"], 3)
     assert found == {"copy": 1000 / rows}
     assert executor.rows("copy", "SELECT count(*) FROM t") == [(rows,)]
+    executor._copies["copy"].close()

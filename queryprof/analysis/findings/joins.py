@@ -48,8 +48,7 @@ def duplicate_rows(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
         rows = max(1.0, totals.rows_each or 0.0)
-        made = (totals.vm_steps or 0.0) / JOIN_STEPS - (totals.full_scan_steps or 0.0)
-        if not group.reads or totals.executions <= ONCE or made < MULTIPLIED * rows:
+        if not group.reads or totals.executions <= ONCE:
             continue
         selected = _selected(tokens_of(group.statement))
         joined = [_joined_only(plan, selected) for plan in group.plans if selected]
@@ -58,6 +57,11 @@ def duplicate_rows(program: Program) -> Iterator[Finding | None]:
         tables = ", ".join(dict.fromkeys(name for names in joined for name in names))
         first = next((name for plan in group.plans for name in _loops(plan)), "")
         is_first = any(first in names for names in joined)
+        made = (totals.vm_steps or 0.0) / JOIN_STEPS
+        if not is_first:  # a scan of the table that is selected from reads its rows once
+            made -= totals.full_scan_steps or 0.0
+        if made < MULTIPLIED * rows:
+            continue
         yield program.finding(
             "duplicate_rows",
             group,

@@ -124,8 +124,9 @@ static inline bool begin_execution(qp_call *call)
                 .span = qp_span_number_of(span),
                 .thread = thread->number,
                 .operation = call->active.operation},
-        .counts = call->active.operation == QP_EXECUTE || call->active.operation == QP_EXECUTEMANY,
-        .drops = call->probe->drops,
+        .counts = ours && (call->active.operation == QP_EXECUTE ||
+                           call->active.operation == QP_EXECUTEMANY),
+        .drops = ours && call->probe->drops,
         .sampled = random % PAGE_SAMPLING == 0 || qp_line_is_new(statement, path),
     };
     e->span = span;
