@@ -217,7 +217,7 @@ def test_a_trace_function_sees_what_it_sees_without_recording() -> None:
             with pytest.raises(sqlalchemy_queue.Empty):
                 queue.get(block=False)
             with pytest.raises(sqlalchemy_queue.Empty):
-                queue.get(True, 0.001)
+                queue.get(True, 1e-9)  # over at once: the queue waits in a loop
         finally:
             sys.settrace(before)
         return seen
