@@ -69,12 +69,29 @@ def reduces(text: str, line: int, attribute: str = "") -> str:
     queries = [
         one for one in here if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
     ]
+    items = {
+        name.id
+        for one in here
+        if isinstance(one, COMPREHENSIONS)
+        for each in one.generators
+        for name in ast.walk(each.target)
+        if isinstance(name, ast.Name)
+    }
     for rows, kind in reductions:
+        if _root_of(rows) in items:
+            continue  # an item's own collection, which an earlier query may have loaded
         inside = {id(one) for one in ast.walk(rows)}
         around = {id(one) for one in here if id(rows) in map(id, ast.walk(one))}
         if id(rows) in map(id, queries) and all(id(one) in inside | around for one in queries):
             return kind
     return _reduced_later(tree, here, line) or _added_up(here, line)
+
+
+def _root_of(value: ast.expr) -> str:
+    """Return the name at the start of a chain of calls and attributes; "" without one."""
+    while isinstance(value, ast.Call | ast.Attribute | ast.Subscript):
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return value.id if isinstance(value, ast.Name) else ""
 
 
 def _reductions(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, str]]:

@@ -37,6 +37,8 @@ ROWS = "SELECT * FROM payment"
         ("return sorted(s.scalars(q).all())", ""),
         ("return sorted(s.scalars(q).all())[5:]", ""),
         ("return s.scalars(q).all()", ""),
+        ("return [len(Ticket.objects.filter(queue=n)) for n in q]", "count"),
+        ("return [sum(r.stars for r in b.reviews.all()) for b in q]", ""),
         ("rows = s.scalars(q).all()\n    return sorted(rows)[:3]", "first"),
         ("rows = s.scalars(q).all()\n    return len(rows)", "count"),
         ("rows = s.scalars(q).all()\n    return len(rows), rows[0]", ""),
