@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from queryprof.program.source_loops import COMPREHENSIONS, FUNCTIONS, spans_line, tree_of
@@ -94,7 +94,7 @@ def _root_of(value: ast.expr) -> str:
     return value.id if isinstance(value, ast.Name) else ""
 
 
-def _reductions(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
+def _reductions(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
     """Yield the rows that a function of REDUCERS takes, and what it reduces them to."""
     first = {
         id(one.value)
@@ -128,7 +128,7 @@ def _computes(argument: ast.keyword) -> bool:
     return not is_simple or any(isinstance(one, ast.Call) for one in ast.walk(argument.value))
 
 
-def _reduced_later(tree: ast.Module, here: list[ast.AST], line: int) -> str:
+def _reduced_later(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
     """Return what the rest of a function reduces the rows to that the line assigns to a name."""
     assigned = [one for one in here if isinstance(one, ast.Assign) and len(one.targets) == 1]
     name = assigned[-1].targets[0] if assigned else None
@@ -148,7 +148,7 @@ def _reduced_later(tree: ast.Module, here: list[ast.AST], line: int) -> str:
     return found.pop() if len(found) == 1 and loads == kinds.keys() else ""
 
 
-def _added_up(here: list[ast.AST], line: int) -> str:
+def _added_up(here: Sequence[ast.AST], line: int) -> str:
     """Return SUM for the line of a `for` loop over rows that only adds their values to others."""
     for loop in here:
         if isinstance(loop, ast.For) and spans_line(loop.iter, line):

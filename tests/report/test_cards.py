@@ -345,3 +345,10 @@ def test_threads_have_no_share_of_a_blocks_time(ns: int, message: str) -> None:
     overview = Report(profile_of(aggregate("SELECT 1", ns=ns))).overview
     shown = replace(overview, run_ns=10**9, database_ns=ns, database_share=ns / 10**9)
     assert one_line_summary(shown).endswith(message)
+
+
+def test_a_blocked_loop_is_freed_and_its_time_is_not_saved() -> None:
+    """The statement takes as long in a thread."""
+    blocked = replace(finding(0.3, 300 * MS), category="blocked_loop")
+    assert gain(blocked) == "frees the event loop for up to 300 ms (30.0% of the run)"
+    assert combined_saving([blocked, finding(0.3, 300 * MS, line=2)]) == ""

@@ -29,6 +29,9 @@ NO_TIME = {
 }
 """What a fix prevents, for findings without a known time saving."""
 
+FREES_LOOP = frozenset({"blocked_loop"})
+"""Categories whose fix lets other tasks run: the statement itself takes as long as before."""
+
 COUNTS = {2: "Two changes", 3: "Three changes"}
 
 
@@ -41,7 +44,11 @@ def combined_saving(findings: Sequence[Finding]) -> str:
     """Return the combined saving of the first findings, or "" if fewer than two matter. Findings on
     one line may save the same time, so only the first of them counts.
     """
-    relevant = [one for one in findings[: max(COUNTS)] if one.severity is not Severity.LOW]
+    relevant = [
+        one
+        for one in findings[: max(COUNTS)]
+        if one.severity is not Severity.LOW and one.category not in FREES_LOOP
+    ]
     first = next((one for one in relevant if 0 < one.share < 1), None)  # other shares are unknown
     relevant = [one for one in relevant if first and one.whole == first.whole]
     relevant = list({one.site.frame: one for one in reversed(relevant)}.values())
@@ -75,7 +82,8 @@ def gain(finding: Finding) -> str:
     saved, share = duration(finding.gain_ns), percent(finding.share)
     if finding.is_unexplained:
         return f"takes {saved} ({share} of the {finding.whole})"
-    return f"saves {limit} {saved} ({share} of the {finding.whole})"
+    wins = "frees the event loop for" if finding.category in FREES_LOOP else "saves"
+    return f"{wins} {limit} {saved} ({share} of the {finding.whole})"
 
 
 def change_at(finding: Finding, places: Places) -> str:
