@@ -93,3 +93,31 @@ def test_a_stall_in_a_greenlet_has_the_line_that_awaits_it(tmp_path: Path) -> No
         ("fetch_items", fetch_items.__code__.co_firstlineno + 2),
     }
     assert {place.file for place in places} == {__file__}
+
+
+def test_a_call_in_which_a_greenlet_waits_is_no_time_of_the_step_in_which_it_ends() -> None:
+    """The tasks wait for the only connection of a pool."""
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    asynchronous = pytest.importorskip("sqlalchemy.ext.asyncio")
+    pytest.importorskip("aiosqlite")
+
+    async def request(engine: Any) -> None:
+        async with engine.connect() as connection:
+            await connection.execute(sqlalchemy.text("SELECT 1"))
+            await asyncio.sleep(0.01)
+
+    async def main() -> None:
+        engine = asynchronous.create_async_engine(
+            "sqlite+aiosqlite:///:memory:",
+            poolclass=sqlalchemy.AsyncAdaptedQueuePool,
+            pool_size=1,
+            max_overflow=0,
+        )
+        await asyncio.gather(*(request(engine) for _ in range(10)))
+        await engine.dispose()
+
+    with queryprof.profile() as recording:
+        asyncio.run(main())
+    assert any(one.operation == "pool wait" for one in recording.profile.aggregates)
+    for step in recording.profile.loops[0].functions:
+        assert step.database_ns <= step.durations.total_ns, step.function

@@ -30,8 +30,10 @@ void qp_step_end(qp_step *step);
 static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t path,
                                     uint64_t from_ticks, int64_t ticks)
 {
-    if (!step->sums && from_ticks < step->start_ticks) {
-        if (from_ticks + (uint64_t)ticks <= step->start_ticks) {
+    if (from_ticks < step->start_ticks) {
+        /* A call that began before a visible step has not blocked all of it: a greenlet of
+         * SQLAlchemy was suspended in the call. */
+        if (step->sums || from_ticks + (uint64_t)ticks <= step->start_ticks) {
             return;
         }
         step->start_ticks = from_ticks;
