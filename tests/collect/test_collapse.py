@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from conftest import EXAMPLES, Run
 from queryprof.analysis.findings.groups import groups_of
-from queryprof.analysis.findings.whole import whole_of
+from queryprof.analysis.findings.whole import PROCESSES, RUN, whole_of
 from queryprof.analysis.lock_holders import Holders, hosts_of
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.report import Report
@@ -268,15 +268,20 @@ def test_processes_beyond_the_listed_ones_are_in_all_figures(
 
 @pytest.mark.parametrize(("number", "idle"), [(3, 1), (1, 1), (1, 0)])
 @pytest.mark.repeats
-def test_shares_and_threads_are_those_of_the_plain_trace(number: int, idle: int) -> None:
-    """They refer to the processes that executed statements, and to the threads of one process."""
+def test_threads_are_those_of_the_plain_trace_and_shares_are_of_all_processes(
+    number: int, idle: int
+) -> None:
+    """A collapsed trace does not know which processes ran at the same time."""
     processes("a.qprof", number)
     processes("b.qprof", idle, first=9)
     change("b.qprof", "DELETE FROM aggregate")
     merge_traces("plain.qprof", ["a.qprof", "b.qprof"])
     merge_traces("collapsed.qprof", ["a.qprof", "b.qprof"], collapses=True)
     plain, collapsed = (read_profile(f"{name}.qprof") for name in ("plain", "collapsed"))
-    assert whole_of(collapsed, 0) == whole_of(plain, 0)
+    executing = read_profile("a.qprof").processes
+    summed_ns = sum(one.wall_ns for one in executing)
+    assert whole_of(collapsed, 0) == (summed_ns, PROCESSES if number > 1 else RUN)
+    assert whole_of(plain, 0)[1] == RUN
     of_plain, of_collapsed = (groups_of(Report(one)) for one in (plain, collapsed))
     assert [(one.threads, one.processes) for one in of_collapsed] == [
         (one.threads, one.processes) for one in of_plain
