@@ -55,7 +55,7 @@ The saving is driver time. If your code calls an object mapper, it is the time o
   because it is unknown how much a fix saves.
 - A query of a background thread saves at most the time that the main thread does not use itself. Then the finding is at most medium.
 - If the trace has spans, shares refer to their time, unless many spans overlap. Work outside of spans refers to the run. If the program
-  mostly waits for something else, shares refer to the time in which it ran.
+  mostly waits for something else, shares refer to its busy time.
 
 ## Accept a finding
 

@@ -45,8 +45,8 @@ FIXES = {
         " `.execution_options(populate_existing=True)`."
     ),
     ("sqlalchemy", "_load_expired"): (
-        "A commit expired these objects, and each is loaded again. Commit once after the loop, or"
-        " keep the values: `Session(expire_on_commit=False)`."
+        "A commit expired these objects, and each is loaded again. Keep their values with"
+        " `Session(expire_on_commit=False)`, or commit after the loop."
     ),
 }
 """By library and function name."""

@@ -29,8 +29,8 @@ defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
 """
 LEAVE_FREE = (
     "Write less in each transaction, or let one thread of one process do all writing. If a"
-    " loop retakes the lock immediately, sleep 100 ms after every few COMMITs. Waiting connections"
-    " retry only every 100 ms."
+    " loop retakes the lock immediately, sleep 100 ms after every few COMMITs: waiting"
+    " connections retry after 1 to 100 ms."
 )
 """SQLite's busy handler sleeps 1 to 100 ms between attempts (sqliteDefaultBusyCallback() in its
 main.c). If a writer takes the lock again at once, others wait longer. A wait of 330 ms became 1.5 s

@@ -12,7 +12,7 @@ RUN = "run"
 SPANS = "spans' time"
 PROCESSES = "time of the processes with queries"
 BUSY = "busy time"
-RAN = "time in which it ran"
+RAN = "busy time of the run"
 
 MOSTLY_WAITING = 0.5
 """A program that is busy for a smaller share of its run waits for something: a scheduler, a client.
