@@ -107,7 +107,7 @@ class Planner:
         if served is None or served.is_other or self._judge is None:
             return served
         program = Trial(self._judge, statement).program()
-        served = replace(served, folds=any(code in FOLDING for _, code, _, _ in program))
+        served = replace(served, is_aggregate=any(code in FOLDING for _, code, _, _ in program))
         is_list = any(one.operator == "IN" for one in comparisons_of(statement))  # of any length
         if is_list or self._versions != {self._judge.version}:
             return served

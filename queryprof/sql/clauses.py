@@ -33,7 +33,7 @@ ADDS_UP = frozenset(
         "JSON_GROUP_OBJECT",
     }
 )
-"""Aggregate functions. Only SQLite knows a program's own aggregate functions (Served.folds)."""
+"""Aggregate functions. Only SQLite knows the program's own ones (Served.is_aggregate)."""
 
 COMPARES = frozenset(
     {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "IN", "LIKE", "GLOB", "IS", "BETWEEN"}

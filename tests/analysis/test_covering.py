@@ -98,7 +98,7 @@ def test_where_many_rows_are_left_they_are_not_looked_up(taken: int, is_better: 
     """For few of 10,000 rows, an index on the compared column saves as much. For many rows it saves
     nothing.
     """
-    served = Served(("SCAN t",), NARROW, ("b",), covering=WIDE, row_steps=OF_ROW, folds=True)
+    served = Served(("SCAN t",), NARROW, ("b",), covering=WIDE, row_steps=OF_ROW, is_aggregate=True)
     steps = 10 + 3 * 10_000 + 2 * taken
     found = covered(SUM, served, 10_000, 1, steps)
     assert bool(found) == is_better

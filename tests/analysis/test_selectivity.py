@@ -15,7 +15,7 @@ from queryprof.model import Plan, Profile
 pytestmark = pytest.mark.once
 
 
-SUM = replace(INDEX, folds=True)
+SUM = replace(INDEX, is_aggregate=True)
 
 
 def row_steps(*costs: int, column: str = "b") -> RowSteps:
@@ -214,6 +214,6 @@ def test_a_scan_by_another_plan_is_reported(is_other: bool, is_reported: bool) -
     """If no index is known that serves a sum, it may have to read all rows, unless the schema has
     changed since.
     """
-    served = Served(("SCAN t",), is_other=is_other, folds=not is_other)
+    served = Served(("SCAN t",), is_other=is_other, is_aggregate=not is_other)
     found = scan_of("SELECT sum(a) FROM t WHERE b = ?", served, 1)
     assert ["have changed" in one.fix for one in found] == [True] * is_reported

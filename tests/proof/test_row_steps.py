@@ -106,14 +106,14 @@ FOLDS = {
 }
 
 
-@pytest.mark.parametrize(("text", "folds"), FOLDS.items(), ids=FOLDS)
+@pytest.mark.parametrize(("text", "is_aggregate"), FOLDS.items(), ids=FOLDS)
 @pytest.mark.repeats
-def test_sqlites_program_shows_whether_rows_are_added_up(text: str, folds: bool) -> None:
+def test_sqlites_program_shows_whether_rows_are_added_up(text: str, is_aggregate: bool) -> None:
     """An unknown function counts as a function of one row."""
     with Planner({}, {}, TABLES) as planner:
         served = planner.served(text, ())
     assert served
-    assert served.folds == folds
+    assert served.is_aggregate == is_aggregate
 
 
 def test_another_sqlite_may_take_other_steps() -> None:

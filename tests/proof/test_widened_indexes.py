@@ -25,7 +25,7 @@ def test_an_index_that_keeps_rows_unique_is_not_replaced() -> None:
         with Planner({}, {}, tables) as planner:
             served = planner.served(statement, ())
         assert served
-        assert (served.widened, served.folds) == ("", True)
+        assert (served.widened, served.is_aggregate) == ("", True)
 
 
 WIDENED = {

@@ -235,7 +235,7 @@ def test_json_is_exact(name: str) -> None:
     assert name in [change["statement"] for change in statements] or name.startswith("(")
 
 
-def made_of(markdown: str) -> set[str]:
+def joined_rows_text(markdown: str) -> set[str]:
     """Return what a Markdown reader makes of the parts of the lines."""
     parser = MarkdownIt("commonmark", {"html": True}).enable("table")
     parts = [part for token in parser.parse(markdown) for part in token.children or ()]
@@ -252,7 +252,7 @@ def test_markdown_is_a_table_without_html(name: str) -> None:
     places = Places(profile_of(name))
     for text in (*texts, *(comparison_markdown(found, places) for found in comparisons(name))):
         assert not CONTROL.search(text)
-        assert made_of(text) <= {
+        assert joined_rows_text(text) <= {
             "text",
             "code_inline",
             "<code>",

@@ -91,7 +91,8 @@ def covering_scan(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} of"
-                        f" the table each to return {average(totals.rows_each)}{won.made_of}"
+                        f" the table each to return {average(totals.rows_each)}"
+                        f"{won.joined_rows_text}"
                     ),
                 ),
                 won.fix + order_note(group),
@@ -103,16 +104,16 @@ def covering_scan(program: Program) -> Iterator[Finding | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Won:
+class _Saving:
     """The share of a statement's time that a covering index saves."""
 
     share: float
-    made_of: str
+    joined_rows_text: str
     fix: str
     doubt: str = ""
 
 
-def _grouped(group: Group, served: Served, read: float) -> _Won | None:
+def _grouped(group: Group, served: Served, read: float) -> _Saving | None:
     """Return the savings if rows are sorted into groups that the index already has in order."""
     sorted_for = [
         what for plan in group.plans for what in signs_of(plan).temporary if what in GROUPED
@@ -124,8 +125,8 @@ def _grouped(group: Group, served: Served, read: float) -> _Won | None:
         f" An index on {', '.join(dict.fromkeys(served.terms))} alone would be slower than the"
         " sort, because SQLite would look up each row in the table."
     )
-    return _Won(
-        shares.grouped(read),
+    return _Saving(
+        shares.saved_of_groups(read),
         f", and sort them for {sorted_for[0]}",
         "Create an index with all columns that the query reads, in the order below. Its rows are"
         " already grouped, so SQLite neither sorts them nor reads the table."
@@ -133,9 +134,9 @@ def _grouped(group: Group, served: Served, read: float) -> _Won | None:
     )
 
 
-def _chosen(group: Group, served: Served, read: float) -> _Won | None:
+def _chosen(group: Group, served: Served, read: float) -> _Saving | None:
     """Return the savings if the comparison leaves too many rows to look up."""
-    makes_few = served.folds or group.is_distinct
+    makes_few = served.is_aggregate or group.is_distinct
     if not (group.clauses.chooses and makes_few and served.covering):
         return None
     left = rows_left(group, served)
@@ -143,7 +144,7 @@ def _chosen(group: Group, served: Served, read: float) -> _Won | None:
     if wide[0] < BETTER * narrow[0] or left.least > NEARLY_ALL * read:
         return None
     compared = ", ".join(dict.fromkeys(served.terms))
-    return _Won(
+    return _Saving(
         wide[0],
         f", made of about {average(left.least)}",
         "Create an index with all columns that the query reads, in the order below. SQLite then"
@@ -177,7 +178,7 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         fetched_ns = totals.executions * pages * FETCH_NS + group.files.read_ns
         if fetched_ns < FETCHED * group.steady_ns:
             continue
-        added = shares.grouped(read) if is_scan else shares.ADDED
+        added = shares.saved_of_groups(read) if is_scan else shares.ADDED
         is_sure = makes_few and (is_scan or not any(map(_is_kept_meanwhile, group.plans)))
         about = "" if is_scan else "about "
         yield program.finding(

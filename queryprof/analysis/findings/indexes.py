@@ -57,7 +57,7 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                 yield program.finding(
                     "bad_index_choice",
                     group,
-                    group.steady_ns * (1 - shares.needed(totals)),
+                    group.steady_ns * (1 - shares.needed_share(totals)),
                     (
                         (
                             f"{counted(totals.executions, 'execution')} take {average(steps)} VM"
@@ -127,7 +127,7 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "stale_statistics",
             group,
-            group.steady_ns * (1 - shares.needed(totals)),
+            group.steady_ns * (1 - shares.needed_share(totals)),
             (
                 _work(totals),
                 *grown,
@@ -160,7 +160,7 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "narrow_index",
             group,
-            group.steady_ns * (1 - shares.needed(totals)),
+            group.steady_ns * (1 - shares.needed_share(totals)),
             (
                 _work(totals),
                 *searches[:1],

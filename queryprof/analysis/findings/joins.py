@@ -65,7 +65,7 @@ def duplicate_rows(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "duplicate_rows",
             group,
-            group.steady_ns * (1 - shares.needed(totals)),
+            group.steady_ns * (1 - shares.needed_share(totals)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} join about {average(made)} rows"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.selectivity import folds
+from queryprof.analysis.findings.selectivity import is_aggregate
 from queryprof.analysis.findings.work import (
     ONCE,
     is_chosen_by_scan,
@@ -56,7 +56,7 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
         if skips and (is_far or takes_long):
             # Without steps: a page takes at least as long as the fastest one.
             first_ns = totals.executions * totals.min_call_ns
-            needed_ns = first_ns if is_far else group.steady_ns * shares.needed(totals)
+            needed_ns = first_ns if is_far else group.steady_ns * shares.needed_share(totals)
             work = "" if steps is None else f" and take {average(steps)} VM steps"
             yield program.finding(
                 "offset_pagination",
@@ -88,12 +88,12 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
         chooses = group.clauses.chooses
         limited = group.clauses.limits
         if group.reads and stops and works and not limited and (sorts or not chooses):
-            if totals.executions <= ONCE or folds(group, program.served(group)):
+            if totals.executions <= ONCE or is_aggregate(group, program.served(group)):
                 continue
             yield program.finding(
                 "over_fetch",
                 group,
-                group.steady_ns * (1 - shares.needed(totals)),
+                group.steady_ns * (1 - shares.needed_share(totals)),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps"

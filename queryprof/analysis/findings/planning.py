@@ -123,7 +123,7 @@ class Served:
         by_prefix: True if that range comes only from LIKE or GLOB patterns that begin with a
             letter.
         by_reference: True if the scan checks a foreign key for a changed or deleted row.
-        folds: True if it combines several rows into one.
+        is_aggregate: True if it combines several rows into one.
         filtering: an index that finds the rows of its WHERE, if `code` only sorts; else None.
         row_steps: the steps of its scan in the program's SQLite; None unless there is exactly one
             scan.
@@ -151,7 +151,7 @@ class Served:
     by_range: bool = False
     by_prefix: bool = False
     by_reference: bool = False
-    folds: bool = False
+    is_aggregate: bool = False
     differing: tuple[str, ...] = ()
     recollated: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ from queryprof.analysis.findings.libraries import (
 )
 from queryprof.analysis.findings.library_calls import FILTERED, fix_of, grouped
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
+from queryprof.analysis.findings.side_by_side import share_without_waits, threads_doubt
 from queryprof.analysis.findings.whole import RAN
 from queryprof.analysis.spans import RepeatSummary
 from queryprof.analysis.units import average, counted, duration, each_of, shortened
@@ -156,7 +156,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         finding = program.finding(
             "n_plus_one",
             group,
-            part_alone(group)
+            share_without_waits(group)
             * (group.cost_ns - (1 - shares.JOINED) * group.more_rows_ns)
             * (1 - 1 / max(runs, 1)),
             tuple(evidence),
@@ -169,7 +169,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             )
             + NO_AUTOFLUSH * program.flushed_before(group),
             loop,
-            doubt=said_of_threads(group)
+            doubt=threads_doubt(group)
             or SIDE_BY_SIDE * makes_tasks
             or FOLLOWS * follows
             or ARRIVES * arrives

@@ -88,7 +88,7 @@ class Recorded:
         ):
             return replace(
                 served.filtering or Served(served.plan),
-                folds=served.folds,
+                is_aggregate=served.is_aggregate,
                 row_steps=served.row_steps,
                 other_version=served.other_version,
             )

@@ -45,7 +45,7 @@ def called_fix(operand: Sequence[Token], functions: Sequence[str]) -> str:
     return (STORED if is_stored else CALLED).format(name=name) if name else ""
 
 
-def made_of(needed: float, returned: float) -> str:
+def joined_rows_text(needed: float, returned: float) -> str:
     return (
         f", made of about {average(needed)}" if needed >= MANY_RETURNED * max(returned, 1) else ""
     )

@@ -58,20 +58,20 @@ class Left:
     doubt: str
 
 
-def folds(group: Group, served: Served | None) -> bool:
+def is_aggregate(group: Group, served: Served | None) -> bool:
     """Return whether a statement combines several rows into one, according to its SQLite program or
     else to its text.
     """
     if served is None or served.is_other:
         return group.clauses.adds_up or group.clauses.groups
-    return served.folds
+    return served.is_aggregate
 
 
 def rows_left(group: Group, served: Served | None) -> Left:
     """Return how many of the read rows the helpful index leaves."""
     totals, clauses = group.totals, group.clauses
     read, returned = totals.full_scan_steps or 0.0, totals.rows_each or 0.0
-    adds_up = folds(group, served)
+    adds_up = is_aggregate(group, served)
     # few rows refer to the same one, or the reference would be pointless
     if served and served.by_reference:
         return Left(returned, returned, shares.FETCHED_ROWS, "")
@@ -142,6 +142,6 @@ def wins_of(served: Served | None, left: Left, read: float) -> tuple[float, floa
     """
     lookup = shares.COVERED_ROWS if served and served.covers else shares.LOOKUP_ROWS
     least, most = (
-        shares.scanned(read, rows, left.more, lookup) for rows in (left.least, left.most)
+        shares.saved_of_scan(read, rows, left.more, lookup) for rows in (left.least, left.most)
     )
     return least, most

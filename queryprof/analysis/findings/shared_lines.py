@@ -51,14 +51,14 @@ class SharedLines(Recorded):
     def _comes_before(self, group: Group, first: Group) -> bool:
         """Return whether the line's call is made for this statement rather than for `first`."""
         one, other = (each.totals.statement_executions for each in (group, first))
-        least, most = sorted((self._importance(group), self._importance(first)))
+        least, most = sorted((self._statement_rank(group), self._statement_rank(first)))
         if least > 0 and max(one, other) > AS_OFTEN * min(one, other):
             return one > other
         if least < most:
-            return self._importance(group) == most
+            return self._statement_rank(group) == most
         return group.cost_ns > first.cost_ns
 
-    def _importance(self, group: Group) -> int:
+    def _statement_rank(self, group: Group) -> int:
         """Return a statement's importance among those that a library executes in one line."""
         if self.is_flushed(group):
             return -1

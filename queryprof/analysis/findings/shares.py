@@ -83,7 +83,7 @@ saves 0.55 to 0.95 of that time.
 """
 
 
-def scanned(
+def saved_of_scan(
     read: float, taken: float, more: float = FETCHED_ROWS, lookup: float = LOOKUP_ROWS
 ) -> float:
     """Return the part of a scan's calls that an index saves, from the rows read and taken in each
@@ -98,14 +98,14 @@ def scanned(
     return max(0.0, wins) / (max(read, 1.0) + CALL_ROWS + more * further)
 
 
-def grouped(read: float) -> float:
+def saved_of_groups(read: float) -> float:
     """Return the part that a covering index saves for a query that groups this many rows, or finds
     the distinct ones.
     """
     return GROUPED * read / (read + GROUPED_ROWS)
 
 
-def needed(totals: Totals) -> float:
+def needed_share(totals: Totals) -> float:
     """Return the part of a statement's VM steps that its returned rows need in a good plan; 0 if
     unknown.
     """

@@ -14,7 +14,7 @@ MAX_THREADS = 60
 """The most threads with names of their own in a recording, minus a margin."""
 
 
-def part_alone(group: Group) -> float:
+def share_without_waits(group: Group) -> float:
     """Return the part of its time that a statement would take if each execution took the median.
     Among parallel threads, few executions wait for each other, but these wait long. It is 1 for one
     thread.
@@ -22,7 +22,7 @@ def part_alone(group: Group) -> float:
     return min(1.0, group.alone_ns / max(group.steady_ns, 1)) if group.threads > 1 else 1.0
 
 
-def said_of_threads(group: Group) -> str:
+def threads_doubt(group: Group) -> str:
     if group.threads < 2:
         return ""
     number = f"{group.threads} threads" if group.threads < MAX_THREADS else "Many threads"

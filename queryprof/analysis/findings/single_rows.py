@@ -16,7 +16,7 @@ from queryprof.analysis.findings.queries import (
     parent_of,
     repeated_in_spans,
 )
-from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
+from queryprof.analysis.findings.side_by_side import share_without_waits, threads_doubt
 from queryprof.analysis.findings.transactions import has_own_commits
 from queryprof.analysis.units import counted, duration, shortened
 
@@ -59,7 +59,7 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "single_inserts",
                 group,
-                part_alone(group) * saved_ns * (1 - 1 / runs),
+                share_without_waits(group) * saved_ns * (1 - 1 / runs),
                 (
                     (
                         f"{counted(runs, 'row')} inserted in {duration(group.steady_ns / runs)}"
@@ -69,7 +69,7 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
                 (fix_of(library, program.calls_by(group)) or ONE_INSERT[library])
                 + _handlers(program, group),
                 program.loop_of(group),
-                doubt=said_of_threads(group),
+                doubt=threads_doubt(group),
             )
 
 
@@ -120,14 +120,14 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "single_changes",
             group,
-            part_alone(group) * group.cost_ns * (1 - 1 / runs),
+            share_without_waits(group) * group.cost_ns * (1 - 1 / runs),
             tuple(evidence),
             fix_of(library, program.calls_by(group))
             or (DELETE_AT_ONCE if plain_delete else ONE_CHANGE.get(library, AT_ONCE)).format(
                 verb=group.verb
             ),
             program.loop_of(group),
-            doubt=said_of_threads(group) or COMPUTED.get(library, STILL_EACH),
+            doubt=threads_doubt(group) or COMPUTED.get(library, STILL_EACH),
             most=Severity.MEDIUM if library in COMPUTED else Severity.HIGH,
         )
 

@@ -55,7 +55,7 @@ def random_order(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "temp_btree_sort",
             group,
-            group.steady_ns * (1 - shares.needed(totals)),
+            group.steady_ns * (1 - shares.needed_share(totals)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} read and sort"
@@ -97,7 +97,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "temp_btree_sort",
             group,
-            group.steady_ns * (1 - shares.needed(totals) if takes_few else shares.SORTED),
+            group.steady_ns * (1 - shares.needed_share(totals) if takes_few else shares.SORTED),
             (
                 (
                     f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps)} VM"

@@ -36,7 +36,7 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "correlated_subquery",
             group,
-            group.steady_ns * (1 - shares.needed(totals)),
+            group.steady_ns * (1 - shares.needed_share(totals)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)}"
@@ -72,7 +72,7 @@ def _searching(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "correlated_subquery",
             group,
-            group.steady_ns * (1 - shares.needed(totals)),
+            group.steady_ns * (1 - shares.needed_share(totals)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)}"

@@ -150,17 +150,17 @@ def commits_of(
         by_function: writes and commits, by the functions on their paths.
     """
     found = filter(_is_commit, sharing(program, [group], by_function))
-    verdicts = [(commit, _is_with(program, group, commit)) for commit in found]
-    commits = _of_something([commit for commit, is_with in verdicts if is_with])
+    verdicts = [(commit, _share_loop_pass(program, group, commit)) for commit in found]
+    commits = _nonempty_commits([commit for commit, is_with in verdicts if is_with])
     if commits:
         return commits
-    perhaps = _of_something([commit for commit, is_with in verdicts if is_with is None])
+    perhaps = _nonempty_commits([commit for commit, is_with in verdicts if is_with is None])
     committed = sum(one.totals.executions for one in perhaps)
     is_each = committed >= MIN_COMMITS_PER_WRITE * _writes_with(program, perhaps, by_function)
     return perhaps if is_each else []
 
 
-def _of_something(commits: list[Group]) -> list[Group]:
+def _nonempty_commits(commits: list[Group]) -> list[Group]:
     """Return the commits that have something to commit. An empty one does no file work."""
     return [
         one for one in commits if one.files.calls >= MIN_COMMITS_PER_WRITE * one.totals.executions
@@ -197,7 +197,7 @@ def sharing(
     )
 
 
-def _is_with(program: Program, group: Group, commit: Group) -> bool | None:
+def _share_loop_pass(program: Program, group: Group, commit: Group) -> bool | None:
     """Return whether a statement and a commit run in the same pass of a loop; None if no loop is
     known but they are in the same function or in the caller.
     """
@@ -237,7 +237,8 @@ def _writes_with(
         one.calls_of.get("executemany", 0)
         or _writes_of(one)  # its rows are one of the program's writes
         for one in sharing(program, commits, by_function)
-        if one.writes and any(_is_with(program, one, commit) is not False for commit in commits)
+        if one.writes
+        and any(_share_loop_pass(program, one, commit) is not False for commit in commits)
     )
 
 

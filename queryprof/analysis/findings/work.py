@@ -11,13 +11,18 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import loaded_before
 from queryprof.analysis.findings.planning import Served, partial_note
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.scan_words import index_fix, made_of, reads_json, stored_function
+from queryprof.analysis.findings.scan_words import (
+    index_fix,
+    joined_rows_text,
+    reads_json,
+    stored_function,
+)
 from queryprof.analysis.findings.selectivity import (
     MANY_RETURNED,
     NEARLY_ALL,
     READS_MOST_ROWS,
     Left,
-    folds,
+    is_aggregate,
     order_note,
     rows_left,
     wins_of,
@@ -97,7 +102,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             continue
         if served and served.code and not served.searches:
             continue  # an index would return sorted rows: see temp_btree_sort
-        if served and not (served.code or served.is_other) and folds(group, served):
+        if served and not (served.code or served.is_other) and is_aggregate(group, served):
             continue  # no index is known, and it may add up all rows
         columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
         left = rows_left(group, served)
@@ -121,7 +126,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)}"
                     f"{' each' if totals.executions > 1 else ''} to"
                     f" {'change' if group.writes else 'return'} {average(returned)}"
-                    f"{made_of(needed, returned)}"
+                    f"{joined_rows_text(needed, returned)}"
                 ),
                 step_of(group, SCAN),
                 *partial_note(served),
@@ -202,7 +207,7 @@ class _Covering:
 
 def _covering(group: Group, served: Served | None, left: Left) -> _Covering:
     """Return the covering index for a statement that may leave many rows to look up."""
-    makes_few = folds(group, served) or group.is_distinct
+    makes_few = is_aggregate(group, served) or group.is_distinct
     if served is None or not served.covering or not makes_few or left.most < MANY_LOOKED_UP:
         return _Covering()
     if left.least > NEARLY_ALL * (group.totals.full_scan_steps or 0.0):
