@@ -109,7 +109,7 @@ def _export(traces: Sequence[str], folder: str, notes: Notes) -> None:
 
 
 def whole_traces(places: Sequence[str], selection: Selection) -> list[str]:
-    """Return the paths of whole traces that hosts sent. Traces in stores are copied first."""
+    """Return the paths of complete traces that hosts sent. Traces in stores are copied first."""
     from queryprof.fleet.copies import TRACES, is_trace
     from queryprof.fleet.location import Directory, is_url
 

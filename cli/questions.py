@@ -196,7 +196,7 @@ def compare(
 def fetch(output: str, places: tuple[str, ...], **selected: Any) -> None:
     """Merge hosts' traces into one file.
 
-    OUTPUT is a trace for `queryprof report`. Its inputs are the whole traces that hosts sent.
+    OUTPUT is a trace for `queryprof report`. Its inputs are the complete traces that hosts sent.
     """
     sys.exit(_fetch(output, places, _selection(selected)))
 
@@ -211,7 +211,7 @@ def _selection(selected: dict[str, Any]) -> Selection:
 
 
 def _fetch(output: str, places: tuple[str, ...], selection: Selection) -> int:
-    """Merge the selected whole traces. Returns the exit status."""
+    """Merge the selected complete traces. Returns the exit status."""
     from queryprof.analysis.units import counted
     from queryprof.cli.fleet_places import whole_traces
     from queryprof.cli.output import print_message

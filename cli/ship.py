@@ -61,7 +61,7 @@ class WithCommand(click.Command):
     "traces_percent",
     type=PERCENTAGE,
     metavar="PERCENT",
-    help="Also send whole traces, from this share of the hosts each day.",
+    help="Also send complete traces, from this share of the hosts each day.",
 )
 @click.option(
     "--keep",

@@ -53,9 +53,12 @@ The saving is driver time. If your code calls an object mapper, it is the time o
 - A saving below 0.1%, or below both 0.5% and 1 ms, is not reported.
 - Without requests, a saving below 100 ms is low. Findings of some kinds are at most medium or low,
   because it is unknown how much a fix saves.
-- A query of a background thread saves at most the time that the main thread does not use itself. Then the finding is at most medium.
-- If the trace has spans, shares refer to their time, unless many spans overlap. Work outside of spans refers to the run. If the program
-  mostly waits for something else, shares refer to its busy time.
+- If a query runs in a background thread while the main thread computes, a fix cannot save the main thread's CPU time.
+  The saving is limited to the rest of the run, and the finding is at most medium.
+- Shares refer to the total time of the spans, if the trace has spans and this time is shorter than the run. For a query
+  outside of spans, the share refers to the run.
+- In a server without spans, and in a program that mostly waits for something else, shares refer to the program's busy
+  time.
 
 ## Accept a finding
 

@@ -30,7 +30,7 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     """Return (prefix, class) pairs for the running interpreter."""
     directories = [(directory, STANDARD) for directory in _standard_directories()]
     directories += [(one, USER) for one in (working_directory(), *script_directory()) if one]
-    directories += [(root, USER) for root in (*roots, *_kernels_cells())]
+    directories += [(root, USER) for root in (*roots, *_notebook_cell_directories())]
     ignored: list[tuple[str, int]] = []
     for parent in sys.path:
         if parent.endswith(("site-packages", "dist-packages")):
@@ -46,7 +46,7 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     return list(classes.items())
 
 
-def _kernels_cells() -> list[str]:
+def _notebook_cell_directories() -> list[str]:
     """Return the directory in a kernel's cell names. It never exists."""
     if not any("ipykernel" in one for one in (*sys.modules, *getattr(sys, "orig_argv", ()))):
         return []

@@ -65,7 +65,7 @@ def is_plain(name: str) -> bool:
 
 
 def is_trace(name: str) -> bool:
-    """Return whether a listed name is the name of a whole trace."""
+    """Return whether a listed name is the name of a complete trace."""
     return is_plain(name) and name.endswith(".qprof")
 
 
@@ -103,7 +103,7 @@ class Copies:
         return Place(self._store.url, files)
 
     def traces(self, wanted: Wanted) -> list[str]:
-        """Copy whole traces and return their paths. Raises QueryprofError."""
+        """Copy complete traces and return their paths. Raises QueryprofError."""
         copied = self._copied(TRACES, wanted)
         return [self._of(entry.name) for entry in copied if is_trace(entry.name)]
 

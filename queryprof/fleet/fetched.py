@@ -1,4 +1,4 @@
-"""Select whole traces of the sampled hosts, and merge them."""
+"""Select complete traces of the sampled hosts, and merge them."""
 
 from __future__ import annotations
 

@@ -76,11 +76,11 @@ class Footer(NamedTuple):
 
 def footer_in(facts: Mapping[bytes, bytes]) -> Footer:
     """Parse the metadata. Invalid values are ignored."""
-    sources = _read(facts.get(SOURCES_KEY))
+    sources = _json_or_none(facts.get(SOURCES_KEY))
     return Footer(
         facts.get(SERVICE_KEY, b"").decode("utf-8", "replace"),
-        tuple(sorted({json.dumps(one) for one in _list(_read(facts.get(PROCESSES_KEY)))})),
-        _lost(_read(facts.get(LOST_KEY))),
+        tuple(sorted({json.dumps(one) for one in _list(_json_or_none(facts.get(PROCESSES_KEY)))})),
+        _lost(_json_or_none(facts.get(LOST_KEY))),
         None if sources is None else frozenset(one for one in _list(sources) if type(one) is str),
     )
 
@@ -119,7 +119,7 @@ def _list(found: Any) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _read(content: bytes | None) -> Any:
+def _json_or_none(content: bytes | None) -> Any:
     try:
         return None if content is None else json.loads(content)
     except (ValueError, RecursionError):

@@ -53,7 +53,7 @@ class Shipping:
 
     Attributes:
         kept_bytes: maximum size of waiting windows while the store is away.
-        traces_share: share of the hosts whose whole traces are sent, 0 to 1. The hosts change
+        traces_share: share of the hosts whose complete traces are sent, 0 to 1. The hosts change
             daily.
         is_anonymous: replace names of the program by their hashes.
     """

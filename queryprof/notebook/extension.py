@@ -161,7 +161,7 @@ class Extension:
     # -- a line ------------------------------------------------------------------------------
 
     def line(self, line: str, local_ns: Mapping[str, object] | None) -> object:
-        """Record a statement and return its value. Without a statement, return the last
+        """Record a line of Python code and return its value. Without code, return the last
         recording.
         """
         options, statement = self._options(line)

@@ -106,7 +106,8 @@ static inline bool begin_execution(qp_call *call)
     } else if (!begin_stand_in(call, &statement, &path, &is_awaited)) {
         return false;
     }
-    /* An awaited call may last long, with many others at once. */
+    /* Awaited calls may last long, and many may be in progress at once, so they would take all
+     * places of the table. */
     qp_execution *e = is_awaited ? NULL : qp_execution_reserve();
     if (!e) {
         e = &call->spare;

@@ -244,7 +244,7 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     if (!serves && qp_first_run_is_undecided(call, result)) {
         qp_first_run_decide(call, result);
         if (call->execution) {
-            qp_locks_rename(&call->active, &call->execution->meter.key);
+            qp_locks_set_key(&call->active, &call->execution->meter.key);
         }
     }
     if (call->outer) {

@@ -51,7 +51,7 @@ static void add_repeat(uint16_t name, const qp_span_site *s)
     rows[at].most = s->executions > rows[at].most ? s->executions : rows[at].most;
 }
 
-void qp_span_sites_end(const qp_span_sites *sites, uint16_t name, qp_span_sites *outer)
+void qp_span_sites_add_to_sums(const qp_span_sites *sites, uint16_t name, qp_span_sites *outer)
 {
     for (uint32_t i = 0; i < sites->count; i++) {
         const qp_span_site *at = &sites->site[i];

@@ -28,4 +28,4 @@ void qp_span_sites_recount(qp_span_sites *sites, uint32_t from, uint32_t to, uin
 
 /* Adds the repeats of an ended span to the sums of its name, and all executions to the outer span
  * (NULL if it has no outer span). */
-void qp_span_sites_end(const qp_span_sites *sites, uint16_t name, qp_span_sites *outer);
+void qp_span_sites_add_to_sums(const qp_span_sites *sites, uint16_t name, qp_span_sites *outer);

@@ -263,7 +263,7 @@ void qp_span_end(int64_t span, bool failed)
     qp_distribution_add(&s->durations, ended->ns);
     qp_distribution_add(&s->queries, ended->executions);
     running_span *outer = running(ended->outer);
-    qp_span_sites_end(&ended->sites, ended->name, outer ? &outer->sites : NULL);
+    qp_span_sites_add_to_sums(&ended->sites, ended->name, outer ? &outer->sites : NULL);
     if (outer) {
         outer->executions += ended->executions;
         outer->database_ns += ended->database_ns;

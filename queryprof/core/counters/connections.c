@@ -148,8 +148,8 @@ void qp_traced_connections_visit(void (*visit)(qp_traced_connection *traced))
     pthread_mutex_unlock(&state.lock);
 }
 
-void qp_traced_statements_visit(qp_traced_connection *traced,
-                                void (*visit)(qp_traced_connection *, qp_counted_statement *))
+void qp_traced_for_each_statement(qp_traced_connection *traced,
+                                  void (*visit)(qp_traced_connection *, qp_counted_statement *))
 {
     for (qp_statement_block *block = &traced->first; block; block = block->more) {
         for (int i = 0; i < QP_BLOCK_STATEMENTS; i++) {
@@ -274,7 +274,7 @@ void qp_traced_end_sample(qp_traced_connection *t, bool over)
     t->sampled = NULL;
     if (s && (over || (!s->transient && !t->sqlite->stmt_busy(s->statement)))) {
         s->page_fetches += (qp_traced_page_fetches(t) - t->pages_at_start) & 0x7fffffff;
-        s->page_fetch_samples += !t->sample_goes_on;
+        s->page_fetch_samples += !t->is_further_row;
     }
 }
 

@@ -24,10 +24,10 @@ enum {
  * watched: it is removed from here before it is finalized. */
 typedef struct {
     void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL if free */
-    bool is_whole;            /* it is the whole text that the program passed for it */
+    bool is_whole;            /* the program's text ends with this statement */
     bool transient;           /* no statement object holds it: it may be finalized at any time */
-    bool is_over;             /* a transient statement that has ended and been read ... */
-    uint32_t runs;            /* ... after this many runs, as SQLite counts them */
+    bool is_over;  /* a transient statement that has ended, and whose counters were read */
+    uint32_t runs; /* for a transient statement: SQLite's count of its runs when it was last read */
     void *volatile held; /* the same as `statement` where a statement object owns it, else NULL;
                           * written last, because it is read with the GIL, without the mutex */
     qp_key key;
@@ -59,8 +59,8 @@ typedef struct {
     _Atomic uint32_t watchers;
     qp_counted_statement *last;    /* the statement that started last, if it is kept; or NULL */
     qp_counted_statement *sampled; /* the statement whose page fetches are being counted; or NULL */
-    bool
-        sample_goes_on; /* they are of an execution that has been sampled before: of its next row */
+    bool is_further_row; /* the page fetches belong to a further row of an execution that is already
+                          * counted as a sample */
     uint32_t pages_at_start;
     const void *unproved; /* identity of a statement whose page fetches are being counted before its
                            * owner is known */
@@ -83,8 +83,8 @@ qp_traced_connection *qp_traced_take(void *db, uint32_t epoch);
 void qp_traced_release(qp_traced_connection *traced);
 
 /* Calls `visit` for each statement of a record. */
-void qp_traced_statements_visit(qp_traced_connection *traced,
-                                void (*visit)(qp_traced_connection *, qp_counted_statement *));
+void qp_traced_for_each_statement(qp_traced_connection *traced,
+                                  void (*visit)(qp_traced_connection *, qp_counted_statement *));
 
 /* A statement of a record that a statement object owns, or NULL. The caller must hold the GIL; it
  * need not hold the mutex. */

@@ -246,7 +246,7 @@ static void place_held(qp_traced_connection *t, const qp_active *call)
     t->last = s;
     if (t->unproved == s->statement) {
         t->sampled = s;
-        t->sample_goes_on = false;
+        t->is_further_row = false;
         t->pages_at_start = call->pages_at_start;
     }
 }

@@ -9,15 +9,16 @@
 #include "runtime/compiler.h"
 
 enum {
-    HELD_NEAR = 8,                /* rows that a lock which is held now may have */
-    READ_NOTABLE_NS = 1000000000, /* a shorter read transaction is not kept, ... */
-    READ_BLOCKS_NS = 1000000      /* ... unless it kept writers from committing */
+    HELD_NEAR = 8,                /* slots tried for the row that shows a held lock to readers */
+    READ_NOTABLE_NS = 1000000000, /* a shorter read transaction is not recorded, unless it kept
+                                   * writers from committing */
+    READ_BLOCKS_NS = 1000000 /* minimum for a read transaction that kept writers from committing */
 };
 
 qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
 
-static _Atomic int open_files;     /* number of files in that table */
-static _Atomic uint32_t last_file; /* number that was given */
+static _Atomic int open_files;     /* number of files in qp_locked_files */
+static _Atomic uint32_t last_file; /* the last number given to a file */
 
 void qp_locks_opened(const void *file, const char *path, bool of_main)
 {
@@ -96,8 +97,8 @@ static void hide(const qp_locked_file *file, const qp_held_lock *lock)
     }
 }
 
-/* When a call took a read lock: as it began, or at the end of its wait for it. Without a reading of
- * the clock, which each query would pay for. */
+/* Returns when a call took a read lock: the end of its wait for that file, or else the start of the
+ * call. It does not read the clock, because every query would pay for that. */
 static uint64_t begin_of_read(const qp_locked_file *file, const qp_active *call)
 {
     const qp_file_work *work = &call->work;
@@ -311,7 +312,7 @@ QP_COLD void qp_locks_block(uint32_t path)
     }
 }
 
-static void rename_locks(qp_locked_file *file, const qp_active *call, const qp_key *key)
+static void set_key_of_locks(qp_locked_file *file, const qp_active *call, const qp_key *key)
 {
     for (int kind = 0; kind < QP_LOCK_WAIT; kind++) {
         if (file->held[kind].call_start_ticks == call->start_ticks) {
@@ -324,13 +325,13 @@ static void rename_locks(qp_locked_file *file, const qp_active *call, const qp_k
     }
 }
 
-void qp_locks_rename(const qp_active *call, const qp_key *key)
+void qp_locks_set_key(const qp_active *call, const qp_key *key)
 {
     if (call->work.taken) {
-        rename_locks(call->work.taken, call, key);
+        set_key_of_locks(call->work.taken, call, key);
     }
     for (int i = 0; call->work.took_others && i < QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR; i++) {
-        rename_locks(&qp_locked_files[i], call, key);
+        set_key_of_locks(&qp_locked_files[i], call, key);
     }
 }
 

@@ -68,8 +68,9 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
 /* A connection that has the write lock of a database (its number) waits for the readers. */
 void qp_locks_block(uint32_t path);
 
-/* Sets the key of the locks that a call took and that are still held: its own was not final. */
-void qp_locks_rename(const qp_active *call, const qp_key *key);
+/* Sets the key of the locks that a call took and that are still held. The locks have the call's
+ * provisional key until then. */
+void qp_locks_set_key(const qp_active *call, const qp_key *key);
 
 /* Calls `add` for each lock that was released outside the driver's calls since the last time, and
  * for the new part of each lock that has been held for at least a second; `with_held`: of each held

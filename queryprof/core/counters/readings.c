@@ -39,7 +39,7 @@ static void settle_tracker(qp_traced_connection *t)
     if (t->sampled && !t->sqlite->stmt_busy(t->sampled->statement)) {
         qp_traced_end_sample(t, true);
     }
-    qp_traced_statements_visit(t, settle_statement);
+    qp_traced_for_each_statement(t, settle_statement);
     t->sqlite->mutex_leave(mutex);
 }
 
@@ -71,7 +71,7 @@ static void note_if_it_may(qp_traced_connection *Py_UNUSED(t), qp_counted_statem
 static void note_running(qp_traced_connection *t)
 {
     void *mutex = enter(t);
-    qp_traced_statements_visit(t, mutex ? note_if_it_runs : note_if_it_may);
+    qp_traced_for_each_statement(t, mutex ? note_if_it_runs : note_if_it_may);
     if (mutex) {
         t->sqlite->mutex_leave(mutex);
     }

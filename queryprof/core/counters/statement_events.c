@@ -174,7 +174,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
         call->pages_at_start = qp_traced_page_fetches(t);
     } else if (meter->sampled && (!s->transient || t->traces_ends)) {
         t->sampled = s;
-        t->sample_goes_on = is_counted;
+        t->is_further_row = is_counted;
         t->pages_at_start = qp_traced_page_fetches(t);
     }
 }
@@ -215,7 +215,7 @@ static QP_COLD void connection_closed(qp_traced_connection *t)
 {
     if (qp_counting.is_on && t->epoch == qp_counting.epoch) {
         qp_traced_end_sample(t, true);
-        qp_traced_statements_visit(t, read_at_close);
+        qp_traced_for_each_statement(t, read_at_close);
     }
     t->sqlite->trace_v2(t->db, 0, NULL, NULL);
     qp_traced_release(t);

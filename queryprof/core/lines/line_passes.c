@@ -98,7 +98,7 @@ bool qp_line_passes_end(int64_t ns, bool is_partial)
         return false;
     }
     if (table.count == TIMED) { /* one more shows that the last one has ended, with all its rows */
-        qp_line_passes_drop();
+        qp_line_passes_forget_current();
         return true;
     }
     pass->ns = ns;
@@ -114,7 +114,7 @@ void qp_line_passes_part(void)
     table.is_parted = true;
 }
 
-void qp_line_passes_drop(void)
+void qp_line_passes_forget_current(void)
 {
     table.passes[table.count] = (timed_pass){0};
     table.kind_count = kinds_before();

@@ -25,12 +25,14 @@ bool qp_line_passes_has_executed(void);
  * Returns true if there is no room for more passes. */
 bool qp_line_passes_end(int64_t ns, bool is_partial);
 
-/* Parts the passes to come from those before: they are of another call of the function. */
+/* Marks the next pass as the first of another call of the function, so that it is not joined to the
+ * pass before. */
 void qp_line_passes_part(void);
 
 /* Forgets what was executed in the pass in progress. */
-void qp_line_passes_drop(void);
+void qp_line_passes_forget_current(void);
 
-/* Adds the ended passes to the rows: for each statement and path all but the longest. Partial ones
- * count only where no whole pass is known. The longest pass that does not count is noted beside. */
+/* Adds the ended passes to the rows. For each statement and path, the longest passes do not count,
+ * and passes whose start was not seen count only if there are no others. The row also stores the
+ * duration of the longest pass that does not count. */
 void qp_line_passes_flush(void);

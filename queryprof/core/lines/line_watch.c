@@ -108,7 +108,7 @@ static void end_pass(void)
     qp_watched_line.passes++;
     if (qp_watched_line.is_mixed) {
         qp_watched_line.is_mixed = false;
-        qp_line_passes_drop();
+        qp_line_passes_forget_current();
     } else if (qp_line_passes_end(qp_clock_ns(ticks), is_partial) ||
                (!qp_watched_line.has_executed && qp_watched_line.passes >= FRUITLESS)) {
         qp_line_watch_stop();
@@ -123,7 +123,7 @@ static void drop_pass(void)
         qp_watched_line.is_mixed = qp_watched_line.is_foreign = false;
     qp_watched_line.ticks = qp_watched_line.foreign_ticks = 0;
     qp_watched_line.serial++;
-    qp_line_passes_drop();
+    qp_line_passes_forget_current();
     qp_line_passes_part();
 }
 

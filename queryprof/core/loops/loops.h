@@ -21,23 +21,26 @@ enum { QP_LANES = 256 };
 struct qp_step;
 
 typedef struct qp_running_loop {
-    /* For the watchdog, which reads without the GIL: when the step in progress began, or when the
-     * next heartbeat is due where steps cannot be seen (0: neither), and the number of that
-     * step. */
+    /* Read by the watchdog without the GIL: the start of the step in progress (for a loop whose
+     * steps cannot be seen, the time when the next heartbeat is due; 0: no step, no heartbeat), and
+     * the number of the step. */
     _Atomic uint64_t started_ticks;
     _Atomic uint64_t step_number;
-    /* From the watchdog: the thread's CPU time (qp_cpu_wanted_ns) when it first saw the step of
-     * this number. */
+    /* Written by the watchdog when it first sees a step: the step's number, the time, and the CPU
+     * time of the loop's thread. */
     _Atomic uint64_t seen_number;
     uint64_t seen_ticks;
     int64_t seen_cpu_ns;
-    int64_t seen_queued_ns;    /* ready to run, by the watchdog's first look (-1: unknown), ... */
-    _Atomic int64_t queued_ns; /* ... and between that and its last one */
-    uint64_t watched_number;   /* the watchdog's own: the step that it watches, ... */
-    int64_t watched_ns;        /* ... and after which duration it samples that */
+    int64_t seen_queued_ns; /* the thread's time waiting for a CPU at that moment; -1: unknown */
+    /* The thread's time waiting for a CPU between that moment and the watchdog's last sample. */
+    _Atomic int64_t queued_ns;
+    /* Only used by the watchdog: the step that it watches, and the duration of the step at which it
+     * takes the next sample. */
+    uint64_t watched_number;
+    int64_t watched_ns;
     /* The fields below are protected by the GIL. */
     bool in_use;
-    bool has_clock; /* its time is the monotonic clock's: its lag can be computed */
+    bool has_clock; /* the loop's `time` is the monotonic clock, so that its lag can be computed */
     uint32_t recording;
     long kernel_id; /* the system's number of the thread; 0 if unknown */
     qp_thread *thread;
@@ -49,16 +52,16 @@ typedef struct qp_running_loop {
     struct qp_running_loop *outer;
     int64_t gc_ticks; /* spent in garbage collections */
     uint64_t gc_started_ticks;
-    uint64_t settled_ticks; /* up to when run_ticks is counted */
-    uint64_t last_ticks;    /* when its last step ended */
-    bool is_adopted;        /* it ran before recording began: no hook sees it stop */
-    PyObject *start_beats;  /* owned: starts its heartbeat when a step ends after the first beat was
-                             * due; NULL: it has started, or there is no heartbeat */
-    PyObject *end_beats;    /* owned: ends it, or None; NULL if it has not started */
+    uint64_t settled_ticks;  /* run_ticks includes the time up to here */
+    uint64_t last_ticks;     /* when its last step ended */
+    bool is_adopted;         /* the loop ran before recording began, so no hook reports its stop */
+    PyObject *start_beats;   /* owned: starts the heartbeat, when a step ends after the first beat
+                              * was due. NULL: it has started, or the loop has none */
+    PyObject *end_beats;     /* owned: ends the heartbeat, or None; NULL if it has not started */
     uint64_t beat_due_ticks; /* when the first beat is due */
 } qp_running_loop;
 
-/* Steps from this many nanoseconds on are stalls. */
+/* Steps that last this many nanoseconds or longer are stalls. */
 extern int64_t qp_stall_ns;
 
 /* The loop that runs in the calling thread, or NULL if it runs none that is recorded. */
@@ -79,16 +82,17 @@ qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *loop, bool has_
 /* The loop has stopped; NULL is ignored. Keeps the exception that is set. */
 void qp_running_loop_leave(qp_running_loop *running_loop);
 
-/* All running loops that were ever registered; they are never freed. The caller need not hold the
- * GIL. */
+/* Returns the records of all loops, running or stopped. They are never freed. The caller need not
+ * hold the GIL. */
 qp_running_loop *qp_running_loops(int *count);
 
-/* Clears an exception that our own Python code has raised: the program's code must still run. False
- * if it is not ours (an interrupt), and stays set. */
+/* Clears an Exception that queryprof's own Python code raised, so that the program's code still
+ * runs. Returns false for other exceptions, such as KeyboardInterrupt: they belong to the program
+ * and stay set. */
 bool qp_own_error_dropped(void);
 
-/* Starts the heartbeat of a loop whose step has ended, once it is due: most loops that a program
- * starts end before. False with an exception, as above. */
+/* Starts the heartbeat of a loop whose step has ended, if the first beat is due. Most loops end
+ * before that, and never need a heartbeat. Returns false if an exception of the program is set. */
 bool qp_running_loop_start_beats(qp_running_loop *running_loop, uint64_t busy_since_ticks);
 
 /* Adds a timer's or a heartbeat's lag to the sums. */

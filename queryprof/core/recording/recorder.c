@@ -111,7 +111,7 @@ static bool turn(uint64_t now_ticks)
     qp_head->turn_unix_ns = qp_clock_unix_ns(now_ticks);
     qp_head->turns++;
     qp_written before = qp_written_so_far;
-    qp_checkpoint_turn();
+    qp_checkpoint_copy_slice();
     qp_region_share_again();
     qp_written_leave_out(before);
     qp_own_ticks += qp_clock_elapsed(now_ticks, qp_clock_ticks());

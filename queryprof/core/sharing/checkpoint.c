@@ -154,7 +154,7 @@ static void copy_some(size_t budget)
     }
 }
 
-void qp_checkpoint_turn(void)
+void qp_checkpoint_copy_slice(void)
 {
     uint64_t from = qp_clock_ticks();
     double since_s = (double)qp_clock_ns(qp_clock_elapsed(copy.ticks, from)) * 1e-9;
@@ -188,5 +188,5 @@ void qp_checkpoint_turn(void)
 #else
 void qp_checkpoint_restart(void) {}
 
-void qp_checkpoint_turn(void) {}
+void qp_checkpoint_copy_slice(void) {}
 #endif

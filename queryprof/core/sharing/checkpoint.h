@@ -1,9 +1,9 @@
 /* Copies of the region on a disk, for machines and containers that are shut down, and for processes
  * without shared memory.
  *
- * A copy is written slice by slice, one at each turn, within an interval: no turn takes long. Its
- * rows are of different times; each row is whole, or as it was before. The sums are copied before
- * the names that they refer to.
+ * A copy is written in slices, one per turn (see runtime/turn.h), so that no turn takes long. A
+ * copy is complete within one interval. Its slices are from different moments. The sums are copied
+ * before the names that they refer to, so every name is in the copy.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 void qp_checkpoint_to(const char *path, double interval_s, bool if_own);
 
 /* Copies the next slice. The caller must hold the GIL. The function releases it while it writes. */
-void qp_checkpoint_turn(void);
+void qp_checkpoint_copy_slice(void);
 
 /* After the sums were written to a part: removes the copy, and begins another. */
 void qp_checkpoint_restart(void);

@@ -230,8 +230,9 @@ static PyObject *value_of(const text *t, token one, PyObject *parameters)
     return NULL;
 }
 
-/* The number of a token, as the nearest power of two; -1 if unknown. */
-static int64_t about(const text *t, token one, PyObject *parameters)
+/* Returns the number that a token or its parameter holds, rounded to the nearest power of two; 0
+ * for 0; -1 if unknown. */
+static int64_t rounded_to_power_of_two(const text *t, token one, PyObject *parameters)
 {
     int64_t number = one.kind == NUMBER ? number_in(t, one.begin, one.end) : -1;
     PyObject *value = one.kind == PARAMETER ? value_of(t, one, parameters) : NULL;
@@ -260,17 +261,17 @@ static int64_t offset_of(const text *t, const token last[LAST], PyObject *parame
             return -1;
         }
         if (is_word(t, last[i], "OFFSET")) {
-            bool is_behind = i == 1 || (i == 3 && is_word(t, last[1], "LIMIT"));
-            return is_behind ? about(t, last[i - 1], parameters) : -1;
+            bool is_in_place = i == 1 || (i == 3 && is_word(t, last[1], "LIMIT"));
+            return is_in_place ? rounded_to_power_of_two(t, last[i - 1], parameters) : -1;
         }
     }
     bool is_pair = is_sign(t, last[1], ',') && is_word(t, last[3], "LIMIT");
-    return is_pair ? about(t, last[2], parameters) : -1;
+    return is_pair ? rounded_to_power_of_two(t, last[2], parameters) : -1;
 }
 
-/* The wildcards that a pattern may begin with behind an operator; NULL if it compares no pattern.
- */
-static const char *wildcards_behind(const text *t, token one)
+/* Returns the wildcards of an operator's patterns; NULL if the operator does not compare with a
+ * pattern. */
+static const char *wildcards_of(const text *t, token one)
 {
     if (is_word(t, one, "LIKE") || is_word(t, one, "ILIKE")) {
         return "%_";
@@ -289,7 +290,7 @@ static bool begins_open(const text *t, token one, PyObject *parameters, const ch
     return first && first < 128 && strchr(wildcards, (char)first);
 }
 
-/* Returns whether the pattern of an earlier comparison can no longer follow. */
+/* Returns whether a comparison ends here, so that a later text is not its pattern. */
 static bool ends_comparison(const text *t, token one)
 {
     return is_word(t, one, "AND") || is_word(t, one, "OR") || is_word(t, one, "THEN");
@@ -316,9 +317,10 @@ qp_given_values qp_given_values_of(PyObject *sql, PyObject *parameters, bool is_
             found.has_open_pattern |= begins_open(&t, one, parameters, wildcards);
             wildcards = NULL;
         }
-        const char *behind = wildcards_behind(&t, one);
-        wildcards = behind || ends_comparison(&t, one) ? behind : wildcards;
-        found.may_be_there |= behind || is_word(&t, one, "LIMIT") || is_word(&t, one, "OFFSET");
+        const char *wildcards_here = wildcards_of(&t, one);
+        wildcards = wildcards_here || ends_comparison(&t, one) ? wildcards_here : wildcards;
+        found.may_be_there |=
+            wildcards_here || is_word(&t, one, "LIMIT") || is_word(&t, one, "OFFSET");
         memmove(last + 1, last, (LAST - 1) * sizeof *last);
         last[0] = one;
     }

@@ -39,7 +39,8 @@ class Excess:
 
 
 def regression_message(found: Sequence[Deviation]) -> str:
-    """Return each statement that got worse than the baseline, with the changes and its line.
+    """Return a message about the statements that got worse than the baseline, with changes and
+    lines.
 
     Possible reasons are printed once for all tests, at the end of the run (causes.py).
     """
@@ -53,7 +54,7 @@ def regression_message(found: Sequence[Deviation]) -> str:
 
 
 def budget_message(exceeded: Iterable[Excess]) -> str:
-    """Return the exceeded budgets with the queries that exceed them."""
+    """Return a message about exceeded budgets, with the queries that exceed them."""
     parts = [
         [f"over budget: {one.reason}:", *_query_lines(one.figures, one.shown)] for one in exceeded
     ]
@@ -61,7 +62,7 @@ def budget_message(exceeded: Iterable[Excess]) -> str:
 
 
 def finding_message(found: Sequence[Finding]) -> str:
-    """Return the findings of a failed test: each with statement, line and fix."""
+    """Return a message about the findings of a failed test, with statements, lines and fixes."""
     if not found:
         return ""
     names = ", ".join(f"{one.category} at {_place(one)}" for one in found)
@@ -88,7 +89,7 @@ def _fault(found: Finding) -> list[str]:
 
 
 def stall_message(budget: str, stalls: Iterable[Step]) -> str:
-    """Return the steps that stalled an event loop for too long."""
+    """Return a message about steps that stalled an event loop for too long."""
     lines = [f"  {duration(step.durations.max_ns):>8}  {stall_line(step)}" for step in stalls]
     advice = "Move what waits or computes off the loop (aiosqlite, or asyncio.to_thread)."
     head = f"an event loop stalled, {budget}:"
@@ -96,7 +97,7 @@ def stall_message(budget: str, stalls: Iterable[Step]) -> str:
 
 
 def lock_message(budget: str, found: Iterable[LockTime]) -> str:
-    """Return the statements and lines that waited for a lock, or held it, for too long."""
+    """Return a message about statements that waited for a lock, or held it, for too long."""
     lines = []
     for one in found:
         frame = one.path[0] if one.path else None
@@ -107,7 +108,7 @@ def lock_message(budget: str, found: Iterable[LockTime]) -> str:
 
 
 def slower_message(ns: int, longest_ns: int, figures: TestFigures) -> str:
-    """Return the queries of a test whose database time is too long."""
+    """Return a message about a test whose database time is too long, with its queries."""
     head = (
         f"{duration(ns)} in the database, and never more than {duration(longest_ns)} in earlier"
         " runs on this machine:"
