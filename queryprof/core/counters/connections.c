@@ -18,8 +18,9 @@ static struct {
     pthread_mutex_t lock;               /* guards the next fields; never held while waiting */
     qp_traced_connection **connections; /* each allocated when it is first needed, and never
                                          * freed */
-    uint32_t chains[CHAINS]; /* for each hash of a connection: 1 + the first record ... */
-    uint32_t free;           /* ... the same for free records; 0 if the chain is empty */
+    uint32_t chains[CHAINS]; /* first record for each hash of a connection: 1 + its number; 0:
+                              * none */
+    uint32_t free;           /* first free record: 1 + its number; 0: none */
     uint32_t used;
     uint64_t last_serial;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};

@@ -1,15 +1,14 @@
-/* What SQLite reports of a connection while the program's calls run on it: that a statement starts
- * or ends, that the connection closes (sqlite3_trace_v2,
- * https://www.sqlite.org/c3ref/trace_v2.html).
+/* SQLite's reports about a connection while the program's calls use it: a statement starts or ends,
+ * or the connection closes (sqlite3_trace_v2, https://www.sqlite.org/c3ref/trace_v2.html).
  *
  * The callback runs without the GIL. It touches only the calls that are in progress in its own
  * thread, and the connection's record, which the connection's mutex guards.
  *
- * A statement that starts is the call's own if it has the call's text. Others start in the same
- * call: the driver's BEGIN, and what a virtual table runs when it is connected, while the program's
- * statement is being prepared. Equal text is no proof that the statement lives on: it is kept past
- * the callback only after qp_counters_identify has found it in one of the driver's statement
- * objects.
+ * A statement that starts belongs to the call if it has the text that the program passed. Other
+ * statements start in the same call: the driver's BEGIN, and the statements that a virtual table
+ * runs while the program's statement is being prepared. A statement with the right text may still
+ * be finalized at any time. So the pointer is kept after the callback only if qp_counters_identify
+ * finds it in one of the driver's statement objects.
  */
 #pragma once
 
@@ -29,22 +28,22 @@
  * of a qp_call, never on the C stack: the stack of a greenlet that waits inside the call is moved
  * away. */
 typedef struct qp_active {
-    struct qp_active *below;  /* the call that began before it in this thread; with greenlets not
-                               * always the call around it */
+    struct qp_active *below;  /* the call that began before this one in the thread. With
+                               * greenlets, this call is not always inside it */
     qp_meter *volatile meter; /* meter of its execution; NULL if unknown, or the recording ended */
     const void *frame;        /* identity of the Python frame that made it; NULL if unknown */
     qp_operation operation;
     uint64_t start_ticks;
-    bool is_measured;  /* what it costs is measured: see qp_own_part ... */
-    int64_t own_ticks; /* ... and in the callbacks inside it */
+    bool is_measured;  /* queryprof's own time in this call is measured: see qp_own_part */
+    int64_t own_ticks; /* queryprof's own time in the callbacks inside the call */
     /* Set for an operation that begins an execution. */
-    bool has_more;        /* qp_first_run_end has work when it ends */
-    bool begins_counting; /* `statement` is the execution's first */
+    bool has_more;        /* qp_first_run_end must be called at the end of the call */
+    bool begins_counting; /* `statement` is the first statement of the execution */
     const void *db;       /* identity of its connection's sqlite3; NULL if unknown */
     PyObject *sql;        /* borrowed for the call; any object, or NULL */
     void *statement; /* sqlite3_stmt * that started with that text, and is not known to be one of
                       * the driver's: valid in the callback alone; NULL: none */
-    uint32_t base[QP_COUNTERS]; /* its counters then */
+    uint32_t base[QP_COUNTERS]; /* the counters of `statement` when it started */
     uint32_t pages_at_start;
     qp_file_work work;
 } qp_active;

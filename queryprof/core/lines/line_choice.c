@@ -20,34 +20,36 @@ uint8_t qp_lines_seen[1 << QP_SEEN_BITS];
 #include "sums/line_times.h"
 
 enum {
-    FRAMES = 250,      /* searched for the program's own */
-    SHARE = 200,       /* watches may cost this part of the time since the recording began, ... */
-    FREE_NS = 2000000, /* ... and as much as this besides */
-    LIBRARY_LOOP = 4,  /* this many executions of a statement in one pass are a library's loop */
-    SUBMISSIONS = 16,  /* 1 of this many is sampled */
-    PATHS = 256,       /* places for their paths; some share one */
-    ENOUGH = 5,        /* passes: the longest of them does not count */
-    AGAIN = 32,        /* executions of a line with fewer passes that are considered */
-    HALVED = 8         /* with this many passes, the sums of a row can be halved */
+    FRAMES = 250,      /* maximum number of frames searched for the program's own code */
+    SHARE = 200,       /* watches may take 1/SHARE of the time since the recording began */
+    FREE_NS = 2000000, /* watches may take this much in addition */
+    LIBRARY_LOOP = 4,  /* with this many executions of a statement in one pass, a library runs a
+                        * loop */
+    SUBMISSIONS = 16,  /* 1 of this many submissions is sampled */
+    PATHS = 256,       /* slots for the call paths of submissions; several paths may share a slot */
+    ENOUGH = 5,        /* number of timed passes that is enough; the longest does not count */
+    AGAIN = 32,        /* how many executions of a line with fewer passes are considered */
+    HALVED = 8         /* with this many passes, the sums of a row are halved before a new watch */
 };
 
 /* A watch ends after this many sampled executions without a new pass: IDLE in other lines while no
  * pass of another thread is in progress; ELSEWHERE otherwise, as in a pass that does not end. */
 enum { IDLE = 16, ELSEWHERE = 64 };
 
-/* When a row or a path is watched again: sampled executions, and how many begin the next watch, as
- * a pass may take longer the longer a program runs. */
+/* When a line is watched again: after twice as many sampled executions as before, because a pass
+ * may take longer later in the run. `hits` counts these executions, `due` starts the next watch. */
 typedef struct {
     uint32_t hits;
     uint32_t due;
     uint32_t again;  /* see consider_again */
-    bool in_library; /* a library executes the statement in a loop of its own */
+    bool in_library; /* a library executes the statement in the library's own loop */
 } schedule;
 
 static struct {
     bool is_refused;      /* no tool number is free */
-    uint64_t since_ticks; /* when watches may have begun */
-    uint32_t plain_path;  /* the last path without a library: loops use one */
+    uint64_t since_ticks; /* when watches were first possible */
+    uint32_t plain_path;  /* the last call path without a library, checked first because a loop
+                           * repeats one path */
     qp_key watched;       /* the execution with which the last watch has begun */
     schedule rows[QP_LINE_TIMES];
     schedule submissions[PATHS];
@@ -126,7 +128,7 @@ static schedule *schedule_of(const qp_line_time_row *row)
     return &choice.rows[row - (qp_line_time_row *)qp_rows(QP_LINE_TIME_ROWS)];
 }
 
-/* Lets the next execution of a statement and path be considered, too, if its line was timed in few
+/* Considers the next execution of a statement and path as well, if its line was timed in few
  * passes. */
 static void consider_again(const qp_key *key)
 {

@@ -17,12 +17,12 @@ static struct {
     PyTypeObject *task_type;
     PyTypeObject *heartbeat_type;
     PyTypeObject *partial_type;
-    Py_ssize_t callback; /* byte offsets of the slots of a handle ... */
+    Py_ssize_t callback; /* byte offsets of a handle's slots: callback to cancelled */
     Py_ssize_t args;
     Py_ssize_t context;
     Py_ssize_t loop;
     Py_ssize_t cancelled;
-    Py_ssize_t when;           /* ... and of a timer */
+    Py_ssize_t when;           /* byte offset of a timer's slot */
     Py_ssize_t partial;        /* offset of a partial object's function */
     PyCFunction get_coroutine; /* a task's get_coro method */
 } known;

@@ -1,7 +1,7 @@
-/* The rows that have changed since the last mark: for reports on one part of a recording, like a
- * test.
+/* The rows that have changed since the last mark. Reports about one part of a recording, such as a
+ * test, need them.
  *
- * While changes are watched, a row is copied before its first one; otherwise a change costs one
+ * While changes are watched, a row is copied before its first change. All other changes cost one
  * comparison.
  */
 #pragma once
@@ -30,11 +30,11 @@ static inline bool qp_row_changes(qp_table table, void *row)
 }
 
 /* Sets a mark. Returns a new list of the rows that have changed since the last one, as (table, row
- * number, bytes at the last mark, bytes now); NULL with an exception. `watches`: changes are
- * watched from now on. */
+ * number, bytes at the last mark, bytes now); NULL with an exception. If `watches` is true, changes
+ * are watched from now on. */
 PyObject *qp_changes_drain(bool watches);
 
-/* Keeps the changes before rows are emptied. Returns false with an exception. */
+/* Saves the changes of rows that are about to be emptied. Returns false with an exception. */
 bool qp_changes_seal(void);
 
 /* Allocates the log and sets a mark. Returns false if out of memory. */

@@ -9,7 +9,7 @@
 /* A column that readers see. */
 typedef struct {
     const char *name;
-    char code; /* code of Python's struct module; 't': a text */
+    char code; /* format character of Python's struct module, or 't' for a text */
     uint16_t at;
     uint16_t bytes;
 } qp_column;
@@ -18,9 +18,9 @@ typedef struct {
     const char *name;
     uint32_t row_bytes;
     uint32_t capacity;
-    const qp_column *columns; /* up to one without a name */
+    const qp_column *columns; /* array that ends with a column without a name */
 } qp_table_facts;
 
-/* By table; and the columns of the header. */
+/* The columns of each table, and of the header. */
 extern const qp_table_facts qp_tables[QP_TABLES];
 extern const qp_column qp_header_columns[];

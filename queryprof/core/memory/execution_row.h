@@ -14,38 +14,41 @@ typedef enum { QP_TRANSACTION_UNKNOWN, QP_NO_TRANSACTION, QP_IN_TRANSACTION } qp
 /* Data that a probed call in progress and the trace callback exchange. */
 typedef struct qp_meter {
     qp_key key;                         /* key of the operation that began the execution */
-    bool counts;                        /* its statement's counters can be read later, or are read
-                                         * at its end */
+    bool counts;                        /* the statement's counters can be read later, or at the
+                                         * statement's end */
     bool drops;                         /* the driver drops its statements before the call ends */
-    bool sampled;                       /* its page fetches are also counted */
+    bool sampled;                       /* the execution's page fetches are counted */
     bool counted;                       /* a statement has been counted for this execution */
-    bool is_whole;                      /* the started statements are its whole text: SQLite has
-                                         * accepted all */
-    uint32_t accepted;                  /* bytes of its text that they are */
-    struct qp_explanation *explanation; /* where its plan is stored, or NULL */
-    const void *main; /* identity of the sqlite3_stmt that it runs; others that start while it runs
-                       * are inside it */
-    uint64_t connection; /* used by workloads if the driver has a private SQLite: the serial number
-                          * of the connection that it ran on; 0: unknown ... */
-    qp_transaction transaction; /* ... and the state of that one at the last event */
+    bool is_whole;                      /* the started statements cover all of the execution's
+                                         * text, so SQLite has accepted the text */
+    uint32_t accepted;                  /* number of bytes of the text that the started statements
+                                         * cover */
+    struct qp_explanation *explanation; /* where the statement's plan is stored, or NULL */
+    const void *main;    /* identity of the sqlite3_stmt that the execution runs. Statements that
+                          * start in the meantime are inside it */
+    uint64_t connection; /* for workloads, if the driver has a private SQLite: serial number of
+                          * the connection; 0 if unknown */
+    qp_transaction transaction; /* transaction of that connection at the last event */
 } qp_meter;
 
-/* How far a call's figures have reached the aggregates: a reader of a killed process's memory adds
- * the rest. Stored last, when the fields that it covers are complete. */
+/* How far an execution has been added to the aggregates. A reader of a killed process's memory adds
+ * the rest. The stage is stored last, when the fields that it covers are complete. */
 typedef enum {
     QP_STAGE_FREE,
-    QP_STAGE_BEGINNING, /* the call that begins it is in progress */
-    QP_STAGE_BEGUN,     /* that call has ended, and has not reached the aggregates */
-    QP_STAGE_SETTLING,  /* it is being added to them; done if its row's count has changed */
-    QP_STAGE_SETTLED    /* it has reached them */
+    QP_STAGE_BEGINNING, /* the call that begins the execution is in progress */
+    QP_STAGE_BEGUN,     /* that call has ended, and is not in the aggregates */
+    QP_STAGE_SETTLING,  /* the execution is being added; it is in the aggregates if the count of
+                         * its row has changed */
+    QP_STAGE_SETTLED    /* the execution is in the aggregates */
 } qp_stage;
 
-/* Calls that fetched rows and have not reached the aggregates: all of one operation. */
+/* Calls that fetched rows and are not in the aggregates yet. All have the same operation. */
 typedef struct {
     qp_operation operation;
-    uint32_t stage;       /* QP_STAGE_SETTLING: see there; else what is pending is not added yet */
-    uint32_t row;         /* the aggregate that they are added to ... */
-    int64_t count_before; /* ... and its count before */
+    uint32_t stage;       /* a qp_stage; only QP_STAGE_SETTLING has a meaning here, in other
+                           * stages nothing pending was added */
+    uint32_t row;         /* the aggregate to which the calls are being added */
+    int64_t count_before; /* the count of that aggregate before */
     int64_t calls;        /* 0 if nothing is pending */
     int64_t errors;
     int64_t rows;
@@ -53,36 +56,39 @@ typedef struct {
     int64_t nested_ticks;
     int64_t min_ticks;
     int64_t max_ticks;
-    uint64_t last_ticks; /* when the last one ended */
-    int64_t timed_calls; /* less than `calls` where reading the clock is expensive */
+    uint64_t last_ticks; /* when the last call ended */
+    int64_t timed_calls; /* fewer than `calls` if reading the clock is expensive */
 } qp_pending_rows;
 
 typedef struct qp_execution {
     /* what a call stores */
-    const void *cursor; /* identity only; NULL if none, or superseded */
+    const void *cursor; /* identity only; NULL if there is none, or a newer execution has this
+                         * cursor */
     qp_stage stage;
-    bool in_use;  /* one of its calls is in progress: its place cannot be reused */
-    bool ignored; /* not the program's */
+    bool in_use;  /* a call of this execution is in progress, so its slot cannot be reused */
+    bool ignored; /* not executed by the program's code */
     bool sampled_stack;
     uint8_t run;     /* the number of its run in its span; 0 if none */
     qp_meter meter;  /* includes its key */
     uint64_t serial; /* 1, 2, 3, ... in the order they began */
     int64_t span;    /* the running span that it belongs to; 0 if none */
     uint64_t started_ticks;
-    int64_t ticks; /* duration of the call that began it ... */
+    int64_t ticks; /* duration of the call that began the execution */
     int64_t nested_ticks;
-    int64_t rows;          /* ... that it changed */
-    int64_t notable_ticks; /* after this many more it gets a stack or an exemplar */
+    int64_t rows;          /* rows that the execution changed */
+    int64_t notable_ticks; /* when the execution takes this much longer, it becomes an exemplar or
+                            * a stack sample */
     qp_pending_rows pending;
     /* Set by the first flush. */
-    uint32_t began_row;     /* the aggregate of the operation that began it ... */
-    uint32_t generation;    /* ... in this generation of the aggregates ... */
-    int64_t count_before;   /* ... and its count before */
-    int64_t duration_ns;    /* without what is pending */
-    int64_t settled_ns;     /* the part that the distribution contains; -1: not added yet */
-    int64_t fetched;        /* rows, changed ones included */
-    uint64_t plotted_ticks; /* the timeline has everything until then */
+    uint32_t began_row;     /* the aggregate of the operation that began the execution */
+    uint32_t generation;    /* the generation of the aggregates in which began_row is valid */
+    int64_t count_before;   /* the count of that aggregate before */
+    int64_t duration_ns;    /* without the pending calls */
+    int64_t settled_ns;     /* the part of duration_ns that the distribution of durations
+                             * contains; -1: none */
+    int64_t fetched;        /* fetched and changed rows */
+    uint64_t plotted_ticks; /* the timeline contains the execution's time until then */
     uint32_t stack;         /* 0: none taken */
-    int64_t stack_weight;   /* executions that the stack samples hold for it */
+    int64_t stack_weight;   /* number of executions that the stack samples count for this one */
     int64_t stack_ns;
 } qp_execution;

@@ -3,8 +3,8 @@
 
 #include "memory/tables.h"
 
-/* The operating system's work on the files of calls. Each sum has one name. Locks: waiting for
- * them. Writing includes creating, truncating and deleting. */
+/* File operations in the calls of a driver. lock_ticks is the time that calls waited for locks.
+ * Writing includes creating, truncating and deleting. */
 #define QP_FILE_SUMS(SUM) \
     SUM(lock_ticks)       \
     SUM(sync_ticks) SUM(read_ticks) SUM(write_ticks) SUM(syncs) SUM(read_bytes) SUM(written_bytes)
@@ -44,8 +44,9 @@ typedef struct {
     int64_t count;
     int64_t ticks;
     int64_t max_ticks;
-    int64_t database_ticks;    /* time of the lock's thread in driver calls; ... */
-    int64_t database_of_ticks; /* ... known of this part of the time */
+    int64_t database_ticks;    /* time that the thread spent in driver calls while it held the
+                                * locks */
+    int64_t database_of_ticks; /* the part of `ticks` for which database_ticks is known */
     int64_t changed_rows;      /* rows changed by that thread's statements */
     int64_t log_bytes;         /* largest size of the write-ahead log; 0: unknown */
 } qp_lock_sums;
@@ -69,9 +70,11 @@ typedef struct {
     qp_lock_sums sums;
 } qp_lock_row;
 
-/* A write lock that is held now. Its thread writes the row, without the GIL: no other has it. */
+/* A write lock that is held now. The thread that holds the lock owns the row and writes it without
+ * the GIL. */
 typedef struct {
-    const void *_Atomic file; /* identity of who has the row; NULL if it is free */
+    const void *_Atomic file; /* identity of the open file that owns the row; NULL if the row is
+                               * free */
     uint32_t recording;       /* recording in which the lock was taken; 0 if it is released */
     qp_key key;               /* key of the call that took the lock */
     uint64_t identity;        /* identity of the database's file: see database_paths.h */

@@ -1,5 +1,5 @@
-/* The header of a recording's memory: data about the whole recording, and about its present part.
- * Its columns are declared in columns.c. */
+/* The header of a recording's memory: figures of the recording, and of its current part. Its
+ * columns are declared in columns.c. */
 #pragma once
 
 #include <stdint.h>
@@ -24,22 +24,23 @@ typedef struct {
     int64_t start_unix_ns;
     int64_t turn_unix_ns; /* time of the last turn: the process was alive then */
     double ns_per_tick;
-    uint64_t base_ticks; /* the same instant: ticks ... */
+    uint64_t base_ticks; /* base_ticks and base_unix_ns are the same instant */
     int64_t base_unix_ns;
     uint64_t folded_statements;
     uint64_t folded_calls;
     uint64_t lost_counters;
-    uint64_t unseen_files; /* connections */
+    uint64_t unseen_files; /* number of connections whose file work is unknown */
     uint64_t unasked_plans;
-    int64_t own_read_bytes; /* the core itself, like the next one */
+    int64_t own_read_bytes; /* own_read_bytes and own_written_bytes are the core's own */
     int64_t own_written_bytes;
-    int64_t own_ns; /* CPU time spent on new statements and on turns */
+    int64_t own_ns; /* queryprof's own time: see qp_own_ticks */
     uint32_t turns;
-    /* The number of the part that also holds these sums, and of the part after which they were
-     * emptied: they differ only in between. */
+    /* The number of the last part that contains these sums, and of the last part after which the
+     * sums were emptied. They differ only after a part was written and before the sums are
+     * emptied. */
     uint32_t part_begun;
     uint32_t part_ended;
-    uint32_t lost_windows; /* number of windows removed to keep no more than was set */
+    uint32_t lost_windows; /* number of windows removed because of the limit on kept windows */
     int64_t window_ns;     /* 0 if the recording has no windows */
     int64_t part_start_unix_ns;
     uint32_t counts[QP_TABLES];

@@ -3,8 +3,8 @@
 #include "memory/region.h"
 #include "runtime/compiler.h"
 
-/* The count of a bucket in a histogram that is spread out, whose octave is added if missing; NULL
- * if the table is full. */
+/* Returns the counter of a bucket in a spread histogram, and adds the bucket's octave if it is
+ * missing; NULL if the table is full. */
 static uint32_t *count_of(uint32_t spread, int bucket)
 {
     qp_spread_row *rows = qp_rows(QP_SPREAD_ROWS);
@@ -22,7 +22,7 @@ static void count_spread(uint32_t spread, int bucket, uint32_t durations)
     uint32_t *count = count_of(spread, bucket);
     if (count) {
         *count += durations;
-    } /* otherwise it is only in the sums */
+    } /* otherwise the duration is only in the sums */
 }
 
 /* Moves a histogram to a spread row; false if the table is full. A concurrent reader sees one or

@@ -4,8 +4,9 @@
  * its middle is never more than 3.2% from any value in it (after HdrHistogram's scale). The same
  * arithmetic is in Python in queryprof/analysis/histogram.py.
  *
- * Most histograms have few different buckets, which are stored in the row that owns them. One that
- * has more is spread out: a row for it, and one for each octave.
+ * Most histograms have few different buckets, which are stored in the row that owns the histogram.
+ * A histogram with more buckets is spread: it has a row in another table, which lists one row for
+ * each octave.
  */
 #pragma once
 
@@ -29,7 +30,7 @@ static inline int qp_histogram_bucket(int64_t ns)
     return bucket < QP_BUCKETS ? bucket : QP_BUCKETS - 1;
 }
 
-/* Counts a duration in a bucket that is empty, or if the row is full. */
+/* Counts a duration whose bucket is empty, or when the row is full. */
 void qp_histogram_count_otherwise(qp_histogram *to, int bucket);
 
 /* Returns the octave of a bucket in a histogram that is spread out; NULL if none. */
@@ -63,7 +64,7 @@ static inline void qp_histogram_count(qp_histogram *to, int64_t ns)
 /* Removes a duration that was counted. */
 void qp_histogram_uncount(qp_histogram *from, int64_t ns);
 
-/* Empties all that are spread out; the owners of the rows that they belong to empty those. */
+/* Empties the table of spread histograms. The owners of the other rows empty their rows. */
 void qp_histograms_clear(void);
 
 static inline void qp_distribution_add(qp_distribution *to, int64_t ns)

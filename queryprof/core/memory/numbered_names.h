@@ -1,5 +1,5 @@
-/* Names with numbers: of threads and of spans. A bounded table, whose rows begin with their names;
- * number 1 is "(other)", for all names after the table is full. */
+/* Names with numbers: of threads and of spans. The names are in a bounded table, whose rows begin
+ * with the name. When the table is full, further names get number 1, "(other)". */
 #pragma once
 
 #include <Python.h>
@@ -15,12 +15,13 @@ typedef struct {
     PyObject *numbers; /* owned dict: name -> number */
 } qp_names;
 
-/* Makes the names of a table of rows, with the name of number 0; -1 with an exception. */
+/* Initializes the names of a table, with a name for number 0. Returns -1 with an exception on
+ * failure. */
 int qp_names_start(qp_names *names, qp_table table, const char *zeroth);
 void qp_names_stop(qp_names *names);
 
-/* The number of a name (a reference is taken when it is new); 0 with an exception, or where the
- * names are stopped. */
+/* Returns the number of a name, and adds the name (with a new reference) if it is new. Returns 0
+ * with an exception, or if the names are stopped. */
 uint16_t qp_name_number(qp_names *names, PyObject *name);
 
 /* Returns whether a name has a number. Raises nothing. */

@@ -1,6 +1,6 @@
-/* The memory of a recording: one mapping with a place for every table, at an address that stays the
- * same for as long as the process runs. It is private to the process at first, and may become a
- * file in the system's shared memory, which outlives the process (see shared_region.h).
+/* The memory of a recording: one mapping that contains all tables. Its address does not change
+ * while the process runs. It is private to the process at first, and may become a file in the
+ * system's shared memory, which outlives the process (see shared_region.h).
  *
  * A recording's content is cleared when it stops, and reads as zeros from then on: a call that
  * began before may still read it. The caller must hold the GIL. */
@@ -38,7 +38,7 @@ static inline void *qp_rows(qp_table table)
     return qp_table_start[table];
 }
 
-/* Rows that a table has. */
+/* Returns the number of rows of a table. */
 static inline uint32_t qp_row_count(qp_table table)
 {
     return qp_row_counts[table];
@@ -48,12 +48,12 @@ static inline uint32_t qp_row_count(qp_table table)
  * UINT32_MAX if the table is full. */
 uint32_t qp_rows_add(qp_table table, uint32_t rows);
 
-/* Bytes of the whole mapping, and of a table's rows in use. */
+/* Returns the number of bytes of the mapping, and of the rows in use of a table. */
 size_t qp_region_bytes(void);
 size_t qp_table_bytes(qp_table table);
 
-/* After the mapping was replaced by another with the same rows. `is_shared`: it is a file, whose
- * pages must be allocated before they are touched. */
+/* Must be called after the mapping was replaced by another one with the same rows. `is_shared`: the
+ * new mapping is a file, whose pages must be allocated before they are touched. */
 void qp_region_moved(bool is_shared);
 
 /* The same in a forked child, with only the rows of the names: the parent may have added others

@@ -11,8 +11,8 @@ typedef struct {
     int64_t samples;       /* executions with sampled parameters */
     int64_t repeats;       /* sampled executions with the parameters of an earlier run and no write
                             * since */
-    int64_t offsets;       /* sampled executions with a known OFFSET at the end ... */
-    int64_t skipped;       /* ... and its sum */
+    int64_t offsets;       /* sampled executions with a known OFFSET at the end of the text */
+    int64_t skipped;       /* sum of these OFFSETs */
     int64_t open_patterns; /* executions whose pattern begins with a wildcard */
 } qp_parameter_row;
 
@@ -21,8 +21,8 @@ typedef struct {
     uint32_t statement;
     uint32_t path;
     int64_t passes;      /* number of timed passes */
-    int64_t executions;  /* executions of the statement in these passes ... */
-    int64_t others;      /* ... and of other statements */
-    int64_t ns;          /* the time of these passes */
+    int64_t executions;  /* executions of the statement in these passes */
+    int64_t others;      /* executions of other statements in these passes */
+    int64_t ns;          /* total time of these passes */
     int64_t left_out_ns; /* duration of the longest ignored pass */
 } qp_line_time_row;

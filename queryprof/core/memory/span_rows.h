@@ -6,8 +6,8 @@
 #include "memory/tables.h"
 
 enum {
-    QP_SPAN_RUNS = 64, /* maximum runs per span; the last run is for all that follow */
-    QP_SLOWEST = 3     /* spans of one name */
+    QP_SPAN_RUNS = 64, /* maximum number of runs per span; the last run includes all later ones */
+    QP_SLOWEST = 3     /* the number of slowest spans kept per name */
 };
 
 /* The spans of one name that have ended. */
@@ -15,11 +15,12 @@ typedef struct {
     qp_text name;
     int64_t count;
     int64_t errors;
-    int64_t cpu_count; /* spans whose CPU time is known ... */
-    int64_t cpu_ns;    /* ... adds up to that */
+    int64_t cpu_count; /* number of spans whose CPU time is known */
+    int64_t cpu_ns;    /* total CPU time of these spans */
     int64_t database_ns;
     qp_distribution durations;
-    qp_distribution queries; /* a span: numbers where other distributions hold nanoseconds */
+    qp_distribution queries; /* number of queries per span, where other distributions have
+                              * nanoseconds */
 } qp_span_row;
 
 /* A statement that one call path executed again and again in spans of one name. */
@@ -52,7 +53,8 @@ typedef struct {
     int64_t cpu_ns;   /* -1: unknown */
 } qp_ended_span;
 
-/* One of the slowest of its name. Row n has the runs of row n x QP_SPAN_RUNS and those after it. */
+/* One of the slowest spans of its name. The runs of row n are in the table of runs, from row n x
+ * QP_SPAN_RUNS on. */
 typedef struct {
     uint32_t sequence; /* odd while the row and its runs are being changed */
     uint32_t first_run;
@@ -62,7 +64,7 @@ typedef struct {
 
 typedef struct {
     qp_key key;
-    int64_t start_ticks; /* since the span began, as the next one */
+    int64_t start_ticks; /* start_ticks and end_ticks are relative to the start of the span */
     int64_t end_ticks;
     int64_t executions;
     int64_t self_ns;

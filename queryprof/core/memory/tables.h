@@ -158,8 +158,8 @@ typedef struct {
     qp_histogram histogram;
 } qp_distribution;
 
-/* Sums that are listed once: a struct member, and the addition of the member of `more` to that of
- * `to`. */
+/* Sums are listed once. From the list, these macros generate the members of a struct, and the code
+ * that adds the members of `more` to the members of `to`. */
 #define QP_DECLARE_SUM(name) int64_t name;
 #define QP_ADD_SUM(name) to->name += more->name;
 
@@ -175,7 +175,7 @@ typedef struct {
     QP_COUNTERS(QP_DECLARE_SUM)
 } qp_counters;
 
-/* Extremes of calls and executions; without any: INT64_MAX and 0. */
+/* Extremes of calls and executions. The initial minimum is INT64_MAX, the initial maximum 0. */
 typedef struct {
     int64_t min_ns;
     int64_t max_ns;
@@ -193,7 +193,8 @@ typedef struct {
     int64_t rows;
     int64_t total_ns;
     int64_t self_ns;
-    /* Sum over the executions that this operation began, with their fetches. */
+    /* Sum over the executions that this operation began. The duration of an execution includes its
+     * fetches. */
     double execution_sum_sq_ns2;
     qp_counters counters;
     qp_extremes now;    /* since the mark */
@@ -259,7 +260,7 @@ typedef struct {
 /* A living thread that has called a driver, and its usage when it was read last. */
 typedef struct {
     uint32_t thread;    /* the number of its name; 0 where kernel_id is 0 */
-    uint32_t recording; /* the core's own */
+    uint32_t recording; /* only used by the core */
     int64_t kernel_id;  /* the system's number; 0: a free row */
     qp_usage usage;
     qp_usage base; /* usage when recording began */
@@ -272,11 +273,11 @@ typedef struct {
     uint32_t span;
     int64_t count;
     int64_t errors;    /* raised something */
-    int64_t cancelled; /* were never run, or their end was not waited for */
+    int64_t cancelled; /* never ran, or the program did not wait for their end */
     qp_distribution queue;
     qp_distribution run;
     qp_distribution handback; /* of functions that an event loop awaits */
-    qp_distribution total;    /* time from the submission to the end of all that */
+    qp_distribution total;    /* time from the submission to the end of the handback */
 } qp_handoff_row;
 
 /* The event loops of one kind in threads of one name. */
@@ -288,14 +289,14 @@ typedef struct {
     int64_t run_ticks;
     int64_t busy_ticks; /* time spent in steps */
     int64_t steps;
-    int64_t waiting; /* callbacks that were ready when a step began, added up over the steps ... */
+    int64_t waiting; /* number of ready callbacks when a step began, added up over the steps */
     int64_t waiting_max;
     qp_distribution timer; /* how late the program's timers started */
-    qp_distribution beat;  /* how late the heartbeat was, at every time that it was due */
+    qp_distribution beat;  /* how late each heartbeat was */
 } qp_loop;
 
-/* The database time of steps or stalls: the first pairs of statement and call path; the rest is
- * only in the total. */
+/* The database time of steps or stalls, by statement and call path. Only the first pairs are
+ * listed; database_ticks includes all. */
 typedef struct {
     int64_t database_ticks;
     uint32_t first; /* 1 + the number of a row; 0 if the list is empty */
@@ -332,10 +333,10 @@ typedef struct {
     int64_t max_ns;
     int64_t gc_ns;
     int64_t gil_ns;
-    int64_t cpu_ns;    /* that the thread ran or was ready to run ... */
-    int64_t cpu_of_ns; /* ... in so much of the time */
-    int64_t delayed;   /* callbacks and timers that had to wait ... */
-    int64_t delay_ns;  /* ... and for how long, added up */
+    int64_t cpu_ns;    /* time in which the thread ran or was ready to run */
+    int64_t cpu_of_ns; /* the part of total_ns for which cpu_ns is known */
+    int64_t delayed;   /* number of callbacks and timers that had to wait */
+    int64_t delay_ns;  /* total time that these callbacks and timers waited */
     int64_t samples;
     qp_cause_list causes;
 } qp_stall_row;
@@ -346,7 +347,7 @@ typedef struct {
     uint32_t line;
     uint32_t path;
     uint32_t stack;
-    uint64_t step; /* the core's own */
+    uint64_t step; /* only used by the core */
     int64_t started_unix_ns;
     int64_t duration_ns;
 } qp_stall_event_row;

@@ -1,5 +1,5 @@
-/* The texts of a recording: names and statements, one behind the other, each behind its length (a
- * uint32_t), aligned to that. A text is its offset; 0 is the empty one.
+/* The texts of a recording: names and statements. Each text follows its length (a uint32_t),
+ * aligned to four bytes. A qp_text is the offset of a text; 0 is the empty text.
  */
 #pragma once
 
@@ -18,16 +18,17 @@ void qp_texts_stop(void);
 /* Adds a text, even if an equal one exists; QP_TEXT_FULL if the table is full. */
 qp_text qp_text_add(const char *bytes, size_t length);
 
-/* The text with this content: of names, which are equal in many rows. */
+/* Returns the text with this content, and adds it if it is new. Used for names, because many rows
+ * have the same name. */
 qp_text qp_text_of(const char *bytes, size_t length);
 
 /* The same of a str (borrowed); lone surrogates, which UTF-8 cannot encode, become escapes. Raises
  * nothing. */
 qp_text qp_text_of_str(PyObject *str);
 
-/* The text of a str (borrowed), written over `old` if it is no longer than that (QP_TEXT_FULL if
- * there is no old one); otherwise added, if it has no more than `most` bytes: then `*added` is set
- * to its bytes. */
+/* Stores a str (borrowed) as a text. It overwrites the text `old` (QP_TEXT_FULL: none) if it fits
+ * there. Otherwise it is added, if it has at most `most` bytes, and `*added` is set to its number
+ * of bytes. */
 qp_text qp_text_over(qp_text old, PyObject *str, uint32_t most, uint32_t *added);
 
 /* A text's bytes, UTF-8. */

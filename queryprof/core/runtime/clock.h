@@ -20,9 +20,9 @@
 typedef struct {
     bool counter;         /* ticks are read from the CPU's counter */
     double ns_per_tick;   /* 1.0 where ticks are nanoseconds already */
-    uint64_t base_ticks;  /* the same instant on both clocks: ticks ... */
-    int64_t base_ns;      /* ... monotonic ... */
-    int64_t base_unix_ns; /* ... and wall clock */
+    uint64_t base_ticks;  /* base_ticks, base_ns and base_unix_ns are the same instant */
+    int64_t base_ns;      /* monotonic clock */
+    int64_t base_unix_ns; /* wall clock */
 } qp_clock_state;
 
 extern qp_clock_state qp_clock;

@@ -62,8 +62,8 @@ typedef struct {
     const char *keyword_before; /* the keyword before it; or "" */
     const char *verb;           /* the statement's first keyword; or "" */
     clause_kind opens;          /* the content of a parenthesis after the name here */
-    qp_dialect dialect;         /* the text's dialect ... */
-    qp_text_kind kind;          /* ... from here on */
+    qp_dialect dialect;         /* the text's dialect */
+    qp_text_kind kind;          /* how far the rest of the text can be trusted, from `at` on */
     bool dot_follows_name;      /* the last dot follows a name, not a literal */
     const qp_sql_words *words;  /* words of the whole text; NULL: being collected into `found` */
     qp_sql_words *found;

@@ -19,8 +19,9 @@ enum {
 
 enum {
     WALKS = 131072, /* slots for paths of frames that were walked before; half are used at most */
-    TRAIL = 3,      /* frames that are compared at least ... */
-    DEPTHS = 4096   /* ... and slots for how many more there must be, by these */
+    TRAIL = 3,      /* minimum number of frames that are compared */
+    DEPTHS = 4096   /* slots, by a hash of these frames, for the number of further frames that
+                     * must be compared */
 };
 
 /* The path of frames that were walked before. */

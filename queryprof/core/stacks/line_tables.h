@@ -13,8 +13,8 @@
 /* The end of the last search in one code object's table; zeros: the start. */
 typedef struct {
     int next;     /* byte of the table where the next entry begins */
-    int start;    /* the entry's instructions, as byte offsets: from here ... */
-    int end;      /* ... to before here */
+    int start;    /* byte offset of the entry's first instruction */
+    int end;      /* byte offset after the entry's last instruction */
     int line;     /* the line of these instructions; -1: they have no line */
     int computed; /* the line that the next entry's difference is added to */
     bool is_checked;

@@ -10,10 +10,12 @@
 #include "threads/threads.h"
 
 enum {
-    SHARED_THREADS = QP_AGGREGATES / 4 *
-        3,                                /* with this many entries, new keys have no thread ... */
-    SHARED_PATHS = QP_AGGREGATES / 8 * 7, /* ... and no call path */
-    NEARLY_FULL = SHARED_THREADS - 1024,  /* a call and its flush add far fewer */
+    SHARED_THREADS = QP_AGGREGATES / 4 * 3, /* with this many entries, new keys get the thread
+                                             * "(other)" */
+    SHARED_PATHS = QP_AGGREGATES / 8 * 7,   /* with this many, new keys also get the call path
+                                             * "(other)" */
+    NEARLY_FULL = SHARED_THREADS - 1024,    /* less a margin: a call and its flush add far fewer
+                                             * entries */
     SLOTS = 2 * 65536,
     SERVING = QP_NEXT - QP_FETCHONE + 1
 };
