@@ -14,16 +14,16 @@ enum { DEEPEST_DECORATION = 8 };
 
 typedef struct {
     qp_trampoline *trampoline;     /* NULL for a probe object, and after detaching */
-    qp_function function;          /* the trampoline's */
-    qp_function *place;            /* in a method's or getter's definition, which lives as long as
-                                    * its module; NULL for a slot */
+    qp_function function;          /* the trampoline's function */
+    qp_function *place;            /* pointer in the definition of a method or getter, which lives
+                                    * as long as its module; NULL for a slot */
     PyWrapperDescrObject *wrapper; /* owned: the wrapper of an exchanged slot */
     qp_slot slot;
     PyObject *owner;    /* owned: the type, or the module, whose function it is */
     PyObject *name;     /* owned */
     PyObject *in_place; /* owned: the wrapper of a Python function that stays where it is */
     PyObject *replaced; /* owned: what a probe object replaces */
-    PyObject *measured; /* owned: what replaces it */
+    PyObject *measured; /* owned: the replacement */
 } attachment;
 
 static void release(attachment *a)
@@ -126,7 +126,8 @@ static int exchange_slot(PyTypeObject *type, qp_slot slot, qp_function from, qp_
     if (!subclasses) {
         return -1;
     }
-    /* Otherwise it has its own. A subclass may inherit this one again. */
+    /* A type with another function has overridden the slot, but its subclasses may inherit from
+     * another base. */
     if (place && *place == from) {
         *place = to;
     }
@@ -206,7 +207,7 @@ static PyObject *in_form_of(PyObject *found, PyObject *wrapper)
                                                    : Py_NewRef(wrapper);
 }
 
-/* Return whether the owner has the function under several names. A call does not show which name
+/* Returns whether the owner has the function under several names. A call does not show which name
  * was used, so such a function cannot be measured in place. */
 static bool has_other_names(PyObject *owner, PyObject *found)
 {
@@ -223,8 +224,8 @@ static bool has_other_names(PyObject *owner, PyObject *found)
     return names > 1;
 }
 
-/* Returns whether calling it returns a coroutine. Also recognizes coroutine functions inside a
- * class method or a wrapper made with functools.wraps. */
+/* Returns whether a call of this object returns a coroutine. Also recognizes coroutine functions
+ * inside a class method or a wrapper made with functools.wraps. */
 static bool is_coroutine_function(PyObject *found)
 {
     PyObject *function = function_of(found);
@@ -236,7 +237,7 @@ static bool is_coroutine_function(PyObject *found)
             PyFunction_Check(function) ? PyObject_GetAttrString(function, "__wrapped__") : NULL;
         Py_SETREF(function, wrapped);
     }
-    PyErr_Clear(); /* it wraps nothing */
+    PyErr_Clear(); /* no __wrapped__: the function is not a decorator's wrapper */
     Py_XDECREF(function);
     return is;
 }
@@ -256,7 +257,7 @@ static int attach_object(attachment *a, PyObject *found, const qp_probe *probe,
     PyObject *called =
         function && PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function;
     PyObject *known = called ? qp_in_place_wrapper(called) : NULL;
-    if (known && qp_probe_call_is(known)) { /* another class has it, or a module binds it */
+    if (known && qp_probe_call_is(known)) { /* already measured for another class or module */
         Py_DECREF(function);
         return 0;
     }
@@ -293,7 +294,7 @@ static int attach_found(attachment *a, PyObject *found, const qp_probe *probe,
     if (attached == 0) {
         return attach_object(a, found, probe, types);
     }
-    Py_XINCREF(attached > 0 ? probe->cursor_type : NULL); /* the trampoline's own reference */
+    Py_XINCREF(attached > 0 ? probe->cursor_type : NULL); /* reference for the trampoline */
     return attached < 0 ? -1 : 0;
 }
 
@@ -337,7 +338,7 @@ static int detach_object(attachment *a)
 {
     PyObject *now = own_attribute(a->owner, a->name);
     int result = 0;
-    if (now == a->measured) { /* otherwise another wrapper was put on top: leave it */
+    if (now == a->measured) { /* otherwise leave it: another tool has replaced it since */
         result = set_attribute(a->owner, a->name, a->replaced);
     }
     PyErr_Clear();
@@ -366,7 +367,7 @@ int qp_detach(PyObject *capsule)
     }
     if (a->place) {
         if (*a->place != a->function) {
-            return 0; /* exchanged again on top of ours: our trampoline stays in use */
+            return 0; /* another tool has exchanged the pointer since, and may call ours */
         }
         *a->place = t->original;
     } else {

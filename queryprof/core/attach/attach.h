@@ -1,8 +1,8 @@
-/* Attaching probes to a driver's own functions, in place, and taking them off again.
+/* Attaches probes to a driver's functions in place, and detaches them.
  *
- * One function chooses among four ways. The first one that is possible is used:
+ * There are four ways. qp_attach uses the first one that is possible:
  * - A C method or getter gets another function pointer in its PyMethodDef or PyGetSetDef. Its
- * object stays the same.
+ *   object stays the same.
  * - A type's slot (iteration, creation) gets another pointer in the type, in its subclasses and in
  *   the slot's wrapper.
  * - A Python function stays where it is and calls its wrapper (in_place.h).

@@ -12,11 +12,11 @@
 
 typedef void (*qp_function)(void);
 
-/* One trampoline: which function it replaces, and how that is measured. */
+/* A trampoline: the function that it replaces, and how calls are measured. */
 typedef struct {
     qp_probe probe;
-    qp_function
-        original; /* kept after it is released: another interpreter may be about to call it */
+    qp_function original; /* kept after the trampoline is released, because another interpreter
+                           * may be about to call it */
     bool is_taken;
 } qp_trampoline;
 

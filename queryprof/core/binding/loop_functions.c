@@ -32,7 +32,8 @@ static PyObject *clear_handles(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(
 /* Registers a loop that runs now; NULL if it is not recorded. */
 static qp_running_loop *enter(PyObject *kind, PyObject *loop, bool has_steps)
 {
-    bool muted = qp_here.muted; /* hooks attach muted; the loop is the program's */
+    bool muted = qp_here.muted; /* hooks attach while the thread is muted, but the loop belongs to
+                                 * the program */
     qp_here.muted = false;
     qp_running_loop *running_loop =
         qp_thread_here() ? qp_running_loop_enter(kind, loop, has_steps) : NULL;
@@ -51,8 +52,9 @@ static bool has_clock(PyObject *loop, PyObject *time)
     return has;
 }
 
-/* Calls on_start(loop), which returns a callable for the end or None; NULL if it failed, with an
- * exception only if that is not ours. */
+/* Calls on_start(loop), which returns a callable for the loop's end, or None. Returns NULL if the
+ * call failed; the exception stays set only if it belongs to the program (see
+ * qp_own_error_dropped). */
 static PyObject *call_on_start(PyObject *on_start, PyObject *loop)
 {
     bool muted = qp_here.muted;
@@ -80,8 +82,8 @@ static void call_on_end(PyObject *on_end)
     }
 }
 
-/* When a loop starts: starts its heartbeat now, or with the first step that ends when a beat is
- * due. */
+/* Called when a loop starts. Starts its heartbeat now, or at the end of the first step that ends
+ * after a beat is due. */
 static void start_beats(qp_running_loop *running_loop, PyObject *loop, PyObject *extra)
 {
     PyObject *on_start = PyTuple_GET_ITEM(extra, 2), *time = PyTuple_GET_ITEM(extra, 3);
@@ -99,8 +101,8 @@ static void start_beats(qp_running_loop *running_loop, PyObject *loop, PyObject 
     }
 }
 
-/* Replaces a function that runs a loop, its first argument, until that stops. `extra` is (kind,
- * has_steps, on_start, time, beat_s). */
+/* Replaces a function that runs a loop until the loop stops. The loop is the function's first
+ * argument. `extra` is (kind, has_steps, on_start, time, beat_s). */
 static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flagged,
                           PyObject *names)
 {

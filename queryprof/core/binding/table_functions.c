@@ -28,7 +28,7 @@ static PyObject *flush(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 
 static PyObject *region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    /* It stays mapped for as long as the process runs. */
+    /* The memory stays mapped as long as the process runs. */
     return qp_require_recording()
                ? PyMemoryView_FromMemory((char *)qp_head, (Py_ssize_t)qp_region_bytes(), PyBUF_READ)
                : NULL;
@@ -36,7 +36,7 @@ static PyObject *region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)
 
 static PyObject *has_recorded(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    enum { INITIAL_SPANS = 2 }; /* the nameless span and "(other)", which always exist */
+    enum { INITIAL_SPANS = 2 }; /* the span without a name, and "(other)": both always exist */
     return PyBool_FromLong(qp_row_count(QP_LOOP_ROWS) || qp_aggregates_have_calls() ||
                            qp_row_count(QP_SPAN_ROWS) > INITIAL_SPANS);
 }
@@ -184,7 +184,7 @@ static PyObject *set_facts(PyObject *Py_UNUSED(module), PyObject *facts)
     }
     qp_text text = qp_text_of_str(facts);
     qp_head->facts =
-        text == QP_TEXT_FULL ? qp_head->facts : text; /* then the last known ones stay */
+        text == QP_TEXT_FULL ? qp_head->facts : text; /* then the last known figures stay */
     Py_RETURN_NONE;
 }
 

@@ -35,7 +35,7 @@ static PyObject *span_begin(PyObject *Py_UNUSED(module), PyObject *name)
                             Py_TYPE(name)->tp_name);
     }
     int64_t span = qp_recorder_is_on() ? qp_span_begin(name) : 0;
-    PyErr_Clear(); /* no memory: the work continues without its span */
+    PyErr_Clear(); /* out of memory: the work continues without its span */
     return PyLong_FromLongLong(span);
 }
 
@@ -181,7 +181,7 @@ static PyObject *end_in_place(PyObject *Py_UNUSED(module), PyObject *wrapper)
     Py_RETURN_NONE;
 }
 
-/* Forgets the cursor at this address: the object is gone. */
+/* Forgets the cursor at this address, because the object was freed. */
 static PyObject *leave_cursor(PyObject *Py_UNUSED(module), PyObject *address)
 {
     const void *cursor = PyLong_AsVoidPtr(address); /* identity only */

@@ -16,29 +16,31 @@
 typedef struct {
     qp_operation operation;
     qp_source source;             /* where the SQL text comes from */
-    Py_ssize_t rowcount_offset;   /* where a cursor stores its count of changed rows; 0: nowhere */
-    Py_ssize_t connection_offset; /* where a cursor refers to its connection; 0: the receiver is
-                                   * neither a cursor nor a connection */
-    bool has_own_sqlite;          /* its driver has a private SQLite, and the ends of its statements
-                                   * are traced */
-    PyTypeObject *cursor_type;    /* owned by the attachment; the type that the offsets are of; or
-                                   * NULL */
-    bool drops;        /* it prepares statements that it drops before the call ends; or, where its
-                        * SQLite reports each statement's end, none is kept past it */
+    Py_ssize_t rowcount_offset;   /* offset of a cursor's count of changed rows; 0: a cursor has
+                                   * none */
+    Py_ssize_t connection_offset; /* offset of a cursor's reference to its connection; 0: the
+                                   * receiver is neither a cursor nor a connection */
+    bool has_own_sqlite;          /* the driver has a private SQLite, which reports the end of
+                                   * each statement */
+    PyTypeObject *cursor_type;    /* owned by the attachment: the type of cursors to which the
+                                   * offsets apply; or NULL */
+    bool drops;        /* the function drops the statements that it prepares before the call ends;
+                        * or its SQLite reports each statement's end, after which no statement is
+                        * kept */
     qp_system system;  /* system of its database */
-    bool stands_in;    /* replaces a function that is called through an attribute: a driver in
+    bool stands_in;    /* the function is called through an attribute, as in drivers written in
                         * Python */
-    bool has_receiver; /* that function's first argument is the cursor or connection */
-    bool is_awaited;   /* that function returns a coroutine */
+    bool has_receiver; /* the function's first argument is the cursor or connection */
+    bool is_awaited;   /* the function returns a coroutine */
     qp_returns returns;
-    PyObject *function; /* owned by the wrapper: the driver's own function; NULL: it was not
+    PyObject *function; /* owned by the wrapper: the driver's function; NULL if it was not
                          * replaced */
-    PyObject *text_of;  /* owned by the wrapper: the name of the receiver's attribute that is the
-                         * statement; NULL: its first argument is */
+    PyObject *text_of;  /* owned by the wrapper: name of the receiver's attribute with the
+                         * statement; NULL: the statement is the first argument */
     PyObject *only_if;  /* owned by the wrapper, for a pool: a tuple with the name of the argument
-                         * that lets a call wait, or "", and the names of the attributes that lead
-                         * from the receiver to its free connections. A call is measured if there
-                         * are none. NULL: every call is measured */
+                         * that lets a call wait (or ""), and the names of the attributes that
+                         * lead from the receiver to its free connections. Only calls without a
+                         * free connection are measured. NULL: every call is measured */
 } qp_probe;
 
 static inline qp_dialect qp_dialect_of(const qp_probe *probe)
@@ -49,27 +51,29 @@ static inline qp_dialect qp_dialect_of(const qp_probe *probe)
 }
 
 /* A probed call in progress, filled in only as far as its operation needs. Owned and reused by its
- * thread; never on the C stack (see qp_active). A free one keeps its thread; its `active.has_more`,
- * `active.statement`, `active.work`, `active.below`, `outer` and `connection` are zero. */
+ * thread; never on the C stack (see qp_active). A free call keeps its thread. Its
+ * `active.has_more`, `active.statement`, `active.work`, `active.below`, `outer` and `connection`
+ * are zero. */
 typedef struct qp_call {
     /* Set for every call. */
     qp_active active;
-    struct qp_call *outer; /* the probed call inside which it was made */
+    struct qp_call *outer; /* the probed call that made this call */
     struct qp_call *next_free;
     qp_thread *thread;
     const qp_probe *probe;
     uint32_t recording;      /* the number of the recording that it began in */
     PyObject *self;          /* borrowed, like all of the program's objects here; may be NULL */
     int64_t nested_ticks;    /* spent in probed calls inside this one */
-    qp_execution *execution; /* begun or fetched from; NULL if its cursor was executed unseen */
+    qp_execution *execution; /* the execution that the call begins or fetches from; NULL if the
+                              * probe did not see the cursor's execute */
     /* Set for a call that begins an execution. */
     PyObject *parameters;
     int64_t script_rows;  /* rows changed by a script, including its triggers */
-    bool tells_ends;      /* its connection reports the ends of statements during the call */
-    PyObject *connection; /* owned: the program's code inside the call may release it; NULL: the
-                           * fields around it here are not filled in */
+    bool tells_ends;      /* the connection reports the ends of statements during the call */
+    PyObject *connection; /* owned, because the program's code inside the call may release it;
+                           * NULL: script_rows, tells_ends and plan are not set */
     qp_plan_question plan;
-    qp_execution spare; /* the execution, while others in progress take all places */
+    qp_execution spare; /* used as the execution if calls in progress take all slots of the table */
 } qp_call;
 
 /* The connection of a call (borrowed); NULL if unknown. */

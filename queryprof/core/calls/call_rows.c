@@ -6,7 +6,7 @@
 #include "sqlite/library.h"
 #include "statements/statements.h"
 
-/* How many rows a driver's sequence of them has; 0 if it is another object. */
+/* Returns the number of rows in a driver's sequence of rows; 0 for another object. */
 static int64_t rows_in(PyObject *rows)
 {
     return PyList_CheckExact(rows)    ? PyList_GET_SIZE(rows)
@@ -29,8 +29,9 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
     }
 }
 
-/* The count at the end of a command tag. Statements that count no rows have none
- * (https://www.postgresql.org/docs/current/protocol-message-formats.html, CommandComplete). */
+/* Returns the count at the end of a command tag. Statements without a row count have no number
+ * there (https://www.postgresql.org/docs/current/protocol-message-formats.html,
+ * CommandComplete). */
 static int64_t rows_of_status(PyObject *status)
 {
     Py_ssize_t size;
@@ -72,7 +73,7 @@ static QP_COLD int64_t rows_reported(const qp_call *call, PyObject *result)
     PyObject *cursor = PyObject_HasAttrString(result, "rowcount") ? result : call->self;
     PyObject *rowcount = cursor ? PyObject_GetAttrString(cursor, "rowcount") : NULL;
     long long changed = rowcount && PyLong_Check(rowcount) ? PyLong_AsLongLong(rowcount) : 0;
-    PyErr_Clear(); /* none is set before a call that has returned something */
+    PyErr_Clear(); /* no exception was set before, because the call has returned a value */
     Py_XDECREF(rowcount);
     qp_here.muted = was_muted;
     if (call->recording != qp_recording) {

@@ -21,9 +21,9 @@ static bool is_of_cursor(const qp_call *call)
     return call->probe->source == QP_SOURCE_TEXT || call->probe->source == QP_SOURCE_ROWS;
 }
 
-/* Return whether a driver in Python makes the call with its own code, on the same cursor: its
- * executemany calls its execute, its callproc fetches. A generator of the program that gives values
- * to executemany may also use that cursor, but its code is in another file. */
+/* Returns whether a driver written in Python makes the call itself, on the same cursor: its
+ * executemany calls its execute, or its callproc fetches. A generator of the program that gives
+ * values to executemany may also use that cursor, but its code is in another file. */
 static bool is_by_driver(const qp_call *call, const qp_call *outer)
 {
     const PyObject *function = outer->probe->function;
@@ -40,7 +40,7 @@ static bool is_by_driver(const qp_call *call, const qp_call *outer)
     return is;
 }
 
-/* Return whether a call is part of its outer call: one driver function calls another. */
+/* Returns whether a call is part of its outer call, because one driver function calls another. */
 static bool is_part_of(const qp_call *call, const qp_call *outer)
 {
     if (is_by_driver(call, outer)) {
@@ -91,7 +91,7 @@ bool qp_call_goes_on(qp_call *call)
 {
     bool is_recorded = call->recording == qp_recording;
     call->outer = NULL;
-    if (!is_recorded || qp_here.thread != call->thread) { /* or it continues in another thread */
+    if (!is_recorded || qp_here.thread != call->thread) { /* another thread continues it */
         if (call->execution) {
             qp_execution_abandon(call->execution);
         }

@@ -1,5 +1,5 @@
-/* The probed calls in progress of a thread. Each is inside the one before it or, if greenlets
- * switch, independent of it. */
+/* The probed calls in progress of a thread. Each call is inside the previous one, or independent of
+ * it if greenlets switch. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,15 +37,15 @@ static inline void qp_call_leave(qp_call *call)
     call->active.below = NULL;
 }
 
-/* Begins a call while others of its thread are in progress. Returns whether it is part of one of
- * them. */
+/* Begins a call while other calls of its thread are in progress. Returns whether the call is part
+ * of one of them, and is therefore not counted itself. */
 bool qp_call_nest(qp_call *call);
 
 /* Adds a call to the thread's free list. Returns false if out of memory. */
 bool qp_call_add(qp_thread *thread);
 
-/* Pauses and resumes a call in progress where other code runs between its parts: an awaited call.
- * False if it can be neither resumed nor ended, and is returned to the free list. */
+/* Pause and resume an awaited call while other code runs. qp_call_goes_on returns false if the
+ * recording has ended or another thread continues the call. The call is then in the free list. */
 void qp_call_pause(qp_call *call);
 bool qp_call_goes_on(qp_call *call);
 

@@ -7,16 +7,16 @@
 #include "runtime/compiler.h"
 #include "runtime/index.h"
 
-enum { SLOTS = 8192, MAX_RUNNING = SLOTS / 2 }; /* keys: as many executions are kept */
+enum { SLOTS = 8192, MAX_RUNNING = SLOTS / 2 }; /* of keys: as many as executions in the table */
 
-/* The keys of statements that may go on, by their hash. */
+/* The keys of statements that may still be running, by the keys' hash. */
 static struct {
     qp_key keys[SLOTS];
     bool is_used[SLOTS];
     int count;
 } running;
 
-/* The slot of a key: its own, or the free one for it. */
+/* Returns the slot of a key, or the free slot for it. */
 static uint32_t slot_of(const qp_key *key)
 {
     uint32_t slot = (uint32_t)qp_hash_bytes((const char *)key, sizeof *key) % SLOTS;
@@ -51,7 +51,8 @@ static void take_out(qp_execution *e)
     bool goes_on = is_settled(e) && (e->in_use || (e->cursor && runs(&e->meter.key)));
     if (goes_on && e->generation == qp_aggregates_generation && e->settled_ns >= 0) {
         int64_t settled_ns = e->settled_ns;
-        /* First: a reader of a killed process's memory counts it if the histogram lacks it. */
+        /* First, so that a reader of a killed process's memory counts the execution while the
+         * histogram lacks it. */
         qp_release_store(&e->settled_ns, -1);
         qp_aggregate *sums = qp_execution_sums(e);
         qp_change_begins(sums);

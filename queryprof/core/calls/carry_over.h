@@ -1,5 +1,6 @@
-/* Executions that go on when the sums are emptied at the end of a window: they are carried over, so
- * that each is in a distribution of durations once, with all its time, where it ends. */
+/* Executions that continue when the sums are emptied at the end of a window. They are carried over
+ * into the next window. So each execution is counted in one distribution, in the window in which it
+ * ends, with its total duration. */
 #pragma once
 
 /* Removes unfinished executions from the distributions; all executions must be flushed. An
@@ -7,5 +8,5 @@
  * runs. */
 void qp_executions_take_out(void);
 
-/* Puts them in again, as the aggregates are now. */
+/* Adds these executions to the distributions again, after the aggregates were emptied. */
 void qp_executions_put_in(void);

@@ -18,7 +18,7 @@ typedef struct {
     PyObject *argument;
     PyObject *parameters;
     stage stage;
-    uint32_t path;      /* where it was made; it may start elsewhere */
+    uint32_t path;      /* call path where the coroutine was made; it may start in another place */
     uint32_t recording; /* recording in which `path` is valid */
     qp_call *call;      /* while it is MEASURED; owned by its thread */
 } awaited_call;

@@ -1,5 +1,5 @@
-/* A probed call that is awaited: it is measured from its coroutine's start to its end, including
- * the time in which the event loop does other work.
+/* A probed call that is awaited. It is measured from the start of its coroutine to the coroutine's
+ * end, including the time in which the event loop does other work.
  */
 #pragma once
 

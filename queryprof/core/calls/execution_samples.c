@@ -10,7 +10,8 @@
 enum {
     PARAMETERS_SHOWN = 20,
     NOTED = 64,      /* executions whose rows a program may fetch alternately */
-    MAX_NOTED = 1000 /* characters or bytes of one value: to show more takes too long */
+    MAX_NOTED = 1000 /* maximum characters or bytes shown of one value, because formatting more
+                      * takes too long */
 };
 
 uint8_t qp_execution_notes;
@@ -144,13 +145,14 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
         return;
     }
     PyObject *shown = show_unnoticed(parameters);
-    if (qp_recording) { /* formatting them may have ended it */
+    if (qp_recording) { /* formatting the parameters may have ended the recording */
         qp_exemplar_keep(&row, sql, shown);
     }
     Py_XDECREF(shown);
 }
 
-/* Slow executions count once, 1 in 64 of the others 64 times. */
+/* Adds an execution to the stack samples. A slow execution counts once. Of the others, 1 in 64 is
+ * sampled and counts 64 times. */
 static void sample_stack(qp_execution *e)
 {
     int64_t weight = e->duration_ns >= QP_SLOW_NS ? 1

@@ -18,9 +18,10 @@ void qp_execution_sample(qp_execution *execution, PyThreadState *tstate, PyObjec
 enum { QP_NOTES_PARAMETERS = 1 };
 extern uint8_t qp_execution_notes;
 
-/* Notes an execution's SQL and parameters, while parameters are kept: it may become slow when its
- * rows are fetched. `sql` and `parameters` are borrowed; texts made of them are owned here. */
+/* Stores an execution's SQL and parameters while parameters are kept, because the execution may
+ * become slow when its rows are fetched. `sql` and `parameters` are borrowed; the texts made from
+ * them are owned here. */
 void qp_execution_note(const qp_execution *execution, PyObject *sql, PyObject *parameters);
 
-/* Sets whether they are kept, and clears the notes. */
+/* Sets whether SQL and parameters are kept, and clears the notes. */
 void qp_executions_keep_parameters(bool keep);

@@ -17,9 +17,9 @@ enum { SETS = 512, WAYS = 8 };
 
 static struct {
     qp_execution *young;          /* QP_YOUNG rows, the first of the table */
-    int next;                     /* the first that has not been reserved since the last flush */
-    const void *(*cursors)[WAYS]; /* cursors of the old executions; one cache line a set */
-    uint16_t (*rows)[WAYS];       /* rows of the table; 0 if none yet */
+    int next;                     /* number of the first row not reserved since the last flush */
+    const void *(*cursors)[WAYS]; /* cursors of the old executions; each set fills one cache line */
+    uint16_t (*rows)[WAYS];       /* row numbers of the old executions; 0: no row yet */
     bool unsettled[SETS];         /* whether a set's old executions may have unflushed rows */
 } table;
 
@@ -56,7 +56,7 @@ static qp_execution *find_old(const void *cursor)
     for (int way = 0; way < WAYS; way++) {
         if (table.cursors[set][way] == cursor) {
             qp_execution *old = &calls()[table.rows[set][way]];
-            return old->cursor == cursor ? old : NULL; /* else superseded */
+            return old->cursor == cursor ? old : NULL; /* or a newer execution has the cursor */
         }
     }
     return NULL;
@@ -64,7 +64,7 @@ static qp_execution *find_old(const void *cursor)
 
 qp_execution *qp_execution_of(const void *cursor)
 {
-    /* At most one is young: newer executions replace older ones. */
+    /* A cursor has at most one young execution, because newer executions replace older ones. */
     for (int i = 0; i < QP_YOUNG; i++) {
         if (table.young[i].cursor == cursor) {
             return &table.young[i];
@@ -81,8 +81,9 @@ void qp_execution_leave(const void *cursor)
     }
 }
 
-/* Return whether all of its rows were fetched: its last calls found fewer than one row each, or
- * took all. Flushing keeps these facts in `pending`, so calls pay nothing for them. */
+/* Returns whether all rows of an execution were fetched: one of its last calls returned no row, or
+ * a call fetched all rows. Flushing keeps these facts in `pending`, so calls pay nothing for
+ * them. */
 static bool has_served(const qp_execution *e)
 {
     const qp_pending_rows *p = &e->pending;
@@ -97,8 +98,8 @@ static bool goes_before(const qp_execution *a, const qp_execution *b)
     return is_over != has_served(b) ? is_over : a->serial < b->serial;
 }
 
-/* Return the place of a cursor's execution in its set: its own, a free one, or the first one to be
- * replaced; -1 if calls in progress hold them all. */
+/* Returns the way in the set for a cursor's execution: the cursor's own, a free one, or the one to
+ * replace first; -1 if calls in progress use all. */
 static int place_in_set(uint32_t set, const void *cursor)
 {
     const void *const *cursors = table.cursors[set];
@@ -159,7 +160,7 @@ static void retire(qp_execution *e)
     e->stage = QP_STAGE_FREE;
 }
 
-/* Frees all places that calls in progress do not hold. */
+/* Frees all young executions that have no call in progress. */
 static QP_COLD void turn(void)
 {
     for (int i = 0; i < QP_YOUNG; i++) {
@@ -179,7 +180,7 @@ qp_execution *qp_execution_reserve(void)
                 continue;
             }
             if (e->stage != QP_STAGE_FREE) {
-                retire(e); /* its call was in progress at the last turn */
+                retire(e); /* its call was in progress when the others were freed */
             }
             e->in_use = true;
             e->stage = QP_STAGE_BEGINNING;
@@ -206,8 +207,7 @@ static int64_t self_of(int64_t ns, int64_t nested_ticks)
     return self_ns > 0 ? self_ns : 0;
 }
 
-/* The aggregate of the operation that began an execution; the aggregates may have been emptied
- * since its last flush. */
+/* Returns the aggregate of the operation that began an execution, even if it has been emptied. */
 static QP_INLINE qp_aggregate *began(qp_execution *e)
 {
     if (e->stage == QP_STAGE_BEGUN || e->generation != qp_aggregates_generation) {
@@ -391,7 +391,7 @@ void qp_executions_clear(void)
 
 void qp_executions_after_fork(void)
 {
-    if (!qp_row_count(QP_CALL_ROWS)) { /* they were left to the parent */
+    if (!qp_row_count(QP_CALL_ROWS)) { /* the child's memory lacks these rows */
         qp_rows_add(QP_CALL_ROWS, QP_YOUNG);
         memset(table.rows, 0, SETS * sizeof *table.rows);
     }

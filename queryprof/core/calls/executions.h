@@ -1,13 +1,13 @@
 /* Executions: the statement whose rows a cursor returns, and the cost of that execution so far.
  *
- * An execution is young first: a call only stores its measurements, in one of a few places that are
- * used in turn. When all places are in use, all executions are flushed together (their sums are
- * added to the aggregates). This costs a fraction of flushing each separately, because the CPU
- * caches load code and tables once for all. Executions whose rows may still be fetched then move to
- * a bounded table. If a set of that table is full, it drops an execution whose rows were all
- * fetched, or its oldest; later fetches from that cursor belong to "(unknown)". Another cursor may
- * reuse a cursor's address; the first execute on a new cursor replaces the old execution. DuckDB's
- * relations return rows without a cursor and report their end (qp_execution_leave). */
+ * An execution is young first: a call only stores its measurements, in one of a few slots that are
+ * used in rotation. When all slots are used, all executions are flushed together (their sums are
+ * added to the aggregates). This costs a fraction of flushing each separately, because code and
+ * tables are loaded into the CPU caches only once. Executions whose rows may still be fetched then
+ * move to a bounded table. If a set of that table is full, it drops an execution whose rows were
+ * all fetched, or its oldest; later fetches from that cursor belong to "(unknown)". Another cursor
+ * may reuse a cursor's address; the first execute on a new cursor replaces the old execution.
+ * DuckDB's relations return rows without a cursor and report their end (qp_execution_leave). */
 #pragma once
 
 #include <Python.h>
@@ -24,12 +24,12 @@
  * Returns false if out of memory. */
 bool qp_executions_start(void);
 
-/* Returns a place for a new execution: marked in use, the rest for the caller to fill in. NULL if
- * calls in progress take all places. */
+/* Returns a slot for a new execution. The slot is marked as in use; the caller sets all other
+ * fields. NULL if calls in progress use all slots. */
 qp_execution *qp_execution_reserve(void);
 
 /* Copies a flushed execution whose rows may still be fetched to the table of old ones, and returns
- * the copy; NULL if calls in progress take all places of its set. */
+ * the copy; NULL if calls in progress use all slots of its set. */
 qp_execution *qp_execution_keep(const qp_execution *execution);
 
 /* The execution whose rows a cursor returns, or NULL. Valid until the next qp_execution_reserve. */
@@ -42,8 +42,8 @@ static inline qp_execution *qp_execution_served_by(const qp_thread *thread, cons
     return e && e->cursor == cursor ? e : qp_execution_of(cursor);
 }
 
-/* A cursor is gone: the next object at its address returns no rows of its execution. Touches
- * nothing else, since an object may be freed at any point. */
+/* Forgets a cursor that was freed, because the next object at its address has nothing to do with
+ * its execution. Changes nothing else, since an object may be freed at any moment. */
 void qp_execution_leave(const void *cursor);
 
 /* Adds an execution's pending rows and its duration to the aggregates, and keeps it as an exemplar
@@ -58,20 +58,21 @@ void qp_execution_failed(qp_execution *execution);
 /* Flushes all executions. */
 void qp_executions_flush(void);
 
-/* Calls `visit` for each place of an execution that is not free, and some that are. */
+/* Calls `visit` for each slot of the tables that may hold an execution. Some of these slots are
+ * free. */
 void qp_executions_visit(void (*visit)(qp_execution *execution));
 
-/* The aggregate of the operation that began an execution, as the aggregates are now. */
+/* Returns the current aggregate of the operation that began an execution. */
 qp_aggregate *qp_execution_sums(qp_execution *execution);
 
 /* Records that an execution has pending rows again since its last flush. */
 void qp_execution_pends(const qp_execution *execution);
 
-/* Frees the place of an execution whose recording ended while its call was in progress. */
+/* Frees the slot of an execution whose recording ended while its call was in progress. */
 void qp_execution_abandon(qp_execution *execution);
 
-/* Clears all executions except those of calls in progress, which drop theirs when they end. Rows
- * that are later fetched from their cursors belong to "(unknown)". */
+/* Clears all executions, except executions of calls in progress. These calls clear their execution
+ * when they end. Rows that are later fetched from their cursors belong to "(unknown)". */
 void qp_executions_clear(void);
 
 /* In a forked child: also clears the executions of calls in progress, which no longer use any. */

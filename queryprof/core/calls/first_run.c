@@ -14,7 +14,8 @@
 #include "sqlite/library.h"
 #include "statements/statements.h"
 
-/* Rows that a script's connection has changed so far; 0 for another call. */
+/* Returns the number of rows that a script's connection has changed so far; 0 for a call that is no
+ * script. */
 static int64_t total_changes(const qp_call *call, PyObject *connection)
 {
     bool is_script = call->active.operation == QP_EXECUTESCRIPT && qp_counting.is_on;
@@ -81,8 +82,8 @@ static bool begins_with(const char *text, const char *const *beginnings)
     return *beginnings != NULL;
 }
 
-/* The kind of a failed call's text: an error of SQLite about names, locks or parameters means that
- * it is SQL. For other databases the class of the exception decides. */
+/* Returns the kind of a failed call's text. If SQLite's error is about names, locks or parameters,
+ * the text is SQL. For other databases, the class of the exception decides. */
 static qp_text_kind kind_of_failed(const qp_call *call)
 {
     static const char *const of_names[] = {"no such ",
@@ -99,7 +100,8 @@ static qp_text_kind kind_of_failed(const qp_call *call)
                                            "attempt to write a readonly database",
                                            "too many ",
                                            NULL};
-    /* A lock does not depend on the text; parameters are bound after it was accepted. */
+    /* SQLite accepted the text before these errors: it was locked, or parameters could not be
+     * bound. */
     static const char *const after[] = {"database is locked",
                                         "database table is locked",
                                         "database schema is locked",
@@ -109,7 +111,7 @@ static qp_text_kind kind_of_failed(const qp_call *call)
                                         NULL};
     static const char *const syntax[] = {"Syntax", "Parser", NULL};
     if (call->execution->meter.is_whole) {
-        return QP_TEXT_SQL; /* it has started */
+        return QP_TEXT_SQL; /* the statement has started, so SQLite accepted the text */
     }
     qp_exception exception = qp_exception_take();
     const PyObject *type = exception.type;
@@ -136,7 +138,7 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
     uint32_t number = e->meter.key.statement;
     const qp_column_question *columns = call->connection ? call->plan.explanation.columns : NULL;
     if (result && !columns && !qp_statement_is_held(number)) {
-        return; /* it was decided before */
+        return; /* the statement of this text is already known */
     }
     uint64_t from = qp_clock_ticks();
     /* APSW returns with the first row, before it reads the following statements. On an untraced
@@ -150,8 +152,8 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
                          ? qp_statement_taken(number, sql, columns)
                          : qp_statement_refused(number, sql, qp_dialect_of(call->probe), kind);
     if (right != number) {
-        if (e->meter.counted) { /* all of its pending counters belong to this call: see the
-                                 * beginning */
+        if (e->meter.counted) { /* all pending counters of this key belong to this call: see
+                                 * qp_first_run_begin */
             qp_pending_counters_rename(&e->meter.key, right);
         }
         e->meter.key.statement = right;
@@ -160,7 +162,8 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
     qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
 }
 
-/* Identifies a statement that has started: it is the call's if the driver owns it. */
+/* Identifies a statement that has started. If the driver owns the statement, it belongs to the
+ * call. */
 static void know_statement(qp_call *call, PyObject *result)
 {
     PyObject *connection = qp_connection_of(call);
@@ -196,7 +199,7 @@ static QP_COLD int64_t end_on_connection(qp_call *call)
     int64_t ticks = call->plan.explanation.ticks;
     qp_own_ticks += ticks + qp_clock_elapsed(from, qp_clock_ticks());
     qp_exception exception = qp_exception_take();
-    Py_CLEAR(call->connection); /* may be the last reference: then it is closed here */
+    Py_CLEAR(call->connection); /* this may be the last reference, and close the connection */
     qp_exception_put_back(&exception);
     return ticks;
 }

@@ -37,7 +37,8 @@ static inline bool begin_rows(qp_call *call)
     qp_execution *e = call->self ? qp_execution_served_by(call->thread, call->self) : NULL;
     call->thread->serving = e;
     call->active.frame = qp_frame_cheap_identity(call->thread->tstate);
-    /* In use: the driver will refuse this recursive call. It is counted, but not for the cursor. */
+    /* If the execution is in use, the driver will refuse this recursive call. The call is counted,
+     * but not for the cursor. */
     call->execution = e && !e->in_use ? e : NULL;
     if (!call->execution) {
         enter(call, NULL);
@@ -54,7 +55,8 @@ static inline bool begin_rows(qp_call *call)
     return true;
 }
 
-/* Finds the statement of a call of a driver in Python; false if recording has ended in it. */
+/* Finds the statement of a call of a driver written in Python. Returns false if the recording has
+ * ended in the meantime. */
 static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uint32_t *path,
                                    bool *is_awaited)
 {
@@ -106,8 +108,8 @@ static inline bool begin_execution(qp_call *call)
     } else if (!begin_stand_in(call, &statement, &path, &is_awaited)) {
         return false;
     }
-    /* Awaited calls may last long, and many may be in progress at once, so they would take all
-     * places of the table. */
+    /* Awaited calls may last long, and many may be in progress at once, so they would use up all
+     * slots of the table. */
     qp_execution *e = is_awaited ? NULL : qp_execution_reserve();
     if (!e) {
         e = &call->spare;
@@ -139,7 +141,8 @@ static inline bool begin_execution(qp_call *call)
     call->active.db = connection ? qp_connection_db(connection) : NULL;
     if (connection && (e->meter.drops || !qp_plan_known(connection, statement) ||
                        qp_statement_is_held(statement))) {
-        e->meter.sampled = true; /* otherwise none of few executions may be sampled */
+        e->meter.sampled = true; /* otherwise a statement with few executions might never be
+                                  * sampled */
         qp_first_run_begin(call, connection, ours);
     }
     enter(call, &e->meter);
@@ -176,7 +179,7 @@ static QP_COLD qp_call *begin_measured(const qp_probe *probe, PyObject *self, Py
                                        PyObject *parameters)
 {
     qp_own_part part = qp_own_part_begin();
-    qp_own_countdown++; /* this call is counted once */
+    qp_own_countdown++; /* the call below must not count down a second time */
     qp_call *call = qp_call_begin(probe, self, argument, parameters);
     qp_own_part_end(&qp_own_begins, part, call ? call->active.start_ticks : qp_clock_ticks());
     if (call) {
@@ -197,7 +200,8 @@ qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument
         return NULL;
     }
     qp_call *call = thread->free_calls;
-    thread->free_calls = call->next_free; /* first: a call that begins inside takes another one */
+    thread->free_calls = call->next_free; /* first, because a call that begins inside this one
+                                           * takes another one */
     QP_ASSERT(call->thread == thread && !call->outer && !call->active.below);
     QP_ASSERT(!call->active.has_more && !call->active.statement && !call->connection);
     QP_ASSERT(!call->active.is_measured);

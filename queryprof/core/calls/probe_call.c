@@ -5,7 +5,7 @@
 #include "calls/coroutine_call.h"
 #include "wrappers/wrapper.h"
 
-/* The facts for measuring a call; owned. */
+/* The statement and parameters of a call; owned. */
 typedef struct {
     PyObject *text, *parameters;
 } measured;
@@ -43,7 +43,7 @@ static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject 
         PyErr_Clear(); /* the statement stays unknown, and the call will raise the error */
     } else {
         PyObject *named = by_keyword(texts, names, args + positional);
-        PyObject *other = names ? args[positional] : NULL; /* a name that only that driver has */
+        PyObject *other = names ? args[positional] : NULL; /* a keyword that only this driver has */
         found.text = Py_XNewRef(positional > first ? args[first] : named ? named : other);
         first++;
     }
@@ -52,7 +52,7 @@ static measured measured_of(const qp_probe *probe, PyObject *receiver, PyObject 
             positional > first ? args[first] : by_keyword(values, names, args + positional);
         /* Other keywords may also be values (oracledb): the parameters are then unknown. */
         found.parameters = Py_XNewRef(given || !names ? given : Py_Ellipsis);
-    } else if (positional > first && probe->returns != QP_RETURNS_PORTAL) { /* each is one */
+    } else if (positional > first && probe->returns != QP_RETURNS_PORTAL) { /* a parameter each */
         found.parameters = PyTuple_New(positional - first);
         for (Py_ssize_t i = first; found.parameters && i < positional; i++) {
             PyTuple_SET_ITEM(found.parameters, i - first, Py_NewRef(args[i]));
@@ -102,7 +102,7 @@ static int is_waiting(PyObject *only_if, PyObject *const *args, Py_ssize_t posit
     }
     if (waits < 0 &&
         (PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_TypeError))) {
-        PyErr_Clear(); /* another version of the library */
+        PyErr_Clear(); /* another version of the library without these attributes */
         return 0;
     }
     return waits;
@@ -147,7 +147,7 @@ PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wra
                         PyTypeObject *coroutine_proxy_type)
 {
     PyObject *self = qp_wrapper_new(type, call_probe, wrapped, (PyObject *)coroutine_proxy_type);
-    /* A probe has at most one of them. */
+    /* A probe has at most one of these three objects. */
     PyObject *referred = probe->text_of   ? probe->text_of
                          : probe->only_if ? probe->only_if
                                           : (PyObject *)probe->cursor_type;
@@ -157,7 +157,7 @@ PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wra
         return NULL;
     }
     *held = *probe;
-    held->function = wrapped; /* the wrapper has it as long as its data */
+    held->function = wrapped; /* the wrapper keeps `wrapped` as long as this data */
     return self;
 }
 

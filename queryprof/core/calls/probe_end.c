@@ -34,10 +34,10 @@ static QP_COLD bool count_error(const qp_key *key, qp_call *call)
         work->failed = qp_error_count(key, work->waits && work->would_write);
         return true;
     }
-    return false; /* a StopIteration that was not even raised */
+    return false; /* a StopIteration, or no exception at the end of an iteration */
 }
 
-/* Counts rows of a cursor whose execute was not seen. */
+/* Counts rows of a cursor whose execute the probe did not see. */
 static QP_COLD void end_unknown_rows(qp_call *call, PyObject *result, int64_t ticks)
 {
     qp_key key = {.statement = QP_STATEMENT_UNKNOWN,
@@ -88,7 +88,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     }
     if (ticks >= e->notable_ticks) {
         qp_execution_flush(e, call->thread->tstate, NULL, NULL);
-        e->notable_ticks = INT64_MAX; /* its stack is taken; the rest waits for a flush */
+        e->notable_ticks = INT64_MAX; /* the stack is taken; more time waits for the next flush */
     } else {
         e->notable_ticks -= ticks;
     }
@@ -116,7 +116,7 @@ static QP_COLD void sample(const qp_call *call, bool has_failed)
         .has_failed = has_failed,
         .is_chosen = !call->execution->meter.sampled,
     };
-    /* A portal has the parameters itself. */
+    /* A portal contains the parameters, so they are not known here. */
     if (call->probe->returns != QP_RETURNS_PORTAL) {
         qp_parameters_sample(&call->execution->meter.key, &sampled);
     }
@@ -131,8 +131,8 @@ static QP_INLINE const void *rows_from(const qp_call *call, PyObject *result)
     return result && !is_none ? result : call->self;
 }
 
-/* The rows of an execution that returns no cursor, in the execution. Returns how many it has
- * changed. */
+/* Stores the number of rows of an execution that returns no cursor. Returns the number of changed
+ * rows. */
 static QP_COLD int64_t end_without_cursor(const qp_call *call, PyObject *result)
 {
     qp_execution *e = call->execution;
@@ -148,7 +148,7 @@ static QP_COLD int64_t end_without_cursor(const qp_call *call, PyObject *result)
     return qp_statement(e->meter.key.statement)->changes_rows ? e->rows : 0;
 }
 
-/* Returns how many rows it has changed. */
+/* Ends a call that began an execution. Returns the number of rows that it changed. */
 static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t ticks)
 {
     qp_execution *e = call->execution;
@@ -161,8 +161,8 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     }
     int64_t notable_ticks = qp_notable_ticks(e->meter.key.statement);
     bool notable = ticks >= notable_ticks;
-    /* The first and the slowest as well: otherwise only the first of a few executions would count.
-     */
+    /* The slowest executions are sampled as well: otherwise only the first of a few executions
+     * would count. */
     bool sampled = e->meter.sampled || notable;
     if (sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
         sample(call, result == NULL);
@@ -189,7 +189,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
             call->thread->serving = e;
         }
     }
-    /* Once its stack is taken, the rest waits for a flush. */
+    /* When the stack is taken, further time waits for the next flush. */
     e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
     if (qp_execution_notes || qp_watched_line.code) {
         note(call);
@@ -217,7 +217,7 @@ static void note_in_step(const qp_call *call, int64_t ticks)
     }
 }
 
-/* Last: an explanation may end the recording. */
+/* Must be the last step, because an explanation may end the recording. */
 static QP_COLD void end_file_work(qp_call *call, int64_t changed_rows)
 {
     const qp_file_work *work = &call->active.work;
@@ -259,7 +259,8 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     if (call->active.has_more) {
         ticks -= qp_first_run_end(call, result);
     }
-    if (call->recording != qp_recording) { /* it ended, or the process forked, during the call */
+    if (call->recording != qp_recording) { /* the recording ended, or the process forked, during
+                                            * the call */
         if (call->execution) {
             qp_execution_abandon(call->execution);
         }
@@ -295,7 +296,7 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
 static QP_COLD void end_measured(qp_call *call, PyObject *result)
 {
     qp_own_part part = qp_own_part_begin();
-    part.from_ticks -= (uint64_t)call->active.own_ticks; /* its callbacks ran before */
+    part.from_ticks -= (uint64_t)call->active.own_ticks; /* the callbacks ran inside the call */
     call->active.is_measured = false;
     qp_call_end(call, result);
     qp_own_part_end(&qp_own_ends, part, qp_clock_ticks());
@@ -308,7 +309,7 @@ void qp_call_end(qp_call *call, PyObject *result)
         return;
     }
     uint64_t now = qp_clock_ticks();
-    /* First: it may be the end of a window, which has not this call. */
+    /* First, because a window may end here, and this call belongs to the next window. */
     if (now >= qp_turn_due_ticks) {
         qp_turn();
     }

@@ -1,5 +1,5 @@
-/* Explanations of calls that failed because a database was locked: a function of queryprof's own
- * adds to their exceptions who has the lock. There is one only if the user wants it.
+/* Explanations of calls that failed because a database was locked. If the user has enabled them, a
+ * function of queryprof adds a note with the holder of the lock to the exception.
  */
 #pragma once
 
@@ -12,8 +12,8 @@
  * whether it has read in its transaction and now wants to write. The caller must hold the GIL. */
 void qp_refusal_explain_by(PyObject *function);
 
-/* Explains the exception that is set, of a call that has ended; `path`: of the database, a number
- * of database_paths.h, 0 where SQLite refused it without a wait; `writes`: see qp_file_work;
- * `is_upgrade`: its transaction has read, and would write. Runs Python code, and keeps the
- * exception. The caller must hold the GIL. */
+/* Explains the exception that is set by a call that has ended. `path` is the number of the
+ * database's path (see database_paths.h), or 0 if SQLite refused the lock without a wait. `writes`:
+ * see qp_lock_time. `is_upgrade`: the transaction has read, and wants to write. Runs Python code,
+ * and keeps the exception. The caller must hold the GIL. */
 void qp_refusal_explain(uint32_t path, bool writes, bool is_upgrade);

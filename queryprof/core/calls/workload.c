@@ -16,20 +16,21 @@
 #include "stacks/stacks.h"
 
 enum {
-    TEXTS = 1 << 15,  /* that have numbers; then all get new ones */
+    TEXTS = 1 << 15,  /* maximum number of texts with numbers; then all texts get new numbers */
     CONNECTIONS = 256 /* a power of two */
 };
 
 static struct {
-    Py_hash_t *hashes; /* owned; of the texts that have numbers, by hash; 0 if none */
-    uint32_t *numbers; /* owned; theirs */
-    uint32_t texts;    /* how many are in there */
+    Py_hash_t *hashes; /* owned; hash table of the texts that have numbers: their hashes; 0: free */
+    uint32_t *numbers; /* owned; the numbers of these texts */
+    uint32_t texts;    /* the number of texts in the hash table */
     uint32_t last_text;
     struct {
-        uint64_t identity;        /* its address, or its number if the address is hidden */
-        uint64_t serial;          /* another connection may get its address */
-    } connections[CONNECTIONS];   /* that are written */
-    uint8_t paths[QP_STACKS / 8]; /* a bit for each call path that is written */
+        uint64_t identity;        /* address of the connection, or its serial number if the
+                                   * address is unknown */
+        uint64_t serial;          /* distinguishes connections with the same address */
+    } connections[CONNECTIONS];   /* connections that are in the file */
+    uint8_t paths[QP_STACKS / 8]; /* a bit for each call path that is in the file */
 } written;
 
 /* Do not use the str's cache of UTF-8: it would stay in the program's memory. */
@@ -70,7 +71,7 @@ static void put_value(PyObject *value)
     } else if (PyBytes_CheckExact(value)) {
         qp_workload_put_bytes('B', PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value));
     } else {
-        qp_workload_put_byte('?'); /* it is adapted by the program's own code */
+        qp_workload_put_byte('?'); /* the program's code adapts such a value */
     }
 }
 
@@ -144,11 +145,12 @@ static void put_parameters(PyObject *parameters, qp_operation operation)
             Py_XDECREF(row);
         }
     } else {
-        qp_workload_put_byte('?'); /* an iterator: it is used up */
+        qp_workload_put_byte('?'); /* an iterator, which the call has used up */
     }
 }
 
-/* The number of a text; a new one is written. A text is known by its hash, of 64 bits. */
+/* Returns the number of a text, and writes the text if it is new. Texts are identified by their
+ * 64-bit hash. */
 static uint32_t number_of_text(PyObject *text)
 {
     if (!text || !PyUnicode_CheckExact(text)) {
@@ -172,8 +174,8 @@ static uint32_t number_of_text(PyObject *text)
     return written.numbers[place];
 }
 
-/* The record of a call's connection, where its statements are counted; or NULL. Another thread may
- * be closing it: the driver clears the connection's db first, with the GIL. */
+/* Returns the record of a connection whose statements are counted, or NULL. Another thread may be
+ * closing it: the driver clears the connection's db first, with the GIL. */
 static const qp_traced_connection *traced_of(PyObject *connection)
 {
     void *db = connection ? qp_connection_db(connection) : NULL;
@@ -226,7 +228,7 @@ static void write_path(uint32_t path)
 {
     uint8_t bit = (uint8_t)(1 << (path % 8));
     if (path < 2 || path >= QP_STACKS || written.paths[path / 8] & bit) {
-        return; /* unknown, or written */
+        return; /* the path is unknown, or already in the file */
     }
     written.paths[path / 8] |= bit;
     uint32_t frames = 0, length = 0;
@@ -291,7 +293,7 @@ static void put_execution(const qp_call *call, PyObject *result, uint64_t end_ti
 void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks)
 {
     if (call->probe->stands_in || call->active.operation == QP_CONNECT) {
-        return; /* no SQLite; a connection is written with its first execution */
+        return; /* not SQLite, or a connection, which is written with its first execution */
     }
     if (qp_workload_is_full()) {
         qp_workload_put_byte('L');

@@ -13,7 +13,7 @@
 enum {
     BUFFER_BYTES = 1 << 20,
     PATH_BYTES = 1024,
-    NAME_BYTES = 64 /* maximum length of the part after the prefix */
+    NAME_BYTES = 64 /* maximum length of a path after the prefix */
 };
 
 static const int64_t FLUSH_NS = 1000000000;

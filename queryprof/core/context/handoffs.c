@@ -44,7 +44,7 @@ static qp_handoff_row *row_of(uint8_t kind, uint32_t path, uint16_t span)
     if (added == UINT32_MAX) {
         return count ? &rows[count - 1] : NULL;
     }
-    bool is_last = added == QP_HANDOFFS - 1; /* the row of all others */
+    bool is_last = added == QP_HANDOFFS - 1; /* the row for all others */
     rows[added] = (qp_handoff_row){
         .kind = name, .path = is_last ? QP_PATH_OTHER : path, .span = is_last ? 0 : span};
     return &rows[added];
@@ -60,17 +60,18 @@ typedef struct {
     bool is_timed;
     bool is_database;
     bool failed;
-    bool is_running; /* once at a time: a concurrent run of the same function is not measured */
+    bool is_running; /* a concurrent run of the same function is not measured */
     bool was_run;
-    bool abandoned; /* its waiter was cancelled or dropped */
+    bool abandoned; /* the coroutine that waits for the function was cancelled or dropped */
     bool concluded;
     uint64_t handed_ticks;
     uint64_t started_ticks;
     uint64_t ended_ticks;
-    uint64_t taken_ticks; /* when its result was taken; 0 if it was not, or unknown */
+    uint64_t taken_ticks; /* when the waiting coroutine got the result; 0 if it did not, or
+                           * unknown */
 } handoff;
 
-/* Adds its outcome to the sums, once. */
+/* Adds a handoff that has ended to the sums, once. */
 static void conclude(handoff *self)
 {
     bool ours = qp_recording && self->submitter.recording == qp_recording && !self->concluded;
@@ -125,7 +126,7 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     self->was_run = true;
     self->failed = !result;
     if (!self->is_awaited || self->abandoned) {
-        conclude(self); /* a worker may keep it until it gets the next one */
+        conclude(self); /* now, because a worker thread may keep the function until its next one */
     }
     Py_DECREF(function);
     Py_DECREF(callable);
@@ -196,7 +197,7 @@ PyTypeObject *qp_handoff_type(PyObject *module)
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
 }
 
-/* How functions are submitted: the content of a wrapper's `extra`. */
+/* Describes a callable that functions are submitted to. Stored in `extra` of its wrapper. */
 typedef struct {
     uint8_t kind;
     Py_ssize_t position;
@@ -207,7 +208,8 @@ typedef struct {
     PyTypeObject *coroutine_proxy_type;
 } handover;
 
-/* The function with its submitter (a new reference), or NULL: then it is submitted unchanged. */
+/* Returns the function together with its submitter (a new reference), or NULL, in which case the
+ * function is submitted unchanged. */
 static handoff *wrap(const handover *where, PyObject *function)
 {
     qp_thread *thread = qp_thread_here();
@@ -255,7 +257,8 @@ static void forget_waiter(qp_watcher *self)
     qp_release(self);
 }
 
-/* The coroutine with a watcher for the function's end; takes over the reference. */
+/* Returns a proxy of the coroutine that notes when the function's result arrives; takes over the
+ * reference. */
 static PyObject *watch(const handover *where, PyObject *coroutine, handoff *handed)
 {
     waiter *w = PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *w) : NULL;

@@ -1,8 +1,9 @@
-/* Handoffs: functions that run in another thread than the one that submitted them.
+/* Handoffs: functions that run in a different thread than the thread that submitted them.
  *
- * A submitted function is wrapped. While it runs, its thread knows the submitter's call path, span
- * and label. If it called a driver, its times are added up by that call path: waiting for a thread,
- * running, and waiting for the event loop to take the result.
+ * A submitted function is wrapped. While the function runs, the submitter's call path, span and
+ * label also apply to its queries. If the function calls a driver, three times are added to the
+ * sums of that call path: waiting for a thread, running, and waiting for the event loop to take the
+ * result.
  */
 #pragma once
 

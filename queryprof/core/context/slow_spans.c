@@ -7,7 +7,7 @@
 #include "runtime/compiler.h"
 #include "statements/statements.h"
 
-enum { BUFFERS = 256 /* running spans whose runs are known */ };
+enum { BUFFERS = 256 /* maximum number of running spans whose runs are recorded */ };
 
 /* While the span runs, times are clock ticks. */
 struct qp_span_runs {
@@ -20,7 +20,7 @@ static struct {
     qp_span_runs *buffers[BUFFERS]; /* owned */
     uint32_t count;
     qp_span_runs *free;
-    int64_t *least_ns; /* for each name: only longer spans are kept */
+    int64_t *least_ns; /* for each name, the duration that a span must exceed to be kept */
 } table;
 
 bool qp_slow_spans_start(void)
@@ -62,8 +62,8 @@ static QP_COLD qp_span_runs *add_buffer(void)
     return added;
 }
 
-/* Stands for the runs of a span without room for runs: it has none until its end, rather than some.
- * */
+/* Marks a span for which there was no buffer. It gets no runs until it ends, so that it never has
+ * only some of its runs. */
 static qp_span_runs unknown;
 
 static qp_span_runs *take_buffer(void)
@@ -85,7 +85,8 @@ void qp_span_runs_give_back(qp_span_runs *runs)
     }
 }
 
-/* The number of the run that executions with this key are added to; 0 if not found. */
+/* Returns the number of the run to which executions with this key are added; 0 if there is no
+ * buffer. */
 static inline uint8_t last_run(qp_span_runs **runs, const qp_key *key)
 {
     if (!*runs) {
@@ -176,7 +177,7 @@ static qp_slow_span_row *place_for(const qp_ended_span *ended)
     if (of_name == QP_SLOWEST) {
         return shortest;
     }
-    /* The runs first: a reader must not see a span whose runs are not there. */
+    /* The runs are added first, because a reader must not see a span without its runs. */
     bool has_room = qp_row_count(QP_SLOW_SPAN_ROWS) < QP_SLOW_SPANS &&
                     qp_rows_add(QP_SPAN_RUN_ROWS, QP_SPAN_RUNS) != UINT32_MAX;
     uint32_t added = has_room ? qp_rows_add(QP_SLOW_SPAN_ROWS, 1) : UINT32_MAX;
@@ -205,7 +206,7 @@ static void store_runs(qp_slow_span_row *place, uint64_t started_ticks, const qp
     qp_span_run_row *to = (qp_span_run_row *)qp_rows(QP_SPAN_RUN_ROWS) + place->first_run;
     place->runs = runs ? runs->count : 0;
     for (uint32_t i = 0; i < place->runs; i++) {
-        bool is_known = runs->run[i].end_ticks; /* false if it has not ended */
+        bool is_known = runs->run[i].end_ticks; /* false if no execution of the run has ended */
         to[i] = runs->run[i];
         to[i].start_ticks = is_known ? to[i].start_ticks - (int64_t)started_ticks : 0;
         to[i].end_ticks = is_known ? to[i].end_ticks - (int64_t)started_ticks : 0;

@@ -1,5 +1,5 @@
-/* The slowest spans of each name, with their runs: executions of one statement from one call path
- * in one thread that follow each other.
+/* The slowest spans of each name, with their runs. A run is a series of executions of one statement
+ * from one call path in one thread, without another statement in between.
  */
 #pragma once
 
@@ -17,11 +17,12 @@ void qp_slow_spans_stop(void);
 /* Forgets the slowest spans; the runs of running ones stay. */
 void qp_slow_spans_clear(void);
 
-/* In a forked child: all runs are free. */
+/* In a forked child: frees all runs. */
 void qp_slow_spans_after_fork(void);
 
-/* Adds an execution to a span's last run, or begins another, and returns its number; 0 if there is
- * no room. `*runs` (NULL if none yet) becomes the span's, which gives them back. */
+/* Adds an execution to a span's last run, or begins another run. Returns the run's number, or 0 if
+ * there is no room. If `*runs` is NULL, the function sets it to a buffer, which the span must give
+ * back. */
 uint8_t qp_span_runs_count(qp_span_runs **runs, const qp_key *key);
 
 /* Moves the last execution that was counted in a run to another statement, and returns the number

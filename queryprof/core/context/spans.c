@@ -20,7 +20,7 @@
 
 enum {
     RUNNING = 1024, /* running spans that are measured individually */
-    SEARCHED = 64,  /* places searched for a free one */
+    SEARCHED = 64,  /* slots searched for a free one */
     NUMBER_BITS = 16,
     SLOT_BITS = 12
 };
@@ -34,14 +34,14 @@ typedef struct {
     qp_thread *thread; /* thread that began the span */
     uint64_t step;     /* step of its event loop in which it began; 0 if none */
     int64_t cpu_at_ns; /* the thread's CPU time when the span began or continued */
-    int64_t cpu_ns;    /* while a watched coroutine ran; once stopped, of the whole span; -1:
-                        * unknown */
-    int64_t ns;        /* time from its beginning to where it stopped */
+    int64_t cpu_ns;    /* CPU time of the watched coroutine so far; when the span has stopped, CPU
+                        * time of the span; -1: unknown */
+    int64_t ns;        /* duration from the start of the span to its stop */
     bool is_watched;
     int64_t executions;
     int64_t database_ns;
-    int64_t queue_ns;      /* functions waited for a thread, */
-    uint64_t queued_ticks; /* ... up to here */
+    int64_t queue_ns;      /* time in which functions that the span submitted waited for a thread */
+    uint64_t queued_ticks; /* end of the last such wait */
     int status;            /* status of a request; 0 if none */
     uint16_t thread_number;
     qp_span_runs *runs; /* owned; NULL if none */
@@ -50,9 +50,9 @@ typedef struct {
 
 static struct {
     qp_names names;
-    running_span *running; /* RUNNING of them */
+    running_span *running; /* array of RUNNING spans */
     uint32_t next;         /* where the search for a free one starts */
-    uint64_t serial;       /* never used again, not in a later recording either */
+    uint64_t serial;       /* last serial number; later recordings continue from it */
     uint64_t first_serial; /* first serial number of this recording */
 } table;
 
@@ -93,7 +93,7 @@ void qp_spans_clear(void)
 
 void qp_spans_after_fork(void)
 {
-    if (table.next) { /* a span has begun: otherwise nothing was written */
+    if (table.next) { /* only if a span has begun, so that unused memory is not touched */
         memset(table.running, 0, RUNNING * sizeof *table.running);
     }
     table.next = 0;
@@ -105,7 +105,7 @@ void qp_span_set_variable(PyObject *variable)
     Py_XSETREF(qp_span_variable, Py_NewRef(variable));
 }
 
-/* The span of a value of the variable, if it still runs; or NULL. */
+/* Returns the running span for a value of the variable; NULL if that span has ended. */
 static inline running_span *running(int64_t span)
 {
     uint32_t slot = (uint32_t)(span >> NUMBER_BITS) & ((1u << SLOT_BITS) - 1);
@@ -125,7 +125,7 @@ static int64_t value_here(void)
     }
     int64_t span = value && PyLong_CheckExact(value) ? PyLong_AsLongLong(value) : 0;
     Py_XDECREF(value);
-    /* False for one of an earlier recording: its number means another name now. */
+    /* Ignore a span of an earlier recording, because its number now refers to another name. */
     return (uint64_t)span >> (NUMBER_BITS + SLOT_BITS) >= table.first_serial ? span : 0;
 }
 
@@ -148,8 +148,8 @@ int64_t qp_span_outermost(void)
     return span;
 }
 
-/* The number of a place, from 1: a free one, or one of the oldest spans', which is then measured
- * only by name. */
+/* Returns the number of a free slot, from 1. If none is free nearby, it takes the slot of one of
+ * the oldest spans. From then on, that span's executions count only for its name. */
 static uint32_t reserve(void)
 {
     uint32_t place = table.next % RUNNING;
@@ -160,8 +160,8 @@ static uint32_t reserve(void)
     return place + 1;
 }
 
-/* The step of the event loop that runs in the thread, to detect that another has begun; 0: no loop
- * runs in it. */
+/* Returns the number of the current step of the thread's event loop, which shows whether another
+ * step has begun; 0: no loop runs in the thread; UINT64_MAX: the loop's steps cannot be seen. */
 static uint64_t step_of(const qp_thread *thread)
 {
     const qp_running_loop *running_loop = thread->running_loop;
@@ -207,8 +207,8 @@ int64_t qp_span_begin(PyObject *name)
     return (int64_t)(serial << (NUMBER_BITS + SLOT_BITS) | (uint64_t)slot << NUMBER_BITS | number);
 }
 
-/* The CPU time of a span that ends here; -1: unknown, because other work ran in its thread in
- * between, or it continued in another thread. */
+/* Returns the CPU time of a span that ends here; -1 if unknown, because other work ran in the
+ * span's thread in the meantime, or the span continued in another thread. */
 static int64_t cpu_of(const running_span *ended)
 {
     const qp_thread *thread = qp_thread_here();
@@ -226,7 +226,7 @@ void qp_span_stop(int64_t span)
     if (stopped) {
         stopped->ns = qp_clock_ns(qp_clock_elapsed(stopped->started_ticks, qp_clock_ticks()));
         int64_t cpu_ns =
-            cpu_of(stopped); /* includes part of the time to read its clock, which is slow */
+            cpu_of(stopped); /* includes part of the time to read the CPU clock, which is slow */
         stopped->cpu_ns = cpu_ns < stopped->ns ? cpu_ns : stopped->ns;
     }
 }

@@ -1,8 +1,8 @@
 /* Spans: named pieces of the program's work, and their database work.
  *
- * A context variable holds the running span, as a number made of its name, its place among the
- * running spans and a serial number. So it is correct across tasks, and in threads that run in a
- * copy of the context. Executions inside a span also count for the outer spans.
+ * A context variable holds the running span, as a number that contains the number of its name, its
+ * slot and a serial number. So the running span is correct across tasks, and in threads that run in
+ * a copy of the context. Executions inside a span also count for the outer spans.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ void qp_spans_after_fork(void);
 /* The context variable whose value is the running span: owned; NULL until there is a span. */
 extern PyObject *qp_span_variable;
 
-/* Sets it (a new reference is taken). */
+/* Sets the context variable (takes a new reference). */
 void qp_span_set_variable(PyObject *variable);
 
 /* Begins a span with this name inside the running one and returns the variable's new value; 0 with
@@ -39,27 +39,29 @@ void qp_span_stop(int64_t span);
 /* Ends a stopped span, with the executions flushed so far. */
 void qp_span_end(int64_t span, bool failed);
 
-/* Counts the time in which a function that the span handed over waited for a thread: once where
- * several waited. */
+/* Counts the time in which a function that the span handed over waited for a thread. Time in which
+ * several functions waited counts once. */
 void qp_span_queued(int64_t span, uint64_t handed_ticks, uint64_t started_ticks);
 
 /* Counts the status that a request ended with. */
 void qp_span_status(int64_t span, int status);
 
-/* Returns its flushed executions and its time in the driver; zeros when it is not running. */
+/* Returns a span's flushed executions and its time in the driver; zeros if the span is not
+ * running. */
 void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns);
 
 /* A coroutine whose CPU time is added to the span; takes over the reference (see
  * qp_coroutine_proxy). */
 PyObject *qp_span_watch(PyTypeObject *coroutine_proxy_type, int64_t span, PyObject *coroutine);
 
-/* Moves an execution that was counted in its span to another statement, which is its own now. */
+/* Moves an execution from statement `from` to its current statement, in the counts of its span. */
 void qp_span_recount(qp_execution *e, uint32_t from);
 
 /* The running span, also for work that another thread submitted; 0 without a span. Never raises. */
 int64_t qp_span_find(void);
 
-/* The outermost span around the running one, or it; 0 if none. Never raises. */
+/* Returns the outermost span around the running span, or the running span if there is none around
+ * it; 0 if no span is running. Never raises. */
 int64_t qp_span_outermost(void);
 
 static inline int64_t qp_span_value(void)
@@ -67,7 +69,7 @@ static inline int64_t qp_span_value(void)
     return qp_span_variable || qp_here.submitter ? qp_span_find() : 0;
 }
 
-/* The number of its name; 0 if none. */
+/* Returns the number of a span's name; 0 without a span. */
 static inline uint16_t qp_span_number_of(int64_t span)
 {
     return (uint16_t)(span & 0xffff);

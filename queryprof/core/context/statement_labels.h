@@ -1,4 +1,4 @@
-/* Labels: a library's words for the statements that it runs for the program, such as the
+/* Labels: a library's description of a statement that it runs for the program, such as the
  * relationship that an object mapper loads.
  */
 #pragma once

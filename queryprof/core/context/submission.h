@@ -1,4 +1,4 @@
-/* The stored facts about the submitter of work that runs elsewhere. */
+/* Stores facts about the submitter of work that runs in another thread or greenlet. */
 #pragma once
 
 #include "stacks/submitter.h"
