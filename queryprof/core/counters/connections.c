@@ -10,12 +10,12 @@
 #include "runtime/index.h"
 
 enum {
-    TRACKERS = 16384, /* connections open at once whose statements are counted */
+    TRACKERS = 16384, /* maximum number of open connections whose statements are counted */
     CHAINS = 4096
 };
 
 static struct {
-    pthread_mutex_t lock;               /* guards the next fields; never held while waiting */
+    pthread_mutex_t lock;               /* guards the other fields; never held while waiting */
     qp_traced_connection **connections; /* each allocated when it is first needed, and never
                                          * freed */
     uint32_t chains[CHAINS]; /* first record for each hash of a connection: 1 + its number; 0:
@@ -38,8 +38,9 @@ static uint32_t *chain_of(const void *db)
     return &state.chains[((uint64_t)(uintptr_t)db * QP_GOLDEN_RATIO >> 48) % CHAINS];
 }
 
-/* The place that holds the number of a connection's record: the start of the chain, or the record
- * before it. Without a record, it is the end of the chain, which holds 0. */
+/* Returns a pointer to the number of a connection's record. The number is in the chain's first
+ * element or in the previous record. If the connection has no record, the number is 0, at the end
+ * of the chain. */
 static uint32_t *link_to(const void *db)
 {
     uint32_t *link = chain_of(db);
@@ -73,13 +74,14 @@ static uint32_t take_free(void)
     return number;
 }
 
-/* A fork while another thread is in here leaves whole chains: a record is taken from the free ones
- * before it is put into a chain, and out of its chain before it is free. */
+/* A fork while another thread runs this function leaves the chains intact: a free record is removed
+ * from the free list before it enters a chain, and leaves its chain before it becomes free. */
 qp_traced_connection *qp_traced_take(void *db, uint32_t epoch)
 {
     pthread_mutex_lock(&state.lock);
     uint32_t *link = link_to(db);
-    uint32_t number = *link; /* its trace callback was replaced, so its closing was not reported */
+    uint32_t number = *link; /* not 0 if the trace callback of an earlier connection at this
+                              * address was replaced, so that SQLite did not report its closing */
     if (number) {
         qp_release_store(link, state.connections[number - 1]->next);
         link = link_to(db);
@@ -181,7 +183,7 @@ void qp_traced_forget(qp_traced_connection *traced)
     }
 }
 
-/* The places of a block where a statement can be: QP_CONNECTION_WAYS of them. */
+/* Returns the QP_CONNECTION_WAYS slots of a block in which a statement can be. */
 static qp_counted_statement *set_of_statement(qp_statement_block *block, const void *statement)
 {
     uint64_t hash = (uint64_t)(uintptr_t)statement * QP_GOLDEN_RATIO;
@@ -206,7 +208,8 @@ qp_counted_statement *qp_traced_find(qp_traced_connection *traced, const void *s
 
 void qp_traced_connections_after_fork(void)
 {
-    state.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* its holder may not exist here */
+    state.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* the thread that held the lock may
+                                                              * not exist in the child */
 }
 
 enum { VM_STEPS, FULL_SCAN_STEPS, SORTS, AUTOMATIC_INDEXES, REPREPARES };
@@ -284,9 +287,9 @@ static uint32_t runs_of(const qp_traced_connection *t, void *statement)
     return (uint32_t)t->sqlite->stmt_status(statement, QP_STMTSTATUS_RUN, 0);
 }
 
-/* Returns a slot for a new statement: a free one, that of an ended statement, or one in a new
- * block. If all blocks are in use, it replaces a statement that has been read, or an unfinished
- * one, which is then unknown. */
+/* Returns a slot for a new statement: a free slot, the slot of an ended statement, or a slot in a
+ * new block. If all blocks are in use, it replaces a statement, after reading its counters unless
+ * the statement is still running. */
 static qp_counted_statement *make_room(qp_traced_connection *t, const void *statement)
 {
     qp_counted_statement *over = NULL;
@@ -337,7 +340,7 @@ qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, 
 void qp_traced_end(qp_traced_connection *t, qp_counted_statement *s)
 {
     uint32_t runs = runs_of(t, s->statement);
-    if (!t->traces_ends || runs == s->runs) { /* or this SQLite does not count runs */
+    if (!t->traces_ends || runs == s->runs) { /* equal if this SQLite does not count runs */
         qp_traced_drop(s);
         return;
     }

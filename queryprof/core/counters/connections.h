@@ -19,26 +19,27 @@ enum {
     QP_BLOCK_STATEMENTS = QP_CONNECTION_SETS * QP_CONNECTION_WAYS
 };
 
-/* A prepared statement, and the key it has worked for since its counters were last read. A
- * statement that is not transient is owned by one of the driver's statement objects, which is
- * watched: it is removed from here before it is finalized. */
+/* A prepared statement, and the key to which its counters belong since they were last read. A
+ * statement that is not transient is owned by one of the driver's statement objects. These objects
+ * are watched, so the statement is removed from here before it is finalized. */
 typedef struct {
     void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL if free */
     bool is_whole;            /* the program's text ends with this statement */
     bool transient;           /* no statement object holds it: it may be finalized at any time */
     bool is_over;  /* a transient statement that has ended, and whose counters were read */
     uint32_t runs; /* for a transient statement: SQLite's count of its runs when it was last read */
-    void *volatile held; /* the same as `statement` where a statement object owns it, else NULL;
-                          * written last, because it is read with the GIL, without the mutex */
+    void *volatile held; /* equal to `statement` if a statement object owns the statement, else
+                          * NULL; written last, because it may be read with the GIL and without
+                          * the mutex */
     qp_key key;
     uint32_t base[QP_COUNTERS]; /* the last reading; wraps around like SQLite's counters */
-    uint32_t executions;        /* begun since then */
-    uint32_t page_fetches;      /* page fetches of sampled executions since then */
+    uint32_t executions;        /* executions begun since the last reading */
+    uint32_t page_fetches;      /* page fetches of sampled executions since the last reading */
     uint32_t page_fetch_samples;
 } qp_counted_statement;
 
-/* Statements of a connection, by the hash of their address. A full set has a further block, which
- * is never freed: with the GIL `held` is read without the mutex. */
+/* Statements of a connection, by the hash of their address. If a set is full, there is a further
+ * block. Blocks are never freed, because `held` may be read with the GIL and without the mutex. */
 typedef struct qp_statement_block {
     qp_counted_statement statements[QP_BLOCK_STATEMENTS];
     struct qp_statement_block *more; /* or NULL */
@@ -52,8 +53,9 @@ typedef struct {
     uint32_t next; /* 1 + the number of the next record in its chain or in the free list; 0: none */
     uint64_t serial;  /* 1, 2, 3, ... in the order in which they were taken */
     char *path;       /* owned: the file of its main database, as opened; NULL if none */
-    bool traces_ends; /* every statement's end is traced: none is kept past it */
-    uint32_t epoch;   /* the epoch of counting that its content belongs to */
+    bool traces_ends; /* SQLite reports each statement's end, after which the statement is not
+                       * kept unless it runs again */
+    uint32_t epoch;   /* value of qp_counting.epoch for which the content is valid */
     /* Calls in progress that need statements' ends. Changed with the GIL, also read with only the
      * mutex. */
     _Atomic uint32_t watchers;
@@ -86,8 +88,8 @@ void qp_traced_release(qp_traced_connection *traced);
 void qp_traced_for_each_statement(qp_traced_connection *traced,
                                   void (*visit)(qp_traced_connection *, qp_counted_statement *));
 
-/* A statement of a record that a statement object owns, or NULL. The caller must hold the GIL; it
- * need not hold the mutex. */
+/* Returns any statement of a record that a statement object owns, or NULL. The caller must hold the
+ * GIL; it need not hold the mutex. */
 void *qp_traced_held(const qp_traced_connection *traced);
 
 /* Forgets all statements of a record. */
@@ -96,38 +98,39 @@ void qp_traced_forget(qp_traced_connection *traced);
 /* A copy of a path (the caller owns it: qp_release); NULL without a path or memory. */
 char *qp_copy_path(const char *path);
 
-/* The same for a connection's path by its serial number, even after its end. `is_known` is false if
- * its record is reused. */
+/* Returns a copy of a connection's path, by the connection's serial number, even after the
+ * connection was closed. `is_known` is set to false if the connection's record was reused. */
 char *qp_traced_path(uint64_t serial, bool *is_known);
 
 /* Calls `visit` for each record in use; `visit` must not wait. The connection may be closed: SQLite
  * does not report the closing of one whose trace callback was replaced. */
 void qp_traced_connections_visit(void (*visit)(qp_traced_connection *traced));
 
-/* The place of a statement in its connection's record, or NULL. */
+/* Returns the slot of a statement in its connection's record, or NULL. */
 qp_counted_statement *qp_traced_find(qp_traced_connection *traced, const void *statement);
 
-/* Returns a place for a new statement, with this key; a statement that it replaces is read first,
- * unless it is transient. */
+/* Returns a slot for a new statement with this key. If the slot held another statement, its
+ * counters are read first, unless that statement is transient. */
 qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, const qp_key *key,
                                       bool transient);
 
-/* Returns whether a connection is in a transaction. It must be open: in one of SQLite's calls on
- * it, or, where the driver clears its reference first, with the GIL. */
+/* Returns whether a connection is in a transaction. The connection must be open. It is open during
+ * SQLite's calls on it, and, if the driver clears its reference before closing, while the GIL is
+ * held. */
 static inline qp_transaction qp_traced_transaction(const qp_traced_connection *t)
 {
     return t->sqlite->get_autocommit(t->db) ? QP_NO_TRANSACTION : QP_IN_TRANSACTION;
 }
 
-/* Clears the place of a statement. */
+/* Clears the slot of a statement. */
 static inline void qp_traced_drop(qp_counted_statement *s)
 {
     s->held = NULL;
     s->statement = NULL;
 }
 
-/* Return whether a statement at the address of an ended one is the same statement: a new statement
- * has fewer runs. If so, clears `is_over`. */
+/* Returns whether a statement at the address of an ended statement is the same one, which its
+ * number of runs shows. If so, clears `is_over`. */
 static inline bool qp_traced_runs_again(const qp_traced_connection *t, qp_counted_statement *s)
 {
     if (!s->is_over ||
@@ -138,25 +141,26 @@ static inline bool qp_traced_runs_again(const qp_traced_connection *t, qp_counte
     return true;
 }
 
-/* Ends a transient statement, which has been read: it is kept if all ends are traced on its
- * connection. */
+/* Ends a transient statement whose counters were read. The statement is kept if SQLite reports all
+ * ends on its connection, because it may run again. */
 void qp_traced_end(qp_traced_connection *t, qp_counted_statement *s);
 
 /* Returns a statement's counters since the last reading, and counts from zero again. */
 qp_counters qp_traced_read(qp_traced_connection *t, qp_counted_statement *s);
 
-/* The same without the GIL: the counters are kept for the next probed call. */
+/* Reads a statement's counters without the GIL. They are kept for the next probed call. */
 void qp_traced_read_aside(qp_traced_connection *t, qp_counted_statement *s);
 
 /* Reads the present counters of a statement (sqlite3_stmt *). */
 void qp_traced_read_base(const qp_traced_connection *t, void *statement,
                          uint32_t base[QP_COUNTERS]);
 
-/* Pages that the connection has fetched; wraps around. */
+/* Returns the number of pages that the connection has fetched; wraps around. */
 uint32_t qp_traced_page_fetches(const qp_traced_connection *t);
 
-/* Stops counting page fetches. As long as the statement has more rows, fetches of other statements
- * would count for it; `over` means that this run has ended. */
+/* Stops counting page fetches for the sampled statement. The fetches are dropped if the statement
+ * has more rows, because fetches of other statements may be among them. `over` means that the
+ * statement's run has ended. */
 void qp_traced_end_sample(qp_traced_connection *t, bool over);
 
 /* Makes a new lock in a forked child. */

@@ -30,9 +30,9 @@ uint64_t qp_counters_unseen_files(void)
     return unseen_files;
 }
 
-/* SQLite calls this for every opened connection. Another driver may share the library with sqlite3
- * (Debian's APSW does), and have no statement objects: it opens the connection in one of its own
- * calls. */
+/* SQLite calls this for every opened connection. Another driver without statement objects may share
+ * the library with sqlite3, as Debian's APSW does. The call in progress shows which driver opens
+ * the connection. */
 static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api))
 {
     if (qp_counting.is_on && !qp_here.muted) {
@@ -44,7 +44,8 @@ static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api)
 }
 
 static struct {
-    const qp_sqlite_functions *counted[QP_PRIVATE_LIBRARIES]; /* they call on_open_private */
+    const qp_sqlite_functions *counted[QP_PRIVATE_LIBRARIES]; /* libraries that call
+                                                               * on_open_private */
     volatile int count;
 } private;
 
@@ -59,7 +60,7 @@ static int on_open_private(void *db, char **Py_UNUSED(error), const void *api)
     return 0;
 }
 
-/* Makes a readable statement from the stored facts of a call; without a statement if the call's
+/* Makes a counted statement from the facts stored in a call. Its `statement` is NULL if the call's
  * recording has ended. */
 static qp_counted_statement counted_from(const qp_active *call)
 {
@@ -75,13 +76,14 @@ static qp_counted_statement counted_from(const qp_active *call)
     return s;
 }
 
-/* Reads a statement that is about to be finalized; with its connection's mutex. */
+/* Reads the counters of a statement that is about to be finalized. The caller must hold the
+ * connection's mutex. */
 static void read_last(qp_traced_connection *t, const void *db, const void *statement)
 {
     bool ours = qp_counting.is_on && t->db == db && t->epoch == qp_counting.epoch;
     qp_counted_statement *s = ours ? qp_traced_find(t, statement) : NULL;
     qp_active *call = ours && !s ? qp_call_that_started(statement) : NULL;
-    if (call) { /* the driver's, which does not keep it */
+    if (call) { /* the statement of a call in progress, which the driver does not keep */
         qp_counted_statement last = counted_from(call);
         if (last.statement) {
             qp_traced_read_aside(t, &last);
@@ -99,7 +101,7 @@ static void read_last(qp_traced_connection *t, const void *db, const void *state
 
 static void end_statement(void *statement)
 {
-    void *db = qp_sqlite.db_handle(statement); /* alive as long as its statement is */
+    void *db = qp_sqlite.db_handle(statement); /* the connection exists as long as its statement */
     qp_traced_connection *t = qp_traced_of(db);
     if (!t) {
         return;
@@ -109,8 +111,8 @@ static void end_statement(void *statement)
         read_last(t, db, statement);
         qp_sqlite.mutex_leave(mutex);
     } else {
-        /* The mutex and the GIL are never waited for while the other one is held: the driver waits
-         * for the mutex with the GIL (sqlite3_column_name). */
+        /* Never wait for the mutex while holding the GIL, or for the GIL while holding the mutex.
+         * The driver may wait for the mutex with the GIL (in sqlite3_column_name). */
         PyThreadState *released = PyEval_SaveThread();
         qp_sqlite.mutex_enter(mutex);
         read_last(t, db, statement);
@@ -126,7 +128,7 @@ static void end_statement(void *statement)
  * hold the GIL. */
 static void statement_ends(void *statement)
 {
-    static uint32_t countdown = QP_OWN_SAMPLING; /* as for calls */
+    static uint32_t countdown = QP_OWN_SAMPLING; /* the same sampling as for calls */
     if (!qp_counting.is_on) {
         return;
     }
@@ -194,11 +196,11 @@ const char *qp_counters_start_private(void)
         return "the driver's SQLite loads no extensions";
     }
     if (loaded->trace_v2 == qp_sqlite.trace_v2) {
-        return NULL; /* it is not private: see on_open */
+        return NULL; /* the SQLite is not private: on_open counts it */
     }
     for (int i = 0; i < private.count; i++) {
         if (private.counted[i] == loaded) {
-            return NULL; /* two drivers share it */
+            return NULL; /* two drivers share this SQLite */
         }
     }
     if (loaded->auto_extension((void (*)(void))on_open_private) != 0) {
@@ -225,12 +227,13 @@ void qp_counters_attach(PyObject *connection)
     t = qp_trace_connection(db, &qp_sqlite, false);
     if (t) {
         note_files(&qp_sqlite, db);
-        qp_schema_apply(&t->schema, QP_SCHEMA_UNKNOWN, 0); /* its content was made before */
+        qp_schema_apply(&t->schema, QP_SCHEMA_UNKNOWN, 0); /* the schema was created before */
     }
     qp_sqlite.mutex_leave(mutex);
 }
 
-/* Adds a statement object's statement to the counted ones; with its connection's mutex. */
+/* Adds the statement of a statement object to the counted statements. The caller must hold the
+ * connection's mutex. */
 static void place_held(qp_traced_connection *t, const qp_active *call)
 {
     if (t->db != call->db || t->epoch != qp_counting.epoch || qp_traced_find(t, call->statement)) {
@@ -257,7 +260,8 @@ void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_activ
     qp_traced_connection *t = qp_counting.is_on && db == call->db ? qp_traced_of(db) : NULL;
     PyObject *object = t ? qp_statement_object(connection, cursor, call->statement) : NULL;
     if (!object) {
-        return; /* it is not the driver's, or another thread has closed the connection */
+        return; /* the driver does not own the statement, or another thread has closed the
+                 * connection */
     }
     QP_ASSERT(t->sqlite->db_handle(call->statement) == t->db);
     void *mutex = t->sqlite->db_mutex(t->db);
@@ -266,8 +270,8 @@ void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_activ
         t->sqlite->mutex_leave(mutex);
         return;
     }
-    /* As in statement_ends. Our reference keeps the statement, which keeps the connection's mutex.
-     */
+    /* Release the GIL to wait, as in end_statement. The reference keeps the statement, which keeps
+     * the connection's mutex. */
     qp_exception exception = qp_exception_take();
     Py_INCREF(object);
     PyThreadState *released = PyEval_SaveThread();
@@ -292,7 +296,7 @@ qp_traced_connection *qp_counters_connection(PyObject *connection)
 
 bool qp_counters_explained(qp_traced_connection *t, const qp_explanation *explanation)
 {
-    /* A statement in the record is not finalized: see read_last. */
+    /* A statement in the record is not finalized, because read_last removes it first. */
     void *mutex = t->db ? t->sqlite->db_mutex(t->db) : NULL;
     if (!mutex || t->sqlite->mutex_try(mutex) != 0) {
         return false;

@@ -14,19 +14,19 @@
 
 enum {
     PATHS = 8192,
-    SLOTS = 2 * PATHS, /* so that they are never full */
+    SLOTS = 2 * PATHS, /* twice as many as paths, so that they are never full */
     MASK = SLOTS - 1
 };
 
-/* The paths of databases, never freed, for recordings that name them later; and the files that had
- * them when they were last opened. */
+/* The paths of databases, and the identities of the files that were last opened at these paths.
+ * Paths are never freed, because later recordings may refer to them. */
 static struct {
     char *_Atomic text;
     _Atomic uint64_t identity; /* identity of the file; 0 if it is not known */
 } paths[PATHS];
 
-static _Atomic uint32_t last;         /* number that was given */
-static _Atomic uint32_t slots[SLOTS]; /* numbers, by the hash of their path */
+static _Atomic uint32_t last;         /* the last number given to a path */
+static _Atomic uint32_t slots[SLOTS]; /* numbers of paths, by the path's hash */
 
 /* The identity of the file with a path; 0 without a file. Keeps errno. */
 static uint64_t identity_of(const char *path)
@@ -40,11 +40,11 @@ static uint64_t identity_of(const char *path)
 
 static bool is_main(uint32_t number)
 {
-    const char *text = paths[number].text; /* NULL if it is just being added */
+    const char *text = paths[number].text; /* NULL while another thread adds the path */
     return text && text[0] != '(';
 }
 
-/* The number of the main database that is this file, or 0. */
+/* Returns the number of the main database in the file with this identity, or 0. */
 static uint32_t main_with(uint64_t identity)
 {
     for (uint32_t i = 1; identity && i < PATHS && i <= last; i++) {
@@ -55,7 +55,7 @@ static uint32_t main_with(uint64_t identity)
     return 0;
 }
 
-/* The number of the main database that is this file by another name (a hard link), or 0. */
+/* Returns the number of the main database in this file under another name (a hard link), or 0. */
 static uint32_t linked_with(uint64_t identity)
 {
     uint32_t known = main_with(identity);
@@ -119,7 +119,7 @@ static uint32_t number_of_attached(uint64_t identity)
     char name[sizeof "(attached 0123456789abcdef)"];
     snprintf(name, sizeof name, "(attached %016llx)", (unsigned long long)identity);
     uint32_t known = main_with(identity);
-    bool has_room = last < PATHS / 2; /* the rest is for main databases */
+    bool has_room = last < PATHS / 2; /* the other half is for main databases */
     return known ? known : has_room ? number_of(name, identity) : number_of("(attached)", 0);
 }
 
@@ -137,7 +137,8 @@ uint64_t qp_path_identity(uint32_t number)
 const char *qp_path_text(uint32_t number)
 {
     const char *path = paths[number].text;
-    if (path && !is_main(number)) { /* a connection may have opened it as its main one since */
+    if (path && !is_main(number)) { /* a connection may have opened the file as its main database
+                                     * since */
         uint32_t known = main_with(paths[number].identity);
         path = known ? paths[known].text : path;
     }

@@ -1,5 +1,5 @@
-/* The paths of databases, by numbers that stay for as long as the process lives, and which files
- * have them. Any thread, without the GIL: a path is added once, and never freed.
+/* The paths of databases, and the files at these paths. A path keeps its number as long as the
+ * process lives. The functions may be called in any thread, without the GIL.
  */
 #pragma once
 

@@ -15,7 +15,8 @@ enum { QP_CALL_HOLDS = 8, QP_CALL_WAITS = 4 };
 typedef struct {
     qp_lock_kind kind;
     uint32_t path; /* number of the database's path: see locks.h */
-    bool is_own;   /* this call took them: its key is not final before its end */
+    bool is_own;   /* the call that releases the locks also took them. Its key is not final before
+                    * its end */
     qp_key key;
     qp_lock_sums sums;
     qp_lock_time longest;
@@ -31,25 +32,27 @@ struct qp_locked_file;
 
 typedef struct {
     bool any;    /* false if the sums are zero */
-    bool opened; /* a database's file, which is watched */
+    bool opened; /* the call opened a database's file, which is watched */
     qp_file_sums sums;
     struct qp_locked_file
-        *taken;       /* the file whose lock a call took last; it may be an earlier one */
-    bool took_others; /* this call, before that */
+        *taken;       /* the file whose lock was taken last, in this call or an earlier one */
+    bool took_others; /* this call also took locks of other files */
     /* A lock that was refused and not attempted again since. */
     const void *refused_file; /* identity; NULL if nothing was refused */
     uint64_t refused_ticks;
-    int64_t file_ticks_then;          /* later reading, writing and syncing is not waiting */
-    int waits;                        /* 0 if the last times are not valid */
-    qp_call_wait wait[QP_CALL_WAITS]; /* the last one, and the longest before it */
-    /* The last one. */
-    const void *waited_file; /* identity, whose lock is not granted yet; NULL if it is */
-    int waited_lock;         /* which of its locks */
-    bool would_write; /* the write lock was refused to a transaction that had begun to read: SQLite
-                       * does not wait for it */
-    bool failed;      /* the call raised, as a lock was refused */
+    int64_t file_ticks_then;          /* file time when the lock was refused; later file time is
+                                       * no waiting */
+    int waits;                        /* number of waits; 0 if `wait` is not valid */
+    qp_call_wait wait[QP_CALL_WAITS]; /* the last wait, and the longest earlier ones */
+    /* About the last wait: */
+    const void *waited_file; /* identity of the file whose lock is not granted yet; NULL if it was
+                              * granted */
+    int waited_lock;         /* the number of that file's lock */
+    bool would_write; /* the write lock was refused to a transaction that had begun to read, for
+                       * which SQLite does not wait */
+    bool failed;      /* the call raised an exception, because a lock was refused */
     int holds;
-    qp_call_hold hold[QP_CALL_HOLDS]; /* the first `holds` */
+    qp_call_hold hold[QP_CALL_HOLDS]; /* the first `holds` elements are valid */
 } qp_file_work;
 
 static inline void qp_file_work_clear(qp_file_work *work)

@@ -16,8 +16,8 @@ static qp_call_wait *last_wait(qp_file_work *work)
     return work->waits ? &work->wait[work->waits - 1] : NULL;
 }
 
-/* The call has waited since the lock was refused: in SQLite's busy handler or in the program's own.
- */
+/* Adds the time since the lock was refused, in which the call waited in SQLite's busy handler or in
+ * the program's. */
 void qp_lock_waited(const void *f, qp_active *call)
 {
     qp_file_work *work = &call->work;
@@ -32,7 +32,8 @@ void qp_lock_waited(const void *f, qp_active *call)
     }
 }
 
-/* Returns a slot for one more wait of a call; if it has many, that of the shortest. */
+/* Returns a slot for another wait of a call. If all slots are in use, it replaces the shortest
+ * wait. */
 static qp_call_wait *next_wait(qp_file_work *work)
 {
     if (work->waits < QP_CALL_WAITS) {

@@ -17,7 +17,7 @@ static inline void qp_lock_attempted(const void *file, qp_active *call)
     }
 }
 
-/* A lock was refused. `lock`: which of the file's, a number. */
+/* A lock was refused. `lock` is the number of the file's lock. */
 void qp_lock_refused(const void *file, int lock, qp_active *call);
 
 /* A lock was granted: a wait for it is over. */
@@ -28,7 +28,7 @@ static inline void qp_lock_granted(const void *file, int lock, qp_active *call)
     }
 }
 
-/* Notes that a write lock was refused, if the connection reads in a transaction that an earlier
- * call began: then SQLite calls no busy handler, as neither of two such transactions could go on.
- */
+/* Notes that a write lock was refused to a transaction that an earlier call began by reading.
+ * SQLite calls no busy handler then, because two such transactions would wait for each other
+ * forever. */
 void qp_lock_refused_to_write(const void *file, qp_active *call);

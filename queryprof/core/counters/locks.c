@@ -62,7 +62,7 @@ static bool has_lock_of(const qp_locked_file *file, const qp_active *call)
            file->held[QP_READ_LOCK].call_start_ticks == call->start_ticks;
 }
 
-/* Shows readers a write lock that is taken. */
+/* Makes a taken write lock visible to readers of the memory. */
 static QP_COLD void show(const qp_locked_file *file, qp_held_lock *lock)
 {
     qp_held_row *rows = qp_rows(QP_HELD_ROWS);
@@ -81,7 +81,8 @@ static QP_COLD void show(const qp_locked_file *file, qp_held_lock *lock)
     }
 }
 
-/* Returns the row of a write lock; NULL if none, or if it belongs to another recording. */
+/* Returns the visible row of a write lock; NULL if there is none, or if the lock belongs to another
+ * recording. */
 static qp_held_row *shown(const qp_locked_file *file, const qp_held_lock *lock)
 {
     qp_held_row *row = lock->recording == qp_recording ? lock->row : NULL;
@@ -134,7 +135,8 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
         lock->writes = lock->blocks = false;
         lock->start_ticks = begin_of_read(file, call);
     }
-    /* Last, because another thread that collects locks reads the other fields if it is held. */
+    /* Must be stored last, because another thread that collects locks reads the other fields if
+     * is_held is true. */
     __atomic_store_n(&lock->is_held, true, __ATOMIC_RELEASE);
 }
 
@@ -157,7 +159,7 @@ static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
     return added;
 }
 
-/* Locks that were released outside of calls: by the end of a cursor, for instance. */
+/* Locks that were released outside of calls, for example by the end of a cursor. */
 enum { ORPHANS = 32 };
 static struct {
     _Atomic int state;  /* free, being written, complete */
@@ -191,7 +193,8 @@ static bool is_long_read(const qp_locked_file *file, qp_lock_kind kind, uint64_t
            qp_clock_ns(ticks) >= (blocks_none ? READ_NOTABLE_NS : READ_BLOCKS_NS);
 }
 
-/* Returns whether a held lock is counted before it ends. `with_held`: also one that is new. */
+/* Returns whether a lock is counted while it is held. `with_held`: also count locks that were taken
+ * less than a second ago. */
 static bool is_collected(const qp_locked_file *file, qp_lock_kind kind, uint64_t now,
                          bool with_held)
 {
@@ -204,7 +207,7 @@ static bool is_collected(const qp_locked_file *file, qp_lock_kind kind, uint64_t
     return (with_held || is_long) && (kind == QP_WRITE_LOCK || is_long_read(file, kind, now));
 }
 
-/* The part of a held lock, up to an instant, that the sums do not contain yet. */
+/* Returns the part of a lock's time, up to `now`, that the sums do not contain yet. */
 static qp_call_hold rest_of(const qp_locked_file *file, qp_lock_kind kind, uint64_t now)
 {
     const qp_held_lock *lock = &file->held[kind];
@@ -237,7 +240,8 @@ static void add_to_call(qp_active *call, const qp_call_hold *held)
     }
 }
 
-/* Continues only the read lock of a transaction that has written: an open cursor keeps it. */
+/* Restarts the time of the read lock when a transaction has written, because an open cursor may
+ * keep the read lock. */
 static void read_on(qp_held_lock *lock, uint64_t now)
 {
     if (lock->is_held && lock->writes) {

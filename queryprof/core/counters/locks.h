@@ -1,5 +1,5 @@
-/* The locks that connections hold on database files, by file: taken for which statement, and how
- * long. SQLite's functions for locks report here, without the GIL, each file in one thread at a
+/* The locks that connections hold on database files: for which statement they were taken, and for
+ * how long. SQLite's functions for locks report here, without the GIL, each file in one thread at a
  * time (https://www.sqlite.org/lockingv3.html, https://www.sqlite.org/walformat.html).
  */
 #pragma once
@@ -11,8 +11,9 @@
 #include "threads/threads.h"
 
 enum {
-    QP_LOCKED_FILES = 1024,   /* open at once; of more, the locks are unknown */
-    QP_LOCKED_FILES_NEAR = 16 /* places where one may be */
+    QP_LOCKED_FILES = 1024,   /* maximum number of open files; the locks of further files are
+                               * unknown */
+    QP_LOCKED_FILES_NEAR = 16 /* number of slots in which a file may be */
 };
 
 typedef struct {
@@ -23,8 +24,9 @@ typedef struct {
     uint64_t call_start_ticks; /* start of the call that took the lock */
     uint64_t start_ticks;
     int64_t database_ticks; /* the thread's database time when it took the lock */
-    int64_t changed_rows;   /* rows that the thread had changed then */
-    uint64_t counted_ticks; /* it is in the sums up to then; 0 if not yet */
+    int64_t changed_rows;   /* rows that the thread had changed when it took the lock */
+    uint64_t counted_ticks; /* the sums contain the lock's time until then; 0 if they do not
+                             * contain the lock */
     bool writes;            /* read lock: its transaction also took the write lock */
     bool blocks;            /* read lock: a writer of this process waits for readers */
     qp_held_row *row;       /* write lock: the row that readers see; NULL if there is no room */
@@ -34,7 +36,8 @@ typedef struct qp_locked_file {
     const void *_Atomic file; /* sqlite3_file *, identity only; NULL if free */
     uint32_t path;            /* number of the database's path */
     uint32_t number;          /* counts all files that this process opened */
-    bool has_wal;             /* its own lock is no read transaction, and is held long */
+    bool has_wal;             /* the file's own lock is no read transaction, because the log has
+                               * separate locks */
     qp_held_lock held[QP_LOCK_WAIT];
 } qp_locked_file;
 
@@ -65,7 +68,8 @@ static inline qp_locked_file *qp_locks_of(const void *file)
 void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
 void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
 
-/* A connection that has the write lock of a database (its number) waits for the readers. */
+/* Notes that a connection with the write lock of a database (a number of database_paths.h) waits
+ * for readers. */
 void qp_locks_block(uint32_t path);
 
 /* Sets the key of the locks that a call took and that are still held. The locks have the call's
@@ -73,8 +77,8 @@ void qp_locks_block(uint32_t path);
 void qp_locks_set_key(const qp_active *call, const qp_key *key);
 
 /* Calls `add` for each lock that was released outside the driver's calls since the last time, and
- * for the new part of each lock that has been held for at least a second; `with_held`: of each held
- * lock. The caller must hold the GIL. */
+ * for the new time of each lock that has been held for at least a second. `with_held`: for the new
+ * time of every held lock. The caller must hold the GIL. */
 void qp_locks_collect(void (*add)(const qp_call_hold *hold), bool with_held);
 
 /* In a forked child: clears the parent's locks. */

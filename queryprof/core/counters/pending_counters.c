@@ -22,7 +22,7 @@ static struct {
     int count;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static uint64_t lost; /* guarded as the table */
+static uint64_t lost; /* guarded by the lock of the table */
 
 volatile bool qp_pending_counters_due = false;
 
@@ -42,7 +42,7 @@ static bool has_any(const qp_counters *counters)
 void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters)
 {
     if (!has_any(counters)) {
-        return; /* they were read before */
+        return; /* the counters were read before */
     }
     pthread_mutex_lock(&table.lock);
     pending_counters *last = table.count ? &table.pending[table.count - 1] : NULL;
@@ -70,8 +70,8 @@ void qp_pending_counters_rename(const qp_key *from, uint32_t statement)
 
 void qp_counters_add_to(qp_key key, const qp_counters *counters)
 {
-    /* A callback that ran while one recording ended and the next began may have a key of the
-     * former. */
+    /* The key may belong to an earlier recording, if a callback ran while one recording ended and
+     * the next began. */
     bool is_known = qp_statement_is_known(key.statement) && qp_thread_is_known(key.thread) &&
                     qp_span_name_is_known(key.span);
     if (is_known && has_any(counters)) {
@@ -81,7 +81,7 @@ void qp_counters_add_to(qp_key key, const qp_counters *counters)
 
 void qp_pending_counters_collect(void)
 {
-    static pending_counters taken[PENDING]; /* filled and emptied under the GIL */
+    static pending_counters taken[PENDING]; /* used only with the GIL */
     pthread_mutex_lock(&table.lock);
     int count = table.count;
     memcpy(taken, table.pending, (size_t)count * sizeof *taken);

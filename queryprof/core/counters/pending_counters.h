@@ -12,7 +12,8 @@ void qp_pending_counters_after_fork(void);
 /* Keeps counters for a key. The caller need not hold the GIL. */
 void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters);
 
-/* Moves the counters of a key to another statement, which turned out to be the key's own. */
+/* Moves the pending counters of a key to another statement, when the call's statement has been
+ * decided. */
 void qp_pending_counters_rename(const qp_key *from, uint32_t statement);
 
 /* Whether too many keys are pending, so that they must be collected now. A loop over one statement

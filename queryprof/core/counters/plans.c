@@ -13,8 +13,9 @@
 #include "statements/statements.h"
 
 enum {
-    KNOWN_SLOTS = 131072,             /* statements with their schemas */
-    HEAD_START_NS = 100 * 1000 * 1000 /* time for plan requests at the program's start */
+    KNOWN_SLOTS = 131072,             /* number of slots for pairs of statement and schema */
+    HEAD_START_NS = 100 * 1000 * 1000 /* time for plan requests at the program's start, in
+                                       * addition to the share */
 };
 
 static const uint64_t ONE_GENERATION = (uint64_t)1 << 32;
@@ -22,7 +23,7 @@ static const uint64_t ONE_GENERATION = (uint64_t)1 << 32;
 typedef struct {
     uint64_t schema; /* 0 if free */
     uint32_t statement;
-    uint32_t plan; /* 1 + its row; 0: SQLite returned none */
+    uint32_t plan; /* 1 + the row of the plan; 0: SQLite returned no plan */
 } known_plan;
 
 static struct {
@@ -81,7 +82,8 @@ static known_plan *find(uint64_t schema, uint32_t statement)
 
 static void remember(uint64_t schema, uint32_t statement, uint32_t plan)
 {
-    if (table.known_count >= KNOWN_SLOTS / 2) { /* all are requested again when they are used */
+    if (table.known_count >= KNOWN_SLOTS / 2) { /* all plans are requested again when they are
+                                                 * used */
         memset(table.known, 0, KNOWN_SLOTS * sizeof *table.known);
         table.known_count = 0;
     }
@@ -133,16 +135,18 @@ QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, u
     }
     qp_traced_connection *traced = qp_counters_connection(connection);
     if (!traced) {
-        keep_from_asking(db, statement); /* during this interval */
+        keep_from_asking(db, statement); /* until the next generation of the cache */
         return false;
     }
     bool ends =
         question->change == QP_SCHEMA_COMMITTED || question->change == QP_SCHEMA_ROLLED_BACK;
     if (ends && !traced->schema.is_open) {
-        keep_from_asking(db, statement); /* until a schema changes */
+        keep_from_asking(db, statement); /* until the next generation, which a schema change
+                                          * begins */
         return false;
     }
-    uint64_t schema = schema_of(traced); /* also of the part that is about to change */
+    uint64_t schema = schema_of(traced); /* also computed if the call is about to change the
+                                          * schema */
     if (question->change != QP_SCHEMA_KEPT) {
         question->traced = traced;
         question->schema = traced->schema;
@@ -166,7 +170,7 @@ QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, u
     return true;
 }
 
-/* 1 + the row of a plan, which is added if new; 0 if the table is full. */
+/* Returns 1 + the row of a plan, and adds the plan if it is new; 0 if the table is full. */
 static uint32_t place_of(uint32_t statement, const char *database, const char *text)
 {
     PyObject *path = PyUnicode_DecodeFSDefault(database[0] ? database : ":memory:");
@@ -232,12 +236,12 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
                             PyObject *argument)
 {
     qp_traced_connection *traced = question->traced;
-    /* Another thread may be closing it: the driver clears the connection's db first. */
+    /* Another thread may be closing the connection. The driver clears the connection's db first. */
     bool is_open = traced->db && qp_connection_db(connection) == traced->db;
     if (question->change != QP_SCHEMA_KEPT) {
         bool is_text = argument && PyUnicode_Check(argument);
         uint64_t event = is_text ? (uint64_t)PyUnicode_Type.tp_hash(argument) : statement;
-        /* For a closed connection: its changes in the file. */
+        /* For a closed connection, record only the changes of the file's schema. */
         qp_schema_apply(is_open ? &traced->schema : &question->schema, question->change, event);
         if (is_open && qp_sqlite.get_autocommit(traced->db)) {
             traced->schema.is_open = false;
@@ -250,12 +254,12 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
     const qp_explanation *explanation = &question->explanation;
     table.asked_ticks += explanation->ticks;
     if (!explanation->statement) {
-        return; /* it failed before it started */
+        return; /* the call failed before the statement started */
     }
     qp_exception exception = qp_exception_take();
     if (is_open && qp_counters_explained(traced, explanation)) {
         keep(traced, statement, explanation->tree ? explanation->tree : "");
-    } /* otherwise it is requested again the next time */
+    } /* otherwise the plan is requested again the next time */
     qp_exception_put_back(&exception); /* also drops a decoding error */
 }
 

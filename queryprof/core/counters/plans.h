@@ -18,15 +18,16 @@
 #include "sqlite/library.h"
 #include "statements/schemas.h"
 
-enum { QP_PLAN_CACHE = 32768 }; /* as many as statements: those of one connection never collide */
+/* As many slots as statements, so that the statements of one connection never collide. */
+enum { QP_PLAN_CACHE = 32768 };
 
 typedef struct {
     const void *db;    /* sqlite3 *, identity only */
     uint64_t question; /* the statement and, in the upper half, the generation */
 } qp_plan_cached;
 
-/* Statements whose plan needs no request, until the generation changes: when plans were listed, and
- * when any schema changed. */
+/* Statements whose plan needs no request in this generation. A new generation begins when plans
+ * were listed, and when any schema has changed. */
 extern qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
 extern uint64_t qp_plan_generation; /* a multiple of 2^32 */
 
@@ -34,7 +35,7 @@ extern uint64_t qp_plan_generation; /* a multiple of 2^32 */
 typedef struct {
     qp_explanation explanation;
     qp_traced_connection *traced; /* the connection's record; NULL if the call has no question */
-    qp_schema schema;             /* the connection's, when the call began */
+    qp_schema schema;             /* the connection's schema when the call began */
     qp_schema_change change;
 } qp_plan_question;
 
@@ -58,9 +59,9 @@ static inline bool qp_plan_known(PyObject *connection, uint32_t statement)
 bool qp_plan_request(qp_plan_question *question, PyObject *connection, uint32_t statement,
                      qp_operation operation);
 
-/* Stores the call's plan or schema change, after the call, whether it failed or not. It ran on
- * `connection` with the SQL `argument` (both borrowed, the latter may be NULL). Preserves the
- * current exception. */
+/* Must be called after the call, even if the call failed. Stores the call's plan or schema change.
+ * The call ran on `connection` with the SQL `argument` (both borrowed; `argument` may be NULL).
+ * Preserves the current exception. */
 void qp_plan_answer(qp_plan_question *question, PyObject *connection, uint32_t statement,
                     PyObject *argument);
 

@@ -5,8 +5,8 @@
 #include "counters/statement_events.h"
 #include "sqlite/library.h"
 
-/* The connection, or NULL if no statement object keeps it alive. While the GIL is held no statement
- * object is deallocated, and before that its statement is removed. */
+/* Returns the connection, or NULL if no statement object keeps the connection alive. While the GIL
+ * is held, no statement object is deallocated. Before it is, its statement is removed. */
 static void *living_connection(const qp_traced_connection *t)
 {
     void *statement = qp_traced_held(t);
@@ -21,7 +21,8 @@ static void settle_statement(qp_traced_connection *t, qp_counted_statement *s)
     }
 }
 
-/* Takes the mutex of a connection that is alive; NULL if it may not be, or is busy. */
+/* Takes and returns the mutex of a connection; NULL if the connection is busy, or may have been
+ * freed. */
 static void *enter(const qp_traced_connection *t)
 {
     void *db = t->epoch == qp_counting.epoch ? living_connection(t) : NULL;
@@ -59,7 +60,7 @@ static void note_if_it_runs(qp_traced_connection *t, qp_counted_statement *s)
     }
 }
 
-/* Without the mutex, the key may mix two different statements; then it matches neither. */
+/* Without the mutex, the key may be a mixture of two keys, which then matches neither statement. */
 static void note_if_it_may(qp_traced_connection *Py_UNUSED(t), qp_counted_statement *s)
 {
     if (s->held) {

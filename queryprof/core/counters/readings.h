@@ -7,7 +7,7 @@
 /* Adds all counters so far to the aggregates; busy connections are left for the next time. */
 void qp_counters_flush(void);
 
-/* Calls `note` for the key of each statement that SQLite still runs, or that it may: of a
- * connection that another thread uses. Statements that may be finalized at any time (of drivers
- * other than sqlite3) are not known. */
+/* Calls `note` for the key of each statement that is still running. If another thread uses a
+ * connection, all its statements may be running, so `note` is called for each. Excludes transient
+ * statements (of drivers other than sqlite3), because they may be finalized at any time. */
 void qp_counters_running(void (*note)(const qp_key *key));

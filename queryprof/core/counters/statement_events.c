@@ -44,9 +44,9 @@ static size_t skip_nothing(const char *text, size_t at, size_t length)
     return length;
 }
 
-/* Return whether a statement is the next part of the text that the program passed to the driver,
- * and accept that part. The driver's own BEGIN is not, nor a statement that a virtual table
- * prepares. */
+/* Returns whether a statement is the next part of the text that the program passed to the driver,
+ * and accepts that part. False for the driver's own BEGIN, and for statements of a virtual
+ * table. */
 static bool takes_its_text(const qp_active *call, qp_meter *meter, const char *sql)
 {
     size_t length;
@@ -70,9 +70,9 @@ static inline qp_meter *meter_here(void)
     return active ? active->meter : NULL;
 }
 
-/* The call whose statement may start here, and its meter; NULL without one. `is_inside` is set if a
- * part of a statement starts, or a statement inside another. Calls of other greenlets may also be
- * in progress. */
+/* Returns the call whose statement may start here, and sets `*meter`; NULL if there is none.
+ * `*is_inside` is set if a part of a statement, or a statement inside another one, starts. Calls of
+ * other greenlets may also be in progress. */
 static qp_active *call_of(const qp_traced_connection *t, const void *statement, qp_meter **meter,
                           bool *is_inside)
 {
@@ -123,11 +123,11 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
     if (t->sampled) {
         qp_traced_end_sample(t, t->sampled == s);
     }
-    if (s && s->transient && !qp_traced_runs_again(t, s)) { /* another one at this address */
+    if (s && s->transient && !qp_traced_runs_again(t, s)) { /* another statement at this address */
         qp_traced_drop(s);
         s = NULL;
     }
-    if (!meter || !meter->counts) { /* its present work is not counted */
+    if (!meter || !meter->counts) { /* this execution is not counted */
         if (s) {
             qp_traced_read_aside(t, s);
             qp_traced_drop(s);
@@ -140,7 +140,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
         return;
     }
     if (s && !is_known) {
-        if (!s->transient) { /* a transient one was read as it ended */
+        if (!s->transient) { /* a transient statement was read when it ended */
             qp_traced_read_aside(t, s);
         }
         s->key = meter->key;
@@ -197,7 +197,8 @@ static QP_COLD void statement_ended(qp_traced_connection *t, void *statement)
     if (meter && meter->main == statement) {
         meter->main = NULL;
     }
-    if (!t->traces_ends && !t->watchers) { /* the last call that needed it could not stop it */
+    if (!t->traces_ends && !t->watchers) { /* the last call that needed the trace of ends could
+                                            * not stop it */
         qp_trace_again(t);
     }
 }
@@ -232,7 +233,7 @@ static inline bool starts_again(const qp_traced_connection *t, const void *state
            (!s->transient || qp_traced_runs_again(t, t->last));
 }
 
-/* Notes the connection of the call in progress, whose driver does not lead to it. */
+/* Notes the connection of the call in progress, if the driver's objects do not show it. */
 static QP_COLD void note_connection(const qp_traced_connection *t)
 {
     qp_meter *meter = meter_here();

@@ -48,7 +48,7 @@ typedef struct qp_active {
     qp_file_work work;
 } qp_active;
 
-/* Whether statements are counted, and the present epoch: values of another epoch are not valid. */
+/* Whether statements are counted, and the current epoch. Values of other epochs are invalid. */
 extern struct qp_counting {
     volatile bool is_on;
     volatile bool notes_connections; /* a workload is recorded */
@@ -61,12 +61,12 @@ extern struct qp_counting {
 qp_traced_connection *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite,
                                           bool traces_ends);
 
-/* Registers again for the events that are needed now; with the connection's mutex. */
+/* Registers again for the currently needed events. The caller must hold the connection's mutex. */
 void qp_trace_again(qp_traced_connection *traced);
 
 /* The meter of the call that began last in this thread, or NULL. */
 qp_meter *qp_meter_here(void);
 
-/* The call of this thread in which this statement has started and is not identified yet, or
- * NULL. */
+/* Returns the call of this thread in which the statement started, if the statement is not
+ * identified yet; or NULL. */
 qp_active *qp_call_that_started(const void *statement);

@@ -41,7 +41,8 @@ static const char *const names[] = {"unix", "unix-none", "unix-dotfile", "unix-e
 
 enum { NAMES = sizeof names / sizeof *names, VFSS = NAMES * QP_WATCHED_LIBRARIES };
 
-/* The VFSs whose functions are exchanged; entries stay, for calls and copies that have ours. */
+/* The VFSs whose functions are exchanged. Entries are never removed, because calls in progress and
+ * copies of a VFS may use our functions. */
 static struct {
     struct {
         vfs *vfs; /* SQLite's own: static memory of a library that is never unloaded */
@@ -49,7 +50,7 @@ static struct {
         int (*delete)(vfs *, const char *, int);
     } known[VFSS];
     int count;        /* changed with the GIL, before the counted entry is in use */
-    bool is_watching; /* otherwise our functions only forward */
+    bool is_watching; /* if false, our functions only forward */
 } vfss;
 
 static int do_open(int number, vfs *v, const char *name, void *f, int flags, int *out_flags)
@@ -60,7 +61,7 @@ static int do_open(int number, vfs *v, const char *name, void *f, int flags, int
     qp_file_work *work = flags & OPEN_CREATE ? qp_file_work_here() : NULL;
     uint64_t start = qp_clock_ticks();
     int result = vfss.known[number].open(v, name, f, flags, out_flags);
-    if (work) { /* a journal is made */
+    if (work) { /* the call creates a journal */
         work->sums.write_ticks += qp_clock_elapsed(start, qp_clock_ticks());
     }
     if (qp_file_watch(f) && result == 0 && (flags & OPEN_MAIN_DB)) {
@@ -128,11 +129,12 @@ static bool is_sqlites_own(const qp_sqlite_functions *sqlite, const vfs *v)
     return same_library(open, find) && same_library(delete, find);
 }
 
-/* Learns the tables of functions that a VFS gives its files, from a file that it opens for reading.
- * Never a database: to close a file drops the locks that the process has on it. */
+/* Finds the tables of functions that a VFS gives its files, by opening a file for reading. The file
+ * must not be a database, because closing a file drops the process's locks on it. */
 static bool learn_tables(vfs *base)
 {
-    static const char name[] = "/proc/self/stat\0\0"; /* ends as names that SQLite opens do */
+    static const char name[] = "/proc/self/stat\0\0"; /* ends with two zero bytes, as SQLite's
+                                                       * file names do */
     static const int flags[] = {OPEN_READONLY | OPEN_MAIN_DB, OPEN_READONLY | OPEN_MAIN_JOURNAL};
     _Alignas(max_align_t) char memory[MAX_FILE_BYTES];
     struct {
@@ -180,7 +182,8 @@ static bool opens_by_ours(const vfs *v)
     return false;
 }
 
-/* The entry of one of SQLite's VFSs, made if it is new; VFSS if it is not one. */
+/* Returns the entry of one of SQLite's VFSs, and adds it if it is new; VFSS if the VFS cannot be
+ * watched. */
 static int entry_of(vfs *own)
 {
     int number = 0;
@@ -201,7 +204,7 @@ bool qp_vfs_watch(const qp_sqlite_functions *sqlite)
     bool is_any_watched = false;
     for (int i = 0; i < NAMES; i++) {
         vfs *own = sqlite->vfs_find(names[i]);
-        /* Another tool's functions in it may call ours. */
+        /* Skip a VFS with another tool's functions, which may call ours. */
         if (own && !opens_by_ours(own) && is_sqlites_own(sqlite, own)) {
             int number = entry_of(own);
             if (number < VFSS) {

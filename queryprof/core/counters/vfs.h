@@ -3,9 +3,9 @@
  *
  * The functions of SQLite's VFSs that open and delete files are exchanged in place, so that a
  * connection's VFS is the same before and after: SQLite compares it to share a cache. Each VFS gets
- * functions of ours that know SQLite's functions, and that never read the struct they are called
- * with. So a tool's copy of the struct works, even after the recording. A VFS of the program is not
- * changed.
+ * separate functions of ours, which call SQLite's functions and never read the struct that they are
+ * called with. So another tool's copy of the struct works, even after the recording. A VFS of the
+ * program is not changed.
  */
 #pragma once
 
@@ -16,9 +16,9 @@
  * caller must hold the GIL. */
 bool qp_vfs_watch(const qp_sqlite_functions *sqlite);
 
-/* Returns whether queryprof sees the file access of a connection (sqlite3 *). False if it uses the
- * program's own VFS. It has just been opened, or its mutex is held: its files are watched from now
- * on. */
+/* Watches the files of a connection (sqlite3 *) from now on, and returns whether queryprof sees its
+ * file access. False if the connection uses the program's own VFS. The connection must have just
+ * been opened, or the caller must hold its mutex. */
 bool qp_vfs_sees_connection(const qp_sqlite_functions *sqlite, void *db);
 
 /* Restores the functions that qp_vfs_watch replaced, unless others have replaced them since. The

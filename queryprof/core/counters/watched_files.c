@@ -137,7 +137,8 @@ static int do_unlock(const io_methods *sqlite, file *f, int level)
     return sqlite->unlock(f, level);
 }
 
-/* The lock of a write-ahead log: a reader's, the writer's, or another, QP_LOCK_KINDS. */
+/* Returns the kind of a write-ahead log's lock: a reader's or the writer's; QP_LOCK_KINDS for other
+ * locks. */
 static qp_lock_kind kind_of(int offset, int flags)
 {
     return offset >= SHM_READERS && (flags & SHM_SHARED)     ? QP_READ_LOCK
@@ -156,7 +157,7 @@ static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count,
         }
         return sqlite->shm_lock(f, offset, count, flags);
     }
-    if (locks && !locks->has_wal) { /* a hold by its own lock is no transaction */
+    if (locks && !locks->has_wal) { /* with a log, the file's own lock is no transaction */
         locks->has_wal = true;
         locks->held[QP_READ_LOCK].is_held = false;
     }
@@ -178,7 +179,7 @@ static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count,
 
 static int do_close(const io_methods *sqlite, file *f)
 {
-    int (*original)(file *) = sqlite->close; /* it clears the file */
+    int (*original)(file *) = sqlite->close; /* SQLite's close clears the file */
     qp_locked_file *locks = qp_locks_of(f);
     if (locks) {
         qp_lock_released(locks, QP_WRITE_LOCK, qp_file_call_here());
@@ -188,9 +189,9 @@ static int do_close(const io_methods *sqlite, file *f)
     return original(f);
 }
 
-/* Each of SQLite's tables has its own functions, which know the table. So a copy of one of our
- * tables works, even if a tool replaces a function in it. SQLite has three tables: for databases,
- * for journals, and for files locked by another file. */
+/* For each of SQLite's tables of functions, there are separate functions of ours, compiled for that
+ * table. So a copy of one of our tables works, even if a tool replaces a function in it. SQLite has
+ * three tables: for databases, for journals, and for files locked by another file. */
 enum { TABLES = 3 * QP_WATCHED_LIBRARIES };
 
 static struct {
@@ -268,7 +269,7 @@ static int count_of_tables(void)
     return __atomic_load_n(&tables.count, __ATOMIC_ACQUIRE);
 }
 
-/* The number of one of SQLite's tables; the count of tables: it is not known. */
+/* Returns the number of one of SQLite's tables; the number of known tables if it is unknown. */
 static int number_of(const io_methods *sqlite)
 {
     int number = 0, count = count_of_tables();
@@ -298,7 +299,8 @@ bool qp_file_table_learn(const void *table)
     ours->sync = functions[number].sync;
     ours->lock = functions[number].lock;
     ours->unlock = functions[number].unlock;
-    if (sqlite->version >= 2 && sqlite->shm_lock) { /* without: no shared memory, so no log */
+    if (sqlite->version >= 2 && sqlite->shm_lock) { /* without shm_lock there is no shared memory,
+                                                     * so no write-ahead log */
         ours->shm_lock = functions[number].shm_lock;
     }
     __atomic_store_n(&tables.count, number + 1, __ATOMIC_RELEASE);

@@ -1,10 +1,10 @@
 /* Files that SQLite has opened, watched: their tables of functions are replaced by copies that run
  * our functions before SQLite's (https://www.sqlite.org/c3ref/io_methods.html).
  *
- * Only tables that SQLite's own VFS has given a file of ours are replaced: never the table of a
- * journal in memory, by which SQLite recognizes it, and never another tool's table. There is one
- * copy for each of SQLite's few tables, and it is never changed or freed. Files that are open when
- * recording ends keep the copy, which then only forwards.
+ * Only tables of SQLite's own VFS are replaced. A journal in memory keeps its table, because SQLite
+ * recognizes such a journal by it. Another tool's table is not replaced. There is one copy for each
+ * of SQLite's few tables, and it is never changed or freed. Files that are open when recording ends
+ * keep the copy, which then only forwards.
  */
 #pragma once
 

@@ -14,7 +14,7 @@
 enum {
     MAX_PATH_BYTES = 4096,
     HEADER_BYTES = 32,
-    HEADER_SALTS = 16, /* where they are */
+    HEADER_SALTS = 16, /* offset of the salts in the header */
     PAGE_BYTES = 8,
     FRAME_BYTES = 24, /* size of the header before each page */
     FRAME_SALTS = 8,
@@ -40,7 +40,7 @@ static int64_t used_bytes(int log)
     const unsigned char *page = header + PAGE_BYTES; /* big-endian */
     int64_t each = FRAME_BYTES + ((int64_t)page[0] << 24 | page[1] << 16 | page[2] << 8 | page[3]);
     int64_t used = 0, all = (found.st_size - HEADER_BYTES) / each;
-    while (used < all) { /* all before `used` have them, none from `all` on */
+    while (used < all) { /* frames before `used` have the salts, frames from `all` on do not */
         int64_t middle = used + (all - used) / 2;
         if (has_salts(log, middle, each, header + HEADER_SALTS)) {
             used = middle + 1;

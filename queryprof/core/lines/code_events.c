@@ -2,8 +2,8 @@
 
 #include "runtime/exception.h"
 
-/* The number that the fewest programs use: 0 to 2 are a debugger's, coverage's and a profiler's,
- * and this one is an optimizer's. */
+/* The tool number that the fewest programs use. CPython reserves it for an optimizer, and 0 to 2
+ * for a debugger, coverage and a profiler. */
 enum { TOOL = 5, TOOLS = 6 };
 
 /* Calls a function of sys.monitoring. Returns a new reference, or NULL with an exception. */
@@ -42,8 +42,8 @@ static long event_number(const char *name)
     return PyErr_Occurred() ? 0 : found;
 }
 
-/* Whether another tool has a number. When the events of a code object change, CPython reports some
- * to the other tools again, or no more. */
+/* Returns whether any other tool uses sys.monitoring. If the events of a code object change,
+ * CPython may report events to other tools twice or not at all. */
 static bool has_others(void)
 {
     bool found = false;
@@ -55,7 +55,7 @@ static bool has_others(void)
     return found;
 }
 
-/* Takes the number; 0 if another tool has one. */
+/* Registers queryprof as a tool. Returns the tool number; 0 if another tool uses sys.monitoring. */
 static int take_tool(void)
 {
     bool is_taken = !has_others() && MONITOR("use_tool_id", "(is)", TOOL, "queryprof");
@@ -63,7 +63,7 @@ static int take_tool(void)
     return is_taken ? TOOL : 0;
 }
 
-/* Whether a number is still ours. */
+/* Returns whether queryprof still has the tool number. */
 static bool is_ours(int tool)
 {
     PyObject *owner = monitoring("get_tool", "(i)", tool);

@@ -10,10 +10,9 @@ typedef struct {
     PyMethodDef callback;
 } qp_code_event;
 
-/* Lets the interpreter report the wanted events under an unused tool number. Audit hooks of the
- * program may run. Returns the number, or 0 without an exception: all numbers are in use, or a hook
- * raised. */
+/* Makes the interpreter report the wanted events. Audit hooks of the program may run. Returns the
+ * tool number, or 0 without an exception if another tool uses sys.monitoring, or a hook raised. */
 int qp_code_events_add(PyObject *code, qp_code_event *events, int count);
 
-/* Gives the number back. The program may have freed it. Raises nothing. */
+/* Stops the events and frees the tool number, unless the program has freed it. Raises nothing. */
 void qp_code_events_remove(PyObject *code, int tool, const qp_code_event *events, int count);

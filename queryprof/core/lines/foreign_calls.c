@@ -23,7 +23,7 @@ void qp_libraries_add(qp_libraries *libraries, PyObject *globals)
     }
 }
 
-/* Whether globals belong to a package that is known, and is none of the libraries. */
+/* Returns whether globals belong to a known package that is not one of the libraries. */
 static bool is_of_others(const qp_libraries *libraries, PyObject *globals)
 {
     char package[QP_PACKAGE_BYTES];

@@ -20,7 +20,7 @@ typedef struct {
  * the outermost package, which the line calls, comes last. Raises nothing. */
 void qp_libraries_add(qp_libraries *libraries, PyObject *globals);
 
-/* Whether a call is foreign: one of the program's own functions, or of other packages. A call whose
- * first argument is an iterator is not, as it may make the objects of a query's rows. `callable`
- * and `argument` are borrowed. Raises nothing. */
+/* Returns whether a call is foreign: of one of the program's own functions, or of another package.
+ * A call whose first argument is an iterator is not, as it may make the objects of a query's rows.
+ * `callable` and `argument` are borrowed. Raises nothing. */
 bool qp_call_is_foreign(const qp_libraries *libraries, PyObject *callable, PyObject *argument);

@@ -46,7 +46,7 @@ typedef struct {
 } schedule;
 
 static struct {
-    bool is_refused;      /* no tool number is free */
+    bool is_refused;      /* another tool uses sys.monitoring */
     uint64_t since_ticks; /* when watches were first possible */
     uint32_t plain_path;  /* the last call path without a library, checked first because a loop
                            * repeats one path */
@@ -113,7 +113,7 @@ static bool find_lines(const user_line *line, int *first, int *last)
            *first > 0;
 }
 
-/* Whether a line's turn to be watched has come. */
+/* Counts a sampled execution. Returns whether the next watch of the line is due. */
 static bool is_due(schedule *one)
 {
     if (++one->hits < one->due) {
@@ -139,14 +139,15 @@ static void consider_again(const qp_key *key)
     }
 }
 
-/* Whether a sampled execution is in the pass in progress, and not in a line inside it. */
+/* Returns whether a sampled execution belongs to the pass in progress, and not to a line of a
+ * function that the watched line calls. */
 static bool is_of_pass(const qp_thread *thread, const PyCodeObject *code)
 {
     return thread->tstate == qp_watched_line.tstate && qp_watched_line.is_inside &&
            (qp_watched_line.is_function || code == qp_watched_line.code);
 }
 
-/* Whether the watched line is passed no more, by a sampled execution. */
+/* Counts a sampled execution. Returns whether the watched line seems to run no more. */
 static bool is_idle(const qp_thread *thread, const PyCodeObject *code)
 {
     bool is_here = thread->tstate == qp_watched_line.tstate || !qp_watched_line.is_inside;
@@ -156,7 +157,7 @@ static bool is_idle(const qp_thread *thread, const PyCodeObject *code)
     return qp_watched_line.since_pass >= IDLE || qp_watched_line.elsewhere >= ELSEWHERE;
 }
 
-/* Whether the watches have cost as much as they may. */
+/* Returns whether the watches have used up their share of the time. */
 static bool is_dear(uint64_t now)
 {
     if (!choice.since_ticks) {
@@ -166,7 +167,7 @@ static bool is_dear(uint64_t now)
     return qp_watched_line.spent_ns > FREE_NS + elapsed_ns / SHARE;
 }
 
-/* Each watch of a row counts as much as all watches before it. */
+/* Halves the sums of a row, so that each watch counts as much as all earlier watches together. */
 static void halve(qp_line_time_row *row)
 {
     if (row->passes >= HALVED) {
@@ -182,7 +183,7 @@ static void watch_function(const qp_thread *thread, uint32_t path, qp_line_time_
 {
     PyCodeObject *entry = qp_library_entry(thread->tstate);
     if (entry && is_due(own)) {
-        const qp_libraries none = {0}; /* no calls are seen */
+        const qp_libraries none = {0}; /* a watched function gets no events for its calls */
         halve(row);
         choice.is_refused = !qp_line_watch_begin(entry, 0, 0, path, NULL, &none, thread, now);
     }
@@ -206,16 +207,16 @@ static void watch_line(const user_line *line, const qp_thread *thread, const qp_
     }
 }
 
-/* Whether a line is to be watched at once, as it may be executed once only: where no pass of
- * another thread is in progress. */
+/* Returns whether to watch a line at once, because it may be executed only once. False while a pass
+ * of another thread is in progress. */
 static bool is_new(const qp_thread *thread, const PyCodeObject *code, const schedule *own)
 {
     bool is_here = thread->tstate == qp_watched_line.tstate || !qp_watched_line.is_inside;
     return code && !own->hits && is_here && !is_of_pass(thread, code);
 }
 
-/* Whether a line's turn has come because it was timed in few passes, and the watched one was not.
- */
+/* Returns whether to watch a line next, because it was timed in too few passes, and the watched
+ * line was timed in enough. */
 static bool is_behind(const qp_thread *thread, const PyCodeObject *code,
                       const qp_line_time_row *row)
 {
@@ -224,7 +225,7 @@ static bool is_behind(const qp_thread *thread, const PyCodeObject *code,
            !is_of_pass(thread, code);
 }
 
-/* Whether the watch in progress goes on. */
+/* Returns whether the watch in progress continues. */
 static bool goes_on(const qp_thread *thread, const qp_key *key, const PyCodeObject *code,
                     const qp_line_time_row *row, schedule *own)
 {
@@ -239,7 +240,7 @@ static bool goes_on(const qp_thread *thread, const qp_key *key, const PyCodeObje
     return !is_idle(thread, code) && !is_new(thread, code, own) && !is_behind(thread, code, row);
 }
 
-/* Whether a line can be watched now, or goes on to be. */
+/* Returns whether a line can be watched now, or the watch in progress can continue. */
 static bool may_watch(const qp_thread *thread, uint64_t now)
 {
     bool is_traced = thread->tstate->c_tracefunc || thread->tstate->c_profilefunc;
@@ -273,7 +274,7 @@ QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64
     uint32_t recording = qp_recording;
     bool is_cut_short = qp_watched_line.code && qp_watched_line.passes < ENOUGH;
     qp_line_watch_stop();
-    if (recording != qp_recording) { /* an audit hook has ended it */
+    if (recording != qp_recording) { /* an audit hook of the program has ended the recording */
         return;
     }
     if (is_cut_short) {
@@ -329,7 +330,8 @@ void qp_line_choice_clear(void)
 {
     qp_line_watch_stop();
     qp_watched_line.spent_ns = 0;
-    if (choice.since_ticks) { /* else a fork pays for nothing */
+    if (choice.since_ticks) { /* otherwise the tables are unused, and a fork would copy their
+                               * pages for nothing */
         memset(&choice, 0, sizeof choice);
         memset(qp_lines_seen, 0, sizeof qp_lines_seen);
     }
@@ -355,6 +357,6 @@ void qp_line_choice_clear(void) {}
 void qp_line_choice_after_fork(void)
 {
     qp_watched_line.is_changing = false; /* another thread of the parent was changing it */
-    qp_line_passes_clear();              /* the parent's, as its rows are */
+    qp_line_passes_clear();              /* the passes belong to the parent, like the rows */
     qp_line_choice_clear();
 }

@@ -1,10 +1,10 @@
-/* Choose which line is watched: a line that executes a statement through a library, at some of its
- * executions.
+/* Chooses the line to watch: a line of the program that executes a statement through a library.
+ * Each line is watched during some of its executions.
  *
  * A line is watched for some passes, and again after twice as many executions each time. Lines with
  * few timed passes come first. Watches take a small part of the time. If a library executes a
- * statement in a loop of its own, the library's function inside that loop is watched. On
- * Python 3.11 no line is watched.
+ * statement in a loop of its own, the library's function inside that loop is watched. On Python
+ * 3.11 no line is watched.
  */
 #pragma once
 
@@ -26,8 +26,8 @@ static inline uint8_t *qp_line_seen(uint32_t statement, uint32_t path)
     return &qp_lines_seen[hash >> (32 - QP_SEEN_BITS)];
 }
 
-/* Whether an execution may be the first of its statement and path, and so perhaps the only one; or
- * whether its line was timed in few passes. */
+/* Returns whether an execution may be the first of its statement and path (and perhaps the only
+ * one), or whether its line was timed in few passes. */
 static inline bool qp_line_is_new(uint32_t statement, uint32_t path)
 {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -41,13 +41,14 @@ static inline bool qp_line_is_new(uint32_t statement, uint32_t path)
 #endif
 }
 
-/* Considers the line that executes a statement. `from_ticks` is the start of the execution;
- * `thread` is the running one. Call it when a driver's call has ended and its data is no longer
- * used: audit hooks of the program may run. Raises nothing. */
+/* Considers whether to watch the line that executes a statement. `from_ticks` is the start of the
+ * execution; `thread` is the running one. Call it when a driver's call has ended and its data is no
+ * longer used: audit hooks of the program may run. Raises nothing. */
 void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_ticks);
 
-/* The same for the line that submits work to another thread, which may execute a statement. Returns
- * the number of the pass in progress that the work belongs to; 0 if it belongs to none. */
+/* Considers whether to watch the line that submits work to another thread, because the work may
+ * execute a statement. Returns the number of the pass in progress to which the work belongs; 0 if
+ * there is none. */
 uint64_t qp_line_submits(qp_thread *thread, uint32_t path);
 
 /* Ends the watch, and forgets what the watches of this recording have cost. */

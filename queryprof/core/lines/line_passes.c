@@ -5,8 +5,8 @@
 #include "sums/line_times.h"
 
 enum {
-    TIMED = 16,        /* passes of a watch */
-    KINDS = 16 * TIMED /* statements and paths in them, all together */
+    TIMED = 16,        /* maximum number of passes per watch */
+    KINDS = 16 * TIMED /* maximum number of pairs of statement and path in these passes */
 };
 
 /* The longest of this many passes are skipped: a garbage collection or another thread interrupted
@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
     int64_t ns;
     int64_t executions;
-    int kinds_end; /* the end of its kinds, which follow the kinds of the pass before */
+    int kinds_end; /* end of this pass's kinds, which follow the kinds of the previous pass */
     bool is_partial;
 } timed_pass;
 
@@ -39,7 +39,7 @@ static bool is_same(const qp_key *a, const qp_key *b)
     return a->statement == b->statement && a->path == b->path;
 }
 
-/* Kinds of the ended passes. */
+/* Returns the number of kinds in the ended passes. */
 static int kinds_before(void)
 {
     return table.count ? table.passes[table.count - 1].kinds_end : 0;
@@ -52,7 +52,8 @@ void qp_line_passes_clear(void)
     table.is_parted = true;
 }
 
-/* The kind of the pass in progress with this statement and path; kind_count if it is new. */
+/* Returns the index of this statement and path among the kinds of the pass in progress; kind_count
+ * if it is new. */
 static int find_kind(const qp_key *key)
 {
     int at = kinds_before();
@@ -97,7 +98,8 @@ bool qp_line_passes_end(int64_t ns, bool is_partial)
         }
         return false;
     }
-    if (table.count == TIMED) { /* one more shows that the last one has ended, with all its rows */
+    if (table.count == TIMED) { /* an additional pass shows that the last counted pass has ended,
+                                 * with all its rows */
         qp_line_passes_forget_current();
         return true;
     }
@@ -137,8 +139,9 @@ typedef struct {
     int64_t count;
 } sample;
 
-/* Takes the passes in which a statement and path was executed, whole ones first, each kind shortest
- * first. Returns how many are of the first kind. */
+/* Takes the passes in which a statement and path was executed: first the complete passes, then the
+ * partial ones, each sorted by duration. Returns the number of complete passes; if there are none,
+ * the number of partial passes. */
 static int take_samples(const qp_key *key, sample found[TIMED])
 {
     int count = 0, whole = 0, at_kind = 0;

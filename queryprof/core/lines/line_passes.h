@@ -11,18 +11,19 @@
 /* Forgets all passes. */
 void qp_line_passes_clear(void);
 
-/* Notes an execution in the pass in progress; NULL: of another line, inside this one. */
+/* Counts an execution in the pass in progress. NULL: the execution of another line, in a function
+ * that this line calls. */
 void qp_line_passes_note(const qp_key *key);
 
-/* How often the pass in progress has executed a statement and path. */
+/* Returns how often the pass in progress has executed a statement and path. */
 int64_t qp_line_passes_count(const qp_key *key);
 
-/* Whether the pass in progress has executed anything. */
+/* Returns whether the pass in progress has executed anything. */
 bool qp_line_passes_has_executed(void);
 
-/* Ends the pass in progress. A pass without executions belongs to the pass before: a loop over a
- * query's rows passes its line for each row. `is_partial` means that its start was not seen.
- * Returns true if there is no room for more passes. */
+/* Ends the pass in progress. A pass without executions is added to the previous pass, because a
+ * loop over a query's rows passes its line for each row. `is_partial` means that its start was not
+ * seen. Returns true if there is no room for more passes. */
 bool qp_line_passes_end(int64_t ns, bool is_partial);
 
 /* Marks the next pass as the first of another call of the function, so that it is not joined to the

@@ -21,8 +21,8 @@ qp_line_watch qp_watched_line;
 
 enum {
     EVENTS = 4000, /* maximum number of events per watch */
-    EVENT_NS = 80, /* what an event takes; in a loop of empty lines it was 38 to 78 */
-    FRUITLESS = 4, /* passes without an execution end a watch */
+    EVENT_NS = 80, /* nanoseconds per event; 38 to 78 in a loop of empty lines */
+    FRUITLESS = 4, /* a watch ends after this many passes without an execution */
     FOREIGN = 3,   /* foreign calls do not count if they take more than this part of a pass: a
                     * shorter one may build the statement, which the fix saves */
     OFTEN = 3,     /* a library takes 1.1 to 8.2 times as long before an execution as from then */
@@ -57,7 +57,7 @@ static bool is_in_line(int line)
     return qp_watched_line.first_line <= line && line <= qp_watched_line.last_line;
 }
 
-/* Adds the time since the frame has entered the line, or made its last call. */
+/* Adds the time since the frame entered the line or made its last call. */
 static void add_part(uint64_t now)
 {
     uint64_t from = qp_watched_line.from_ticks, executed = qp_watched_line.executed_ticks;
@@ -90,7 +90,7 @@ static void enter_line(void)
     qp_watched_line.from_ticks = qp_clock_ticks();
 }
 
-/* The ticks of the pass in progress that count. */
+/* Returns the ticks of the pass in progress that count. */
 static int64_t counted_ticks(void)
 {
     bool is_much = FOREIGN * qp_watched_line.foreign_ticks > qp_watched_line.ticks;
@@ -127,8 +127,8 @@ static void drop_pass(void)
     qp_line_passes_part();
 }
 
-/* Whether the frame of the pass in progress runs: where its line calls its own function again, the
- * outer pass counts. */
+/* Returns whether the frame of the pass in progress is running. In a recursion, the outer pass
+ * counts. */
 static bool is_recursion(void)
 {
     return qp_watched_line.frame &&
@@ -153,7 +153,7 @@ static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     if (++qp_watched_line.events > EVENTS) {
-        drop_pass(); /* its end is not seen */
+        drop_pass(); /* no further events, so the end of the pass is unknown */
         qp_line_watch_stop();
         return NULL;
     }
@@ -203,7 +203,7 @@ static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t cou
             enter_line();
         }
     } else if (is_inside) {
-        add_part(qp_clock_ticks()); /* the next row is not made by the last call */
+        add_part(qp_clock_ticks()); /* the last call does not make the next row */
     }
     Py_RETURN_NONE;
 }
@@ -282,7 +282,7 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
                          uint64_t from_ticks)
 {
     if (qp_watched_line.is_changing || path <= QP_PATH_OTHER || Py_SIZE(code) > UNITS) {
-        return true; /* its line is not known, or its events cost too much */
+        return true; /* the line is unknown, or its events would cost too much */
     }
     bool is_function = !first_line;
     qp_watched_line = (qp_line_watch){
@@ -312,7 +312,7 @@ bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint
     qp_watched_line.spent_ns += qp_thread_cpu_ns() - before_ns;
     qp_watched_line.tool = tool;
     qp_watched_line.is_changing = false;
-    if (!tool || recording != qp_recording) { /* an audit hook has ended it */
+    if (!tool || recording != qp_recording) { /* an audit hook ended the recording */
         qp_line_passes_clear();
         qp_line_watch_stop();
     }

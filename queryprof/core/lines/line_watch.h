@@ -2,9 +2,9 @@
  *
  * A pass lasts from the start of the line to the start of the next line of the same frame, or to
  * its end, with all that it calls: an object mapper builds the statement, makes objects of the rows
- * and commits. While a generator or coroutine is suspended, the time does not count. Nor does the
- * time of other libraries and of the program's own functions that execute nothing, where it is more
- * than a third. On Python 3.11 nothing is timed.
+ * and commits. The time in which a generator or coroutine is suspended does not count. Calls of
+ * other libraries and of the program's functions do not count, except for queries in them, if they
+ * take more than a third of the pass. On Python 3.11 nothing is timed.
  */
 #pragma once
 
@@ -26,17 +26,17 @@ typedef struct {
     bool is_changing; /* events are added or removed, which may let other threads run */
     int events;
     int passes;                /* number of ended passes */
-    bool has_executed;         /* a statement was, in one of them */
+    bool has_executed;         /* a pass of this watch has executed a statement */
     int since_pass, elsewhere; /* sampled executions since a pass began (lines/line_choice.c) */
     /* the pass in progress */
-    uint64_t serial;   /* its number in this process */
+    uint64_t serial;   /* the number of the pass in this process */
     const void *frame; /* identity of the frame that runs it; NULL without a frame */
     bool is_inside;    /* the frame is in the line */
-    bool is_suspended; /* the generator or coroutine is, in the line */
-    bool is_partial;   /* its begin was not seen */
+    bool is_suspended; /* the generator or coroutine is suspended in the line */
+    bool is_partial;   /* the start of the pass was not seen */
     bool is_mixed;     /* another greenlet has executed something during the pass */
-    bool is_foreign;   /* the call since from_ticks is */
-    bool was_foreign;  /* the call was, in which the generator or coroutine is suspended */
+    bool is_foreign;   /* the call in progress since from_ticks is foreign (foreign_calls.h) */
+    bool was_foreign;  /* the call in which the generator or coroutine is suspended is foreign */
     uint64_t from_ticks;
     uint64_t executed_ticks; /* start of the first execution since from_ticks; 0: none */
     int64_t ticks, foreign_ticks;
@@ -48,9 +48,10 @@ typedef struct {
 extern qp_line_watch qp_watched_line;
 
 /* Begins to watch the lines from `first_line` to `last_line` of a code object in the running
- * thread, or its calls if these are 0. `path` begins with the line. `frame` has run it since
- * `from_ticks`; NULL if unknown. `libraries` are between the line and the driver, as far as known.
- * Returns false if no tool number is free. Audit hooks of the program may run; raises nothing. */
+ * thread, or calls of the code object if both lines are 0. `path` begins with the line. `frame` has
+ * run it since `from_ticks`; NULL if unknown. `libraries` are between the line and the driver, as
+ * far as known. Returns false if another tool uses sys.monitoring. Audit hooks of the program may
+ * run; raises nothing. */
 bool qp_line_watch_begin(PyCodeObject *code, int first_line, int last_line, uint32_t path,
                          const void *frame, const qp_libraries *libraries, const qp_thread *thread,
                          uint64_t from_ticks);
