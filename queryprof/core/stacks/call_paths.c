@@ -13,8 +13,8 @@
 #include "stacks/task_creators.h"
 
 enum {
-    STACK_DEPTH = 100, /* frames kept of one stack */
-    SEARCH_DEPTH = 250 /* frames searched for the program's own */
+    STACK_DEPTH = 100, /* maximum number of frames in a stack */
+    SEARCH_DEPTH = 250 /* maximum number of frames searched for the program's own code */
 };
 
 enum {
@@ -24,9 +24,9 @@ enum {
                      * must be compared */
 };
 
-/* The path of frames that were walked before. */
+/* The call path of frames that were walked before. */
 typedef struct {
-    uint64_t identity; /* identity of the trail; 0 if free */
+    uint64_t identity; /* identity of the trail (frames.h); 0 if free */
     uint32_t path;
     bool ours;
 } known_walk;
@@ -71,7 +71,8 @@ typedef struct {
     int instruction;
 } place;
 
-/* A search for the innermost frames of the program's own code, outwards from frame to frame. */
+/* A search for the innermost frames of the program's own code. It goes outwards from frame to
+ * frame. */
 typedef struct {
     uint32_t user[QP_PATH_FRAMES_MAX]; /* lines */
     place library[QP_PATH_FRAMES_MAX];
@@ -84,7 +85,7 @@ static bool has_all(const search *s)
     return s->users == (uint32_t)table.frames;
 }
 
-/* Visits a frame; true: the search is complete. */
+/* Visits a frame. Returns true if the search is complete. */
 static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int instruction)
 {
     search *s = context;
@@ -103,7 +104,7 @@ static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int in
     return false;
 }
 
-/* Continues with the path of the submitter. */
+/* Continues the search along the submitter's call path. */
 static void look_behind(search *s, uint32_t submitter)
 {
     const qp_line_row *lines = qp_rows(QP_LINE_ROWS);
@@ -115,7 +116,8 @@ static void look_behind(search *s, uint32_t submitter)
     }
 }
 
-/* Without a frame of the program, the library's own frames are used. */
+/* Returns the call path that a search found. Without a frame of the program, it consists of the
+ * library's frames. */
 static uint32_t path_of(const search *s, uint32_t submitter)
 {
     uint32_t lines[QP_PATH_FRAMES_MAX];
@@ -137,8 +139,8 @@ static uint32_t path_of(const search *s, uint32_t submitter)
     return qp_stack_of(lines, count);
 }
 
-/* Walks along the frames. Returns how many there must be in a trail that leads to this path; 0:
- * none does. */
+/* Walks along the frames to find the call path. Returns the number of frames that a trail must have
+ * to identify this path; 0 if no trail identifies it. */
 static int walk(PyThreadState *tstate, uint32_t submitter, known_walk *found)
 {
     bool is_task = submitter != QP_PATH_NONE && !qp_submitter_now();
@@ -155,8 +157,8 @@ static int walk(PyThreadState *tstate, uint32_t submitter, known_walk *found)
     look_behind(&s, submitter);
     found->path = path_of(&s, submitter);
     found->ours = s.ours;
-    /* A code object that no table keeps alive may be freed, and its address reused. And equal
-     * frames may have different parents: a greenlet may have some where a thread has none. */
+    /* If the table of code objects is full, a code object may be freed and its address reused. And
+     * equal frames may have different parents, if a greenlet has parents and a thread has none. */
     bool may_have_parents =
         has_parents || (!enough && !frame && !qp_thread_is_main() && qp_greenlets_are_loaded());
     int length = s.full || may_have_parents ? 0 : qp_frame_trail_length(tstate, frame);
@@ -164,7 +166,7 @@ static int walk(PyThreadState *tstate, uint32_t submitter, known_walk *found)
     return length;
 }
 
-/* The place of a walk: its own, or the free one for it. */
+/* Returns the slot of a walk, or the free slot for it. */
 static inline known_walk *place_of(uint64_t identity)
 {
     uint32_t slot = (uint32_t)identity & (WALKS - 1);
@@ -174,7 +176,8 @@ static inline known_walk *place_of(uint64_t identity)
     return &table.walks[slot];
 }
 
-/* The thread's trail: as many frames as led to a path when they began with the same ones. */
+/* Returns the trail of the thread's frames. It has as many frames as were needed the last time that
+ * frames began with the same ones. */
 static inline qp_frame_trail trail_of(PyThreadState *tstate, uint32_t submitter, uint8_t **depth)
 {
     qp_frame_trail trail = qp_frame_trail_begin(tstate, submitter);
@@ -186,7 +189,7 @@ static inline qp_frame_trail trail_of(PyThreadState *tstate, uint32_t submitter,
     return trail;
 }
 
-/* Walks frames that no trail covers yet, and stores the result. */
+/* Walks along frames whose trail is not known yet, and stores the result. */
 static QP_COLD known_walk find_path(PyThreadState *tstate, uint32_t submitter)
 {
     known_walk found;
@@ -223,8 +226,9 @@ bool qp_call_path_find(PyThreadState *tstate, uint32_t *path)
     return found.ours;
 }
 
-/* The code of a thread's outermost frame, only for comparing. NULL if there are too many frames,
- * and inside of a loop's function that runs callbacks: these are no greenlet's frames. */
+/* Returns the code of a thread's outermost frame; the pointer is only compared. NULL if there are
+ * too many frames. Also NULL, unless `in_loop`, if the loop's function that runs callbacks is among
+ * them, because these frames are not a greenlet's. */
 static const PyCodeObject *outermost_code(PyThreadState *tstate, bool in_loop)
 {
     const PyCodeObject *code = NULL;
@@ -284,7 +288,7 @@ uint32_t qp_stack_find(PyThreadState *tstate)
 uint32_t qp_stack_find_submitter(PyThreadState *tstate, uint32_t path)
 {
     if (path == QP_PATH_NONE) {
-        return qp_stack_find(tstate); /* without a line: other threads have another stack */
+        return qp_stack_find(tstate); /* a path without a line does not identify the stack */
     }
     uint32_t *stack = qp_stack_of_submitter(path);
     if (*stack == QP_STACK_NONE) {

@@ -13,8 +13,8 @@
 #include "stacks/template_lines.h"
 
 enum {
-    CODES = 16384,  /* code objects known */
-    PLACES = 131072 /* instructions of them whose lines are known */
+    CODES = 16384,  /* maximum number of known code objects */
+    PLACES = 131072 /* number of slots for instructions with known lines */
 };
 
 enum { RECENT_CODES = 128 };
@@ -24,7 +24,7 @@ typedef struct {
     PyObject *template_lines; /* owned, of a template's code; else NULL */
     uint8_t kind;
     bool is_guess;         /* without its globals */
-    qp_line_search search; /* only of the table's entry */
+    qp_line_search search; /* valid only in the entry of the table */
 } known_code;
 
 typedef struct {
@@ -54,7 +54,7 @@ static uint64_t hash_line(const qp_line_row *line)
     return qp_hash_mix(qp_hash_mix(line->function, line->file), line->line);
 }
 
-/* The number of a line; replaces the row's kind, which may have been a guess. */
+/* Returns the number of a line. Replaces the kind in its row, which may have been a guess. */
 static uint32_t add_line(const qp_line_row *wanted)
 {
     uint32_t slot = qp_index_begin(&table.line_index, hash_line(wanted));
@@ -112,7 +112,7 @@ void qp_code_lines_clear(void)
     PyCodeObject **dropped = qp_allocate(count, sizeof *dropped);
     for (uint32_t i = 0; dropped && i < count; i++) {
         dropped[i] = table.codes[i].code;
-        Py_CLEAR(table.codes[i].template_lines); /* a text: that runs nothing */
+        Py_CLEAR(table.codes[i].template_lines); /* a str, whose release runs no code */
     }
     for (uint32_t i = 0; dropped && i < count; i++) {
         Py_DECREF((PyObject *)dropped[i]);
@@ -165,7 +165,7 @@ static known_code *find_in_table(PyCodeObject *code, PyObject *globals)
     added->is_guess = !globals && qp_code_is_generated(code);
     table.code_index.slots[slot] = ++table.code_count;
     if (qp_code_lines_nearly_full()) {
-        qp_turn_soon(); /* which empties it: one call adds far fewer */
+        qp_turn_soon(); /* the caller then empties the cache; one call adds far fewer */
     }
     qp_exception_put_back(&exception);
     return added;

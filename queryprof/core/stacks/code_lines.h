@@ -1,8 +1,8 @@
-/* From code objects to lines: the owner of an object's code, and the line of an instruction in it.
+/* Maps code objects to their owner, and instructions to lines.
  *
- * A line is known by its function, file and number, and stays for the whole recording. The code
- * objects are a cache, which may be emptied at any time; it keeps its objects alive, so that no
- * address is reused.
+ * A line is identified by its function, file and number, and stays for the whole recording. The
+ * code objects are in a cache that may be emptied at any time. The cache keeps its objects alive,
+ * so that no address is reused.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "memory/tables.h"
 #include "stacks/code_owners.h"
 
-enum { QP_LINE_OTHER = 0 /* all lines after the table was full */ };
+enum { QP_LINE_OTHER = 0 /* all lines that came after the table was full */ };
 
 bool qp_code_lines_start(void);
 void qp_code_lines_stop(void);
@@ -22,7 +22,8 @@ void qp_code_lines_stop(void);
  * is unknown. Raises nothing. */
 bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_owner *kind);
 
-/* The same without a frame that runs it: a library's if unknown. */
+/* Returns the owner of a code object that no frame runs. If the owner is unknown, returns
+ * QP_CODE_LIBRARY. */
 qp_code_owner qp_code_kind(PyCodeObject *code);
 
 /* The line of an instruction (a byte offset, as PyFrame_GetLasti returns it) of a code object that

@@ -94,7 +94,7 @@ static bool is_installed(const char *file)
     return strstr(file, "site-packages") || strstr(file, "dist-packages");
 }
 
-/* The class of a file's path. */
+/* Returns the owner of the code in a file. */
 static qp_code_owner classify_path(const char *file, size_t size)
 {
     char absolute[4096];
@@ -120,7 +120,7 @@ static qp_code_owner classify_path(const char *file, size_t size)
     return longest->kind;
 }
 
-/* The file of the module that globals are of (borrowed), or NULL. */
+/* Returns the file of the module with these globals (borrowed), or NULL. */
 static PyObject *file_of(PyObject *globals)
 {
     PyObject *file = qp_dict_find(globals, "__file__");
@@ -178,7 +178,8 @@ qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals)
     /* <frozen ...>, <string>, <attrs generated ...>: made by the interpreter or by a library, in
      * any module. Tests in docstrings belong to the module. */
     PyObject *file = begins_with(code->co_filename, "<doctest ") ? file_of(globals) : NULL;
-    /* Without a frame of the program, a library's console is recognized by its innermost frame. */
+    /* A console of a library has no frame of the program, and is recognized by its innermost
+     * frame. */
     return file                                         ? classify_file(file)
            : begins_with(code->co_filename, "<frozen ") ? QP_CODE_STANDARD
                                                         : QP_CODE_LIBRARY;

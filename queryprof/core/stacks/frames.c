@@ -53,8 +53,8 @@ static inline PyCodeObject *record_code(const _PyInterpreterFrame *record)
 #endif
 }
 
-/* The position of a record in its code. It points into the code object, so no other code shares it.
- */
+/* Returns the position of a record in its code. The position points into the code object, so no
+ * other code has the same position. */
 static inline const void *record_position(const _PyInterpreterFrame *record)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -95,7 +95,7 @@ const void *qp_frame_identity(PyThreadState *tstate)
     }
 #endif
     PyFrameObject *frame = PyThreadState_GetFrame(tstate);
-    Py_XDECREF((PyObject *)frame); /* it keeps running */
+    Py_XDECREF((PyObject *)frame); /* the running frame keeps its caller */
     return frame;
 }
 

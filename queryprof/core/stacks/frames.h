@@ -18,14 +18,15 @@ typedef void qp_frame;
 /* The thread's running frame, or NULL if it runs no Python. The thread is the calling one. */
 qp_frame *qp_frame_running(PyThreadState *tstate);
 
-/* The identity of the thread's running frame, valid while it runs; never dereferenced. */
+/* Returns the identity of the thread's running frame. It is valid while the frame runs, and never
+ * dereferenced. */
 const void *qp_frame_identity(PyThreadState *tstate);
 
-/* The same where it is cheap; otherwise NULL. */
+/* Returns the same identity if it can be read cheaply, otherwise NULL. */
 const void *qp_frame_cheap_identity(PyThreadState *tstate);
 
-/* Return whether the thread now runs the frame with this identity, which it does not while the
- * frame waits in another greenlet. */
+/* Returns whether the thread now runs the frame with this identity. False while the frame waits in
+ * another greenlet. */
 bool qp_frame_is_running(PyThreadState *tstate, const void *identity);
 
 /* Releases a frame and returns its caller, or NULL. */
@@ -40,30 +41,30 @@ PyCodeObject *qp_frame_code(qp_frame *frame);
 /* The globals that the frame's code runs in; borrowed from the frame, may be NULL. */
 PyObject *qp_frame_globals(qp_frame *frame);
 
-/* For a frame from a compiler of Python (Nuitka): its code object has no instructions of the
- * program, and its line number changes in place. */
+/* The instruction of a frame that a Python compiler made (Nuitka). Its code object contains no
+ * instructions, and its line number changes in place. */
 enum { QP_NO_INSTRUCTION = -2 };
 
 /* Byte offset of the running instruction, as PyFrame_GetLasti returns it; or QP_NO_INSTRUCTION. */
 int qp_frame_instruction(qp_frame *frame);
 
-/* The positions of the thread's innermost frames, as one number; grows outwards. Its pointers are
- * not dereferenced after the call that makes it. */
+/* A trail: the positions of the thread's innermost frames, as one number. It is extended outwards.
+ * Its pointers are not dereferenced after the call that made it. */
 typedef struct {
     uint64_t identity; /* 0 if frames cannot be compared cheaply */
-    const void *next;  /* the frame that is taken next; NULL if the stack has ended */
+    const void *next;  /* the next frame to add; NULL at the end of the stack */
 } qp_frame_trail;
 
-/* A trail without a frame. Trails of unequal `context` differ. */
+/* Returns a trail without frames. Trails with a different `context` are different. */
 qp_frame_trail qp_frame_trail_begin(PyThreadState *tstate, uint32_t context);
 
-/* Adds this many frames; the end of the stack counts as a frame. */
+/* Adds this many frames to a trail. The end of the stack counts as a frame. */
 void qp_frame_trail_extend(qp_frame_trail *trail, int frames);
 
-/* How many frames a trail has to take to contain `last` (NULL: the end of the stack). */
+/* Returns the number of frames in a trail that ends with `last` (NULL: the end of the stack). */
 int qp_frame_trail_length(PyThreadState *tstate, const qp_frame *last);
 
-/* Chooses the way to read frames, by comparing both on the running thread. */
+/* Chooses how frames are read, by comparing both ways on the running thread. */
 void qp_frames_start(PyThreadState *tstate);
 
 /* Forces the public functions (for tests of that way). */

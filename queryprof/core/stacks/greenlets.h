@@ -1,16 +1,16 @@
-/* The frames of greenlets beyond the running one: SQLAlchemy's async engine, for one, runs the
- * driver in a greenlet whose own stack has no frame of the caller; its parents' stacks do.
+/* The frames of the running greenlet's parents. For example, SQLAlchemy's async engine runs the
+ * driver in a greenlet. The frames of the caller are not in this greenlet, but in its parents.
  */
 #pragma once
 
 #include <Python.h>
 #include <stdbool.h>
 
-/* Visits a frame; `globals` may be NULL. True: stop. */
+/* Visits a frame. `globals` may be NULL. Returns true to stop. */
 typedef bool qp_frame_visitor(void *context, PyCodeObject *code, PyObject *globals,
                               int instruction);
 
-/* Returns whether greenlets may run; raises nothing. */
+/* Returns whether the greenlet library is loaded. Raises nothing. */
 bool qp_greenlets_are_loaded(void);
 
 /* Calls `visit` for each frame of the running greenlet's parents, innermost first, until it returns

@@ -10,7 +10,7 @@ enum {
     NONE = 15
 };
 
-static bool is_unknown_format; /* a table and PyCode_Addr2Line differ */
+static bool is_unknown_format; /* a table and PyCode_Addr2Line have differed */
 
 typedef struct {
     const uint8_t *bytes;
@@ -53,7 +53,8 @@ static void read_entry(reader *r, qp_line_search *search)
     search->line = form == NONE ? -1 : search->computed;
     search->start = search->end;
     search->end += (int)((first & 7) + 1) * UNIT;
-    /* The rest of the entry are columns; the next entry begins with the highest bit set. */
+    /* The rest of the entry describes columns. The first byte of an entry has its highest bit
+     * set. */
     while (r->at < r->size && !(r->bytes[r->at] & 128)) {
         r->at++;
     }

@@ -1,16 +1,17 @@
-/* The line of an instruction, from its code object's table of locations, continued from where the
- * last search ended: PyCode_Addr2Line reads the table from its start each time, which in a function
- * of a thousand lines takes longer than the query.
+/* The line of an instruction, from its code object's table of locations. A search continues where
+ * the last one ended. PyCode_Addr2Line reads the table from its start each time, which in a
+ * function of a thousand lines takes longer than the query.
  *
- * The format is CPython's (Objects/locations.md, 3.11 and newer). The first line that is found in a
- * code object is compared with PyCode_Addr2Line's; once one differs, that is used for all.
+ * The format is CPython's (Objects/locations.md, 3.11 and newer). The first line found in each code
+ * object is compared with PyCode_Addr2Line's. After the first difference, PyCode_Addr2Line is used
+ * for all code.
  */
 #pragma once
 
 #include <Python.h>
 #include <stdbool.h>
 
-/* The end of the last search in one code object's table; zeros: the start. */
+/* Where the last search in one code object's table ended. All zeros: at the start. */
 typedef struct {
     int next;     /* byte of the table where the next entry begins */
     int start;    /* byte offset of the entry's first instruction */

@@ -5,7 +5,7 @@
 #include "stacks/code_lines.h"
 
 static qp_index stack_index;
-static uint32_t *submitters; /* whole stacks by call path */
+static uint32_t *submitters; /* complete stacks of submitters, by call path */
 
 static qp_stack_row *stacks(void)
 {

@@ -16,7 +16,7 @@ void qp_submitter_leave(qp_submitter *submitter)
     while (*place && *place != submitter) {
         place = &(*place)->below;
     }
-    QP_ASSERT(*place == submitter); /* it ends in the thread in which it began */
+    QP_ASSERT(*place == submitter); /* work ends in the thread in which it began */
     if (*place) {
         *place = submitter->below;
     }

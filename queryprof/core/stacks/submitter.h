@@ -8,24 +8,27 @@
 #include "runtime/thread_local.h"
 
 typedef struct qp_submitter {
-    uint32_t recording;         /* the numbers are valid only in this one; 0 if unknown */
+    uint32_t recording;         /* number of the recording in which the numbers here are valid; 0
+                                 * if unknown */
     uint32_t path;              /* the submitter's call path */
-    uint32_t stack;             /* its whole stack, or the stack of other work from this path */
-    int64_t span;               /* the value of the span's context variable there; 0: none */
-    PyObject *note;             /* its label; or NULL */
+    uint32_t stack;             /* the submitter's complete stack, or the stack of earlier work
+                                 * from this path */
+    int64_t span;               /* the submitter's span; 0: none */
+    PyObject *note;             /* the submitter's label, or NULL */
     uint64_t calls;             /* driver calls made by the work */
-    uint64_t pass;              /* pass of the watched line that submitted it; 0 if none */
-    struct qp_submitter *below; /* while the work runs: of other work that began before it */
-    const void *frame;          /* identity of the Python frame that runs it, or NULL */
+    uint64_t pass;              /* pass of the watched line that submitted the work; 0 if none */
+    struct qp_submitter *below; /* while the work runs: the submitter of the work that began
+                                 * before it in this thread */
+    const void *frame;          /* identity of the Python frame that runs the work, or NULL */
 } qp_submitter;
 
-/* Begin and end the work in the running thread; in any order where greenlets switch. The owner of
- * the submitter keeps it in between. */
+/* Begin and end the work in the running thread; in any order if greenlets switch. The owner must
+ * keep the submitter in between. */
 void qp_submitter_enter(qp_submitter *submitter);
 void qp_submitter_leave(qp_submitter *submitter);
 
-/* The submitter of the innermost work that the thread runs now, or NULL; work of waiting greenlets
- * does not count. */
+/* Returns the submitter of the innermost work that the thread runs now, or NULL. Ignores the work
+ * of waiting greenlets. */
 qp_submitter *qp_submitter_running(void);
 
 static inline qp_submitter *qp_submitter_now(void)

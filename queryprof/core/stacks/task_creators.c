@@ -12,8 +12,10 @@ enum { FIRST_SLOTS = 1024, MAX_SLOTS = 1 << 20 /* 32 MB, for 524,288 living task
 typedef struct {
     const void *task; /* NULL if free */
     uint32_t path;
-    uint32_t call_path;         /* the last work that the task handed over; QP_PATH_NONE: none */
-    const void *call_outermost; /* outermost code there, only for comparing; NULL if unknown */
+    uint32_t call_path;         /* call path of the last work that the task handed over or
+                                 * awaited; QP_PATH_NONE: none */
+    const void *call_outermost; /* outermost code object of these frames, only compared; NULL if
+                                 * unknown */
 } creator;
 
 static struct {
@@ -56,7 +58,7 @@ static void forget_all(void)
     qp_task_creators_known = false;
 }
 
-/* The slot of a task: its own, or the free one for it. */
+/* Returns the slot of a task, or the free slot for it. */
 static creator *slot_of(const void *task)
 {
     uint32_t slot = (uint32_t)qp_hash_mix(0, (uintptr_t)task) & table.mask;
@@ -191,7 +193,7 @@ uint32_t qp_task_path_behind(const qp_step *step, const void *outermost_code)
     return is_elsewhere ? found->call_path : QP_PATH_NONE;
 }
 
-/* The call path of the running task's creator, or QP_PATH_NONE. */
+/* Returns the call path of the running task's creator, or QP_PATH_NONE. */
 static uint32_t task_path(void)
 {
     const void *task = find_running_task ? find_running_task(NULL) : NULL;

@@ -1,9 +1,9 @@
-/* The creator of an event loop's task. Around the task's own frames are only the loop's frames. The
- * program's line that wants the work is the line that made the task
+/* The creators of an event loop's tasks. The frames around a task's own frames are only the loop's.
+ * The program's line that caused the work is the line that made the task
  * (`asyncio.gather(*[books_of(author) for author in ...])`).
  *
- * A table has the call path of that line for each living task, by its address. When a task is
- * freed, asyncio's type calls tp_dealloc, which is exchanged to remove the entry.
+ * A table maps the address of each living task to the call path of that line. tp_dealloc of
+ * asyncio's type is exchanged, so that the entry is removed when the task is freed.
  *
  * The table also has the call path of the last work that a task handed over or awaited. SQLAlchemy
  * makes the objects of its rows in a greenlet, and another thread that samples the task cannot see
@@ -20,18 +20,18 @@
 /* Whether any creator is known. */
 extern bool qp_task_creators_known;
 
-/* Return whether a code object is the function that runs a loop's callbacks: a task's own frames
- * are inside it. */
+/* Returns whether a code object is the function that runs a loop's callbacks. A task's own frames
+ * are inside that function. */
 bool qp_task_is_boundary(const PyCodeObject *code);
 
-/* Sets that code object; a reference is taken. */
+/* Sets the code object of the function that runs a loop's callbacks. Takes a reference. */
 void qp_task_boundary_is(PyCodeObject *code);
 
 /* A running step of a loop: loops/step.h. */
 typedef struct qp_step qp_step;
 
-/* Sets the function that finds the task that a step runs, or NULL. Without a step: the step of the
- * running thread's loop. The step keeps the task. */
+/* Sets the function that returns the task of a step, or NULL. If it gets no step, it uses the step
+ * of the running thread's loop. The step keeps the task alive. */
 void qp_task_creators_find_by(const void *(*running_task)(const qp_step *));
 
 /* Watches when tasks of that type are freed, up to qp_task_creators_stop. */
@@ -45,12 +45,13 @@ void qp_task_creator_note(PyObject *task, uint32_t path);
  * object of its frames. */
 void qp_task_call_note(uint32_t path, const void *outermost_code);
 
-/* The last call path that was noted for the task of a step, if the task's frames now have another
- * outermost code object: they are a greenlet's. Else QP_PATH_NONE. NULL: it is no greenlet. */
+/* Returns the last call path noted for the task of a step, if the task now runs in a greenlet,
+ * which a different outermost code object shows. Returns QP_PATH_NONE otherwise, and if
+ * `outermost_code` is NULL. */
 uint32_t qp_task_path_behind(const qp_step *step, const void *outermost_code);
 
-/* The call path of the running work's submitter, or of the running task's creator; QP_PATH_NONE:
- * unknown, or none. Never raises. */
+/* Returns the call path of the running work's submitter, or of the running task's creator;
+ * QP_PATH_NONE if there is none, or it is unknown. Never raises. */
 uint32_t qp_path_behind_find(void);
 
 static inline uint32_t qp_path_behind(void)
@@ -58,8 +59,9 @@ static inline uint32_t qp_path_behind(void)
     return qp_here.submitter || qp_task_creators_known ? qp_path_behind_find() : 0;
 }
 
-/* The whole stack of the running work's submitter; of the running task's creator the call path. */
+/* Returns the complete stack of the running work's submitter, or the call path of the running
+ * task's creator. */
 uint32_t qp_stack_behind(void);
 
-/* Forgets all creators: their call paths belong to a recording that ends. */
+/* Forgets all creators, because their call paths belong to a recording that ends. */
 void qp_task_creators_stop(void);

@@ -99,7 +99,7 @@ static qp_schema_change change_of(const normal_form *form)
         return any(contains, form, planning) ? QP_SCHEMA_ASIDE : QP_SCHEMA_KEPT;
     }
     if (begins(form, "(close)")) {
-        return QP_SCHEMA_ROLLED_BACK; /* what was not committed */
+        return QP_SCHEMA_ROLLED_BACK; /* undoes all changes that were not committed */
     }
     if (begins(form, "ROLLBACK")) {
         return contains(form, " TO ") ? QP_SCHEMA_CHANGED : QP_SCHEMA_ROLLED_BACK;

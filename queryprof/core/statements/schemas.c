@@ -11,8 +11,8 @@ static struct {
     qp_lineage lineage;
 } files[FILES];
 
-static uint64_t unknown_changes; /* each is unique */
-static uint64_t elsewhere;       /* the state of all connections changes with it */
+static uint64_t unknown_changes; /* number of unknown changes, so that each gets a unique number */
+static uint64_t elsewhere;       /* part of the schema number of every connection */
 
 /* Murmur3's finalizer (https://github.com/aappleby/smhasher): every bit of the input counts. */
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -70,7 +70,7 @@ static uint64_t identify(const char *path, bool *is_empty)
     return identity;
 }
 
-/* The place of a file's schema; replaces another one when the table is full. */
+/* Returns 1 + the slot of a file's schema. Replaces another file if the table is full. */
 static uint16_t place_of(const char *path)
 {
     bool is_empty;
@@ -79,7 +79,7 @@ static uint16_t place_of(const char *path)
     for (int i = 0; i < FILES; i++) {
         int at = (int)((identity + (uint64_t)i) % FILES);
         if (files[at].identity == identity) {
-            if (is_empty) { /* created again, or its content is not in the file yet */
+            if (is_empty) { /* the file was created again, or its content is not written yet */
                 change_as_never_before(&files[at].lineage);
             }
             return (uint16_t)(at + 1);

@@ -1,9 +1,9 @@
-/* Schemas: the tables and indexes that a connection sees, as a number that is the same whenever
- * they are known to be the same, and a different one when they may differ.
+/* Schemas: the tables and indexes that a connection sees, as a number. Equal numbers mean equal
+ * schemas. Different numbers mean that the schemas may differ.
  *
  * The number is a hash of the statements that have changed the schema since the database was empty.
- * Connections to one file share it; a file that was not empty when it was first seen has a separate
- * one. The caller must hold the GIL. */
+ * Connections to one file share the number. A file that was not empty when it was first seen has a
+ * unique number. The caller must hold the GIL. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,18 +17,19 @@ enum { QP_SCHEMA_REPEATABLE = 24 };
 typedef struct {
     uint64_t state; /* hash of all changes */
     uint32_t count;
-    uint64_t done[QP_SCHEMA_REPEATABLE]; /* that change nothing when they are repeated */
+    uint64_t done[QP_SCHEMA_REPEATABLE]; /* statements that change nothing when they are repeated */
 } qp_lineage;
 
-/* The schema of a connection. Zeroed: nothing is known yet. */
+/* The schema of a connection. All zeros: nothing is known yet. */
 typedef struct {
     bool is_known;
-    bool is_open;   /* changed in a transaction, perhaps, that may be rolled back */
-    uint16_t file;  /* 1 + the place of its file's lineage; 0: a private database */
+    bool is_open;   /* the schema may have changed in a transaction that may be rolled back */
+    uint16_t file;  /* 1 + the slot of the file's lineage; 0: a private database */
     qp_lineage own; /* changes only of the connection (TEMP, ATTACH, PRAGMA), or in no file */
 } qp_schema;
 
-/* The number of the schema that a connection sees; `path` is its file ("" without one). */
+/* Returns the number of the schema that a connection sees. `path` is the connection's file (""
+ * without a file). */
 uint64_t qp_schema_state(qp_schema *schema, const char *path);
 
 /* Applies a change; `event` identifies the statement. */

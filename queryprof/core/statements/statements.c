@@ -17,18 +17,19 @@
 enum {
     CACHE_SETS = 16384,
     CACHE_WAYS = 2,
-    KEPT_TEXT_LENGTH = 256 /* longer texts are identified by hash and length, and not kept alive */
+    KEPT_TEXT_LENGTH = 256 /* longer texts are identified only by hash and length, and not kept
+                            * alive */
 };
 
 typedef struct {
     PyObject *text; /* owned; NULL when empty or too long to keep */
     Py_hash_t hash;
-    Py_ssize_t size; /* the length and 1; 0 if empty, as memory that was never touched */
+    Py_ssize_t size; /* 1 + the length; 0 if the entry is empty, because untouched memory is zero */
     uint32_t statement;
 } cached_text;
 
-/* A normal form that no database has accepted yet: it may hold whatever the program passes for SQL.
- * Until then it stays out of the region, where others would keep it. */
+/* A normal form that no database has accepted yet. It may contain anything that the program passes
+ * as SQL, such as a password. So it stays out of the region until a database accepts it. */
 typedef struct {
     char *form; /* owned; NULL if the row's text is the form */
     uint32_t length;
@@ -55,7 +56,8 @@ static const char *form_of(uint32_t number, uint32_t *length)
     return held->form ? held->form : qp_text_bytes(qp_statement(number)->text, length);
 }
 
-/* The row with this form; UINT32_MAX if it is new, with its place in the index in `*slot`. */
+/* Returns the row with this form. If the form is new, returns UINT32_MAX and sets `*slot` to its
+ * slot in the index. */
 static uint32_t find(const char *form, size_t length, uint32_t *slot)
 {
     *slot = qp_index_begin(&table.index, qp_hash_bytes(form, length));
@@ -90,7 +92,8 @@ static uint32_t add(uint32_t slot, qp_text text, qp_statement_row kinds)
     return number;
 }
 
-/* Sets the text of its row to its form. Without room, the text does not change. */
+/* Makes the normal form of a statement the text of its row, so that readers see it. If there is no
+ * room, the text does not change. */
 static void show(uint32_t number)
 {
     held_form *held = &table.held[number];
@@ -116,7 +119,8 @@ static uint32_t intern(const char *form, size_t length)
     return number;
 }
 
-/* The row of a text (any bytes) that may never be accepted: the region gets only its keywords. */
+/* Returns the row of a text (any bytes) that a database may never accept. If the row is new, only
+ * the text's keywords are stored in the region. */
 static uint32_t intern_held(const char *sql, size_t size, qp_dialect dialect)
 {
     uint32_t slot;
@@ -187,7 +191,8 @@ static void set_system(uint32_t number, qp_system system)
     }
 }
 
-/* Scans a text that is not in the cache. `is_held` means that nothing is known about it yet. */
+/* Scans a text that is not in the cache. `is_held` means that no database has accepted or refused
+ * the text yet. */
 static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind, bool is_held)
 {
     Py_ssize_t length;
@@ -226,8 +231,8 @@ static bool is_cached(const cached_text *entry, PyObject *sql, Py_hash_t hash, P
                                     (size_t)length * PyUnicode_KIND(sql)));
 }
 
-/* A str's own hash and not the subclass's: no code of the program runs. Most texts have it already,
- * in the field that the public header declares. */
+/* Returns str's hash, not the hash of a subclass, so that no code of the program runs. Most texts
+ * already contain their hash, in the field that the public header declares. */
 static inline Py_hash_t hash_of(PyObject *sql)
 {
     Py_hash_t hash = ((PyASCIIObject *)sql)->hash;
@@ -265,7 +270,7 @@ static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect, qp_system
         set[1] = set[0];
         Py_XDECREF(evicted); /* an exact str: no code of the program runs */
     }
-    set[0] = entry; /* the most recent one is compared first */
+    set[0] = entry; /* the most recent text is compared first */
     if (entry.statement == QP_STATEMENT_OTHER) {
         qp_head->folded_statements++;
     }
@@ -277,8 +282,8 @@ uint32_t qp_statement_of_object(PyObject *sql)
     return statement_of(sql, QP_SQLITE, QP_SYSTEM_SQLITE);
 }
 
-/* The text of a query that is not a str (a new reference), or NULL; the receiver is the cursor, or
- * NULL if psycopg2 needs it to quote names. Raises nothing. */
+/* Returns the text of a query that is not a str (a new reference), or NULL. `receiver` is the
+ * cursor, which psycopg2 needs to quote names, or NULL. Raises nothing. */
 static PyObject *text_of(PyObject *query, PyObject *receiver)
 {
     qp_exception exception = qp_exception_take();
@@ -303,13 +308,13 @@ uint32_t qp_statement_of_query(PyObject *query, PyObject *receiver, qp_dialect d
         return statement_of(query, dialect, system);
     }
     PyObject *text = text_of(query, receiver);
-    /* Its code may have ended the recording. */
+    /* The query's code may have ended the recording. */
     uint32_t statement = table.cache ? statement_of(text, dialect, system) : QP_STATEMENT_UNKNOWN;
     Py_XDECREF(text);
     return statement;
 }
 
-/* Sets another statement for a text in the cache. */
+/* Assigns another statement to a text in the cache. */
 static void cache_again(PyObject *sql, uint32_t statement)
 {
     Py_hash_t hash = hash_of(sql);
@@ -329,7 +334,8 @@ uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_ques
         return number;
     }
     qp_columns_learn(columns);
-    /* Even if no column was new: another text may have been accepted since this one's scan. */
+    /* Scan again even if no column was new, because another text may have been accepted since this
+     * text was scanned. */
     uint32_t taken = scan(sql, QP_SQLITE, QP_TEXT_SQL, false);
     set_system(taken, (qp_system)row_of(number)->system);
     if (taken != number) {
@@ -358,7 +364,8 @@ bool qp_statement_has_several(uint32_t number)
 {
     uint32_t length;
     const char *form = form_of(number, &length);
-    return memchr(form, ';', length) != NULL; /* the last one's is not kept */
+    return memchr(form, ';', length) != NULL; /* the normal form drops the semicolon after the
+                                               * last statement */
 }
 
 bool qp_statement_form_is_held(uint32_t number)

@@ -1,4 +1,5 @@
-/* Statements: from the SQL object that a program passes to the number of its fingerprint.
+/* Maps the SQL object that a program passes to its statement: the number of the text's normal form
+ * (fingerprint).
  *
  * There are two tables: a cache from SQL texts to statements, so that a text is scanned only once;
  * and the statements, identified by their fingerprints, numbered from 0 and never removed. The
@@ -16,8 +17,9 @@
 #include "sqlite/column_names.h"
 
 enum {
-    QP_STATEMENT_OTHER = 0,  /* "(other)": what came after the table was full */
-    QP_STATEMENT_UNKNOWN = 1 /* "(unknown)": rows fetched from a cursor executed unseen */
+    QP_STATEMENT_OTHER = 0,  /* "(other)": all statements that came after the table was full */
+    QP_STATEMENT_UNKNOWN = 1 /* "(unknown)": for rows of a cursor whose execute the probe did not
+                              * see */
 };
 
 /* Allocates the tables. Returns false if out of memory. */
@@ -36,16 +38,16 @@ uint32_t qp_statement_of_object(PyObject *sql);
 uint32_t qp_statement_of_query(PyObject *query, PyObject *receiver, qp_dialect dialect,
                                qp_system system);
 
-/* The statement with this normal form, for operations that have no SQL text. */
+/* Returns the statement with this normal form, for operations that have no SQL text. */
 uint32_t qp_statement_of_name(const char *name);
 
-/* The statement of a text (`sql`, as for qp_statement_of_object) after its first execution, when
- * SQLite has accepted it; `number` is its number before. `columns` lists which of the hidden words
- * in quotes are columns; NULL if none, or unknown. Never raises. */
+/* Returns the statement of a text that SQLite has accepted, after the text's first execution.
+ * `number` is its statement so far. `columns` lists which of the hidden words in quotes are
+ * columns; NULL if there are none, or it is unknown. Never raises. */
 uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns);
 
-/* The same of a text that was refused. It depends on nothing else, so it is the same in every run.
- */
+/* Returns the statement of a text that the database has refused. It depends only on the text and
+ * the error, so it is the same in every run. */
 uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect,
                               qp_text_kind kind);
 
@@ -54,7 +56,7 @@ bool qp_statement_is_known(uint32_t statement);
 /* The row of a statement; valid for as long as recording is on. */
 const qp_statement_row *qp_statement(uint32_t statement);
 
-/* Forms that no database has accepted yet, and that are not in the region. */
+/* The number of normal forms that no database has accepted yet, and that are not in the region. */
 extern uint32_t qp_statements_held;
 
 /* Returns whether a text has several statements, or a name with a semicolon. */
@@ -62,7 +64,7 @@ bool qp_statement_has_several(uint32_t statement);
 
 bool qp_statement_form_is_held(uint32_t statement);
 
-/* Returns whether a statement still waits for its first accepted text. */
+/* Returns whether no database has accepted a text of this statement yet. */
 static inline bool qp_statement_is_held(uint32_t statement)
 {
     return qp_statements_held && qp_statement_form_is_held(statement);

@@ -22,9 +22,9 @@ enum {
 
 static struct {
     qp_index index;               /* finds an entry by its key */
-    uint32_t (*serving)[SERVING]; /* for each entry: the entries with the same key except for these
-                                   * operations, by number; 0: not looked up */
-    qp_aggregate *last;           /* the entry found last: loops use one */
+    uint32_t (*serving)[SERVING]; /* for each entry: the entries that differ only in the
+                                   * operation, by operation; 0: not looked up */
+    qp_aggregate *last;           /* the entry found last, because loops use one entry */
 } table;
 
 uint32_t qp_aggregates_generation;
@@ -179,8 +179,8 @@ void qp_aggregate_move(qp_aggregate *entry, int64_t from_ns, int64_t to_ns)
         entry->now.execution_max_ns = to_ns;
     }
     entry->execution_sum_sq_ns2 += (double)to_ns * (double)to_ns;
-    qp_histogram_count(&entry->histogram, to_ns); /* first: none is missing if the process is
-                                                   * killed */
+    qp_histogram_count(&entry->histogram, to_ns); /* first, so that no execution is missing if the
+                                                   * process is killed */
     if (from_ns >= 0) {
         entry->execution_sum_sq_ns2 -= (double)from_ns * (double)from_ns;
         qp_histogram_uncount(&entry->histogram, from_ns);
@@ -209,7 +209,7 @@ void qp_aggregate_count(qp_aggregate *entry, const qp_counters *counters)
 void qp_aggregates_clear(void)
 {
     uint32_t count = qp_row_count(QP_AGGREGATE_ROWS);
-    for (uint32_t number = QP_OPERATIONS; number < count; number++) { /* mostly few */
+    for (uint32_t number = QP_OPERATIONS; number < count; number++) { /* mostly few rows */
         uint32_t slot = qp_index_begin(&table.index, hash_key(&entries()[number].key));
         while (table.index.slots[slot] != number + 1) {
             slot = qp_index_next(&table.index, slot);

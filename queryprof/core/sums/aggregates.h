@@ -19,14 +19,15 @@
 bool qp_aggregates_start(void);
 void qp_aggregates_stop(void);
 
-/* The entry of a key, or the entry for keys that do not fit. Valid until qp_aggregates_clear. */
+/* Returns the entry of a key, or the entry for keys that do not fit. Valid until
+ * qp_aggregates_clear. */
 qp_aggregate *qp_aggregate_of(const qp_key *key);
 
-/* The entry for an operation that fetches rows of the execution that `began` counts; as
- * qp_aggregate_of. */
+/* Returns the entry for an operation that fetches rows of an execution. `began` is the entry of the
+ * operation that began the execution. Otherwise like qp_aggregate_of. */
 qp_aggregate *qp_aggregate_serving(const qp_aggregate *began, qp_operation operation);
 
-/* Returns whether any call was added. */
+/* Returns whether any call has been added. */
 bool qp_aggregates_have_calls(void);
 
 /* The row of an entry. */
@@ -69,8 +70,8 @@ static inline void qp_aggregate_count_error(qp_aggregate *to)
  * `to_ns`, which is not shorter. */
 void qp_aggregate_move(qp_aggregate *entry, int64_t from_ns, int64_t to_ns);
 
-/* Takes an execution that has not ended out of the distribution, and puts it in again: it is
- * `carried` into it if an earlier part of the recording counts it. */
+/* Remove an unfinished execution from the distribution of durations, and add it again. `carried`:
+ * an earlier part of the recording counts the execution. */
 void qp_aggregate_take_out(qp_aggregate *entry, int64_t ns);
 void qp_aggregate_put_in(qp_aggregate *entry, int64_t ns, bool is_carried);
 
@@ -83,10 +84,10 @@ static inline void qp_counters_add(qp_counters *to, const qp_counters *more)
 /* Adds counters to an entry. */
 void qp_aggregate_count(qp_aggregate *entry, const qp_counters *counters);
 
-/* Drops all entries: their rows are emptied. */
+/* Drops all entries and empties their rows. */
 void qp_aggregates_clear(void);
 
-/* The number of times that entries were dropped: references of an older generation are not
+/* The number of times that entries were dropped. References of an older generation are not
  * valid. */
 extern uint32_t qp_aggregates_generation;
 

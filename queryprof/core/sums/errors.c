@@ -56,8 +56,8 @@ static bool says_locked(const PyBaseExceptionObject *exception)
            PyUnicode_CompareWithASCIIString(text, "database is locked") == 0;
 }
 
-/* Returns SQLite's name of a lock error from the driver's exception; NULL: another error. Static
- * text: everything else in an exception may be a secret. */
+/* Returns SQLite's name of a lock error from the driver's exception; NULL for other errors. The
+ * name is static text, because anything in the exception may be a secret. */
 static const char *busy_name(PyObject *value)
 {
     if (!PyExceptionInstance_Check(value)) {
@@ -83,8 +83,8 @@ static const char *busy_name(PyObject *value)
     return !name && says_locked(exception) ? "SQLITE_BUSY" : NULL;
 }
 
-/* Writes the exception's type and, where a lock was refused, how. Keeps the exception. Returns
- * whether it is about a lock. */
+/* Writes the exception's type and, if a lock was refused, SQLite's name for the error. Keeps the
+ * exception. Returns whether it is about a lock. */
 static bool describe_exception(bool would_write, char described[DESCRIBED_BYTES])
 {
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
@@ -115,7 +115,7 @@ bool qp_error_count(const qp_key *key, bool would_write)
             return is_busy;
         }
     }
-    /* The last row is for all further types. */
+    /* The last row counts all further types. */
     uint32_t added = count < QP_ERRORS ? qp_rows_add(QP_ERROR_ROWS, 1) : count - 1;
     if (added == UINT32_MAX) {
         return is_busy;

@@ -10,7 +10,7 @@ enum { SLOTS = 2 * QP_FILE_WORKS };
 
 static struct {
     qp_index index;         /* finds a row by its key */
-    qp_file_work_row *last; /* found last: loops use one */
+    qp_file_work_row *last; /* the row found last, because loops use one row */
 } table;
 
 bool qp_file_sums_start(void)
@@ -44,7 +44,7 @@ static qp_file_work_row *find_or_add(const qp_key *key)
             return known;
         }
     }
-    /* The last rows collect everything that does not fit: one for each operation. */
+    /* The last rows, one for each operation, collect everything that does not fit. */
     bool has_room = qp_row_count(QP_FILE_WORK_ROWS) < QP_FILE_WORKS - QP_OPERATIONS ||
                     key->statement == QP_STATEMENT_OTHER;
     uint32_t added = has_room ? qp_rows_add(QP_FILE_WORK_ROWS, 1) : UINT32_MAX;

@@ -3,8 +3,8 @@
 #include <string.h>
 
 enum {
-    MAX_CHARACTERS = 16384, /* the longest text, in characters, that is read */
-    LAST = 4,               /* tokens that the end of a text is known by */
+    MAX_CHARACTERS = 16384, /* maximum number of characters of a text that is read */
+    LAST = 4,               /* number of last tokens that are kept, to find an OFFSET */
     MAX_DIGITS = 18,        /* maximum digits of a number */
     MAX_SHIFT = 32 /* an OFFSET counts as at most 2 to the power of this, so that sums stay in
                     * 64 bits */
@@ -24,8 +24,8 @@ typedef struct {
     int width;
     const void *characters;
     Py_ssize_t length, at;
-    Py_ssize_t largest; /* index of a parameter so far */
-    bool has_names;     /* a parameter has a name, so that the indexes of others are not known */
+    Py_ssize_t largest; /* index of the last parameter */
+    bool has_names;     /* a parameter has a name, so the indexes of other parameters are unknown */
     bool is_sqlite;
     int depth;
 } text;
@@ -68,7 +68,7 @@ static Py_ssize_t end_of_quotes(const text *t, Py_ssize_t at, Py_UCS4 quote)
     return t->length;
 }
 
-/* Passes blanks and comments. */
+/* Skips blanks and comments. */
 static void pass_blanks(text *t)
 {
     for (; t->at < t->length; t->at++) {
@@ -90,7 +90,7 @@ static void pass_blanks(text *t)
     }
 }
 
-/* A parameter that a sequence gives: the next one, or one of a number. */
+/* Reads a parameter of a sequence: the next one, or one with a number. */
 static token in_sequence(text *t, Py_ssize_t end, Py_ssize_t number)
 {
     Py_ssize_t index = number ? number : t->largest + 1;
@@ -120,7 +120,7 @@ static int64_t number_in(const text *t, Py_ssize_t begin, Py_ssize_t end)
     return end > begin ? number : -1;
 }
 
-/* Returns the parameter that begins here; another kind of token: none does. */
+/* Returns the parameter that begins here, or another kind of token if no parameter begins here. */
 static token parameter(text *t)
 {
     Py_UCS4 c = character(t, t->at), next = character(t, t->at + 1);
@@ -146,7 +146,7 @@ static token parameter(text *t)
     return (token){.kind = NOTHING};
 }
 
-/* The token that is next; NOTHING: the text is at its end. */
+/* Returns the next token; NOTHING at the end of the text. */
 static token next_token(text *t)
 {
     pass_blanks(t);
@@ -210,7 +210,7 @@ static bool is_called(const text *t, token one, PyObject *name)
     return true;
 }
 
-/* The value of a parameter, borrowed; NULL if it is not known. */
+/* Returns the value of a parameter (borrowed); NULL if it is unknown. */
 static PyObject *value_of(const text *t, token one, PyObject *parameters)
 {
     bool is_sequence =

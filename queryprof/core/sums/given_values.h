@@ -7,12 +7,13 @@
 #include <stdint.h>
 
 typedef struct {
-    int64_t offset;    /* its OFFSET as the nearest power of two, which does not reveal the value;
-                        * -1: it has no OFFSET, or it is unknown */
-    bool may_be_there; /* the text has a word that the others are found by */
-    bool has_open_pattern; /* LIKE or GLOB compares with a pattern that begins with a wildcard */
+    int64_t offset;    /* the OFFSET, rounded to the nearest power of two so that it does not
+                        * reveal the value; -1: no OFFSET, or unknown */
+    bool may_be_there; /* the text contains LIMIT, OFFSET or a comparison with a pattern, so that
+                        * the other fields may be set */
+    bool has_open_pattern; /* a LIKE, ILIKE or GLOB has a pattern that begins with a wildcard */
 } qp_given_values;
 
-/* Both are borrowed, `parameters` may be NULL. `is_sqlite`: the text is for SQLite, whose
- * parameters are written otherwise. No code of the program runs. */
+/* `sql` and `parameters` are borrowed; `parameters` may be NULL. `is_sqlite`: the text is for
+ * SQLite, whose parameters have a different syntax. No code of the program runs. */
 qp_given_values qp_given_values_of(PyObject *sql, PyObject *parameters, bool is_sqlite);

@@ -1,6 +1,6 @@
 /* The time of the program's lines that execute statements through a library. An object mapper
- * builds the statement and makes objects of its rows, which takes many times as long as the driver.
- * Some passes of the line are timed, by statement and call path. */
+ * builds the statement and makes objects from its rows, which takes many times as long as the
+ * driver. Some passes of such a line are timed, by statement and call path. */
 #pragma once
 
 #include <stdbool.h>

@@ -5,9 +5,9 @@
 #include "runtime/clock.h"
 #include "statements/statements.h"
 
-enum { NOTABLE_NS = 1000000 /* shortest hold or wait that is kept */ };
+enum { NOTABLE_NS = 1000000 /* minimum duration of a hold or wait that is kept */ };
 
-/* Returns the row for such locks; NULL if there is no room. */
+/* Returns the row for locks with this kind, database and key; NULL if there is no room. */
 static qp_lock_row *row_of(const qp_lock *lock)
 {
     static uint32_t last;
@@ -22,7 +22,7 @@ static qp_lock_row *row_of(const qp_lock *lock)
             return &rows[i];
         }
     }
-    /* The last rows collect everything that does not fit: one for each kind. */
+    /* The last rows, one for each kind, collect everything that does not fit. */
     bool has_room = count < QP_LOCKS - QP_LOCK_KINDS || lock->key.statement == QP_STATEMENT_OTHER;
     uint32_t added = has_room ? qp_rows_add(QP_LOCK_ROWS, 1) : UINT32_MAX;
     if (added == UINT32_MAX) {
@@ -52,11 +52,11 @@ void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held)
     qp_lock_sums_join(sums, held);
 }
 
-/* A place for an event of this length: a new one, or the shortest event's; NULL if all are longer.
- */
+/* Returns a row for an event of this length: a new one, or the row of the shortest event; NULL if
+ * all events are longer. */
 static qp_lock_event_row *place_for(int64_t duration_ns)
 {
-    static int64_t least_ns; /* the shortest in a full table */
+    static int64_t least_ns; /* duration of the shortest event in a full table */
     qp_lock_event_row *rows = qp_rows(QP_LOCK_EVENT_ROWS);
     uint32_t count = qp_row_count(QP_LOCK_EVENT_ROWS);
     if (count < QP_LOCK_EVENTS) {

@@ -18,7 +18,8 @@ typedef struct {
     uint64_t hash[REMEMBERED]; /* 0 if none */
     uint32_t writes[REMEMBERED];
     uint32_t next;
-    bool has_no_given_values; /* its text has nothing that they could be found by */
+    bool has_no_given_values; /* the text contains nothing from which facts about values could be
+                               * found */
 } memory;
 
 static struct {
@@ -67,7 +68,8 @@ static bool mix_value(uint64_t *hash, PyObject *value)
     return is_plain;
 }
 
-/* The hash of an execution's parameters in some work; 0 if unknown. */
+/* Returns the hash of an execution's parameters and its work (a request or a thread); 0 if
+ * unknown. */
 static uint64_t hash_of(PyObject *sql, PyObject *parameters, uint64_t work)
 {
     uint64_t hash = qp_hash_mix(table.secret, work);
@@ -91,7 +93,7 @@ static uint64_t hash_of(PyObject *sql, PyObject *parameters, uint64_t work)
     return known ? hash | 1 : 0;
 }
 
-/* Adds the facts that the values show. Values of a failed execution show nothing. */
+/* Adds facts about the values. Values of a failed execution are ignored. */
 static void add_given_values(qp_parameter_row *row, memory *runs, const qp_sampled *sampled)
 {
     if (sampled->has_failed || runs->has_no_given_values) {

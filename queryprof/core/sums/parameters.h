@@ -1,7 +1,7 @@
-/* How often a statement runs again with the parameters of a run shortly before, in the same work (a
- * request, or a thread's), and nothing written in between: of a sample of executions. Parameters
- * are compared by a hash with a key that is made for the recording; neither leaves the process's
- * own memory.
+/* Counts how often a statement runs again with the parameters of a recent run, in the same request
+ * or thread, and with no write in between. Only a sample of executions is counted. Parameters are
+ * compared by a hash with a random key for each recording. Neither hash nor key leaves the
+ * process's private memory.
  */
 #pragma once
 
@@ -18,14 +18,15 @@ bool qp_parameters_start(void);
 void qp_parameters_stop(void);
 void qp_parameters_clear(void);
 
-/* The source of a sample: an execution's text (it may hold literals) and parameters, both borrowed;
+/* A sampled execution: its text (which may contain literals) and its parameters, both borrowed;
  * `parameters` may be NULL. */
 typedef struct {
     PyObject *sql, *parameters;
-    uint64_t work;   /* a number of the request, or of the thread */
+    uint64_t work;   /* number of the request, or of the thread */
     bool is_sqlite;  /* the text is for SQLite */
-    bool has_failed; /* the execution */
-    bool is_chosen;  /* it is slow, and no sample: it counts where there are few samples */
+    bool has_failed; /* the execution has failed */
+    bool is_chosen;  /* chosen because it is slow, not at random: it counts only while there are
+                      * few samples */
 } qp_sampled;
 
 /* Notes an execution. No code of the program runs. */

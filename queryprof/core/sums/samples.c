@@ -13,15 +13,16 @@ uint32_t qp_stack_mask = QP_STACK_SAMPLING - 1;
 
 enum {
     VALUE_BYTES = QP_TEXT_BYTES / 5 *
-        2, /* share of the texts for SQL and parameters of exemplars */
+        2, /* bytes of the table of texts for SQL and parameters of exemplars */
     SAMPLE_SLOTS = 2 * QP_STACK_SAMPLES
 };
 
 static struct {
-    uint16_t (*kept)[QP_EXEMPLARS_KEPT]; /* for each statement: 1 + row; 0: none */
-    int64_t *floor_ns;      /* for each statement: the fastest kept one; 0 while a place is
-                             * free */
-    int64_t *notable_ticks; /* for each statement */
+    uint16_t (*kept)[QP_EXEMPLARS_KEPT]; /* for each statement: 1 + the rows of its exemplars; 0:
+                                          * none */
+    int64_t *floor_ns;      /* for each statement: the duration of the fastest exemplar; 0 while a
+                             * slot is free */
+    int64_t *notable_ticks; /* for each statement: see qp_notable_ticks */
     qp_index samples;
     uint32_t value_bytes;
 } table;
@@ -73,7 +74,7 @@ int64_t qp_notable_ticks(uint32_t statement)
     return table.notable_ticks[statement];
 }
 
-/* When all places of a statement are taken, the next exemplar must exceed its fastest. */
+/* If a statement has all its exemplars, the next one must be slower than the fastest of them. */
 static void raise_floor(uint32_t statement)
 {
     const uint16_t *kept = table.kept[statement];
@@ -87,8 +88,8 @@ static void raise_floor(uint32_t statement)
         qp_clock_ticks_of(least_ns < QP_SLOW_NS ? least_ns : QP_SLOW_NS);
 }
 
-/* The exemplar with this serial number; else a free one; else the fastest. NULL if there is no
- * room. */
+/* Returns the row of the exemplar with this serial number, or a new row, or the row of the fastest
+ * exemplar; NULL if there is no room. */
 static qp_exemplar_row *place_for(const qp_exemplar_row *of)
 {
     uint16_t *kept = table.kept[of->key.statement];
@@ -112,7 +113,7 @@ static qp_exemplar_row *place_for(const qp_exemplar_row *of)
     return fastest;
 }
 
-/* Writes a text over another one, if it fits there; otherwise adds it, while there is room for
+/* Writes a text over the text `old` if it fits there. Otherwise adds it, if there is room for
  * values. */
 static qp_text value_text(qp_text old, PyObject *value)
 {

@@ -1,5 +1,5 @@
-/* Samples: the slowest executions of each statement (exemplars), and whole stacks of slow
- * executions and of 1 in 64 of the rest (stack samples).
+/* Samples: the slowest executions of each statement (exemplars), and complete stacks of slow
+ * executions and of 1 in 64 of the others (stack samples).
  */
 #pragma once
 
@@ -11,12 +11,13 @@
 
 enum {
     QP_STACK_SAMPLING = 64,        /* the stack of 1 in this many executions is taken */
-    QP_SLOW_NS = 10 * 1000 * 1000, /* every execution from this duration on has */
+    QP_SLOW_NS = 10 * 1000 * 1000, /* the stack of every execution that takes this long or longer
+                                    * is taken */
     QP_EXEMPLARS_KEPT = 5          /* exemplars kept per statement */
 };
 
-/* An execution has its stack taken if these bits of a random number are 0: 1 in QP_STACK_SAMPLING,
- * or each. The caller must hold the GIL. */
+/* The stack of an execution is taken if these bits of a random number are 0. The mask selects 1 in
+ * QP_STACK_SAMPLING executions, or all. The caller must hold the GIL. */
 extern uint32_t qp_stack_mask;
 
 /* Allocates the tables. Returns false if out of memory. */
@@ -26,16 +27,16 @@ void qp_samples_stop(void);
 /* Returns the duration that an execution of the statement must exceed to be among its slowest. */
 int64_t qp_exemplar_floor_ns(uint32_t statement);
 
-/* The same in ticks of the clock, or QP_SLOW_NS where that is less: an execution that takes longer
- * is sampled at once. */
+/* Returns that duration in ticks of the clock, but at most QP_SLOW_NS. An execution that takes
+ * longer is sampled at once. */
 int64_t qp_notable_ticks(uint32_t statement);
 
-/* Keeps an execution, or updates its duration if its serial number is kept already; `of` holds all
- * but the texts. `sql` and `parameters` are borrowed; NULL if they are not kept. */
+/* Keeps an execution, or updates its duration if its serial number is kept already; `of` contains
+ * everything except the texts. `sql` and `parameters` are borrowed; NULL if they are not kept. */
 void qp_exemplar_keep(const qp_exemplar_row *of, PyObject *sql, PyObject *parameters);
 
-/* Adds executions and time to a stack sample, already weighted (both may be negative, to correct
- * what was added before). */
+/* Adds weighted executions and time to a stack sample. Both may be negative, to correct earlier
+ * additions. */
 void qp_stack_sample_add(uint32_t statement, uint32_t stack, int64_t executions, int64_t ns);
 
 /* Clears the samples. */

@@ -9,8 +9,8 @@
 
 enum { FIRST_WIDTH_SHIFT = 27 /* 2^27 ns: 134 ms, so that a minute fits before coarsening */ };
 
-/* The interval of the last calls, and its bounds: most calls are in the same one. A calibration of
- * the clock does not change the bounds; they are wrong by at most its drift in a second. */
+/* The interval of the last calls, and its bounds, because most calls are in the same interval. The
+ * bounds are not recalibrated with the clock; they are wrong by at most its drift in a second. */
 static struct {
     qp_interval_row *interval;
     uint64_t start_ticks;
@@ -37,8 +37,9 @@ bool qp_timeline_start(int64_t unix_ns)
     return qp_rows_add(QP_TIMELINE_ROWS, 2 * QP_TIMELINE_INTERVALS) == 0;
 }
 
-/* Makes every interval twice as wide: neighbours with the same half number join. They are written
- * to the other half of the table, which is valid from then on: a reader never sees it half done. */
+/* Makes every interval twice as wide, by joining neighbors. The new intervals are written to the
+ * other half of the table, which becomes valid when it is complete. So a reader never sees an
+ * unfinished half. */
 static QP_COLD void coarsen(void)
 {
     uint32_t old = qp_head->timeline_half, new = 1 - old;
@@ -63,7 +64,7 @@ static int64_t position_of(int64_t unix_ns)
     return (unix_ns >> qp_head->timeline_shift[now]) - qp_head->timeline_first[now];
 }
 
-/* Spreads a time over the intervals in which it ran, up to an instant. */
+/* Distributes a duration over the intervals that it spans, up to its end. */
 static QP_COLD void spread(int64_t end_unix_ns, int64_t duration_ns, int64_t self_ns)
 {
     uint32_t now = qp_head->timeline_half;
@@ -80,7 +81,8 @@ static QP_COLD void spread(int64_t end_unix_ns, int64_t duration_ns, int64_t sel
     }
 }
 
-/* Adds to the interval of an instant, and spreads the time over those before it. */
+/* Adds calls to the interval in which they end, and distributes their time over the earlier
+ * intervals. */
 static QP_COLD void add_elsewhere(uint64_t from_ticks, uint64_t to_ticks, int64_t calls,
                                   int64_t rows, int64_t self_ns)
 {
@@ -90,7 +92,7 @@ static QP_COLD void add_elsewhere(uint64_t from_ticks, uint64_t to_ticks, int64_
         coarsen();
         position = position_of(end_unix_ns);
     }
-    bool is_set_back = position < 0; /* the wall clock */
+    bool is_set_back = position < 0; /* the wall clock was set back */
     position = is_set_back ? 0 : position;
     qp_interval_row *interval = &half(qp_head->timeline_half)[position];
     interval->calls += calls;

@@ -11,10 +11,11 @@
  * */
 bool qp_timeline_start(int64_t unix_ns);
 
-/* After the clock's calibration: instants belong to other intervals, perhaps. */
+/* Must be called after the clock's calibration, because instants may now belong to other
+ * intervals. */
 void qp_timeline_calibrated(void);
 
 /* Adds calls of one thread that ran between two instants, `self_ns` of that time in the driver. The
- * time is spread over the intervals in between. */
+ * time is distributed over the intervals in between. */
 void qp_timeline_add(uint64_t from_ticks, uint64_t to_ticks, int64_t calls, int64_t rows,
                      int64_t self_ns);
