@@ -12,7 +12,7 @@
 enum { WRAPPERS = 4 /* how many nested bound methods and partials to unwrap */ };
 
 static struct {
-    PyTypeObject *handle_type; /* owned, like all here; NULL if not attached to asyncio */
+    PyTypeObject *handle_type; /* owned, like all objects here; NULL if not attached to asyncio */
     PyTypeObject *timer_type;
     PyTypeObject *task_type;
     PyTypeObject *heartbeat_type;
@@ -61,7 +61,8 @@ static bool is_due(PyObject *timer, double *due_s)
     return true;
 }
 
-/* Returns a new reference to the code of a task's coroutine; NULL, without an exception: none. */
+/* Returns a new reference to the code of a task's coroutine; NULL if there is none, without an
+ * exception. */
 static PyObject *code_of_task(PyObject *task)
 {
     PyObject *coroutine = known.get_coroutine(task, NULL);
@@ -92,7 +93,7 @@ static QP_COLD const PyGetSetDef *self_of_step(const PyTypeObject *type)
     return found;
 }
 
-/* The task that a callback of asyncio's own drives (borrowed), or NULL. */
+/* Returns the task that a callback of asyncio drives (borrowed), or NULL. */
 static QP_INLINE PyObject *task_of(PyObject *callback)
 {
     static PyTypeObject *step_type; /* owned; the last type that was found */
@@ -110,13 +111,13 @@ static QP_INLINE PyObject *task_of(PyObject *callback)
         step_self = found;
     }
     PyObject *self = step_self->get(callback, step_self->closure);
-    Py_XDECREF(self); /* the callback keeps it */
+    Py_XDECREF(self); /* the callback keeps the task */
     PyErr_Clear();
     return self && PyObject_TypeCheck(self, known.task_type) ? self : NULL;
 }
 
-/* The identity of a callback: a new reference to its code object or, without code, to the callable
- * itself or its type. */
+/* Returns the identity of a callback: a new reference to its code object or, without code, to the
+ * callable or its type. */
 static QP_INLINE PyObject *what_runs(PyObject *callback)
 {
     for (int depth = 0; depth < WRAPPERS; depth++) {
@@ -155,8 +156,8 @@ static void begin(qp_step *step, qp_running_loop *running_loop, PyObject *handle
     }
 }
 
-/* The task that a step runs, or NULL; without a step, that of the running thread's loop. Keeps the
- * exception that is set: a query may just have raised it. */
+/* Returns the task of a step, or NULL. If `step` is NULL, uses the current step of the running
+ * thread's loop. Keeps the exception that is set, because a query may have raised it. */
 static const void *running_task(const qp_step *step)
 {
     const qp_running_loop *running_loop = step ? NULL : qp_running_loop_here();
@@ -170,8 +171,8 @@ static const void *running_task(const qp_step *step)
     return task;
 }
 
-/* Temporary context of a handle whose callback raised: its `run` restores the handle and raises
- * the exception again. */
+/* Temporarily replaces the context of a handle whose callback raised. Its `run` restores the handle
+ * and raises the exception again. */
 typedef struct {
     PyObject_HEAD PyObject *handle; /* owned, like all here */
     PyObject *context;
@@ -346,7 +347,7 @@ static PyTypeObject *find_partial_type(void)
 
 void qp_handles_clear(void)
 {
-    known.handle_type = NULL; /* the types stay: a step may be in progress */
+    known.handle_type = NULL; /* the types stay, because a step may be in progress */
 }
 
 PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,

@@ -1,13 +1,14 @@
-/* asyncio's handles: the stock event loops run one for each callback and task step. */
+/* asyncio's handles. asyncio's event loops run one handle for each callback and task step. */
 #pragma once
 
 #include <Python.h>
 #include <stdbool.h>
 
 /* Returns a new callable that replaces Handle._run, the function `original`, and measures every
- * step. It runs the same code as asyncio, and leaves all failures to `original`. Timers are
- * instances of `timer_type`; callbacks of `heartbeat_type` are not the program's; `task_type` is
- * asyncio's own task. NULL with an exception: the types are not the expected ones. */
+ * step. It runs the same code as asyncio, and leaves all failures to `original`. `timer_type` is
+ * the type of timers. Callbacks of `heartbeat_type` do not belong to the program. `task_type` is
+ * asyncio's type of tasks. Returns NULL with an exception if the types are not the expected
+ * ones. */
 PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
                            PyTypeObject *handle_type, PyTypeObject *timer_type,
                            PyTypeObject *task_type, PyTypeObject *heartbeat_type);

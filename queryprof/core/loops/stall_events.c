@@ -3,8 +3,8 @@
 #include "memory/region.h"
 #include "runtime/clock.h"
 
-/* The row of the step's event: its own, a new one, or the shortest event's; NULL if all are longer.
- */
+/* Returns the row for a step's event: the step's row, a new row, or the row of the shortest event;
+ * NULL if all events are longer. */
 static qp_stall_event_row *place_for(const qp_step *step, int64_t ns)
 {
     qp_stall_event_row *rows = qp_rows(QP_STALL_EVENT_ROWS);

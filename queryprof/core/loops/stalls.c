@@ -9,7 +9,7 @@
 #include "runtime/exception.h"
 #include "stacks/call_paths.h"
 
-static const uint32_t UNSEEN = UINT32_MAX; /* instead of a line */
+static const uint32_t UNSEEN = UINT32_MAX; /* used instead of a line */
 
 static qp_timer_is_due *timer_is_due; /* NULL if timers cannot be read */
 
@@ -35,8 +35,8 @@ static const qp_step_site *most_seen(const qp_step *step)
     return most;
 }
 
-/* The call path of a step: where it was seen most often, otherwise the path of its longest database
- * time. */
+/* Returns the call path of a step: the path that the watchdog saw most often, or else the path with
+ * the longest database time. */
 static uint32_t path_of(const qp_step *step)
 {
     const qp_step_site *most = most_seen(step);
@@ -49,8 +49,8 @@ static uint32_t path_of(const qp_step *step)
     return most ? most->path : longest ? longest->path : QP_PATH_NONE;
 }
 
-/* Returns the row for a function and the place where it was seen. If the table is full, the last
- * row is for all others. NULL if there is no room. */
+/* Returns the row for a function and the call path where the watchdog saw it. If the table is full,
+ * the last row is for all others. NULL if there is no room. */
 static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
 {
     qp_stall_row *rows = qp_rows(QP_STALL_ROWS);
@@ -72,10 +72,11 @@ static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
     return &rows[added];
 }
 
-/* Adds the CPU time from the watchdog's first look to the end, if that is much of the step. On a
- * busy machine, the watchdog may look when a sleep is over and the thread waits for a processor.
- * Without visible steps, it may have looked before this step began. Then the step's CPU time lies
- * between two bounds, and is known if both are on one side of the half. */
+/* Adds the CPU time between the watchdog's first look and the end of the step, if that is a tenth
+ * of the step or more. On a busy machine, the watchdog may look when a sleep is over and the thread
+ * waits for a CPU. If steps cannot be seen, it may have looked before this step began. Then the
+ * step's CPU time is between two bounds. It is known if both bounds are below, or both above, half
+ * of the step. */
 static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
     enum { PARTS = 10 }; /* the watchdog must have seen a tenth of the step */
@@ -88,7 +89,8 @@ static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
     }
     int64_t cpu_ns = now_ns - running_loop->seen_cpu_ns + atomic_load(&running_loop->queued_ns);
     if (running_loop->seen_queued_ns < 0 && cpu_ns <= seen_ns / 2) {
-        return; /* it waited, or it was ready and others had the CPU */
+        return; /* unknown whether the thread waited, or was ready while other threads had the CPU
+                 */
     }
     if (seen_ns > ns) {
         int64_t least_ns = cpu_ns - (seen_ns - ns), most_ns = cpu_ns < ns ? cpu_ns : ns;
@@ -102,7 +104,7 @@ static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
     }
 }
 
-/* The timers that were due while the step ran waited from then on. */
+/* Adds the timers that became due during the step, and waited until its end. */
 static void add_timers(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
     PyObject *timers = step->running_loop->timers;

@@ -1,5 +1,5 @@
-/* Stalls: steps that blocked a loop for longer than a threshold, by function and by the place where
- * the watchdog saw them. */
+/* Stalls: steps that blocked a loop for longer than a threshold, by function and by the call path
+ * where the watchdog saw them. */
 #pragma once
 
 #include <Python.h>
@@ -8,8 +8,8 @@
 
 #include "loops/step.h"
 
-/* Counts a step that has run for `ns`, or adds its time since the last flush. `ended`: it is over,
- * and the callbacks that it delayed are counted. */
+/* Counts a step that has run for `ns`, or adds its time since the last flush. `ended`: the step has
+ * ended, so that the callbacks that it delayed are counted. */
 void qp_stall_flush(qp_step *step, int64_t ns, bool ended);
 
 /* Returns whether an object among a loop's timers is a timer of the program that is not cancelled.

@@ -17,18 +17,18 @@ typedef struct {
 } qp_step_site;
 
 typedef struct qp_step {
-    struct qp_step *outer; /* when free, the next one */
+    struct qp_step *outer; /* for a free step: the next free step */
     qp_running_loop *running_loop;
-    qp_step_row *sums; /* NULL if what runs cannot be seen, only that the loop is late */
+    qp_step_row *sums; /* NULL if steps cannot be seen, only the lag of the loop */
     uint64_t number;
-    PyObject *callback; /* asyncio callback that it runs; owned by its caller; or NULL */
+    PyObject *callback; /* asyncio callback that the step runs; owned by the caller; or NULL */
     uint64_t start_ticks;
-    Py_ssize_t waiting; /* callbacks that were ready when it began */
+    Py_ssize_t waiting; /* number of callbacks that were ready when the step began */
     int64_t gc_ticks_before;
-    int64_t gil_ticks;  /* how long the watchdog waited for it to release the GIL */
-    int64_t settled_ns; /* part of its duration counted as a stall; 0 if it is not counted */
+    int64_t gil_ticks;  /* time that the watchdog waited for the step to release the GIL */
+    int64_t settled_ns; /* the part of the duration that is counted as a stall so far; 0: none */
     uint32_t settled_path;
-    uint32_t event; /* 1 + the row of its event; 0 if it has none */
+    uint32_t event; /* 1 + the row of the step's event; 0: none */
     int sites;
     qp_step_site site[QP_STEP_SITES];
     qp_step_queries causes;

@@ -1,4 +1,4 @@
-/* The database time of a step, or of many, by statement and call path. */
+/* The database time of one or many steps, by statement and call path. */
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +14,7 @@ typedef struct {
     int64_t ticks;
 } qp_step_query;
 
-/* The first QP_CAUSES_LISTED pairs of a step; only the total contains the rest. */
+/* The first QP_CAUSES_LISTED pairs of a step. The total includes all pairs. */
 typedef struct {
     int64_t total_ticks;
     int known;

@@ -16,17 +16,17 @@
 #include "stacks/call_paths.h"
 #include "stacks/code_lines.h"
 
-/* What ran in a loop. */
+/* A function that has run in a loop. */
 typedef struct {
-    const void *identity; /* NULL: the row for all others */
-    PyObject *keeper;     /* owned: keeps that address from being reused, or NULL */
+    const void *identity; /* NULL for the row of all other functions */
+    PyObject *keeper;     /* owned: keeps the address in `identity` from being reused; or NULL */
     const qp_loop *loop;
 } known_step;
 
 static struct {
     known_step *known; /* indexed by row */
     qp_index index;    /* finds a row by loop and identity */
-    uint64_t steps;    /* begun so far: their numbers */
+    uint64_t steps;    /* number of steps that have begun; the number of the last step */
 } table;
 
 static qp_step
@@ -66,7 +66,7 @@ qp_step *qp_step_reserve(void)
 void qp_step_release(qp_step *step)
 {
     QP_ASSERT(step->running_loop->step != step);
-    step->callback = NULL; /* the next step may be another loop's */
+    step->callback = NULL; /* the next step may belong to another loop */
     step->outer = free_steps;
     free_steps = step;
 }
@@ -89,8 +89,8 @@ static uint64_t hash_of(const qp_loop *loop, const void *identity)
     return qp_hash_mix((uintptr_t)identity, (uintptr_t)loop);
 }
 
-/* A row for something that has not run before; if the table is full, the row of all others. NULL if
- * the table has no row at all. */
+/* Returns a new row for a function that has not run before; the row of all other functions if the
+ * table is full; NULL if the table has no row. */
 static QP_COLD qp_step_row *add_sums(const qp_loop *loop, const void *identity, PyObject *keeper,
                                      PyObject *what)
 {
@@ -175,7 +175,8 @@ void qp_step_await_beat(qp_step *step, qp_running_loop *running_loop, uint64_t d
     begin(step, running_loop, due_ticks);
 }
 
-/* Starts a new maximum at the mark. */
+/* Moves the maximum to max_before_ns, and starts a new maximum since the mark
+ * (memory/changes.h). */
 static void renew_longest(qp_step_row *sums)
 {
     int64_t max_ns = sums->durations.max_ns;
@@ -196,7 +197,7 @@ void qp_step_end(qp_step *step)
                               memory_order_relaxed);
     }
     if (running_loop->recording != qp_recording) {
-        return; /* recording has ended */
+        return; /* the recording has ended */
     }
     qp_loop *loop = running_loop->loop;
     running_loop->last_ticks = now;
@@ -241,7 +242,7 @@ void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t ask
     if (!step || step->number != number ||
         qp_clock_ns(qp_clock_elapsed(step->start_ticks, asked_ticks)) < qp_stall_ns ||
         !has_thread(running_loop)) {
-        return; /* it has ended */
+        return; /* the step has ended */
     }
     PyThreadState *tstate = running_loop->thread->tstate;
     uint32_t path = qp_call_path_sample(tstate, step);
@@ -257,7 +258,7 @@ void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t ask
         step->site[step->sites++] = (qp_step_site){.path = path, .stack = qp_stack_find(tstate)};
     }
     step->site[at].hits++;
-    qp_stalls_flush(); /* it may never end */
+    qp_stalls_flush(); /* count the step now, because it may never end */
     qp_loops_flush();
 }
 

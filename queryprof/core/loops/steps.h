@@ -1,5 +1,5 @@
-/* Steps: uninterrupted work of an event loop: a callback, or a task from one await to the next.
- * Added up by function. */
+/* Steps: uninterrupted work of an event loop, such as a callback, or a task from one await to the
+ * next. The steps of each function are added up. */
 #pragma once
 
 #include <Python.h>
@@ -8,8 +8,9 @@
 
 #include "loops/step.h"
 
-/* A step to begin, which the caller releases after its end; NULL if out of memory. Never on the C
- * stack: a greenlet that the step switches to may move its caller's stack away. */
+/* Returns a step to begin; NULL if out of memory. The caller must release it after its end. Steps
+ * are never on the C stack, because a greenlet that the step switches to may move that stack
+ * away. */
 qp_step *qp_step_reserve(void);
 void qp_step_release(qp_step *step);
 
@@ -19,14 +20,15 @@ void qp_step_release(qp_step *step);
 void qp_step_begin(qp_step *step, qp_running_loop *running_loop, const void *identity,
                    PyObject *keeper, PyObject *what);
 
-/* Begins a time in which a loop's steps cannot be seen; a heartbeat is due at `due_ticks`. */
+/* Begins a step for a loop whose steps cannot be seen. The next heartbeat is due at `due_ticks`. */
 void qp_step_await_beat(qp_step *step, qp_running_loop *running_loop, uint64_t due_ticks);
 
 /* Ends the step; keeps the exception that is set. */
 void qp_step_end(qp_step *step);
 
-/* Adds a driver call to the step. Without visible steps, a call that ended before the heartbeat was
- * due did not delay it; a call that ended later has blocked the loop since its own start. */
+/* Adds a driver call to the step. If steps cannot be seen, a call that ended before the heartbeat
+ * was due did not delay the heartbeat. A call that ended later has blocked the loop since the start
+ * of the call. */
 static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t path,
                                     uint64_t from_ticks, int64_t ticks)
 {
@@ -41,13 +43,13 @@ static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t 
     qp_step_queries_add(&step->causes, statement, path, 1, ticks);
 }
 
-/* Samples where the step of this number is, if it still runs and is a stall; `asked_ticks` is when
- * the GIL was requested, `gil_ns` for how long its thread kept that. The caller must hold the GIL.
- */
+/* Samples the call path of the step with this number, if the step is still running and is a stall.
+ * `asked_ticks` is when the watchdog requested the GIL, `gil_ns` is how long the loop's thread kept
+ * it. The caller must hold the GIL. */
 void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks,
                     int64_t gil_ns);
 
-/* Clears the sums; the functions that ran stay. */
+/* Clears the sums. The functions keep their rows. */
 void qp_steps_clear(void);
 
 /* Allocates the table. Returns false if out of memory. */

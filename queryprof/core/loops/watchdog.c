@@ -9,8 +9,8 @@
 enum { IDLE_TURNS = 25 };
 
 static const double SHARE_OF_A_THRESHOLD = 0.5;
-static const double MARGIN_S = 50e-6; /* so that a step is over the threshold, not slightly under
-                                       * it */
+static const double MARGIN_S = 50e-6; /* wake up a little later, so that a step is over the
+                                       * threshold, not slightly under it */
 
 static qp_native_thread *present; /* owned; NULL if none */
 static qp_watchdog_look *look;
@@ -18,7 +18,7 @@ static qp_watchdog_look *look;
 bool qp_watchdog_awaited;
 _Atomic bool qp_watchdog_sleeps;
 
-/* Samples where a step is; waits for the GIL first. */
+/* Waits for the GIL, and samples where a step is. */
 static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t requested_ticks)
 {
     int64_t cpu_ns = qp_cpu_ns(running_loop->kernel_id);
@@ -29,14 +29,15 @@ static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t requ
         int64_t queued_ns = qp_cpu_queued_ns(running_loop->kernel_id);
         atomic_store(&running_loop->queued_ns, queued_ns - running_loop->seen_queued_ns);
     }
-    /* Python code releases the GIL after a switch interval, and waits until another thread has it.
-     * On a busy machine either thread may be without a CPU for a while, which is not work. */
+    /* Python code releases the GIL after a switch interval, and waits until another thread has
+     * taken it. On a busy machine, either thread may wait for a CPU for a while. That time is not
+     * work of the step. */
     int64_t worked_ns = cpu_ns < 0 ? waited_ns : qp_cpu_ns(running_loop->kernel_id) - cpu_ns;
     look(running_loop, number, requested_ticks, waited_ns < worked_ns ? waited_ns : worked_ns);
     PyGILState_Release(gil);
 }
 
-/* Checks a running loop; returns the ticks of its next check, 0: at any time. */
+/* Checks a running loop. Returns when the next check is due, in ticks; 0 if no step is running. */
 static uint64_t watch(qp_running_loop *running_loop)
 {
     uint64_t started = atomic_load_explicit(&running_loop->started_ticks, memory_order_acquire);
@@ -63,8 +64,9 @@ static uint64_t watch(qp_running_loop *running_loop)
     return started + (uint64_t)qp_clock_ticks_of(running_loop->watched_ns);
 }
 
-/* The thread sleeps until a running step becomes a stall, or for most of a threshold, so that no
- * step that begins in between is missed; and, when none has begun for a while, until one does. */
+/* Returns how long the thread sleeps: until a running step becomes a stall, but at most half a
+ * threshold, so that no step that begins in between is missed. If no step has begun for a while,
+ * returns -1: until a step begins. */
 static double turn(void *Py_UNUSED(unused))
 {
     static uint64_t last_steps;

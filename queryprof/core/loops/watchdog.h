@@ -7,19 +7,20 @@
 
 #include "loops/loops.h"
 
-/* Samples the step of this number, which still runs. The caller must hold the GIL. The watchdog
- * requested it at `asked_ticks`, and the loop's thread kept it for `gil_ns` while it worked. */
+/* A function that samples the step with this number. The caller must hold the GIL, which the
+ * watchdog requested at `asked_ticks`. The loop's thread worked for `gil_ns` before it released the
+ * GIL. */
 typedef void qp_watchdog_look(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks,
                               int64_t gil_ns);
 
-/* Prepares the watchdog; the thread starts with the next loop that runs. Steps from `threshold_s`
- * on are stalls. 0, or -1 with an exception. */
+/* Prepares the watchdog. The thread starts when the next loop or step runs. Steps of `threshold_s`
+ * or longer are stalls. Returns 0, or -1 with an exception. */
 int qp_watchdog_start(double threshold_s, qp_watchdog_look *look);
 
-/* Whether the thread is to start with the next loop that runs, or step of one. */
+/* Whether the thread must be started when the next loop or step runs. */
 extern bool qp_watchdog_awaited;
 
-/* Whether the thread sleeps until a step begins: no loop has run a step for a while. */
+/* Whether the thread sleeps until a step begins, because no loop has run a step for a while. */
 extern _Atomic bool qp_watchdog_sleeps;
 
 /* Wakes the thread. The caller must hold the GIL. */

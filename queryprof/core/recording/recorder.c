@@ -48,7 +48,7 @@ enum { SLACK = 16 }; /* a window's timeline begins 1/16 of its length before the
 
 static uint32_t recordings;
 
-/* The values that earlier parts contain of figures which are counted from the start. */
+/* Figures that are counted from the start of the recording: the values in earlier parts. */
 static struct {
     int64_t own_ticks;
     uint64_t lost_counters;
@@ -66,7 +66,7 @@ static void write_head(void)
     qp_head->own_ns = qp_clock_ns(qp_own_ticks - before_part.own_ticks);
 }
 
-/* The code objects are a cache: it is emptied before it is full. */
+/* Empties the cache of code objects before it is full. */
 static void forget_code(void)
 {
     if (qp_code_lines_nearly_full()) {
@@ -75,7 +75,8 @@ static void forget_code(void)
     }
 }
 
-static bool cannot_write; /* parts: what does not fit is added to "(other)" */
+static bool cannot_write; /* parts cannot be written, so new keys are added to "(other)" when
+                           * tables are full */
 static bool has_complained;
 
 /* `with_held`: also count write locks that are still held, even for less than a second. */
@@ -102,7 +103,7 @@ static void end_window_in_time(void)
     }
 }
 
-/* The work of a turn. */
+/* Does the work of a turn (runtime/turn.h). */
 static bool turn(uint64_t now_ticks)
 {
     end_window_in_time();
@@ -131,7 +132,7 @@ static void begin(void)
     before_part.lost_counters = qp_counters_lost();
     write_head();
     qp_rows_clear(QP_HELD_ROWS);
-    qp_rows_add(QP_HELD_ROWS, QP_HELD); /* without room, current holds are unknown */
+    qp_rows_add(QP_HELD_ROWS, QP_HELD); /* if there is no room, currently held locks are unknown */
     qp_head->start_unix_ns = qp_head->turn_unix_ns;
     qp_window_continue(qp_head->start_unix_ns);
     qp_recording = ++recordings;
@@ -200,7 +201,7 @@ bool qp_recorder_is_on(void)
     return qp_recording != 0;
 }
 
-/* Empties all sums; names keep their numbers. */
+/* Empties all sums. Names keep their numbers. */
 static void forget_sums(void)
 {
     qp_samples_clear();
@@ -220,7 +221,7 @@ static void forget_sums(void)
     qp_spans_clear();
     qp_thread_usage_clear();
     qp_histograms_clear();
-    /* Also covers the earlier time of calls in progress. */
+    /* The timeline also covers the earlier time of calls in progress. */
     qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()) - qp_head->window_ns / SLACK);
     qp_head->folded_statements = qp_head->folded_calls = qp_head->unasked_plans = 0;
     before_part.own_ticks = qp_own_ticks;
@@ -282,7 +283,7 @@ static bool end_part(bool carries_over)
 {
     uint32_t recording = qp_recording;
     if (!qp_changes_seal() ||
-        qp_recording != recording) { /* the program's code ran, and ended it */
+        qp_recording != recording) { /* the program's code ran, and ended the recording */
         PyErr_Clear();
         return false;
     }
@@ -319,8 +320,9 @@ void qp_recorder_end_window(int64_t unix_ns)
     uint32_t recording = qp_recording;
     int64_t last_unix_ns = qp_head->turn_unix_ns;
     qp_line_passes_flush();
-    flush(false);                         /* locks that are held are counted where they end */
-    qp_head->turn_unix_ns = last_unix_ns; /* the window ends when it last did something */
+    flush(false);                         /* held locks are counted in the window in which they
+                                           * end */
+    qp_head->turn_unix_ns = last_unix_ns; /* the window ends at its last turn */
     bool is_written = qp_recording == recording && end_part(true);
     if (qp_recording != recording) {
         return;

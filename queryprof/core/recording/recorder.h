@@ -1,4 +1,4 @@
-/* Recording as a whole: starts, stops and empties all tables together. */
+/* Starts, stops and empties all tables of a recording together. */
 #pragma once
 
 #include <Python.h>
@@ -16,19 +16,19 @@ bool qp_recorder_is_on(void);
 /* In a forked child: clears the parent's recording. */
 void qp_recorder_after_fork(void);
 
-/* Flushes data in flight to the tables, before they are read. */
+/* Flushes data that is not in the tables yet. Must be called before tables are read. */
 void qp_recorder_flush(void);
 
-/* The same for a recording that is about to end. It also flushes the calls of an unfinished watch,
- * for which it is unknown whether the program's own code runs in them. */
+/* The same for a recording that is about to end. It also flushes the passes of an unfinished line
+ * watch. */
 void qp_recorder_flush_last(void);
 
 /* Writes the recording so far to a separate file, and empties the sums. Returns false, and keeps
  * the sums, if the file cannot be written. */
 bool qp_recorder_end_part(void);
 
-/* The same at the end of a window, at this Unix time. If the part cannot be written, a message
- * reports that once, and the next window end retries. */
+/* Does the same at the end of a window, at this Unix time. If the part cannot be written, prints a
+ * message once, and retries at the end of the next window. */
 void qp_recorder_end_window(int64_t unix_ns);
 
 /* Clears the recording so far. */

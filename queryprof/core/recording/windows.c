@@ -5,12 +5,12 @@
 #include "sharing/parts.h"
 
 static struct {
-    int64_t length_ns; /* 0: without windows */
+    int64_t length_ns; /* 0: no windows */
     int64_t end_unix_ns;
     uint32_t kept;
-    uint32_t present;      /* the number of the present one, from 0 on */
-    uint32_t oldest;       /* the oldest window that was not removed */
-    uint32_t *first_parts; /* owned: the first part of each of the last ones, kept + 1 of them */
+    uint32_t present;      /* number of the current window, from 0 */
+    uint32_t oldest;       /* number of the oldest window that was not removed */
+    uint32_t *first_parts; /* owned: the first part of each of the last kept + 1 windows */
     bool is_held;
 } windows;
 

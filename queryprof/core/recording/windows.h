@@ -1,35 +1,35 @@
 /* Windows: the hours of the day (or another length) that divide a recording.
  *
- * They begin at the multiples of their length since 1970 (UTC). At the first call that ends after
- * the end of a window, or within a second, the data recorded in the window becomes a part of the
- * recording, a file of its own. A window has several parts if tables were full, or if blocks were
- * recorded separately. */
+ * They begin at the multiples of their length since 1970 (UTC). The first call that ends at least a
+ * second after the last turn (runtime/turn.h), and after the end of the window, writes the window's
+ * data to a part: a separate file. A window has several parts if tables were full, or if blocks
+ * were recorded separately. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets the length of windows (0 if the recording has none), and how many are kept; false without
- * memory: it has none. */
+/* Sets the length of windows (0 if the recording has none), and how many are kept. Returns false if
+ * out of memory; the recording then has no windows. */
 bool qp_windows_of(int64_t length_ns, uint32_t kept);
 
-/* While it is held no window is removed: its parts are about to be read. */
+/* While windows are held, none is removed, because their parts are about to be read. */
 void qp_windows_hold(bool is_held);
 
-/* Returns whether the present window, if any, is over at this Unix time: its end has come, or the
- * clock was set back to before its start. */
+/* Returns whether the current window is over at this Unix time, or the clock was set back to before
+ * its start. */
 bool qp_window_is_over(int64_t unix_ns);
 
-/* A part of the present window begins at this Unix time. */
+/* Begins a part of the current window at this Unix time. */
 void qp_window_continue(int64_t unix_ns);
 
-/* The next window begins at the latest multiple of the window's length before this Unix time, or at
- * this time itself if the present window began after that multiple. */
+/* Begins the next window, at the latest multiple of the window's length before this Unix time. If
+ * the current window began after that multiple, the next one begins at this time. */
 void qp_window_begin(int64_t unix_ns);
 
-/* The present window could not be written: it continues until the next window end. */
+/* Continues the current window until the next window end, because it could not be written. */
 void qp_window_go_on(int64_t unix_ns);
 
 /* Removes the oldest ended windows, except the latest ones, and counts them in the header. If
- * `has_ended`, the present window may also be removed. */
+ * `has_ended`, the current window may also be removed. */
 void qp_windows_remove_oldest(bool has_ended);

@@ -9,10 +9,10 @@
 #include <cpuid.h>
 #endif
 
-/* The shortest baseline that gives a rate better than 1 in 10,000 with 50 ns of jitter. */
+/* Minimum baseline for a rate that is accurate to 1 in 10,000 with 50 ns of jitter. */
 #define FIRST_CALIBRATION_NS 1000000
 #define LAST_CALIBRATION_NS 1000000000
-/* A clock that is adjusted, but not set, is never off by this much. */
+/* A clock that is adjusted, but not set, never deviates by this much. */
 #define SET_FROM_NS 1000000000
 /* The latest instant that a trace can hold is 2^62 ns after 1970. */
 #define LATEST_UNIX_S (((int64_t)1 << 62) / 1000000000)
@@ -39,7 +39,7 @@ int64_t qp_clock_monotonic_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static int64_t wall_ahead_ns; /* 0 but in tests */
+static int64_t wall_ahead_ns; /* 0 except in tests */
 
 static int64_t system_unix_ns(void)
 {
@@ -76,7 +76,7 @@ static bool counter_is_invariant(void)
 #endif
 }
 
-/* One instant, as the three clocks show it. */
+/* One instant on three clocks. */
 typedef struct {
     uint64_t ticks;
     int64_t ns;
@@ -131,11 +131,12 @@ void qp_clock_set(int64_t ns)
 }
 #endif
 
-static instant prepared; /* zeros: none */
+static instant prepared; /* all zeros: no instant */
 
 void qp_clock_prepare(void)
 {
-    if (!prepared.ns && counter_is_invariant()) { /* the first time: nothing has used the clock */
+    if (!prepared.ns && counter_is_invariant()) { /* the first start: nothing has used the clock
+                                                   * yet */
         qp_clock.counter = true;
         prepared = read_clocks();
     }

@@ -27,7 +27,8 @@ typedef struct {
 
 extern qp_clock_state qp_clock;
 
-/* Remembers an instant, so that the start need not wait for a millisecond to calibrate over. */
+/* Stores an instant from which qp_clock_start can calibrate, so that it need not wait for a
+ * millisecond. */
 void qp_clock_prepare(void);
 
 /* Chooses the source and calibrates it; takes up to one millisecond. */
@@ -36,10 +37,10 @@ void qp_clock_start(void);
 /* Recalibrates the rate over the time since qp_clock_start. */
 void qp_clock_calibrate(void);
 
-/* Follows the wall clock if it was set, as the present Unix time `unix_ns` shows. */
+/* Adjusts the conversion if the wall clock was set, which the current Unix time `unix_ns` shows. */
 void qp_clock_follow(int64_t unix_ns);
 
-/* The operating system's Unix time in nanoseconds, or the time that was set. */
+/* Returns the operating system's Unix time in nanoseconds, or the time set by a test. */
 int64_t qp_clock_unix_now_ns(void);
 
 /* Sets the wall clock of this recording, which continues from there (for tests of windows). */
@@ -52,7 +53,7 @@ int64_t qp_clock_monotonic_ns(void);
 void qp_clock_use_system(void);
 
 #ifdef QP_FAULT_INJECTION
-/* Uses the operating system's clock, stopped at an instant; 0: running. */
+/* Stops the clock at an instant (for tests); 0: it runs. */
 void qp_clock_set(int64_t ns);
 #endif
 
@@ -60,7 +61,7 @@ static QP_INLINE uint64_t qp_clock_ticks(void)
 {
 #if defined(QP_HAS_TSC)
     if (qp_clock.counter) {
-        /* What <x86intrin.h> calls it, a header ten times the length of all others. */
+        /* The intrinsic of <x86intrin.h>, declared here because that header is very long. */
         return __builtin_ia32_rdtsc();
     }
 #elif defined(QP_HAS_CNTVCT)

@@ -23,8 +23,8 @@ bool qp_thread_is_main(void)
     return qp_thread_kernel_id() == getpid();
 }
 
-/* The second number of its schedstat (Documentation/scheduler/sched-stats.rst of Linux); 0 where
- * the kernel does not count. */
+/* Returns the second number in the thread's schedstat (Documentation/scheduler/sched-stats.rst of
+ * Linux); 0 if the kernel does not count. */
 int64_t qp_cpu_queued_ns(long kernel_id)
 {
     if (!qp_here.has_own_files) {
@@ -49,8 +49,8 @@ int64_t qp_cpu_queued_ns(long kernel_id)
 int64_t qp_cpu_ns(long kernel_id)
 {
     struct timespec time;
-    /* The number of a thread's clock, computed like pthread_getcpuclockid does; an ended thread has
-     * none. */
+    /* Returns the id of a thread's CPU clock, computed like pthread_getcpuclockid does. A thread
+     * that has ended has no clock. */
     clockid_t clock = (clockid_t)(((unsigned)~kernel_id << 3) | 6);
     if (!kernel_id || clock_gettime(clock, &time) != 0) {
         return -1;

@@ -1,4 +1,5 @@
-/* Save the current exception while our code runs. Our code must not see or lose it. */
+/* Save the current exception while our code runs, so that our code neither sees nor loses the
+ * exception. */
 #pragma once
 
 #include <Python.h>
@@ -18,13 +19,13 @@ static inline qp_exception qp_exception_take(void)
     return taken;
 }
 
-/* Sets it again, and releases its references; drops any later exception. */
+/* Sets the exception again, and releases the references. Drops an exception that was set later. */
 static inline void qp_exception_put_back(const qp_exception *taken)
 {
     PyErr_Restore(taken->type, taken->value, taken->traceback);
 }
 
-/* Releases its references; a later exception stays. */
+/* Releases the references. An exception that was set later stays. */
 static inline void qp_exception_drop(qp_exception *taken)
 {
     Py_CLEAR(taken->type);

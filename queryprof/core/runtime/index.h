@@ -1,10 +1,9 @@
-/* An index from hashes to numbers of rows: open addressing, linear probing (Knuth, TAOCP 6.4).
+/* A hash index that finds rows: open addressing, linear probing (Knuth, TAOCP 6.4).
  *
  * The caller compares the rows:
  *
- *     uint32_t at = qp_index_begin(&index, hash);
- *     while (index.slots[at] && !is_it(index.slots[at] - 1)) at = qp_index_next(&index, at);
- *     if (!index.slots[at]) index.slots[at] = number + 1;
+ * uint32_t at = qp_index_begin(&index, hash); while (index.slots[at] && !is_it(index.slots[at] -
+ * 1)) at = qp_index_next(&index, at); if (!index.slots[at]) index.slots[at] = number + 1;
  *
  * It must never be full: its slots are twice as many as the rows.
  */

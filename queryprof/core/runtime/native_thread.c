@@ -17,8 +17,8 @@
 #endif
 
 struct qp_native_thread {
-    PyThread_type_lock wake; /* held; released to wake the thread */
-    PyThread_type_lock done; /* held until the thread has ended */
+    PyThread_type_lock wake; /* a held lock; released to wake the thread */
+    PyThread_type_lock done; /* a lock that is held until the thread has ended */
     _Atomic bool ending;
     double (*turn)(void *);
     void *argument;
@@ -63,7 +63,8 @@ static void *run_thread(void *self)
 #ifdef __linux__
     ((qp_native_thread *)self)->kernel_id = syscall(SYS_gettid);
     qp_here.has_own_files = has_own_files();
-    pthread_setname_np(pthread_self(), "queryprof"); /* its usage is not the program's */
+    pthread_setname_np(pthread_self(), "queryprof"); /* the thread's usage does not belong to the
+                                                      * program */
 #endif
     run(self);
     return NULL;
@@ -81,18 +82,18 @@ static bool start_thread(qp_native_thread *self)
     return started;
 }
 
-/* Python counts the threads of the system at a fork, and warns: it must have ended, not be
- * ending. */
+/* At a fork, Python counts the system's threads and warns. So the thread must have ended
+ * completely. */
 static void join_thread(qp_native_thread *self)
 {
     pthread_join(self->thread, NULL);
 #ifdef __linux__
-    /* The kernel still counts it for some microseconds after it can be joined. */
+    /* The kernel still counts the thread for some microseconds after it can be joined. */
     for (int i = 0; i < 10000 && syscall(SYS_tgkill, getpid(), self->kernel_id, 0) == 0; i++) {
         if (i < 100) {
             sched_yield();
         } else {
-            usleep(100); /* others have the processors */
+            usleep(100); /* other threads have the CPUs */
         }
     }
 #endif
@@ -158,6 +159,6 @@ bool qp_native_thread_stop(qp_native_thread *self, double timeout_s)
     }
     if (ended) {
         release(self);
-    } /* otherwise the thread keeps what it needs */
+    } /* otherwise the thread still needs this memory */
     return ended;
 }

@@ -19,7 +19,7 @@ typedef enum {
     QP_FETCHONE,
     QP_FETCHMANY,
     QP_FETCHALL,
-    QP_FETCHTABLE, /* all rows, as another library's object: their number is unknown */
+    QP_FETCHTABLE, /* fetches all rows as another library's object, so their number is unknown */
     QP_NEXT,
     QP_COMMIT,
     QP_ROLLBACK,
@@ -32,9 +32,9 @@ typedef enum {
     QP_SERIALIZE,
     QP_DESERIALIZE,
     QP_BEGIN,
-    QP_POOL_WAIT, /* all connections of the pool are in use */
+    QP_POOL_WAIT, /* a wait, because all connections of the pool are in use */
     QP_EXIT,
-    QP_OPERATIONS /* how many there are; QP_EXIT is recorded as commit or rollback */
+    QP_OPERATIONS /* number of recorded operations; QP_EXIT is recorded as commit or rollback */
 } qp_operation;
 
 typedef struct {
@@ -43,15 +43,16 @@ typedef struct {
     const char *statement; /* statement of QP_SOURCE_FIXED */
 } qp_operation_facts;
 
-/* The result of an execution's function. */
+/* What the function of an execution returns. */
 typedef enum {
-    QP_RETURNS_CURSOR, /* the cursor of the rows; or nothing, if its receiver is the cursor */
+    QP_RETURNS_CURSOR, /* the cursor of the rows; or nothing, if the receiver is the cursor */
     QP_RETURNS_ROWS,   /* all rows, in a list */
-    QP_RETURNS_ROW,    /* a row or a value of one, or None; of a fetch of all rows, a list if there
-                        * are several */
+    QP_RETURNS_ROW,    /* a row, a value of a row, or None; a fetch of all rows returns a list if
+                        * there are several rows */
     QP_RETURNS_STATUS, /* the server's command tag, as "UPDATE 3" */
-    QP_RETURNS_PORTAL, /* the first rows, in a list, or no rows; its receiver returns the others */
-    QP_RETURNS_VALUES, /* its argument; its receiver returns the rows */
+    QP_RETURNS_PORTAL, /* the first rows, in a list, or no rows; the receiver returns the other
+                        * rows */
+    QP_RETURNS_VALUES, /* its argument; the receiver returns the rows */
     QP_RETURNS         /* how many there are */
 } qp_returns;
 
@@ -69,5 +70,5 @@ static inline bool qp_operation_serves_all(qp_operation operation)
     return operation == QP_FETCHALL || operation == QP_FETCHTABLE;
 }
 
-/* The numbers of these statements in the present recording, by operation. */
+/* The statements of operations without SQL text, in the current recording. */
 extern uint32_t qp_operation_statements[QP_OPERATIONS];

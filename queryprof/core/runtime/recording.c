@@ -12,7 +12,8 @@ void qp_own_begin(void)
 {
     qp_own_ticks = 0;
     qp_own_begins.count = qp_own_ends.count = qp_own_counters.count = 0;
-    qp_own_countdown = QP_OWN_SAMPLING / 2; /* not the first call: the caches are empty then */
+    qp_own_countdown = QP_OWN_SAMPLING / 2; /* not the first call, because the CPU caches are cold
+                                             * then */
 }
 
 qp_own_part qp_own_part_begin(void)
@@ -20,7 +21,7 @@ qp_own_part qp_own_part_begin(void)
     return (qp_own_part){qp_clock_ticks(), qp_own_ticks};
 }
 
-/* The median of the samples in the ring; of an even number, the lower one. */
+/* Returns the median of the samples in the ring; for an even number of samples, the lower one. */
 static int64_t median(const qp_own_samples *samples)
 {
     int64_t sorted[QP_OWN_LAST];
@@ -40,7 +41,8 @@ void qp_own_part_end(qp_own_samples *samples, qp_own_part part, uint64_t now_tic
     int64_t ticks = qp_clock_elapsed(part.from_ticks, now_ticks);
     int64_t rest = ticks - (qp_own_ticks - part.own_ticks);
     samples->ticks[samples->count++ % QP_OWN_LAST] = rest > 0 ? rest : 0;
-    /* The first samples count one by one, later ones as a whole ring: sorting takes longer. */
+    /* The first samples are added one by one. Later ones are added once per ring, because sorting
+     * takes long. */
     bool is_first = samples->count <= QP_OWN_LAST;
     if (is_first || samples->count % QP_OWN_LAST == 0) {
         qp_own_ticks += median(samples) * QP_OWN_SAMPLING * (is_first ? 1 : QP_OWN_LAST);

@@ -1,4 +1,4 @@
-/* The present recording: its number, and its cost so far. */
+/* The current recording: its number, and queryprof's own time so far. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,17 +6,17 @@
 
 #include "runtime/compiler.h"
 
-/* The number of the present recording; 0 if none. */
+/* The number of the current recording; 0 if none. */
 extern uint32_t qp_recording;
 
-/* queryprof's own time in ticks. It is measured on new things (scans of texts, requests of plans,
- * lookups of statements), on turns, and on 1 of QP_OWN_SAMPLING calls, which represents all. The
- * number is prime, so that it is not in step with work that is done for 16 calls together. The
- * caller must hold the GIL. */
+/* queryprof's own time in ticks. It is measured for rare work (scans of texts, requests for plans,
+ * lookups of statements), for turns, and for 1 of QP_OWN_SAMPLING calls, which represents them all.
+ * QP_OWN_SAMPLING is prime, so that the sampling is not in step with the work that is done for 16
+ * calls together. The caller must hold the GIL. */
 extern int64_t qp_own_ticks;
 enum { QP_OWN_SAMPLING = 61, QP_OWN_LAST = 9 };
 
-/* Calls until one whose cost is measured. */
+/* Number of calls until the next measured call. */
 extern uint32_t qp_own_countdown;
 
 /* Returns whether the cost of this call is measured. */
@@ -29,8 +29,8 @@ static QP_INLINE bool qp_own_is_due(void)
     return is_due;
 }
 
-/* The last samples of one kind of part, a ring, and how many there were. Their median counts for
- * each: the machine may have interrupted one of them for long. */
+/* A ring of the last samples of one part of a call, and the number of all samples. The median
+ * represents each sample, because the machine may have interrupted one of them for long. */
 typedef struct {
     int64_t ticks[QP_OWN_LAST];
     uint32_t count;
@@ -38,14 +38,15 @@ typedef struct {
 
 extern qp_own_samples qp_own_begins, qp_own_ends, qp_own_counters;
 
-/* A part of such a call. */
+/* A measured part of a call: its begin, its end, or reading counters. */
 typedef struct {
     uint64_t from_ticks;
-    int64_t own_ticks; /* qp_own_ticks at its beginning: time measured in it is not added again */
+    int64_t own_ticks; /* qp_own_ticks at the start of the part, so that time that is already
+                        * counted is not added again */
 } qp_own_part;
 
 qp_own_part qp_own_part_begin(void);
 void qp_own_part_end(qp_own_samples *samples, qp_own_part part, uint64_t now_ticks);
 
-/* A new recording begins. */
+/* Clears queryprof's own time for a new recording. */
 void qp_own_begin(void);

@@ -25,9 +25,10 @@ static struct {
     bool if_own;
     bool is_made;
     bool is_busy;   /* a thread is copying */
-    bool restarts;  /* its data is in a part: remove the copy when that thread is back */
+    bool restarts;  /* a part contains the copied data: remove the copy when the copying thread
+                     * has finished */
     int table;      /* table being copied; QP_TABLES if the next copy begins */
-    size_t at;      /* place in the table's rows */
+    size_t at;      /* byte offset of the next slice in the table's rows */
     uint64_t ticks; /* when the current copy began */
     qp_header head; /* header of the copy; `counts` holds the rows copied so far */
 } copy = {.table = QP_TABLES};
@@ -64,7 +65,8 @@ static qp_table table_at(int place)
     return (qp_table)(place < sums ? QP_FIRST_SUMS + place : place - sums);
 }
 
-/* Copies at most `*budget` bytes of a table, and subtracts them; false if it cannot be written. */
+/* Copies at most `*budget` bytes of a table, and subtracts them from the budget. Returns false if
+ * the file cannot be written. */
 static bool copy_rows(int file, size_t *budget)
 {
     qp_table table = table_at(copy.table);
@@ -84,7 +86,7 @@ static bool copy_rows(int file, size_t *budget)
     return true;
 }
 
-/* Writes the header, last: from here on the file is this copy. */
+/* Writes the header. It is written last, because it makes the copy valid. */
 static bool copy_head(int file)
 {
     uint32_t counts[QP_TABLES];
@@ -130,7 +132,7 @@ static void copy_some(size_t budget)
     }
     int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (copy.is_made ? 0 : O_CREAT | O_EXCL);
     int file = qp_above_standard(open(copy.path, flags, 0600));
-    if (file < 0 && errno == ENOENT) { /* it was removed: the next is a new one */
+    if (file < 0 && errno == ENOENT) { /* the file was removed: create a new one next time */
         copy.is_made = false;
     }
     bool written = file >= 0 && (copy.is_made || fchmod(file, 0600) == 0);
@@ -149,7 +151,7 @@ static void copy_some(size_t budget)
     if (file >= 0) {
         close(file);
     }
-    if (!written) { /* a full disk, or a removed directory: tried again at the next interval */
+    if (!written) { /* disk full, or directory removed: retry at the next interval */
         copy.table = QP_TABLES;
     }
 }
@@ -166,7 +168,7 @@ void qp_checkpoint_copy_slice(void)
         copy.ticks = from;
         copy.next_s = 2 * copy.next_s < copy.interval_s ? 2 * copy.next_s : copy.interval_s;
     }
-    /* Copy everything within one interval of turns, of a second each. */
+    /* Copy everything within one interval, in turns of a second each. */
     size_t budget = SLICE + (size_t)((double)bytes_in_use() / (copy.next_s + 1));
     copy.is_busy = true;
     PyThreadState *released = PyEval_SaveThread();
@@ -176,7 +178,7 @@ void qp_checkpoint_copy_slice(void)
     if (copy.restarts) {
         qp_checkpoint_restart();
     }
-    if (!qp_recording && copy.is_made) { /* it has ended */
+    if (!qp_recording && copy.is_made) { /* the recording has ended */
         unlink(copy.path);
         copy.is_made = false;
     }

@@ -9,15 +9,15 @@
 
 #include <stdbool.h>
 
-/* Sets the file of the copies, which is created when there is something to copy; empty: no copies.
- * `if_own`: only while the region is private memory. */
+/* Sets the path of the copies; "" for no copies. The file is created when there is something to
+ * copy. `if_own`: copy only while the region is private memory. */
 void qp_checkpoint_to(const char *path, double interval_s, bool if_own);
 
 /* Copies the next slice. The caller must hold the GIL. The function releases it while it writes. */
 void qp_checkpoint_copy_slice(void);
 
-/* After the sums were written to a part: removes the copy, and begins another. */
+/* Must be called after the sums were written to a part. Removes the copy, and begins another. */
 void qp_checkpoint_restart(void);
 
-/* In a forked child: the file is the parent's. */
+/* In a forked child: stops the copies, because the file belongs to the parent. */
 void qp_checkpoint_after_fork(void);

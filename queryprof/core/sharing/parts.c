@@ -15,8 +15,8 @@
 
 static struct {
     char prefix[QP_SHARED_PATH_BYTES];
-    uint32_t count; /* the number of the last one */
-    uint32_t first; /* the number of the first that was not removed */
+    uint32_t count; /* number of the last part */
+    uint32_t first; /* number of the first part that was not removed */
     int error;
 } parts;
 
@@ -69,7 +69,7 @@ static bool write_part(const char *path, qp_region_state state)
 {
     const uint32_t its_state = state;
     int flags = O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY;
-    errno = EFBIG; /* if the file size limit is too low */
+    errno = EFBIG; /* open does not set errno if the file size limit is too low */
     int file = qp_above_standard(open(path, flags, 0600));
     if (file < 0) {
         return false;
@@ -85,7 +85,7 @@ static bool write_part(const char *path, qp_region_state state)
     return true;
 }
 
-/* Gives a file its name, unless there is a file of that name. */
+/* Renames a part, unless there is already a file with that name. */
 static bool name_part(const char *unfinished, const char *path)
 {
 #if defined(SYS_renameat2)
@@ -93,8 +93,8 @@ static bool name_part(const char *unfinished, const char *path)
     if (syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, NO_REPLACE) == 0) {
         return true;
     }
-    if (errno != EINVAL && errno != ENOSYS && errno != EPERM) { /* neither the file system nor a
-                                                                 * sandbox refuses it */
+    /* These errors mean that the file system or a sandbox does not support the system call. */
+    if (errno != EINVAL && errno != ENOSYS && errno != EPERM) {
         return false;
     }
 #endif
@@ -111,7 +111,7 @@ static bool write_next_part(qp_region_state state)
         part_path(path, number);
         snprintf(unfinished, sizeof unfinished, "%s.new", path);
         if (write_part(unfinished, state)) {
-            /* First: with its name the part counts. */
+            /* Stored first, because the part counts as soon as the file has its name. */
             qp_release_store(&qp_head->part_begun, number);
             if (name_part(unfinished, path)) {
                 parts.count = number;

@@ -1,9 +1,10 @@
-/* Parts of a recording: files in the region's layout, each with the sums since the part before.
+/* Parts of a recording: files in the region's layout. Each contains the sums since the previous
+ * part.
  *
- * Their names are a prefix and a number. A killed process leaves its parts and its region. Sums
- * that are in both count once: the region's header has the number of the last part after which its
- * sums were emptied. If there is a later part, it contains the sums of the region, or of an older
- * copy.
+ * A part's name consists of a prefix and a number. A killed process leaves its parts and its
+ * region. The region's header has the number of the last part after which its sums were emptied. If
+ * there is a later part, it contains the same sums as the region (or as an older copy of the
+ * region), which then count once.
  */
 #pragma once
 
@@ -14,7 +15,7 @@
  * long, no parts are written. */
 void qp_parts_in(const char *prefix);
 
-/* The number that the next part will have, if no other file has its name. */
+/* Returns the number of the next part, unless another file has that part's name. */
 uint32_t qp_parts_next(void);
 
 /* Writes the region to a new file, in the region's layout: a part of the recording. Returns false
@@ -26,9 +27,9 @@ void qp_part_end(void);
 /* Writes the region, whose recording has ended, as the last part. */
 bool qp_part_write_last(void);
 
-/* Why the last part could not be written: a number of errno. */
+/* Returns the errno of the last part that could not be written. */
 int qp_part_error(void);
 
-/* Removes the parts before this number that are still there; false if another process has taken
- * them all. */
+/* Removes the parts before this number. Returns false if none was left, because another process has
+ * taken them. */
 bool qp_parts_remove_before(uint32_t number);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The bytes that qp_write_at has written, and its calls. */
+/* The number of bytes that qp_write_at has written, and of its calls. */
 typedef struct {
     int64_t bytes;
     int64_t calls;
@@ -13,7 +13,8 @@ typedef struct {
 
 extern qp_written qp_written_so_far;
 
-/* Excludes later writes of the running thread from its bytes: they are not the program's. */
+/* Excludes the bytes written since `before` from the running thread's usage, because queryprof
+ * wrote them. */
 void qp_written_leave_out(qp_written before);
 
 /* Writes all bytes at an offset of a file; false on failure. */
@@ -26,8 +27,8 @@ bool qp_may_be_written(void);
 /* Makes a new file as large as the region; false on failure, or if the limit is less. */
 bool qp_prepare_file(int file);
 
-/* Writes the region's header and its rows in use to a new file, and makes that as large as the
- * region; false on failure. */
+/* Writes the region's header and its rows in use to a new file, and makes the file as large as the
+ * region. Returns false on failure. */
 bool qp_region_write(int file);
 
 /* Writes the identity of this process to the header. */

@@ -22,7 +22,7 @@ static struct {
     char name[QP_SHARED_PATH_BYTES];
     char path[QP_SHARED_PATH_BYTES]; /* path of the file; empty if none */
     bool may_have_room_later;        /* the process had no free descriptor */
-    bool is_lost;                    /* this forked child had no memory for a copy */
+    bool is_lost;                    /* this forked child had no memory for a copy of the region */
 } shared;
 
 const char *qp_region_path(void)
@@ -45,8 +45,8 @@ const char *qp_region_path(void)
 /* statfs(2); <linux/magic.h> is missing where only the C library's headers are installed. */
 #define TMPFS 0x01021994
 
-/* A new file in a directory, without a name, or with the region's where that is impossible; only
- * its owner may read it, whatever the program's umask is. -1 on failure. */
+/* Creates a file in a directory: without a name or, if that is impossible, with the region's name.
+ * Only its owner may read it, whatever the program's umask is. Returns -1 on failure. */
 static int open_new(const char *directory, bool *is_named)
 {
     int file = -1;
@@ -72,7 +72,7 @@ static int open_new(const char *directory, bool *is_named)
     return file;
 }
 
-/* Names a file after it was written: readers only find whole ones. */
+/* Names a file after it was written, so that readers find only complete files. */
 static bool name_file(int file)
 {
     char opened[64];
@@ -80,8 +80,8 @@ static bool name_file(int file)
     return linkat(AT_FDCWD, opened, AT_FDCWD, shared.path, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Makes a file in a directory on a memory file system; -1 if that fails. `is_named` is set if it
- * already has its name. */
+/* Creates a file in a directory on a memory file system; -1 if that fails. Sets `*is_named` if the
+ * file already has its name. */
 static int make_file(const char *directory, size_t length, bool *is_named)
 {
     char place[QP_SHARED_PATH_BYTES];
@@ -126,7 +126,7 @@ static bool make_own(int tables)
     char *memory = (char *)qp_head;
     char *own = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (own == MAP_FAILED) { /* an empty one, not the parent's */
+    if (own == MAP_FAILED) { /* replace the parent's memory by empty memory */
         mmap(memory, bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         return false;
@@ -156,7 +156,7 @@ void qp_region_unshare(void)
     }
 }
 
-/* In a forked child, before anything else runs there: its sums are separate from its parent's. */
+/* Runs in a forked child before anything else: separates its sums from the parent's. */
 static void leave_to_parent(void)
 {
     if (shared.path[0]) {

@@ -1,8 +1,8 @@
-/* The region as a file in the system's shared memory. It outlives the process, however that ends,
- * and other processes may read it while it runs.
+/* The region as a file in the system's shared memory. The file outlives the process, however the
+ * process ends, and other processes may read it at any time.
  *
- * The file is made at the first recorded call. No descriptor is kept, and nothing is opened again,
- * so changes to the program's descriptors, directories or root do not matter. Without shared
+ * The file is made at the first recorded call. No descriptor is kept, and the file is not opened
+ * again. So the program may close descriptors, and change its directory or root. Without shared
  * memory, or without room in it, the region stays private.
  */
 #pragma once
@@ -13,11 +13,11 @@
 
 enum { QP_SHARED_PATH_BYTES = 512 };
 
-/* Whether the region is to become a file at the next call. */
+/* Whether the region must become a file at the next call. */
 extern bool qp_share_awaited;
 
 /* Sets the directories (skipped unless on a memory file system), separated by newlines, and the
- * prefix of the file's name. They are copied. If one is too long, no file is made. */
+ * prefix of the file's name. Both are copied. If one is too long, no file is made. */
 void qp_region_share_in(const char *directories, const char *name);
 
 /* Makes the region a file. The caller must hold the GIL. */
@@ -26,11 +26,11 @@ void qp_region_share(void);
 /* At a turn: requests another try at the next call, if no descriptor was free. */
 void qp_region_share_again(void);
 
-/* In a forked child, once: whether there was no memory for a copy of the region. */
+/* Returns, once in a forked child, whether there was no memory for a copy of the region. */
 bool qp_region_is_lost(void);
 
 /* The file's path; empty without a file. */
 const char *qp_region_path(void);
 
-/* Makes the region private again, with its content; the file does not change. */
+/* Makes the region private again and keeps its content. The file does not change. */
 void qp_region_unshare(void);

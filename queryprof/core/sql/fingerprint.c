@@ -51,7 +51,7 @@ static void put_word(scanner *s, const unsigned char *word, size_t length)
     bool query = !strcmp(keyword, "SELECT") || !strcmp(keyword, "WITH");
     bool values = !strcmp(keyword, "VALUES");
     if (innermost->kind == IN_LIST && s->last == OPEN && (query || values)) {
-        innermost->kind = PARENTHESES; /* IN (SELECT ...): not a list of values */
+        innermost->kind = PARENTHESES; /* IN (SELECT ...) is not a list of values */
     }
     if (!s->unfolded && innermost->kind == VALUES) {
         qp_close_values(s);
@@ -77,7 +77,7 @@ static void put_word_or_prefixed_literal(scanner *s)
     bool is_prefix = s->at < s->end && *s->at == '\'';
     if (is_prefix && s->dialect == QP_ANY_SQL && (s->at[-1] | 32) == 'q' &&
         (length == 1 || (length == 2 && (*start | 32) == 'n'))) {
-        s->kind = QP_TEXT_NO_SQL; /* Oracle's q'[it's]': where it ends is not known */
+        s->kind = QP_TEXT_NO_SQL; /* Oracle's q'[it's]', whose end is unknown */
     }
     if (length == 1 && is_prefix) { /* x'00ff' */
         s->at += (*start | 32) == 'e' && s->dialect != QP_SQLITE ? qp_escaped_length(s)

@@ -161,7 +161,7 @@ void qp_put_separator(scanner *s, token_kind kind, const char *text, scope_kind 
         !s->unfolded && (innermost->kind == list || (kind == COMMA && innermost->kind == IN_LIST));
     if (separates) {
         qp_end_item(s, innermost);
-        innermost->item_open = true; /* the separator itself starts no item */
+        innermost->item_open = true; /* the separator does not start an item */
     }
     if (s->last != NOTHING && !(kind == SEMICOLON && s->last == SEMICOLON)) {
         qp_put(s, kind, text, 1);

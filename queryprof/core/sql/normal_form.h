@@ -19,8 +19,8 @@ void qp_put_separator(scanner *s, token_kind kind, const char *text, scope_kind 
 
 void qp_open_scope(scanner *s, scope_kind kind);
 
-/* Ends a VALUES list that is the innermost scope: its rows are over. */
+/* Ends the innermost scope if it is a VALUES list. */
 void qp_close_values(scanner *s);
 
-/* Ends the current item of a list, and drops it if it equals the item before. */
+/* Ends the current item of a list, and drops it if it equals the previous item. */
 void qp_end_item(scanner *s, scope *list);

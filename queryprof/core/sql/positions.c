@@ -10,7 +10,7 @@ static bool is_one_of(const char *word, const char *const *words)
     return *words != NULL;
 }
 
-/* Keywords before a name: of a table, an index, a column, ... */
+/* Returns whether a keyword precedes the name of a table, an index, a column or the like. */
 static bool is_before_name(const char *keyword)
 {
     static const char *const words[] = {
@@ -22,14 +22,14 @@ static bool is_before_name(const char *keyword)
     return is_one_of(keyword, words);
 }
 
-/* The character that follows a word, after blanks; 0 at the end. */
+/* Returns the character that follows a word, after blanks; 0 at the end. */
 static unsigned char next_of(scanner *s, const unsigned char *end)
 {
     const unsigned char *next = skip_blanks(s, end);
     return next < s->end ? *next : 0;
 }
 
-/* The keyword that follows a word, or NULL. */
+/* Returns the keyword that follows a word, or NULL. */
 static const char *keyword_after(scanner *s, const unsigned char *end)
 {
     const unsigned char *next = skip_blanks(s, end), *p = next;
@@ -59,7 +59,8 @@ static bool may_be_name(const char *keyword)
     return is_one_of(keyword, words);
 }
 
-/* Returns whether an operand is expected here, not an operator or the keyword of a clause's end. */
+/* Returns whether an operand is expected here, and not an operator or a keyword that ends a
+ * clause. */
 static bool wants_operand(const scanner *s)
 {
     static const char *const words[] = {"SELECT",   "WHERE",   "AND",       "OR",   "NOT",
@@ -206,7 +207,7 @@ bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, cha
         return false;
     }
     const qp_sql_words *words = s->words;
-    /* A refused text has the same form whatever was accepted before it. */
+    /* A refused text has the same form, no matter which texts were accepted before. */
     bool is_column = s->kind != QP_TEXT_UNKNOWN_NAMES && qp_column_is_known(words, hash);
     bool is_known = qp_word_set_has(&words->names, hash) || is_column;
     /* A word that is a value elsewhere in the text is not shown as an alias either. */

@@ -40,7 +40,7 @@ typedef struct {
     scope_kind kind;
     clause_kind clause;
     bool item_open;    /* item_start is set */
-    bool has_previous; /* previous_start to previous_end is a kept item */
+    bool has_previous; /* the kept item is from previous_start to previous_end */
     size_t item_start;
     size_t previous_start;
     size_t previous_end;
@@ -111,7 +111,7 @@ static inline size_t skip_quoted(const unsigned char *at, const unsigned char *e
     return (size_t)(end - at); /* never closed: all the rest belongs to it */
 }
 
-/* The end of the comment that begins here. */
+/* Returns the end of the comment that begins here. */
 static inline const unsigned char *skip_comment(scanner *s, const unsigned char *at)
 {
     int depth = 1;
@@ -149,8 +149,8 @@ static inline const unsigned char *skip_blanks(scanner *s, const unsigned char *
         } else if (s->end - at >= 2 && at[0] == '-' && at[1] == '-') {
             const unsigned char *begin = at, *line_end = memchr(at, '\n', (size_t)(s->end - at));
             at = line_end ? line_end + 1 : s->end;
-            /* In MySQL it starts a comment only with a blank: a literal may begin in it, and end
-             * after it. */
+            /* In MySQL, -- starts a comment only if a blank follows. Otherwise a literal may begin
+             * in the apparent comment, and end after it. */
             if (s->dialect == QP_ANY_SQL && at - begin > 2 && !is_space(begin[2]) &&
                 has_quote(begin, at)) {
                 s->kind = QP_TEXT_NO_SQL;

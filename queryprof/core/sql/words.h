@@ -11,15 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The maximal length of a normal form; longer ones are cut. */
+/* Maximum length of a normal form. Longer ones are cut. */
 enum { QP_STATEMENT_BYTES = 16384 };
 
 /* How far the words of a text can be trusted to be names. */
 typedef enum {
-    QP_TEXT_SQL,           /* it was accepted, or nothing is known yet */
-    QP_TEXT_UNKNOWN_NAMES, /* a name in it is unknown: an unquoted word in the place of a
-                            * value may be one */
-    QP_TEXT_NO_SQL         /* it may be anything */
+    QP_TEXT_SQL,           /* the database accepted the text, or nothing is known yet */
+    QP_TEXT_UNKNOWN_NAMES, /* the database does not know a name in the text, so an unquoted word
+                            * in the place of a value may be a value */
+    QP_TEXT_NO_SQL         /* the text may be anything */
 } qp_text_kind;
 
 /* SQL dialect: decides where literals and comments end. */
@@ -27,16 +27,16 @@ typedef enum {
     QP_SQLITE,
     QP_STANDARD_SQL, /* also PostgreSQL: words in double quotes are names, E'' has backslashes,
                       * comments can be nested */
-    QP_ANY_SQL       /* unknown: if the dialect matters, the rest is not shown */
+    QP_ANY_SQL       /* unknown: where the dialect matters, the rest of the text is not shown */
 } qp_dialect;
 
 /* The database system that a statement is sent to. */
 typedef enum {
-    QP_SYSTEM_UNKNOWN, /* it is no SQL */
+    QP_SYSTEM_UNKNOWN, /* the text is not SQL */
     QP_SYSTEM_SQLITE,
     QP_SYSTEM_POSTGRESQL,
     QP_SYSTEM_DUCKDB,
-    QP_SYSTEM_OTHER, /* the system of a driver that only the program knows */
+    QP_SYSTEM_OTHER, /* the system of another driver, which only the program knows */
     QP_SYSTEM_MYSQL,
     QP_SYSTEM_ORACLE,
     QP_SYSTEMS

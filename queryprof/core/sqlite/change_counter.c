@@ -42,12 +42,13 @@ static void write_at(void *db, size_t offset, int64_t value)
     }
 }
 
-/* The only offset that held the number of changed rows after each of these statements; 0 if there
- * are several or none. */
+/* Returns the only offset that held the number of changed rows after each of these statements; 0 if
+ * there are several or none. */
 static size_t search(void *db)
 {
     enum { CANDIDATES = 64 };
-    /* All numbers of rows differ from each other, from the rowids and from the totals. */
+    /* All these numbers of rows differ from each other, from the rowids and from the totals, so
+     * that only one field can match. */
     static const struct {
         const char *sql;
         int changes;

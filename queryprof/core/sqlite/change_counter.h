@@ -2,9 +2,9 @@
  * that it can be restored.
  *
  * EXPLAIN of a statement that writes sets it to 0, and no function of SQLite sets it otherwise. Its
- * offset in a sqlite3 is the same for all connections of one library. It is searched on a
- * connection of ours, by a count that no other field has, and accepted only if SQLite returns the
- * value written there.
+ * offset in a sqlite3 is the same for all connections of one library. queryprof searches the offset
+ * on its own connection, with counts that no other field has, and accepts it only if SQLite returns
+ * the value that queryprof writes there.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ void qp_changes_find(void *db);
 
 bool qp_changes_known(void);
 
-/* Read and restore the value of changes() on a connection (sqlite3 *); with the connection's mutex.
- * */
+/* Read and restore the value of changes() on a connection (sqlite3 *). The caller must hold the
+ * connection's mutex. */
 int64_t qp_changes_save(const void *db);
 void qp_changes_put_back(void *db, int64_t changes);

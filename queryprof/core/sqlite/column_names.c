@@ -9,7 +9,8 @@
 
 enum { MAX_NAME = 256 };
 
-/* A word as a C string, without the second of two quotes; false if it is too long. */
+/* Copies a word as a C string, with doubled quotes as one. Returns false if the word is too
+ * long. */
 static bool copy_name(char to[MAX_NAME], const qp_word *word)
 {
     size_t length = 0;

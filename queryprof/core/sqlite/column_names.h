@@ -1,9 +1,10 @@
-/* Which words of a SQL text are columns of its tables, by SQLite's schema.
+/* Finds the words of a SQL text that are columns of its tables, by SQLite's schema.
  *
- * Only SQLite can decide whether a word in double quotes is a name or a string. It is queried when
- * a statement with the text starts: then the schema is in memory, and the answer opens and locks
- * nothing (https://www.sqlite.org/c3ref/table_column_metadata.html); and the GIL is not held, which
- * another thread that has a shared cache's mutex may wait for. Columns of views are not included.
+ * Only SQLite can decide whether a word in double quotes is a name or a string. queryprof calls
+ * SQLite when a statement with the text starts. Then the schema is in memory, so that the call
+ * opens and locks nothing (https://www.sqlite.org/c3ref/table_column_metadata.html). The GIL is not
+ * held then, so that another thread with a shared cache's mutex can wait for it. Columns of views
+ * are not included.
  */
 #pragma once
 
@@ -12,7 +13,7 @@
 
 #include "sql/words.h"
 
-/* The question about one text; its words point into the text's UTF-8. */
+/* The question about one text. Its words point into the text's UTF-8. */
 typedef struct qp_column_question {
     qp_word tables[QP_WORDS_KEPT];
     qp_word words[QP_WORDS_KEPT];
@@ -21,12 +22,13 @@ typedef struct qp_column_question {
     bool is_column[QP_WORDS_KEPT][QP_WORDS_KEPT]; /* the answer, by word and table */
 } qp_column_question;
 
-/* A question about the columns in a text (borrowed: any object; it must live until the answer). The
- * caller owns the question (qp_release). NULL if the text has no word in quotes that may enclose a
- * value, or there is no memory. Never raises. The caller must hold the GIL. */
+/* Returns a question about the columns in a text (borrowed: any object, which must live until the
+ * answer). The caller owns the question (qp_release). NULL if the text has no word in quotes that
+ * may enclose a value, or if out of memory. Never raises. The caller must hold the GIL. */
 qp_column_question *qp_columns_question(PyObject *sql);
 
-/* Answers it on a connection (sqlite3 *), while holding its mutex and not the GIL. */
+/* Answers the question on a connection (sqlite3 *). The caller must hold the connection's mutex,
+ * but not the GIL. */
 void qp_columns_request(qp_column_question *question, void *db);
 
 /* Stores the answer. The caller must hold the GIL. */

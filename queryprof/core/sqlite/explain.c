@@ -13,7 +13,7 @@ enum { STEPS = 100, DETAIL_BYTES = 200, DEPTH = 20, INDENTATION = 2 };
 
 typedef struct {
     int id;
-    int parent; /* id of the step that it belongs to; 0 if none */
+    int parent; /* id of the step to which this step belongs; 0 if none */
     char detail[DETAIL_BYTES];
 } step;
 
@@ -22,7 +22,7 @@ typedef struct {
     step steps[STEPS];
 } plan;
 
-/* Copies it as one line, even if names of the program's tables contain line breaks. */
+/* Copies a text as one line, even if names of the program's tables contain line breaks. */
 static void copy_detail(char *to, const char *from)
 {
     size_t length = 0;
@@ -62,7 +62,8 @@ static void read_steps(void *explained, plan *to)
     }
 }
 
-/* Writes the steps that belong to `parent`, each followed by its own; returns the end. */
+/* Writes the steps that belong to `parent`, each followed by the steps that belong to it. Returns
+ * the end. */
 static char *write_steps(const plan *from, int parent, int depth, char *to)
 {
     for (int i = 0; i < from->count && depth < DEPTH; i++) {
@@ -85,8 +86,8 @@ static void read_plan(qp_explanation *explanation, void *db, void *statement)
     explanation->reprepares = qp_sqlite.stmt_status(statement, QP_STMTSTATUS_REPREPARE, 0);
     const char *sql = qp_sqlite.sql(statement);
     plan *read = qp_allocate(1, sizeof *read);
-    /* Even the statement itself can see the value of changes(): in a view, a column's default, or a
-     * function of the program that calls it. */
+    /* changes() must be restored, because even the statement can use it: in a view, a column's
+     * default, or a function of the program. */
     bool writes = !qp_sqlite.stmt_readonly(statement);
     bool may_ask = read && sql && (!writes || qp_changes_known());
     int64_t changes = may_ask && writes ? qp_changes_save(db) : 0;

@@ -2,8 +2,8 @@
  * call.
  *
  * It runs when SQLite reports that the statement starts: the schema is read and the connection's
- * mutex held. The statement itself is not run. EXPLAIN sets changes() to 0 where the statement
- * writes: that is restored, and where it cannot be (change_counter.h) the plan stays unknown.
+ * mutex held. The statement itself is not run. If the statement writes, EXPLAIN sets changes() to
+ * 0. queryprof restores the value. If it cannot (change_counter.h), the plan stays unknown.
  */
 #pragma once
 
@@ -16,14 +16,15 @@
 typedef struct qp_explanation {
     bool wants_plan;
     qp_column_question *columns; /* owned (qp_release); NULL if there is no question */
-    char *tree;                  /* owned (qp_release); NULL: not there yet, or SQLite returned
-                                  * none */
-    int64_t ticks;               /* taken by the request */
+    char *tree;                  /* owned (qp_release); NULL: no plan yet, or SQLite returned no
+                                  * steps */
+    int64_t ticks;               /* duration of the request */
     void *statement;             /* sqlite3_stmt * that was explained */
-    int reprepares;              /* how often it had been re-prepared when it was explained */
+    int reprepares;              /* how often that statement had been re-prepared when it was
+                                  * explained */
 } qp_explanation;
 
-/* Requests a statement's (sqlite3_stmt *) columns and plan on its connection (sqlite3 *): a line
- * for each step, two spaces deeper than the step that it belongs to. With the connection's mutex,
- * without the GIL. */
+/* Requests the columns and the plan of a statement (sqlite3_stmt *) on its connection (sqlite3 *).
+ * The plan has a line for each step, indented by two spaces more than the step to which it belongs.
+ * The caller must hold the connection's mutex, but not the GIL. */
 void qp_explain(qp_explanation *explanation, void *db, void *statement);

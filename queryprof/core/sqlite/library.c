@@ -43,7 +43,8 @@ static bool read_pointer(const void *from, void **to)
         return true;
     }
 #endif
-    /* Without permission for that call: write(2) refuses an unreadable address with EFAULT. */
+    /* If that system call is not permitted, use write(2), which refuses an unreadable address with
+     * EFAULT. */
     int ends[2];
     if (pipe(ends) != 0) {
         return false;
@@ -149,8 +150,8 @@ enum {
     API_TRACE_V2 = 214
 };
 
-/* SQLite loads the core as an extension, on one connection that nothing else uses: this stores its
- * functions. */
+/* SQLite calls this when it loads the core as an extension, on a connection that nothing else uses.
+ * Stores SQLite's functions. */
 QP_EXPORTED int qp_sqlite_extension(void *Py_UNUSED(db), char **Py_UNUSED(error), void *const *api);
 
 int qp_sqlite_extension(void *Py_UNUSED(db), char **Py_UNUSED(error), void *const *api)
@@ -214,7 +215,7 @@ const char *qp_sqlite_connection(PyObject *connection, void **db)
     if (!read_pointer(candidate, &first_field)) {
         return "the connection's layout is not known";
     }
-    /* A sqlite3 begins with its VFS, which must be one of the registered ones. */
+    /* A sqlite3 begins with a pointer to its VFS, which must be a registered one. */
     for (vfs *known = qp_sqlite.vfs_find(NULL); known; known = known->next) {
         if (known == first_field) {
             *db = candidate;

@@ -68,21 +68,21 @@ enum { QP_PRIVATE_LIBRARIES = 16 };
 
 /* Returns the SQLite that has just loaded the core as an extension, through the entry point
  * qp_sqlite_extension, on a driver's connection. It is a driver's private SQLite, or sqlite3's.
- * NULL: none has, or the table is full. Reading clears it. */
+ * Returns NULL if no SQLite has loaded the core since the last call, or if the table is full. */
 const qp_sqlite_functions *qp_sqlite_that_loaded(void);
 
-/* The functions of a SQLite by its table of functions for extensions; NULL if unknown. */
+/* Returns the functions of a SQLite by its table of functions for extensions; NULL if unknown. */
 const qp_sqlite_functions *qp_sqlite_of_table(const void *api);
 
-/* The supposed sqlite3 * of a connection (borrowed): only for comparison with known ones, because
- * the object need not be a connection. */
+/* Returns the supposed sqlite3 * of a connection (borrowed). It may only be compared with known
+ * pointers, because the object need not be a connection. */
 static inline void *qp_connection_db(PyObject *connection)
 {
     return *(void *const *)((const char *)connection + sizeof(PyObject));
 }
 
-/* The sqlite3 * of a sqlite3.Connection (borrowed), checked. Returns NULL, or the reason for
- * failure (static text). */
+/* Checks that a sqlite3.Connection (borrowed) has its sqlite3 * at the expected place. Returns
+ * NULL, or the reason for failure (static text). */
 const char *qp_sqlite_connection(PyObject *connection, void **db);
 
 /* Returns whether the program has set a callback on a sqlite3.Connection (trace, progress or

@@ -8,7 +8,8 @@ enum { STATEMENTS_SEARCHED = 64 };
 
 static struct {
     PyTypeObject *type;       /* owned; NULL if not watched */
-    PyTypeObject *cache_type; /* borrowed from functools: of the connection's last statements */
+    PyTypeObject *cache_type; /* borrowed from functools: type of the cache of a connection's last
+                               * statements */
     destructor deallocate;
     qp_statement_ends *ends;
 } watched;
@@ -23,14 +24,16 @@ static void on_deallocate(PyObject *object)
 {
     void *statement = statement_of(object);
     destructor deallocate = watched.deallocate;
-    PyObject_GC_UnTrack(object); /* `ends` may release the GIL: nothing must find it then */
+    PyObject_GC_UnTrack(object); /* remove it first, because `ends` may release the GIL, and
+                                  * nothing must find the object then */
     if (statement) {
         watched.ends(statement);
     }
     deallocate(object);
 }
 
-enum { LOOKS = 1024 /* objects visited in a connection's cache, some three for each statement */ };
+/* Maximum number of visited objects in a connection's cache, with about three per statement. */
+enum { LOOKS = 1024 };
 
 typedef struct {
     const void *statement;
@@ -57,8 +60,7 @@ static int look_into(PyObject *visited, void *context)
     return s->found != NULL;
 }
 
-/* Traversing is what the garbage collector does to every object: it calls no code of the program.
- */
+/* Traverses the object as the garbage collector does, which calls no code of the program. */
 static void traverse(PyObject *object, visitproc visit, search *s)
 {
     traverseproc function = object ? Py_TYPE(object)->tp_traverse : NULL;
@@ -127,5 +129,5 @@ void qp_statement_objects_unwatch(void)
     if (watched.type && watched.type->tp_dealloc == on_deallocate) {
         watched.type->tp_dealloc = watched.deallocate;
         Py_CLEAR(watched.type);
-    } /* otherwise another function replaced ours and calls it: ours stays in use */
+    } /* otherwise another function has replaced ours and may call it: ours stays in use */
 }

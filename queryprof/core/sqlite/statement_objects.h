@@ -1,5 +1,5 @@
 /* The statement objects of sqlite3: each owns one prepared statement, and finalizes it when it is
- * deallocated. Watching them gives the last moment at which a statement can be read.
+ * deallocated. Watching them provides the last moment at which a statement's counters can be read.
  */
 #pragma once
 
@@ -12,9 +12,9 @@ typedef void qp_statement_ends(void *statement);
  * `ends` before any is deallocated. Returns NULL, or the reason for failure (static text). */
 const char *qp_statement_objects_watch(PyObject *connection, qp_statement_ends *ends);
 
-/* The statement object that owns a statement (identity of a sqlite3_stmt), in the cursor or in the
- * connection's cache: borrowed from these, so valid only while the caller holds the GIL. NULL if
- * the driver does not own it. Calls no code of the program. */
+/* Returns the statement object that owns a statement (identity of a sqlite3_stmt). The object is
+ * borrowed from the cursor or from the connection's cache, so it is valid only while the caller
+ * holds the GIL. NULL if the driver does not own the statement. Calls no code of the program. */
 PyObject *qp_statement_object(PyObject *connection, PyObject *cursor, const void *statement);
 
 /* Restores the type. */

@@ -24,7 +24,7 @@ static void add(qp_usage *to, const qp_usage *usage)
     to->write_calls += usage->write_calls;
 }
 
-/* Adds to the threads of a name; with the lock. */
+/* Adds to the usage of the threads with a name. The caller must hold the lock. */
 static void add_to_name(uint16_t thread, const qp_usage *usage)
 {
     if (thread < qp_row_count(QP_THREAD_ROWS)) {
@@ -61,7 +61,7 @@ static qp_usage less(const qp_usage *now, const qp_usage *base)
 
 static struct {
     pthread_mutex_t lock;
-    uint64_t last_thread; /* the number of the newest thread when recording began */
+    uint64_t last_thread; /* number of the newest thread when the recording began */
     uint32_t next;        /* where the search for a free row starts */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -101,7 +101,7 @@ static int64_t read_io(qp_usage *usage)
     return size > 0 ? size : 0;
 }
 
-/* The usage of the running thread since its start. */
+/* Reads the usage of the running thread since its start. */
 static bool read_usage(qp_usage *usage, int64_t *read_bytes)
 {
     struct rusage used;
@@ -117,7 +117,8 @@ static bool read_usage(qp_usage *usage, int64_t *read_bytes)
     return true;
 }
 
-/* Excludes the bytes read to get the figures: they are not the thread's. */
+/* Excludes the bytes that were read to get the figures, because they do not belong to the
+ * thread. */
 static void leave_out_reading(qp_task_row *task, int64_t read_bytes)
 {
     task->base.read_bytes += read_bytes;
@@ -125,7 +126,7 @@ static void leave_out_reading(qp_task_row *task, int64_t read_bytes)
     qp_head->own_read_bytes += read_bytes;
 }
 
-/* The row of the running thread, if it is still its own; or NULL. */
+/* Returns the row of the running thread; NULL if another thread has the row now. */
 static qp_task_row *own_row(void)
 {
     if (qp_here.usage_recording != qp_recording ||
@@ -221,7 +222,7 @@ void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now
         task++;
     }
     qp_usage used = less(now, task < end ? &task->base : before);
-    if (task < end) { /* its own name: a thread that is ending has no other any more */
+    if (task < end) { /* from the row: a thread that is ending has no other name any more */
         add(&task->base, &used);
         task->usage = (qp_usage){0};
         name = (uint16_t)task->thread;
@@ -239,7 +240,8 @@ void qp_thread_usage_start(void)
 
 void qp_thread_usage_after_fork(void)
 {
-    table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* its holder may not exist here */
+    table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* the thread that held the lock may
+                                                              * not exist in the child */
 }
 #else
 void qp_thread_usage_lock(void) {}

@@ -42,7 +42,7 @@ static void thread_ended(void *record)
     if (qp_recording) {
         qp_thread_usage_end();
     }
-    qp_here.thread = NULL; /* code that still runs in the thread gets a new record */
+    qp_here.thread = NULL; /* if code still runs in the thread, it gets a new record */
     thread->ended = true;
 }
 
@@ -105,7 +105,8 @@ static PyObject *without_digits(PyObject *name)
 uint16_t qp_thread_number(PyObject *name)
 {
     enum {
-        KEPT = 64 + 2 /* unchanged names; a pool may have thousands, which differ in numbers */
+        KEPT = 64 + 2 /* number of names that are kept unchanged; a pool may have thousands, which
+                       * differ only in digits */
     };
     qp_exception exception = qp_exception_take();
     bool folds = qp_row_count(QP_THREAD_ROWS) >= KEPT && !qp_name_has(&state.names, name);
@@ -151,7 +152,7 @@ qp_thread *qp_thread_record(uint32_t recording)
 {
     PyThreadState *tstate = PyThreadState_Get();
     if (PyThreadState_GetInterpreter(tstate) != state.owner) {
-        return NULL; /* another interpreter, perhaps with its own GIL */
+        return NULL; /* another interpreter, which may have its own GIL */
     }
     qp_thread *record = qp_here.thread;
     if (!record) {
@@ -159,7 +160,8 @@ qp_thread *qp_thread_record(uint32_t recording)
         if (!record) {
             return NULL;
         }
-        /* Includes the number, because a later thread may have the address of an ended one. */
+        /* Compare the number as well, because a later thread may have the address of a thread that
+         * has ended. */
         uint64_t seed = qp_hash_mix((uintptr_t)tstate, PyThreadState_GetID(tstate));
         record->random = (uint32_t)(seed >> 32) | 1;
         qp_here.thread = record;

@@ -14,27 +14,29 @@ struct qp_execution;
 struct qp_running_loop;
 
 typedef struct qp_thread {
-    PyThreadState *tstate;                /* the thread's state */
+    PyThreadState *tstate;                /* the thread's Python thread state */
     uint16_t number;                      /* number of the thread's name */
     uint32_t recording;                   /* `number` is valid only in this recording */
-    uint32_t random;                      /* state of its generator, never 0 */
-    struct qp_execution *serving;         /* the execution that it fetched from last; check its
-                                           * cursor */
+    uint32_t random;                      /* state of the random number generator, never 0 */
+    struct qp_execution *serving;         /* the execution from which the thread fetched last; its
+                                           * cursor must be checked */
     struct qp_active *active;             /* the probed call in progress that began last */
     uint32_t awaited_path;                /* the call path of the awaited call that begins next */
     struct qp_call *free_calls;           /* owned: calls to reuse; may be NULL */
-    int64_t database_ticks;               /* spent in outermost calls that have ended */
+    int64_t database_ticks;               /* time spent in outermost calls that have ended */
     int64_t changed_rows;                 /* rows changed by executions that have ended */
     struct qp_running_loop *running_loop; /* event loop that runs in the thread, or NULL */
-    volatile bool ended;                  /* its operating-system thread has ended: reuse it */
+    volatile bool ended;                  /* the operating-system thread has ended, so the record
+                                           * can be reused */
     struct qp_thread *next;               /* next in the list of all records */
 } qp_thread;
 
-/* The running thread's record (owned by the list of records) for the interpreter that records,
- * or NULL: another interpreter's thread, or no memory. Never raises. */
+/* Returns the record of the running thread, and adds it if needed. The list of records owns it.
+ * NULL if the thread runs in another interpreter than the recorded one, or if out of memory. Never
+ * raises. */
 qp_thread *qp_thread_record(uint32_t recording);
 
-/* The first of all records, or NULL if there are none. The caller must hold the GIL. */
+/* Returns the first of all records, or NULL if there are none. The caller must hold the GIL. */
 const qp_thread *qp_threads_first(void);
 
 /* Returns the running thread's record, or NULL if its calls are not recorded. */
@@ -56,7 +58,7 @@ enum { QP_THREAD_OTHER = 1 /* "(other)" */ };
 int qp_threads_start(PyInterpreterState *owner);
 void qp_threads_stop(void);
 
-/* The next of a thread's pseudo-random numbers (xorshift; Marsaglia, 2003). */
+/* Returns the next pseudo-random number of a thread (xorshift; Marsaglia, 2003). */
 static inline uint32_t qp_thread_random(qp_thread *thread)
 {
     uint32_t x = thread->random;
@@ -68,5 +70,5 @@ static inline uint32_t qp_thread_random(qp_thread *thread)
 
 bool qp_thread_is_known(uint16_t thread);
 
-/* The number of a thread's name. Raises nothing. */
+/* Returns the number of a thread's name. Raises nothing. */
 uint16_t qp_thread_number(PyObject *name);

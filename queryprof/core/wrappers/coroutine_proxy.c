@@ -5,7 +5,7 @@
 
 typedef struct {
     PyObject_HEAD PyObject *coroutine; /* owned */
-    qp_watcher *watcher;               /* owned; NULL if it has ended */
+    qp_watcher *watcher;               /* owned; NULL if the coroutine has ended */
     PyObject *weak_references;
 } awaited;
 
@@ -26,7 +26,7 @@ static void go_on(awaited *self)
     }
 }
 
-/* Calls the watcher after the coroutine has run: it paused, or it ended. */
+/* Calls the watcher after the coroutine has run, when it has paused or ended. */
 static void stop_for_now(awaited *self, PySendResult how, PyObject *result)
 {
     if (self->watcher) {
@@ -98,10 +98,12 @@ static PyObject *throw_method(PyObject *object, PyObject *args)
         PyObject *type, *value, *traceback;
         bool returned = PyErr_ExceptionMatches(PyExc_StopIteration);
         PyErr_Fetch(&type, &value, &traceback);
-        PyErr_NormalizeException(&type, &value, &traceback); /* before 3.12 it may be the result */
+        PyErr_NormalizeException(&type, &value, &traceback); /* before Python 3.12, the value may
+                                                              * be the result */
         PyObject *returns = returned && value ? PyObject_GetAttrString(value, "value") : NULL;
         if (!returned) {
-            PyErr_Restore(type, value, traceback); /* the watcher sees it */
+            PyErr_Restore(type, value, traceback); /* set the exception, so that the watcher sees
+                                                    * it */
             stop_for_now(self, PYGEN_ERROR, NULL);
         } else {
             PyErr_Clear();
@@ -165,7 +167,7 @@ static void dealloc(PyObject *self)
     PyObject *error_type, *value, *traceback;
     PyErr_Fetch(&error_type, &value, &traceback);
     PyObject_ClearWeakRefs(self);
-    clear(self); /* first: it may continue to its end */
+    clear(self); /* close the coroutine first, because it may run to its end */
     end((awaited *)self, NULL);
     PyErr_Restore(error_type, value, traceback);
     type->tp_free(self);

@@ -9,14 +9,15 @@
 typedef struct qp_watcher {
     void (*goes_on)(struct qp_watcher *self);
     void (*pauses)(struct qp_watcher *self);
-    /* With the result (borrowed), or NULL if an exception is set, or it was closed. */
+    /* Called with the result (borrowed), or NULL if an exception is set, or the coroutine was
+     * closed. */
     void (*ends)(struct qp_watcher *self, PyObject *result);
     void (*forget)(struct qp_watcher *self);
 } qp_watcher;
 
-/* Makes the heap type; a new reference, or NULL with an exception. */
+/* Creates the heap type. Returns a new reference, or NULL with an exception. */
 PyTypeObject *qp_coroutine_proxy_type(PyObject *module);
 
-/* A new proxy of that type; it takes over the references to the coroutine and the watcher. Without
- * memory the coroutine itself is returned, and the watcher is freed by its `forget`. */
+/* Returns a new proxy of that type, which takes over the references to the coroutine and the
+ * watcher. If out of memory, returns the coroutine, and calls the watcher's `forget`. */
 PyObject *qp_coroutine_proxy(PyTypeObject *type, PyObject *coroutine, qp_watcher *watcher);

@@ -16,9 +16,10 @@
  * `__init__`, whose calls CPython inlines without its vectorcall. Never raises. */
 bool qp_in_place_begin(PyObject *wrapper, PyObject *name);
 
-/* The wrapper through which the calls of a function go (borrowed); NULL without a wrapper. */
+/* Returns the wrapper through which the calls of a function go (borrowed); NULL if there is
+ * none. */
 PyObject *qp_in_place_wrapper(PyObject *function);
 
-/* Ends that. Does nothing for a wrapper that is not in use, and keeps a vectorcall that other code
- * has set since. Never raises. */
+/* Ends the routing of calls through a wrapper. Does nothing if the wrapper is not in use, and keeps
+ * a vectorcall that other code has set since. Never raises. */
 void qp_in_place_end(PyObject *wrapper);

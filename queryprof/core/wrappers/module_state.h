@@ -4,7 +4,7 @@
 #include <Python.h>
 
 typedef struct {
-    PyTypeObject *wrapper_type; /* owned, as all of them */
+    PyTypeObject *wrapper_type; /* owned, like all types here */
     PyTypeObject *coroutine_proxy_type;
     PyTypeObject *handoff_type;
 } qp_module_state;

@@ -12,7 +12,7 @@ static PyObject *bind(PyObject *self, PyObject *instance, PyObject *type)
     if (!instance || instance == Py_None) {
         return Py_NewRef(self);
     }
-    if (!PyFunction_Check(wrapped)) { /* it may refuse this instance */
+    if (!PyFunction_Check(wrapped)) { /* the wrapped object may refuse this instance */
         PyObject *bound = Py_TYPE(wrapped)->tp_descr_get(wrapped, instance, type);
         if (!bound) {
             return NULL;
@@ -42,8 +42,8 @@ static bool is_one_of(PyObject *name, const char *const *names)
     return *names != NULL;
 }
 
-/* All attributes are the wrapped function's (its name, doc, signature, module, class), except those
- * that would return it unmeasured: calling, binding, copying and pickling. */
+/* All attributes come from the wrapped function (name, doc, signature, module, class), except those
+ * that would return the unmeasured function: for calling, binding, copying and pickling. */
 static PyObject *get_attribute(PyObject *self, PyObject *name)
 {
     static const char *const calls[] = {"__call__", NULL};
@@ -130,7 +130,7 @@ static PyMemberDef members[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_descr_get, bind}, /* first: the base type begins behind it */
+    {Py_tp_descr_get, bind}, /* must be first, because the fields of the base type follow it */
     {Py_tp_dealloc, dealloc},
     {Py_tp_traverse, traverse},
     {Py_tp_clear, clear},

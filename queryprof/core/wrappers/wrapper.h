@@ -8,16 +8,16 @@
 
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
-    PyObject *wrapped; /* owned, as the next three */
-    PyObject *extra;   /* may be NULL, as the next two: for `vectorcall` */
+    PyObject *wrapped; /* owned, like the next three fields */
+    PyObject *extra;   /* may be NULL, like the next two fields; used by `vectorcall` */
     PyObject *referred;
     void *data;
     vectorcallfunc original; /* a function that stays in its place; else NULL */
     PyObject *weak_references;
 } qp_wrapper;
 
-/* Calls what the wrapper wraps, and not the wrapper again. A new reference; NULL with the
- * exception. The call may end the wrapper's own attachment. */
+/* Calls the wrapped object, without calling the wrapper again. Returns a new reference; NULL with
+ * the exception. The call may detach the wrapper. */
 static inline PyObject *qp_wrapper_call(const qp_wrapper *self, PyObject *const *args,
                                         size_t flagged, PyObject *names)
 {
@@ -28,15 +28,16 @@ static inline PyObject *qp_wrapper_call(const qp_wrapper *self, PyObject *const 
     return result;
 }
 
-/* Makes the heap type; a new reference, or NULL with an exception. Its base is the type of the
- * wrappers of what does not bind to an instance. */
+/* Creates the heap type. Returns a new reference, or NULL with an exception. Its base is the type
+ * of wrappers for objects that do not bind to an instance. */
 PyTypeObject *qp_wrapper_type(PyObject *module);
 
 /* Returns whether an object is a wrapper. */
 bool qp_is_wrapper(const PyObject *object);
 
-/* A new wrapper of that type, or its base: calling it calls `call`, everything else is `wrapped`'s.
- * A reference is taken to `wrapped` and to `extra`, which may be NULL. NULL with an exception. */
+/* Returns a new wrapper of that type, or of its base; NULL with an exception. Calls of the wrapper
+ * go to `call`, everything else comes from `wrapped`. Takes references to `wrapped` and to `extra`,
+ * which may be NULL. */
 PyObject *qp_wrapper_new(PyTypeObject *type, vectorcallfunc call, PyObject *wrapped,
                          PyObject *extra);
 
