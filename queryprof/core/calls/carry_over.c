@@ -14,13 +14,13 @@ static struct {
     qp_key keys[SLOTS];
     bool is_used[SLOTS];
     int count;
-} running;
+} running_keys;
 
 /* Returns the slot of a key, or the free slot for it. */
 static uint32_t slot_of(const qp_key *key)
 {
     uint32_t slot = (uint32_t)qp_hash_bytes((const char *)key, sizeof *key) % SLOTS;
-    while (running.is_used[slot] && !qp_same_key(&running.keys[slot], key)) {
+    while (running_keys.is_used[slot] && !qp_same_key(&running_keys.keys[slot], key)) {
         slot = (slot + 1) % SLOTS;
     }
     return slot;
@@ -29,16 +29,16 @@ static uint32_t slot_of(const qp_key *key)
 static void note_running(const qp_key *key)
 {
     uint32_t slot = slot_of(key);
-    if (!running.is_used[slot] && running.count < MAX_RUNNING) {
-        running.keys[slot] = *key;
-        running.is_used[slot] = true;
-        running.count++;
+    if (!running_keys.is_used[slot] && running_keys.count < MAX_RUNNING) {
+        running_keys.keys[slot] = *key;
+        running_keys.is_used[slot] = true;
+        running_keys.count++;
     }
 }
 
-static bool runs(const qp_key *key)
+static bool is_running(const qp_key *key)
 {
-    return running.is_used[slot_of(key)];
+    return running_keys.is_used[slot_of(key)];
 }
 
 static bool is_settled(const qp_execution *e)
@@ -46,9 +46,9 @@ static bool is_settled(const qp_execution *e)
     return e->stage == QP_STAGE_SETTLED && !e->ignored;
 }
 
-static void take_out(qp_execution *e)
+static void remove_from_distribution(qp_execution *e)
 {
-    bool goes_on = is_settled(e) && (e->in_use || (e->cursor && runs(&e->meter.key)));
+    bool goes_on = is_settled(e) && (e->in_use || (e->cursor && is_running(&e->meter.key)));
     if (goes_on && e->generation == qp_aggregates_generation && e->settled_ns >= 0) {
         int64_t settled_ns = e->settled_ns;
         /* First, so that a reader of a killed process's memory counts the execution while the
@@ -61,7 +61,7 @@ static void take_out(qp_execution *e)
     }
 }
 
-static void put_in(qp_execution *e)
+static void add_to_distribution(qp_execution *e)
 {
     if (is_settled(e) && e->settled_ns < 0) {
         bool is_carried = e->generation != qp_aggregates_generation;
@@ -75,13 +75,13 @@ static void put_in(qp_execution *e)
 
 void qp_executions_take_out(void)
 {
-    memset(running.is_used, 0, sizeof running.is_used);
-    running.count = 0;
+    memset(running_keys.is_used, 0, sizeof running_keys.is_used);
+    running_keys.count = 0;
     qp_counters_running(note_running);
-    qp_executions_visit(take_out);
+    qp_executions_visit(remove_from_distribution);
 }
 
 void qp_executions_put_in(void)
 {
-    qp_executions_visit(put_in);
+    qp_executions_visit(add_to_distribution);
 }

@@ -84,7 +84,7 @@ void qp_execution_leave(const void *cursor)
 /* Returns whether all rows of an execution were fetched: one of its last calls returned no row, or
  * a call fetched all rows. Flushing keeps these facts in `pending`, so calls pay nothing for
  * them. */
-static bool has_served(const qp_execution *e)
+static bool is_fully_fetched(const qp_execution *e)
 {
     const qp_pending_rows *p = &e->pending;
     bool has_fetched = p->calls || e->plotted_ticks > e->started_ticks + (uint64_t)e->ticks;
@@ -92,10 +92,10 @@ static bool has_served(const qp_execution *e)
 }
 
 /* Returns whether a full set drops `a` before `b`. */
-static bool goes_before(const qp_execution *a, const qp_execution *b)
+static bool is_replaced_before(const qp_execution *a, const qp_execution *b)
 {
-    bool is_over = has_served(a);
-    return is_over != has_served(b) ? is_over : a->serial < b->serial;
+    bool is_over = is_fully_fetched(a);
+    return is_over != is_fully_fetched(b) ? is_over : a->serial < b->serial;
 }
 
 /* Returns the way in the set for a cursor's execution: the cursor's own, a free one, or the one to
@@ -115,7 +115,7 @@ static int place_in_set(uint32_t set, const void *cursor)
         if (!cursors[way]) {
             return way;
         }
-        if (!e->in_use && (!first || goes_before(e, first))) {
+        if (!e->in_use && (!first || is_replaced_before(e, first))) {
             first = e;
             place = way;
         }
@@ -150,7 +150,7 @@ qp_execution *qp_execution_keep(const qp_execution *e)
 }
 
 /* Flushes a young execution and frees its place. */
-static void retire(qp_execution *e)
+static void flush_and_free(qp_execution *e)
 {
     qp_execution_flush(e, NULL, NULL, NULL);
     if (e->cursor) {
@@ -161,11 +161,11 @@ static void retire(qp_execution *e)
 }
 
 /* Frees all young executions that have no call in progress. */
-static QP_COLD void turn(void)
+static QP_COLD void retire_all(void)
 {
     for (int i = 0; i < QP_YOUNG; i++) {
         if (!table.young[i].in_use) {
-            retire(&table.young[i]);
+            flush_and_free(&table.young[i]);
         }
     }
     table.next = 0;
@@ -180,13 +180,13 @@ qp_execution *qp_execution_reserve(void)
                 continue;
             }
             if (e->stage != QP_STAGE_FREE) {
-                retire(e); /* its call was in progress when the others were freed */
+                flush_and_free(e); /* its call was in progress when the others were freed */
             }
             e->in_use = true;
             e->stage = QP_STAGE_BEGINNING;
             return e;
         }
-        turn();
+        retire_all();
     }
     return NULL;
 }
@@ -208,7 +208,7 @@ static int64_t self_of(int64_t ns, int64_t nested_ticks)
 }
 
 /* Returns the aggregate of the operation that began an execution, even if it has been emptied. */
-static QP_INLINE qp_aggregate *began(qp_execution *e)
+static QP_INLINE qp_aggregate *aggregate_of_begin(qp_execution *e)
 {
     if (e->stage == QP_STAGE_BEGUN || e->generation != qp_aggregates_generation) {
         e->generation = qp_aggregates_generation;
@@ -296,7 +296,7 @@ void qp_execution_flush(qp_execution *e, PyThreadState *tstate, PyObject *sql, P
     plot plotted = {0};
     bool is_new = e->stage == QP_STAGE_BEGUN;
     uint32_t settled_in = e->generation;
-    qp_aggregate *sums = began(e);
+    qp_aggregate *sums = aggregate_of_begin(e);
     if (is_new) {
         settle_beginning(e, sums, &plotted);
         settled_in = e->generation;
@@ -348,12 +348,12 @@ void qp_executions_visit(void (*visit)(qp_execution *))
 
 qp_aggregate *qp_execution_sums(qp_execution *e)
 {
-    return began(e);
+    return aggregate_of_begin(e);
 }
 
 void qp_execution_failed(qp_execution *e)
 {
-    qp_aggregate_count_error(began(e));
+    qp_aggregate_count_error(aggregate_of_begin(e));
 }
 
 void qp_execution_abandon(qp_execution *e)
@@ -364,7 +364,7 @@ void qp_execution_abandon(qp_execution *e)
     e->in_use = false;
 }
 
-static void forget(bool in_use_too)
+static void clear_executions(bool in_use_too)
 {
     for (int i = 0; i < QP_YOUNG; i++) {
         if (in_use_too || !table.young[i].in_use) {
@@ -386,7 +386,7 @@ static void forget(bool in_use_too)
 
 void qp_executions_clear(void)
 {
-    forget(false);
+    clear_executions(false);
 }
 
 void qp_executions_after_fork(void)
@@ -395,5 +395,5 @@ void qp_executions_after_fork(void)
         qp_rows_add(QP_CALL_ROWS, QP_YOUNG);
         memset(table.rows, 0, SETS * sizeof *table.rows);
     }
-    forget(true);
+    clear_executions(true);
 }

@@ -45,7 +45,7 @@ void qp_file_work_collect(bool with_held)
     qp_locks_collect(add_outside, with_held);
 }
 
-static void add(const qp_call *call, qp_file_work *work, int64_t changed_rows)
+static void add_file_work(const qp_call *call, qp_file_work *work, int64_t changed_rows)
 {
     qp_key key = {.statement = QP_STATEMENT_UNKNOWN, .thread = call->thread->number};
     if (call->execution) {
@@ -70,7 +70,7 @@ void qp_file_work_end(qp_call *call, int64_t changed_rows)
     qp_file_work *work = &call->active.work;
     bool is_recorded = call->recording == qp_recording;
     if (is_recorded && !(call->execution && call->execution->ignored)) {
-        add(call, work, changed_rows);
+        add_file_work(call, work, changed_rows);
     }
     qp_file_work_clear(work);
 }

@@ -164,7 +164,7 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
 
 /* Identifies a statement that has started. If the driver owns the statement, it belongs to the
  * call. */
-static void know_statement(qp_call *call, PyObject *result)
+static void identify_statement(qp_call *call, PyObject *result)
 {
     PyObject *connection = qp_connection_of(call);
     if (connection && call->recording == qp_recording) {
@@ -174,7 +174,7 @@ static void know_statement(qp_call *call, PyObject *result)
 }
 
 /* Stores the answers to the requests made when the statement started. */
-static void take_answers(qp_call *call)
+static void store_answers(qp_call *call)
 {
     if (call->execution) {
         call->execution->meter.explanation = NULL;
@@ -195,7 +195,7 @@ static QP_COLD int64_t end_on_connection(qp_call *call)
     if (call->tells_ends) {
         qp_counters_trace_ends(call->connection, false);
     }
-    take_answers(call);
+    store_answers(call);
     int64_t ticks = call->plan.explanation.ticks;
     qp_own_ticks += ticks + qp_clock_elapsed(from, qp_clock_ticks());
     qp_exception exception = qp_exception_take();
@@ -208,7 +208,7 @@ int64_t qp_first_run_end(qp_call *call, PyObject *result)
 {
     call->active.has_more = false;
     if (call->active.statement) {
-        know_statement(call, result);
+        identify_statement(call, result);
     }
     return call->connection ? end_on_connection(call) : 0;
 }

@@ -20,7 +20,7 @@ enum { PAGE_SAMPLING = 16 }; /* page fetches are counted in 1 of this many execu
 
 static uint64_t executions; /* begun so far: serial numbers */
 
-static inline void enter(qp_call *call, qp_meter *meter)
+static inline void make_active(qp_call *call, qp_meter *meter)
 {
     call->active.meter = meter;
     call->thread->active = &call->active;
@@ -41,7 +41,7 @@ static inline bool begin_rows(qp_call *call)
      * but not for the cursor. */
     call->execution = e && !e->in_use ? e : NULL;
     if (!call->execution) {
-        enter(call, NULL);
+        make_active(call, NULL);
         return true;
     }
     if (e->ignored) {
@@ -51,7 +51,7 @@ static inline bool begin_rows(qp_call *call)
         qp_execution_flush(e, NULL, NULL, NULL);
     }
     e->in_use = true;
-    enter(call, &e->meter);
+    make_active(call, &e->meter);
     return true;
 }
 
@@ -145,7 +145,7 @@ static inline bool begin_execution(qp_call *call)
                                   * sampled */
         qp_first_run_begin(call, connection, ours);
     }
-    enter(call, &e->meter);
+    make_active(call, &e->meter);
     return true;
 }
 

@@ -94,7 +94,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     }
 }
 
-static QP_COLD void note(const qp_call *call)
+static QP_COLD void note_execution(const qp_call *call)
 {
     if (qp_execution_notes & QP_NOTES_PARAMETERS) {
         qp_execution_note(call->execution, call->active.sql, call->parameters);
@@ -105,7 +105,7 @@ static QP_COLD void note(const qp_call *call)
 }
 
 /* Takes samples from some executions. */
-static QP_COLD void sample(const qp_call *call, bool has_failed)
+static QP_COLD void take_samples(const qp_call *call, bool has_failed)
 {
     int64_t span = qp_span_outermost();
     const qp_sampled sampled = {
@@ -165,7 +165,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
      * would count. */
     bool sampled = e->meter.sampled || notable;
     if (sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
-        sample(call, result == NULL);
+        take_samples(call, result == NULL);
     }
     e->in_use = false;
     e->cursor = NULL;
@@ -192,7 +192,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     /* When the stack is taken, further time waits for the next flush. */
     e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
     if (qp_execution_notes || qp_watched_line.code) {
-        note(call);
+        note_execution(call);
     }
     if (notable || e->sampled_stack || !result || e == &call->spare) {
         qp_execution_flush(e, call->thread->tstate, call->active.sql, call->parameters);

@@ -72,7 +72,7 @@ typedef struct {
 } handoff;
 
 /* Adds a handoff that has ended to the sums, once. */
-static void conclude(handoff *self)
+static void add_to_sums(handoff *self)
 {
     bool ours = qp_recording && self->submitter.recording == qp_recording && !self->concluded;
     self->concluded = true;
@@ -126,7 +126,8 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     self->was_run = true;
     self->failed = !result;
     if (!self->is_awaited || self->abandoned) {
-        conclude(self); /* now, because a worker thread may keep the function until its next one */
+        add_to_sums(
+            self); /* now, because a worker thread may keep the function until its next one */
     }
     Py_DECREF(function);
     Py_DECREF(callable);
@@ -162,7 +163,7 @@ static void dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    conclude((handoff *)self);
+    add_to_sums((handoff *)self);
     clear(self);
     type->tp_free(self);
     Py_DECREF(type);
@@ -210,7 +211,7 @@ typedef struct {
 
 /* Returns the function together with its submitter (a new reference), or NULL, in which case the
  * function is submitted unchanged. */
-static handoff *wrap(const handover *where, PyObject *function)
+static handoff *wrap_function(const handover *where, PyObject *function)
 {
     qp_thread *thread = qp_thread_here();
     if (!thread) {
@@ -238,14 +239,14 @@ typedef struct {
     handoff *handoff; /* owned */
 } waiter;
 
-static void ignore(qp_watcher *Py_UNUSED(self)) {}
+static void do_nothing(qp_watcher *Py_UNUSED(self)) {}
 
 static void take_result(qp_watcher *self, PyObject *result)
 {
     handoff *taken = ((waiter *)self)->handoff;
     if (taken->was_run && (result || taken->failed)) {
         taken->taken_ticks = qp_clock_ticks();
-        conclude(taken);
+        add_to_sums(taken);
     } else {
         taken->abandoned = true;
     }
@@ -259,13 +260,13 @@ static void forget_waiter(qp_watcher *self)
 
 /* Returns a proxy of the coroutine that notes when the function's result arrives; takes over the
  * reference. */
-static PyObject *watch(const handover *where, PyObject *coroutine, handoff *handed)
+static PyObject *watch_coroutine(const handover *where, PyObject *coroutine, handoff *handed)
 {
     waiter *w = PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *w) : NULL;
     if (!w) {
         return coroutine;
     }
-    w->watcher = (qp_watcher){ignore, ignore, take_result, forget_waiter};
+    w->watcher = (qp_watcher){do_nothing, do_nothing, take_result, forget_waiter};
     w->handoff = (handoff *)Py_NewRef((PyObject *)handed);
     return qp_coroutine_proxy(where->coroutine_proxy_type, coroutine, &w->watcher);
 }
@@ -283,7 +284,7 @@ static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t fla
     Py_ssize_t all = positional + (names ? PyTuple_GET_SIZE(names) : 0);
     handoff *handed = NULL;
     if (where.position < positional && all <= ROOM && PyCallable_Check(args[where.position])) {
-        handed = wrap(&where, args[where.position]);
+        handed = wrap_function(&where, args[where.position]);
     }
     PyObject *result;
     if (handed) {
@@ -291,7 +292,7 @@ static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t fla
         own_args[where.position] = (PyObject *)handed;
         result = qp_wrapper_call(self, own_args, (size_t)positional, names);
         if (result && where.is_awaited) {
-            result = watch(&where, result, handed);
+            result = watch_coroutine(&where, result, handed);
         } else if (!result) {
             handed->is_timed = false; /* it was not submitted */
         }

@@ -64,13 +64,13 @@ static QP_COLD qp_span_runs *add_buffer(void)
 
 /* Marks a span for which there was no buffer. It gets no runs until it ends, so that it never has
  * only some of its runs. */
-static qp_span_runs unknown;
+static qp_span_runs unknown_runs;
 
 static qp_span_runs *take_buffer(void)
 {
     qp_span_runs *taken = table.free ? table.free : add_buffer();
     if (!taken) {
-        return &unknown;
+        return &unknown_runs;
     }
     table.free = taken->next_free;
     return taken;
@@ -78,7 +78,7 @@ static qp_span_runs *take_buffer(void)
 
 void qp_span_runs_give_back(qp_span_runs *runs)
 {
-    if (runs && runs != &unknown) {
+    if (runs && runs != &unknown_runs) {
         runs->count = 0;
         runs->next_free = table.free;
         table.free = runs;
@@ -87,12 +87,12 @@ void qp_span_runs_give_back(qp_span_runs *runs)
 
 /* Returns the number of the run to which executions with this key are added; 0 if there is no
  * buffer. */
-static inline uint8_t last_run(qp_span_runs **runs, const qp_key *key)
+static inline uint8_t run_for(qp_span_runs **runs, const qp_key *key)
 {
     if (!*runs) {
         *runs = take_buffer();
     }
-    if (*runs == &unknown) {
+    if (*runs == &unknown_runs) {
         return 0;
     }
     qp_span_runs *known = *runs;
@@ -108,7 +108,7 @@ static inline uint8_t last_run(qp_span_runs **runs, const qp_key *key)
 
 uint8_t qp_span_runs_count(qp_span_runs **runs, const qp_key *key)
 {
-    uint8_t run = last_run(runs, key);
+    uint8_t run = run_for(runs, key);
     if (run) {
         (*runs)->run[run - 1].executions++;
     }
@@ -117,7 +117,7 @@ uint8_t qp_span_runs_count(qp_span_runs **runs, const qp_key *key)
 
 uint8_t qp_span_runs_recount(qp_span_runs *runs, uint8_t run, uint32_t statement)
 {
-    if (!run || run == QP_SPAN_RUNS || runs == &unknown) {
+    if (!run || run == QP_SPAN_RUNS || runs == &unknown_runs) {
         return run;
     }
     qp_span_run_row *known = &runs->run[run - 1];
@@ -133,7 +133,7 @@ uint8_t qp_span_runs_recount(qp_span_runs *runs, uint8_t run, uint32_t statement
 
 void qp_span_runs_add(qp_span_runs *runs, uint8_t run, const qp_run_work *work)
 {
-    if (run && runs != &unknown) {
+    if (run && runs != &unknown_runs) {
         qp_span_run_row *to = &runs->run[run - 1];
         int64_t start = (int64_t)work->start_ticks, end = (int64_t)work->end_ticks;
         to->start_ticks = start < to->start_ticks ? start : to->start_ticks;
@@ -145,13 +145,13 @@ void qp_span_runs_add(qp_span_runs *runs, uint8_t run, const qp_run_work *work)
 
 void qp_span_runs_join(qp_span_runs **outer, const qp_span_runs *inner)
 {
-    if (inner == &unknown) {
+    if (inner == &unknown_runs) {
         qp_span_runs_give_back(*outer);
-        *outer = &unknown;
+        *outer = &unknown_runs;
     }
     for (uint32_t i = 0; inner && i < inner->count; i++) {
         const qp_span_run_row *from = &inner->run[i];
-        uint8_t run = last_run(outer, &from->key);
+        uint8_t run = run_for(outer, &from->key);
         if (run) {
             const qp_run_work work = {(uint64_t)from->start_ticks, (uint64_t)from->end_ticks,
                                       from->self_ns, from->rows};
@@ -163,7 +163,7 @@ void qp_span_runs_join(qp_span_runs **outer, const qp_span_runs *inner)
 
 /* Returns the row for a span of this length: a new one, or that of the shortest span with its name;
  * NULL if there is no room. */
-static qp_slow_span_row *place_for(const qp_ended_span *ended)
+static qp_slow_span_row *row_for(const qp_ended_span *ended)
 {
     qp_slow_span_row *rows = qp_rows(QP_SLOW_SPAN_ROWS), *shortest = NULL;
     uint32_t of_name = 0;
@@ -220,7 +220,7 @@ bool qp_slow_span_counts(uint32_t span, int64_t duration_ns)
 
 void qp_slow_span_add(const qp_ended_span *ended, uint64_t started_ticks, const qp_span_runs *runs)
 {
-    qp_slow_span_row *place = place_for(ended);
+    qp_slow_span_row *place = row_for(ended);
     if (place) {
         qp_change_begins(place);
         place->ended = *ended;

@@ -106,7 +106,7 @@ void qp_span_set_variable(PyObject *variable)
 }
 
 /* Returns the running span for a value of the variable; NULL if that span has ended. */
-static inline running_span *running(int64_t span)
+static inline running_span *span_of(int64_t span)
 {
     uint32_t slot = (uint32_t)(span >> NUMBER_BITS) & ((1u << SLOT_BITS) - 1);
     if (!slot || slot > RUNNING || !table.running) {
@@ -142,7 +142,7 @@ int64_t qp_span_find(void)
 int64_t qp_span_outermost(void)
 {
     int64_t span = qp_span_value();
-    for (running_span *inner = running(span); inner && inner->outer; inner = running(span)) {
+    for (running_span *inner = span_of(span); inner && inner->outer; inner = span_of(span)) {
         span = inner->outer;
     }
     return span;
@@ -189,7 +189,7 @@ int64_t qp_span_begin(PyObject *name)
         int64_t outer = qp_span_value();
         begun->serial = serial;
         begun->name = number;
-        begun->outer = running(outer) ? outer : 0;
+        begun->outer = span_of(outer) ? outer : 0;
         begun->thread = thread;
         begun->step = step_of(thread);
         begun->cpu_ns = begun->executions = begun->database_ns = 0;
@@ -222,7 +222,7 @@ static int64_t cpu_of(const running_span *ended)
 
 void qp_span_stop(int64_t span)
 {
-    running_span *stopped = running(span);
+    running_span *stopped = span_of(span);
     if (stopped) {
         stopped->ns = qp_clock_ns(qp_clock_elapsed(stopped->started_ticks, qp_clock_ticks()));
         int64_t cpu_ns =
@@ -231,7 +231,7 @@ void qp_span_stop(int64_t span)
     }
 }
 
-static QP_COLD void keep(const running_span *ended, bool failed)
+static QP_COLD void keep_slow_span(const running_span *ended, bool failed)
 {
     const qp_ended_span slow = {.span = ended->name,
                                 .thread = ended->thread_number,
@@ -248,7 +248,7 @@ static QP_COLD void keep(const running_span *ended, bool failed)
 
 void qp_span_end(int64_t span, bool failed)
 {
-    running_span *ended = running(span);
+    running_span *ended = span_of(span);
     if (!ended) {
         return;
     }
@@ -262,7 +262,7 @@ void qp_span_end(int64_t span, bool failed)
     }
     qp_distribution_add(&s->durations, ended->ns);
     qp_distribution_add(&s->queries, ended->executions);
-    running_span *outer = running(ended->outer);
+    running_span *outer = span_of(ended->outer);
     qp_span_sites_add_to_sums(&ended->sites, ended->name, outer ? &outer->sites : NULL);
     if (outer) {
         outer->executions += ended->executions;
@@ -271,7 +271,7 @@ void qp_span_end(int64_t span, bool failed)
         qp_span_runs_join(&outer->runs, ended->runs);
     }
     if (qp_slow_span_counts(ended->name, ended->ns)) {
-        keep(ended, failed);
+        keep_slow_span(ended, failed);
     }
     qp_span_runs_give_back(ended->runs);
     ended->runs = NULL;
@@ -280,7 +280,7 @@ void qp_span_end(int64_t span, bool failed)
 
 void qp_span_queued(int64_t span, uint64_t handed_ticks, uint64_t started_ticks)
 {
-    running_span *of = running(span);
+    running_span *of = span_of(span);
     if (of) {
         uint64_t from = handed_ticks > of->queued_ticks ? handed_ticks : of->queued_ticks;
         of->queue_ns +=
@@ -291,7 +291,7 @@ void qp_span_queued(int64_t span, uint64_t handed_ticks, uint64_t started_ticks)
 
 void qp_span_status(int64_t span, int status)
 {
-    running_span *of = running(span);
+    running_span *of = span_of(span);
     qp_status_row *rows = qp_rows(QP_STATUS_ROWS);
     uint32_t count = qp_row_count(QP_STATUS_ROWS), at = 0;
     if (!of) {
@@ -312,15 +312,15 @@ void qp_span_status(int64_t span, int status)
 void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns)
 {
     *executions = *database_ns = 0;
-    if (running(span)) {
-        *executions = running(span)->executions;
-        *database_ns = running(span)->database_ns;
+    if (span_of(span)) {
+        *executions = span_of(span)->executions;
+        *database_ns = span_of(span)->database_ns;
     }
 }
 
 void qp_span_count(qp_execution *e, bool is_query)
 {
-    running_span *s = running(e->span);
+    running_span *s = span_of(e->span);
     if (!s) {
         return;
     }
@@ -333,7 +333,7 @@ void qp_span_count(qp_execution *e, bool is_query)
 
 void qp_span_recount(qp_execution *e, uint32_t from)
 {
-    running_span *s = running(e->span);
+    running_span *s = span_of(e->span);
     const qp_key *key = &e->meter.key;
     if (s && e->run) {
         e->run = qp_span_runs_recount(s->runs, e->run, key->statement);
@@ -345,7 +345,7 @@ void qp_span_recount(qp_execution *e, uint32_t from)
 
 void qp_span_add_database(const qp_execution *e, const qp_run_work *work)
 {
-    running_span *s = running(e->span);
+    running_span *s = span_of(e->span);
     if (s) {
         s->database_ns += work->self_ns;
         qp_span_runs_add(s->runs, e->run, work);
@@ -360,7 +360,7 @@ typedef struct {
 
 static void go_on(qp_watcher *self)
 {
-    running_span *s = running(((cpu_watcher *)self)->span);
+    running_span *s = span_of(((cpu_watcher *)self)->span);
     if (s) {
         s->cpu_at_ns = qp_thread_cpu_ns();
     }
@@ -368,7 +368,7 @@ static void go_on(qp_watcher *self)
 
 static void stop_for_now(qp_watcher *self)
 {
-    running_span *s = running(((cpu_watcher *)self)->span);
+    running_span *s = span_of(((cpu_watcher *)self)->span);
     if (s) {
         s->cpu_ns += qp_thread_cpu_ns() - s->cpu_at_ns;
     }
@@ -383,7 +383,7 @@ static void forget(qp_watcher *self)
 
 PyObject *qp_span_watch(PyTypeObject *coroutine_proxy_type, int64_t span, PyObject *coroutine)
 {
-    running_span *s = running(span);
+    running_span *s = span_of(span);
     cpu_watcher *w = s && PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *w) : NULL;
     if (!w) {
         return coroutine;

@@ -290,7 +290,7 @@ static uint32_t runs_of(const qp_traced_connection *t, void *statement)
 /* Returns a slot for a new statement: a free slot, the slot of an ended statement, or a slot in a
  * new block. If all blocks are in use, it replaces a statement, after reading its counters unless
  * the statement is still running. */
-static qp_counted_statement *make_room(qp_traced_connection *t, const void *statement)
+static qp_counted_statement *slot_for(qp_traced_connection *t, const void *statement)
 {
     qp_counted_statement *over = NULL;
     qp_statement_block *last = NULL;
@@ -326,7 +326,7 @@ static qp_counted_statement *make_room(qp_traced_connection *t, const void *stat
 qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, const qp_key *key,
                                       bool transient)
 {
-    qp_counted_statement *s = make_room(t, statement);
+    qp_counted_statement *s = slot_for(t, statement);
     if (t->sampled == s) {
         t->sampled = NULL;
     }

@@ -63,7 +63,7 @@ static bool has_lock_of(const qp_locked_file *file, const qp_active *call)
 }
 
 /* Makes a taken write lock visible to readers of the memory. */
-static QP_COLD void show(const qp_locked_file *file, qp_held_lock *lock)
+static QP_COLD void publish_lock(const qp_locked_file *file, qp_held_lock *lock)
 {
     qp_held_row *rows = qp_rows(QP_HELD_ROWS);
     lock->row = NULL;
@@ -83,15 +83,15 @@ static QP_COLD void show(const qp_locked_file *file, qp_held_lock *lock)
 
 /* Returns the visible row of a write lock; NULL if there is none, or if the lock belongs to another
  * recording. */
-static qp_held_row *shown(const qp_locked_file *file, const qp_held_lock *lock)
+static qp_held_row *published_row(const qp_locked_file *file, const qp_held_lock *lock)
 {
     qp_held_row *row = lock->recording == qp_recording ? lock->row : NULL;
     return row && row->file == file ? row : NULL;
 }
 
-static void hide(const qp_locked_file *file, const qp_held_lock *lock)
+static void unpublish_lock(const qp_locked_file *file, const qp_held_lock *lock)
 {
-    qp_held_row *row = shown(file, lock);
+    qp_held_row *row = published_row(file, lock);
     if (row) {
         __atomic_store_n(&row->recording, 0, __ATOMIC_RELEASE);
         row->file = NULL;
@@ -130,7 +130,7 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
         lock->start_ticks = qp_clock_ticks();
         lock->database_ticks = database_ticks(qp_here.thread, call, lock->start_ticks);
         lock->changed_rows = qp_here.thread->changed_rows;
-        show(file, lock);
+        publish_lock(file, lock);
     } else {
         lock->writes = lock->blocks = false;
         lock->start_ticks = begin_of_read(file, call);
@@ -208,7 +208,7 @@ static bool is_collected(const qp_locked_file *file, qp_lock_kind kind, uint64_t
 }
 
 /* Returns the part of a lock's time, up to `now`, that the sums do not contain yet. */
-static qp_call_hold rest_of(const qp_locked_file *file, qp_lock_kind kind, uint64_t now)
+static qp_call_hold uncounted_time(const qp_locked_file *file, qp_lock_kind kind, uint64_t now)
 {
     const qp_held_lock *lock = &file->held[kind];
     bool is_new = !lock->counted_ticks;
@@ -242,7 +242,7 @@ static void add_to_call(qp_active *call, const qp_call_hold *held)
 
 /* Restarts the time of the read lock when a transaction has written, because an open cursor may
  * keep the read lock. */
-static void read_on(qp_held_lock *lock, uint64_t now)
+static void restart_read_lock(qp_held_lock *lock, uint64_t now)
 {
     if (lock->is_held && lock->writes) {
         lock->writes = false;
@@ -260,18 +260,18 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
     bool same_call = call && call->start_ticks == lock->call_start_ticks;
     lock->is_held = false;
     if (kind == QP_WRITE_LOCK) {
-        hide(file, lock);
+        unpublish_lock(file, lock);
     }
     if (lock->recording != qp_recording || (kind == QP_READ_LOCK && same_call)) {
         return;
     }
     uint64_t now = qp_clock_ticks();
     if (kind == QP_WRITE_LOCK) {
-        read_on(&file->held[QP_READ_LOCK], now);
+        restart_read_lock(&file->held[QP_READ_LOCK], now);
     } else if (!is_long_read(file, kind, now)) {
         return;
     }
-    qp_call_hold held = rest_of(file, kind, now);
+    qp_call_hold held = uncounted_time(file, kind, now);
     held.is_own = same_call;
     if (call && kind == QP_WRITE_LOCK && lock->thread == qp_here.thread) {
         held.sums.database_ticks = database_ticks(qp_here.thread, call, now) - lock->database_ticks;
@@ -299,7 +299,7 @@ void qp_locks_collect(void (*add)(const qp_call_hold *hold), bool with_held)
     for (int i = 0; open_files && i < QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR; i++) {
         for (int kind = 0; qp_locked_files[i].file && kind < QP_LOCK_WAIT; kind++) {
             if (is_collected(&qp_locked_files[i], (qp_lock_kind)kind, now, with_held)) {
-                qp_call_hold rest = rest_of(&qp_locked_files[i], (qp_lock_kind)kind, now);
+                qp_call_hold rest = uncounted_time(&qp_locked_files[i], (qp_lock_kind)kind, now);
                 qp_locked_files[i].held[kind].counted_ticks = now;
                 add(&rest);
             }
@@ -321,7 +321,8 @@ static void set_key_of_locks(qp_locked_file *file, const qp_active *call, const 
     for (int kind = 0; kind < QP_LOCK_WAIT; kind++) {
         if (file->held[kind].call_start_ticks == call->start_ticks) {
             file->held[kind].key = *key;
-            qp_held_row *row = kind == QP_WRITE_LOCK ? shown(file, &file->held[kind]) : NULL;
+            qp_held_row *row =
+                kind == QP_WRITE_LOCK ? published_row(file, &file->held[kind]) : NULL;
             if (row) {
                 row->key = *key;
             }

@@ -70,7 +70,7 @@ uint64_t qp_plans_requested(void)
 }
 
 /* The entry of a statement with a schema, or the free one for it. */
-static known_plan *find(uint64_t schema, uint32_t statement)
+static known_plan *find_plan(uint64_t schema, uint32_t statement)
 {
     uint64_t slot = qp_hash_mix(schema, statement) % KNOWN_SLOTS;
     while (table.known[slot].schema &&
@@ -87,7 +87,7 @@ static void remember(uint64_t schema, uint32_t statement, uint32_t plan)
         memset(table.known, 0, KNOWN_SLOTS * sizeof *table.known);
         table.known_count = 0;
     }
-    known_plan *entry = find(schema, statement);
+    known_plan *entry = find_plan(schema, statement);
     table.known_count += !entry->schema;
     *entry = (known_plan){schema, statement, plan};
 }
@@ -118,7 +118,7 @@ static uint64_t schema_of(qp_traced_connection *traced)
     return qp_schema_state(&traced->schema, path_of(traced));
 }
 
-static void keep_from_asking(const void *db, uint32_t statement)
+static void stop_requests(const void *db, uint32_t statement)
 {
     *qp_plan_place(db, statement) = (qp_plan_cached){db, qp_plan_generation | statement};
 }
@@ -130,19 +130,19 @@ QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, u
     const qp_statement_row *row = qp_statement(statement);
     question->change = operation == QP_EXECUTESCRIPT ? row->script_change : row->schema_change;
     if (question->change == QP_SCHEMA_KEPT && (!table.share || !row->can_be_explained)) {
-        keep_from_asking(db, statement);
+        stop_requests(db, statement);
         return false;
     }
     qp_traced_connection *traced = qp_counters_connection(connection);
     if (!traced) {
-        keep_from_asking(db, statement); /* until the next generation of the cache */
+        stop_requests(db, statement); /* until the next generation of the cache */
         return false;
     }
     bool ends =
         question->change == QP_SCHEMA_COMMITTED || question->change == QP_SCHEMA_ROLLED_BACK;
     if (ends && !traced->schema.is_open) {
-        keep_from_asking(db, statement); /* until the next generation, which a schema change
-                                          * begins */
+        stop_requests(db, statement); /* until the next generation, which a schema change
+                                       * begins */
         return false;
     }
     uint64_t schema = schema_of(traced); /* also computed if the call is about to change the
@@ -152,17 +152,17 @@ QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, u
         question->schema = traced->schema;
         return false;
     }
-    const known_plan *known = find(schema, statement);
+    const known_plan *known = find_plan(schema, statement);
     if (known->schema) {
         if (known->plan) {
             table.is_met[known->plan - 1] = true;
         }
-        keep_from_asking(db, statement);
+        stop_requests(db, statement);
         return false;
     }
     if (!is_affordable()) {
         qp_head->unasked_plans++;
-        keep_from_asking(db, statement);
+        stop_requests(db, statement);
         return false;
     }
     table.explained++;
@@ -216,7 +216,7 @@ static bool is_shared(const qp_traced_connection *traced, const char *tree)
 }
 
 /* Stores a plan. It may be empty: SQLite returned no steps. */
-static void keep(qp_traced_connection *traced, uint32_t statement, const char *tree)
+static void keep_plan(qp_traced_connection *traced, uint32_t statement, const char *tree)
 {
     if (is_shared(traced, tree)) {
         qp_schema_apply(&traced->schema, QP_SCHEMA_UNKNOWN, 0);
@@ -229,7 +229,7 @@ static void keep(qp_traced_connection *traced, uint32_t statement, const char *t
         }
     }
     remember(schema_of(traced), statement, place);
-    keep_from_asking(traced->db, statement);
+    stop_requests(traced->db, statement);
 }
 
 QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, uint32_t statement,
@@ -258,7 +258,7 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
     }
     qp_exception exception = qp_exception_take();
     if (is_open && qp_counters_explained(traced, explanation)) {
-        keep(traced, statement, explanation->tree ? explanation->tree : "");
+        keep_plan(traced, statement, explanation->tree ? explanation->tree : "");
     } /* otherwise the plan is requested again the next time */
     qp_exception_put_back(&exception); /* also drops a decoding error */
 }

@@ -23,7 +23,7 @@ static void settle_statement(qp_traced_connection *t, qp_counted_statement *s)
 
 /* Takes and returns the mutex of a connection; NULL if the connection is busy, or may have been
  * freed. */
-static void *enter(const qp_traced_connection *t)
+static void *take_mutex(const qp_traced_connection *t)
 {
     void *db = t->epoch == qp_counting.epoch ? living_connection(t) : NULL;
     /* The mutex's holder may be waiting for the GIL: try, and never wait. */
@@ -33,7 +33,7 @@ static void *enter(const qp_traced_connection *t)
 
 static void settle_tracker(qp_traced_connection *t)
 {
-    void *mutex = enter(t);
+    void *mutex = take_mutex(t);
     if (!mutex) {
         return;
     }
@@ -71,7 +71,7 @@ static void note_if_it_may(qp_traced_connection *Py_UNUSED(t), qp_counted_statem
 
 static void note_running(qp_traced_connection *t)
 {
-    void *mutex = enter(t);
+    void *mutex = take_mutex(t);
     qp_traced_for_each_statement(t, mutex ? note_if_it_runs : note_if_it_may);
     if (mutex) {
         t->sqlite->mutex_leave(mutex);

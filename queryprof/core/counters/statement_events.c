@@ -47,7 +47,7 @@ static size_t skip_nothing(const char *text, size_t at, size_t length)
 /* Returns whether a statement is the next part of the text that the program passed to the driver,
  * and accepts that part. False for the driver's own BEGIN, and for statements of a virtual
  * table. */
-static bool takes_its_text(const qp_active *call, qp_meter *meter, const char *sql)
+static bool accept_if_next_part(const qp_active *call, qp_meter *meter, const char *sql)
 {
     size_t length;
     bool is_text = sql && call->sql && PyUnicode_Check(call->sql);
@@ -98,7 +98,7 @@ static qp_active *call_of(const qp_traced_connection *t, const void *statement, 
 }
 
 /* Clears the state of an earlier recording, or of a parent process. */
-static void renew(qp_traced_connection *t)
+static void clear_earlier_state(qp_traced_connection *t)
 {
     t->epoch = qp_counting.epoch;
     t->last = t->sampled = NULL;
@@ -117,7 +117,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
     QP_ASSERT(t->sqlite->db_handle(statement) == t->db);
     t->unproved = NULL;
     if (t->epoch != qp_counting.epoch) {
-        renew(t);
+        clear_earlier_state(t);
     }
     qp_counted_statement *s = qp_traced_find(t, statement);
     if (t->sampled) {
@@ -135,7 +135,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
         return;
     }
     bool is_known = s && qp_same_key(&s->key, &meter->key);
-    bool is_its_text = !is_known && takes_its_text(call, meter, t->sqlite->sql(statement));
+    bool is_its_text = !is_known && accept_if_next_part(call, meter, t->sqlite->sql(statement));
     if (!meter->drops && !is_known && !is_its_text) {
         return;
     }

@@ -4,7 +4,7 @@
 
 #include "stacks/code_lines.h"
 
-static bool has(const qp_libraries *libraries, const char *package)
+static bool has_library(const qp_libraries *libraries, const char *package)
 {
     bool found = false;
     for (int i = 0; i < libraries->count && !found; i++) {
@@ -17,18 +17,18 @@ void qp_libraries_add(qp_libraries *libraries, PyObject *globals)
 {
     char package[QP_PACKAGE_BYTES];
     qp_package_of(globals, package);
-    if (package[0] && !has(libraries, package)) {
+    if (package[0] && !has_library(libraries, package)) {
         int at = libraries->count < QP_LIBRARIES ? libraries->count++ : QP_LIBRARIES - 1;
         memcpy(libraries->names[at], package, sizeof package);
     }
 }
 
 /* Returns whether globals belong to a known package that is not one of the libraries. */
-static bool is_of_others(const qp_libraries *libraries, PyObject *globals)
+static bool is_other_package(const qp_libraries *libraries, PyObject *globals)
 {
     char package[QP_PACKAGE_BYTES];
     qp_package_of(globals, package);
-    return package[0] && libraries->count && !has(libraries, package);
+    return package[0] && libraries->count && !has_library(libraries, package);
 }
 
 bool qp_call_is_foreign(const qp_libraries *libraries, PyObject *callable, PyObject *argument)
@@ -42,7 +42,7 @@ bool qp_call_is_foreign(const qp_libraries *libraries, PyObject *callable, PyObj
     if (PyCFunction_CheckExact(callable)) {
         PyObject *module = PyCFunction_GET_SELF(callable);
         return module && PyModule_CheckExact(module) &&
-               is_of_others(libraries, PyModule_GetDict(module));
+               is_other_package(libraries, PyModule_GetDict(module));
     }
     if (!PyFunction_Check(callable)) {
         return false;
@@ -53,5 +53,5 @@ bool qp_call_is_foreign(const qp_libraries *libraries, PyObject *callable, PyObj
         return false;
     }
     return owner == QP_CODE_USER || owner == QP_CODE_STANDARD ||
-           (owner == QP_CODE_LIBRARY && is_of_others(libraries, globals));
+           (owner == QP_CODE_LIBRARY && is_other_package(libraries, globals));
 }

@@ -64,7 +64,7 @@ typedef struct {
     qp_libraries libraries;
 } user_line;
 
-static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int instruction)
+static bool search_frame(void *context, PyCodeObject *code, PyObject *globals, int instruction)
 {
     user_line *found = context;
     qp_code_owner owner;
@@ -88,8 +88,8 @@ static user_line find_line(PyThreadState *tstate)
     qp_frame *frame = qp_frame_running(tstate);
     bool is_found = false;
     for (int i = 0; frame && !is_found && i < FRAMES; i++) {
-        is_found = look_at(&found, qp_frame_code(frame), qp_frame_globals(frame),
-                           qp_frame_instruction(frame));
+        is_found = search_frame(&found, qp_frame_code(frame), qp_frame_globals(frame),
+                                qp_frame_instruction(frame));
         if (is_found) {
             found.frame = frame;
         } else {
@@ -98,7 +98,7 @@ static user_line find_line(PyThreadState *tstate)
     }
     qp_frame_release(frame);
     if (!is_found && !frame && qp_greenlets_are_loaded()) {
-        qp_greenlets_visit(look_at, &found);
+        qp_greenlets_visit(search_frame, &found);
     }
     return found;
 }
@@ -141,7 +141,7 @@ static void consider_again(const qp_key *key)
 
 /* Returns whether a sampled execution belongs to the pass in progress, and not to a line of a
  * function that the watched line calls. */
-static bool is_of_pass(const qp_thread *thread, const PyCodeObject *code)
+static bool is_in_pass(const qp_thread *thread, const PyCodeObject *code)
 {
     return thread->tstate == qp_watched_line.tstate && qp_watched_line.is_inside &&
            (qp_watched_line.is_function || code == qp_watched_line.code);
@@ -151,14 +151,14 @@ static bool is_of_pass(const qp_thread *thread, const PyCodeObject *code)
 static bool is_idle(const qp_thread *thread, const PyCodeObject *code)
 {
     bool is_here = thread->tstate == qp_watched_line.tstate || !qp_watched_line.is_inside;
-    bool is_outside = is_here && !is_of_pass(thread, code);
+    bool is_outside = is_here && !is_in_pass(thread, code);
     qp_watched_line.since_pass += is_outside;
     qp_watched_line.elsewhere += !is_outside;
     return qp_watched_line.since_pass >= IDLE || qp_watched_line.elsewhere >= ELSEWHERE;
 }
 
 /* Returns whether the watches have used up their share of the time. */
-static bool is_dear(uint64_t now)
+static bool is_over_budget(uint64_t now)
 {
     if (!choice.since_ticks) {
         choice.since_ticks = now;
@@ -168,7 +168,7 @@ static bool is_dear(uint64_t now)
 }
 
 /* Halves the sums of a row, so that each watch counts as much as all earlier watches together. */
-static void halve(qp_line_time_row *row)
+static void halve_sums(qp_line_time_row *row)
 {
     if (row->passes >= HALVED) {
         row->passes /= 2;
@@ -184,7 +184,7 @@ static void watch_function(const qp_thread *thread, uint32_t path, qp_line_time_
     PyCodeObject *entry = qp_library_entry(thread->tstate);
     if (entry && is_due(own)) {
         const qp_libraries none = {0}; /* a watched function gets no events for its calls */
-        halve(row);
+        halve_sums(row);
         choice.is_refused = !qp_line_watch_begin(entry, 0, 0, path, NULL, &none, thread, now);
     }
 }
@@ -196,7 +196,7 @@ static void watch_line(const user_line *line, const qp_thread *thread, const qp_
     if (!find_lines(line, &first, &last) || !is_due(own)) {
         return;
     }
-    halve(row);
+    halve_sums(row);
     choice.watched = *key;
     uint32_t recording = qp_recording;
     choice.is_refused = !qp_line_watch_begin(line->code, first, last, key->path, line->frame,
@@ -212,32 +212,31 @@ static void watch_line(const user_line *line, const qp_thread *thread, const qp_
 static bool is_new(const qp_thread *thread, const PyCodeObject *code, const schedule *own)
 {
     bool is_here = thread->tstate == qp_watched_line.tstate || !qp_watched_line.is_inside;
-    return code && !own->hits && is_here && !is_of_pass(thread, code);
+    return code && !own->hits && is_here && !is_in_pass(thread, code);
 }
 
 /* Returns whether to watch a line next, because it was timed in too few passes, and the watched
  * line was timed in enough. */
-static bool is_behind(const qp_thread *thread, const PyCodeObject *code,
-                      const qp_line_time_row *row)
+static bool is_next(const qp_thread *thread, const PyCodeObject *code, const qp_line_time_row *row)
 {
     bool is_here = thread->tstate == qp_watched_line.tstate || !qp_watched_line.is_inside;
     return row->passes < ENOUGH && qp_watched_line.passes >= ENOUGH && is_here &&
-           !is_of_pass(thread, code);
+           !is_in_pass(thread, code);
 }
 
 /* Returns whether the watch in progress continues. */
-static bool goes_on(const qp_thread *thread, const qp_key *key, const PyCodeObject *code,
-                    const qp_line_time_row *row, schedule *own)
+static bool watch_continues(const qp_thread *thread, const qp_key *key, const PyCodeObject *code,
+                            const qp_line_time_row *row, schedule *own)
 {
     if (!qp_watched_line.code) {
         return false;
     }
-    bool is_inside = is_of_pass(thread, code);
+    bool is_inside = is_in_pass(thread, code);
     if (is_inside && !qp_watched_line.is_function && qp_line_passes_count(key) >= LIBRARY_LOOP) {
         own->in_library = true;
         return false;
     }
-    return !is_idle(thread, code) && !is_new(thread, code, own) && !is_behind(thread, code, row);
+    return !is_idle(thread, code) && !is_new(thread, code, own) && !is_next(thread, code, row);
 }
 
 /* Returns whether a line can be watched now, or the watch in progress can continue. */
@@ -245,7 +244,7 @@ static bool may_watch(const qp_thread *thread, uint64_t now)
 {
     bool is_traced = thread->tstate->c_tracefunc || thread->tstate->c_profilefunc;
     return !choice.is_refused && !is_traced && qp_frames_are_direct() &&
-           (qp_watched_line.code || !is_dear(now));
+           (qp_watched_line.code || !is_over_budget(now));
 }
 
 QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_ticks)
@@ -265,8 +264,8 @@ QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64
     }
     schedule *own = schedule_of(row);
     bool was_in_library = own->in_library;
-    if (goes_on(thread, key, line.code, row, own)) {
-        if (!is_of_pass(thread, line.code)) {
+    if (watch_continues(thread, key, line.code, row, own)) {
+        if (!is_in_pass(thread, line.code)) {
             consider_again(key);
         }
         return;
@@ -285,7 +284,7 @@ QP_COLD void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64
         row->passes = row->executions = row->others = row->ns = 0;
         own->due = 0;
     }
-    if (is_dear(from_ticks)) {
+    if (is_over_budget(from_ticks)) {
         return;
     }
     if (own->in_library) {
@@ -309,7 +308,7 @@ static QP_COLD void consider_submission(const qp_thread *thread, uint32_t path)
     uint32_t recording = qp_recording;
     qp_line_watch_stop();
     int first, last;
-    if (recording == qp_recording && line.code && !is_dear(now) &&
+    if (recording == qp_recording && line.code && !is_over_budget(now) &&
         find_lines(&line, &first, &last) && is_due(own)) {
         choice.is_refused = !qp_line_watch_begin(line.code, first, last, path, line.frame,
                                                  &line.libraries, thread, now);

@@ -61,7 +61,7 @@ static bool is_due(PyObject *timer, double *due_s)
     return true;
 }
 
-/* Returns a new reference to the code of a task's coroutine; NULL if there is none, without an
+/* Returns a new reference to the code of a task's coroutine; NULL if it has none, without an
  * exception. */
 static PyObject *code_of_task(PyObject *task)
 {
@@ -242,7 +242,7 @@ static PyType_Spec raiser_spec = {
 static PyTypeObject *raiser_type; /* owned; made with the first runner */
 
 /* Passes the exception that is set to asyncio's own function, which handles it. */
-static QP_COLD PyObject *fail(const qp_wrapper *runner, PyObject *handle)
+static QP_COLD PyObject *pass_to_asyncio(const qp_wrapper *runner, PyObject *handle)
 {
     qp_exception exception = qp_exception_take();
     raiser *stand_in = (raiser *)raiser_type->tp_alloc(raiser_type, 0);
@@ -307,7 +307,7 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
         qp_step_release(step);
     }
     if (!result) {
-        result = fail(self, handle);
+        result = pass_to_asyncio(self, handle);
     } else if (result != Py_None) {
         Py_SETREF(result, Py_NewRef(Py_None));
     }

@@ -59,7 +59,7 @@ static PyObject *attribute(PyObject *object, const char *name, const char *type_
     return value;
 }
 
-static void settle(qp_running_loop *running_loop)
+static void add_run_time(qp_running_loop *running_loop)
 {
     uint64_t now = running_loop->is_adopted ? running_loop->last_ticks : qp_clock_ticks();
     running_loop->loop->run_ticks += qp_clock_elapsed(running_loop->settled_ticks, now);
@@ -68,7 +68,7 @@ static void settle(qp_running_loop *running_loop)
 }
 
 /* Removes a running loop from its thread's list; with greenlets it need not be the innermost. */
-static void unlink_lane(const qp_running_loop *running_loop)
+static void unlink_loop(const qp_running_loop *running_loop)
 {
     qp_running_loop **place = &running_loop->thread->running_loop;
     while (*place && *place != running_loop) {
@@ -93,10 +93,10 @@ void qp_running_loop_leave(qp_running_loop *running_loop)
     }
     qp_exception exception = qp_exception_take();
     if (running_loop->recording == qp_recording) {
-        settle(running_loop);
+        add_run_time(running_loop);
     }
     atomic_store(&running_loop->started_ticks, 0);
-    unlink_lane(running_loop);
+    unlink_loop(running_loop);
     running_loop->in_use = false;
     Py_CLEAR(running_loop->ready);
     Py_CLEAR(running_loop->timers);
@@ -188,7 +188,7 @@ void qp_loops_flush(void)
 {
     for (int i = 0; i < table.used; i++) {
         if (table.running_loops[i].in_use && table.running_loops[i].recording == qp_recording) {
-            settle(&table.running_loops[i]);
+            add_run_time(&table.running_loops[i]);
         }
     }
 }

@@ -19,7 +19,7 @@ bool qp_watchdog_awaited;
 _Atomic bool qp_watchdog_sleeps;
 
 /* Waits for the GIL, and samples where a step is. */
-static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t requested_ticks)
+static void sample_step(qp_running_loop *running_loop, uint64_t number, uint64_t requested_ticks)
 {
     int64_t cpu_ns = qp_cpu_ns(running_loop->kernel_id);
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -38,7 +38,7 @@ static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t requ
 }
 
 /* Checks a running loop. Returns when the next check is due, in ticks; 0 if no step is running. */
-static uint64_t watch(qp_running_loop *running_loop)
+static uint64_t check_loop(qp_running_loop *running_loop)
 {
     uint64_t started = atomic_load_explicit(&running_loop->started_ticks, memory_order_acquire);
     uint64_t number = atomic_load_explicit(&running_loop->step_number, memory_order_relaxed);
@@ -59,7 +59,7 @@ static uint64_t watch(qp_running_loop *running_loop)
     int64_t elapsed_ns = qp_clock_ns(qp_clock_elapsed(started, now));
     if (elapsed_ns >= running_loop->watched_ns) {
         running_loop->watched_ns = elapsed_ns + qp_stall_ns;
-        sample(running_loop, number, now);
+        sample_step(running_loop, number, now);
     }
     return started + (uint64_t)qp_clock_ticks_of(running_loop->watched_ns);
 }
@@ -67,7 +67,7 @@ static uint64_t watch(qp_running_loop *running_loop)
 /* Returns how long the thread sleeps: until a running step becomes a stall, but at most half a
  * threshold, so that no step that begins in between is missed. If no step has begun for a while,
  * returns -1: until a step begins. */
-static double turn(void *Py_UNUSED(unused))
+static double check_all_loops(void *Py_UNUSED(unused))
 {
     static uint64_t last_steps;
     static int idle_turns;
@@ -75,7 +75,7 @@ static double turn(void *Py_UNUSED(unused))
     int count;
     qp_running_loop *running_loops = qp_running_loops(&count);
     for (int i = 0; i < count; i++) {
-        uint64_t wanted = watch(&running_loops[i]);
+        uint64_t wanted = check_loop(&running_loops[i]);
         next = wanted && (!next || wanted < next) ? wanted : next;
         steps += atomic_load_explicit(&running_loops[i].step_number, memory_order_relaxed);
     }
@@ -104,7 +104,7 @@ int qp_watchdog_start(double threshold_s, qp_watchdog_look *function)
     look = function;
     qp_stall_ns = (int64_t)(threshold_s * 1e9);
     atomic_store(&qp_watchdog_sleeps, false);
-    present = qp_native_thread_new(turn, NULL, threshold_s * SHARE_OF_A_THRESHOLD);
+    present = qp_native_thread_new(check_all_loops, NULL, threshold_s * SHARE_OF_A_THRESHOLD);
     qp_watchdog_awaited = present != NULL;
     return present ? 0 : -1;
 }

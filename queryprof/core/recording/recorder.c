@@ -104,7 +104,7 @@ static void end_window_in_time(void)
 }
 
 /* Does the work of a turn (runtime/turn.h). */
-static bool turn(uint64_t now_ticks)
+static bool do_turn(uint64_t now_ticks)
 {
     end_window_in_time();
     flush(false);
@@ -125,7 +125,7 @@ static bool turn(uint64_t now_ticks)
     return has_use_for_more;
 }
 
-static void begin(void)
+static void begin_recording(void)
 {
     qp_own_begin();
     before_part.own_ticks = 0;
@@ -137,7 +137,7 @@ static void begin(void)
     qp_window_continue(qp_head->start_unix_ns);
     qp_recording = ++recordings;
     cannot_write = has_complained = false;
-    qp_turn_start(turn);
+    qp_turn_start(do_turn);
 }
 
 int qp_recorder_start(void)
@@ -163,7 +163,7 @@ int qp_recorder_start(void)
         qp_operation_statements[i] = name ? qp_statement_of_name(name) : QP_STATEMENT_UNKNOWN;
     }
     qp_windows_of(0, 0);
-    begin();
+    begin_recording();
     qp_thread_here(); /* this thread's usage counts from now on, not from its first call */
     return 0;
 }
@@ -202,7 +202,7 @@ bool qp_recorder_is_on(void)
 }
 
 /* Empties all sums. Names keep their numbers. */
-static void forget_sums(void)
+static void clear_sums(void)
 {
     qp_samples_clear();
     qp_stalls_clear();
@@ -231,7 +231,7 @@ static void forget_sums(void)
 void qp_recorder_clear(void)
 {
     qp_executions_clear();
-    forget_sums();
+    clear_sums();
     qp_plans_clear();
 }
 
@@ -264,7 +264,7 @@ void qp_recorder_after_fork(void)
     qp_recorder_clear();
     qp_head->unasked_plans = 0;
     qp_head->turns = 0;
-    begin();
+    begin_recording();
 }
 
 void qp_recorder_flush(void)
@@ -295,7 +295,7 @@ static bool end_part(bool carries_over)
     qp_written_leave_out(before);
     if (is_written) {
         qp_checkpoint_restart();
-        forget_sums();
+        clear_sums();
     }
     if (carries_over) {
         qp_executions_put_in();

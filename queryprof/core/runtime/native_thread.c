@@ -99,7 +99,7 @@ static void join_thread(qp_native_thread *self)
 #endif
 }
 
-static void release(qp_native_thread *self)
+static void free_thread(qp_native_thread *self)
 {
     if (self->wake) {
         PyThread_free_lock(self->wake);
@@ -122,7 +122,7 @@ qp_native_thread *qp_native_thread_new(double (*turn)(void *), void *argument, d
         if (self->wake && self->done) {
             return self;
         }
-        release(self);
+        free_thread(self);
     }
     PyErr_NoMemory();
     return NULL;
@@ -158,7 +158,7 @@ bool qp_native_thread_stop(qp_native_thread *self, double timeout_s)
         PyEval_RestoreThread(released);
     }
     if (ended) {
-        release(self);
+        free_thread(self);
     } /* otherwise the thread still needs this memory */
     return ended;
 }

@@ -18,7 +18,7 @@ static int64_t interval_ns; /* until the next turn */
 
 /* Each interval is twice as long as the previous one, up to a second. So if a process is killed,
  * the data that is copied only at turns covers at least half of its run. */
-static void wait(void)
+static void schedule_next(void)
 {
     qp_turn_due_ticks = qp_clock_ticks() + (uint64_t)qp_clock_ticks_of(interval_ns);
     interval_ns = interval_ns < INTERVAL_NS ? 2 * interval_ns : INTERVAL_NS;
@@ -29,7 +29,7 @@ void qp_turn_start(qp_turn_work *work)
     turn_work = work;
     has_use_for_more = true;
     interval_ns = FIRST_INTERVAL_NS;
-    wait();
+    schedule_next();
 }
 
 void qp_turn_stop(void)
@@ -51,7 +51,7 @@ QP_COLD void qp_turn(void)
     }
     qp_exception exception = qp_exception_take();
     uint64_t now_ticks = qp_clock_ticks();
-    wait();
+    schedule_next();
     qp_here.muted = true;
     has_use_for_more = turn_work(now_ticks);
     qp_here.muted = false;

@@ -87,7 +87,7 @@ static bool copy_rows(int file, size_t *budget)
 }
 
 /* Writes the header. It is written last, because it makes the copy valid. */
-static bool copy_head(int file)
+static bool copy_header(int file)
 {
     uint32_t counts[QP_TABLES];
     memcpy(counts, copy.head.counts, sizeof counts);
@@ -124,7 +124,7 @@ void qp_checkpoint_restart(void)
 
 /* Copies at most `budget` bytes, without the GIL: a disk may be slow. The rows may change during
  * the copy, as they may from slice to slice. */
-static void copy_some(size_t budget)
+static void copy_without_gil(size_t budget)
 {
     if (!qp_may_be_written()) {
         copy.table = QP_TABLES;
@@ -146,7 +146,7 @@ static void copy_some(size_t budget)
         written = copy_rows(file, &budget);
     }
     if (written && copy.table == QP_TABLES) {
-        written = copy_head(file);
+        written = copy_header(file);
     }
     if (file >= 0) {
         close(file);
@@ -172,7 +172,7 @@ void qp_checkpoint_copy_slice(void)
     size_t budget = SLICE + (size_t)((double)bytes_in_use() / (copy.next_s + 1));
     copy.is_busy = true;
     PyThreadState *released = PyEval_SaveThread();
-    copy_some(budget);
+    copy_without_gil(budget);
     PyEval_RestoreThread(released);
     copy.is_busy = false;
     if (copy.restarts) {

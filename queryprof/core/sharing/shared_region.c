@@ -120,7 +120,7 @@ static bool share_file(int file, bool *is_named)
 
 /* Makes the region private memory again, with the rows of the first `tables` tables. Safe in a
  * forked child: it takes no lock, and reads no row that its parent adds concurrently. */
-static bool make_own(int tables)
+static bool make_private(int tables)
 {
     size_t bytes = qp_region_bytes();
     char *memory = (char *)qp_head;
@@ -149,7 +149,7 @@ void qp_region_unshare(void)
     qp_share_awaited = false;
     if (shared.path[0]) {
         qp_thread_usage_lock();
-        make_own(QP_TABLES);
+        make_private(QP_TABLES);
         qp_region_moved(false);
         qp_thread_usage_unlock();
         shared.path[0] = 0;
@@ -157,10 +157,10 @@ void qp_region_unshare(void)
 }
 
 /* Runs in a forked child before anything else: separates its sums from the parent's. */
-static void leave_to_parent(void)
+static void separate_from_parent(void)
 {
     if (shared.path[0]) {
-        shared.is_lost = !make_own(QP_FIRST_SUMS);
+        shared.is_lost = !make_private(QP_FIRST_SUMS);
         qp_region_left();
         shared.path[0] = 0;
     }
@@ -184,7 +184,7 @@ void qp_region_share(void)
     qp_share_awaited = false;
     shared.may_have_room_later = false;
     if (!watches_forks) {
-        watches_forks = pthread_atfork(NULL, NULL, leave_to_parent) == 0;
+        watches_forks = pthread_atfork(NULL, NULL, separate_from_parent) == 0;
     }
     if (shared.path[0] || !watches_forks) {
         return;
@@ -212,7 +212,7 @@ void qp_region_share(void)
     shared.path[0] = 0;
 }
 
-static bool copy(char to[QP_SHARED_PATH_BYTES], const char *from)
+static bool copy_path(char to[QP_SHARED_PATH_BYTES], const char *from)
 {
     size_t bytes = strlen(from) + 1;
     bool fits = bytes <= QP_SHARED_PATH_BYTES;
@@ -222,7 +222,7 @@ static bool copy(char to[QP_SHARED_PATH_BYTES], const char *from)
 
 void qp_region_share_in(const char *directories, const char *name)
 {
-    bool is_wanted = copy(shared.directories, directories) && copy(shared.name, name);
+    bool is_wanted = copy_path(shared.directories, directories) && copy_path(shared.name, name);
     qp_share_awaited = is_wanted && !shared.path[0];
     shared.may_have_room_later = false;
 }

@@ -41,7 +41,7 @@ typedef struct {
     int looks;
 } search;
 
-static int look_at(PyObject *visited, void *context)
+static int visit_object(PyObject *visited, void *context)
 {
     search *s = context;
     if (Py_IS_TYPE(visited, watched.type) && statement_of(visited) == s->statement) {
@@ -55,7 +55,7 @@ static int look_into(PyObject *visited, void *context)
 {
     search *s = context;
     if (!s->found && Py_IS_TYPE(visited, watched.cache_type)) {
-        watched.cache_type->tp_traverse(visited, look_at, context);
+        watched.cache_type->tp_traverse(visited, visit_object, context);
     }
     return s->found != NULL;
 }
@@ -73,7 +73,7 @@ PyObject *qp_statement_object(PyObject *connection, PyObject *cursor, const void
 {
     search s = {.statement = statement};
     if (watched.type) {
-        traverse(cursor, look_at, &s);
+        traverse(cursor, visit_object, &s);
         traverse(connection, look_into, &s);
     }
     return s.found;

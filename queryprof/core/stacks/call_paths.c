@@ -86,7 +86,7 @@ static bool has_all(const search *s)
 }
 
 /* Visits a frame. Returns true if the search is complete. */
-static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int instruction)
+static bool search_frame(void *context, PyCodeObject *code, PyObject *globals, int instruction)
 {
     search *s = context;
     qp_code_owner kind;
@@ -105,7 +105,7 @@ static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int in
 }
 
 /* Continues the search along the submitter's call path. */
-static void look_behind(search *s, uint32_t submitter)
+static void search_submitter(search *s, uint32_t submitter)
 {
     const qp_line_row *lines = qp_rows(QP_LINE_ROWS);
     for (uint32_t at = submitter; at > QP_PATH_OTHER && s->ours && !has_all(s);
@@ -141,20 +141,20 @@ static uint32_t path_of(const search *s, uint32_t submitter)
 
 /* Walks along the frames to find the call path. Returns the number of frames that a trail must have
  * to identify this path; 0 if no trail identifies it. */
-static int walk(PyThreadState *tstate, uint32_t submitter, known_walk *found)
+static int search_frames(PyThreadState *tstate, uint32_t submitter, known_walk *found)
 {
     bool is_task = submitter != QP_PATH_NONE && !qp_submitter_now();
     search s = {.ours = true};
     qp_frame *frame = qp_frame_running(tstate);
     bool enough = false;
     for (int depth = 0; frame && !enough && depth < SEARCH_DEPTH; depth++) {
-        enough = look_at(&s, qp_frame_code(frame), qp_frame_globals(frame),
-                         qp_frame_instruction(frame)) ||
+        enough = search_frame(&s, qp_frame_code(frame), qp_frame_globals(frame),
+                              qp_frame_instruction(frame)) ||
                  (is_task && qp_task_is_boundary(qp_frame_code(frame)));
         frame = enough ? frame : qp_frame_outer(frame);
     }
-    bool has_parents = !enough && !frame && qp_greenlets_visit(look_at, &s);
-    look_behind(&s, submitter);
+    bool has_parents = !enough && !frame && qp_greenlets_visit(search_frame, &s);
+    search_submitter(&s, submitter);
     found->path = path_of(&s, submitter);
     found->ours = s.ours;
     /* If the table of code objects is full, a code object may be freed and its address reused. And
@@ -194,7 +194,7 @@ static QP_COLD known_walk find_path(PyThreadState *tstate, uint32_t submitter)
 {
     known_walk found;
     uint8_t *depth;
-    int length = walk(tstate, submitter, &found);
+    int length = search_frames(tstate, submitter, &found);
     trail_of(tstate, submitter, &depth);
     if (length > TRAIL + *depth && length <= TRAIL + UINT8_MAX) {
         *depth = (uint8_t)(length - TRAIL);

@@ -32,18 +32,18 @@ static uint64_t hash_text(const char *text)
     return hash;
 }
 
-static void change(qp_lineage *lineage, uint64_t event)
+static void apply_change(qp_lineage *lineage, uint64_t event)
 {
     lineage->state = mix(lineage->state, event);
     lineage->count = 0;
 }
 
-static void change_as_never_before(qp_lineage *lineage)
+static void apply_unknown_change(qp_lineage *lineage)
 {
-    change(lineage, ++unknown_changes << 1);
+    apply_change(lineage, ++unknown_changes << 1);
 }
 
-static void ensure(qp_lineage *lineage, uint64_t event)
+static void apply_once(qp_lineage *lineage, uint64_t event)
 {
     for (uint32_t i = 0; i < lineage->count; i++) {
         if (lineage->done[i] == event) {
@@ -80,7 +80,7 @@ static uint16_t place_of(const char *path)
         int at = (int)((identity + (uint64_t)i) % FILES);
         if (files[at].identity == identity) {
             if (is_empty) { /* the file was created again, or its content is not written yet */
-                change_as_never_before(&files[at].lineage);
+                apply_unknown_change(&files[at].lineage);
             }
             return (uint16_t)(at + 1);
         }
@@ -90,7 +90,7 @@ static uint16_t place_of(const char *path)
         }
     }
     if (files[place].identity) {
-        change_as_never_before(&files[place].lineage);
+        apply_unknown_change(&files[place].lineage);
     } else {
         files[place].lineage.state = is_empty ? 0 : identity;
     }
@@ -98,7 +98,7 @@ static uint16_t place_of(const char *path)
     return (uint16_t)(place + 1);
 }
 
-static void know(qp_schema *schema, const char *path)
+static void find_file(qp_schema *schema, const char *path)
 {
     schema->is_known = true;
     schema->file = path[0] ? place_of(path) : 0;
@@ -107,7 +107,7 @@ static void know(qp_schema *schema, const char *path)
 uint64_t qp_schema_state(qp_schema *schema, const char *path)
 {
     if (!schema->is_known) {
-        know(schema, path);
+        find_file(schema, path);
     }
     return mix(schema->own.state + elsewhere,
                schema->file ? files[schema->file - 1].lineage.state : 0);
@@ -121,22 +121,22 @@ void qp_schema_apply(qp_schema *schema, qp_schema_change what, uint64_t event)
     schema->is_open = what < QP_SCHEMA_ELSEWHERE;
     switch (what) {
     case QP_SCHEMA_ENSURED:
-        ensure(lineage, event);
+        apply_once(lineage, event);
         break;
     case QP_SCHEMA_ASIDE:
     case QP_SCHEMA_CHANGED:
-        change(lineage, event);
+        apply_change(lineage, event);
         break;
     case QP_SCHEMA_UNKNOWN:
-        change_as_never_before(lineage);
+        apply_unknown_change(lineage);
         break;
     case QP_SCHEMA_ELSEWHERE:
         elsewhere = mix(elsewhere, ++unknown_changes);
         break;
     case QP_SCHEMA_ROLLED_BACK:
         if (was_open) {
-            change(&schema->own, what);
-            change(lineage, what);
+            apply_change(&schema->own, what);
+            apply_change(lineage, what);
         }
         break;
     case QP_SCHEMA_COMMITTED:

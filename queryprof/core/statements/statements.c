@@ -94,7 +94,7 @@ static uint32_t add(uint32_t slot, qp_text text, qp_statement_row kinds)
 
 /* Makes the normal form of a statement the text of its row, so that readers see it. If there is no
  * room, the text does not change. */
-static void show(uint32_t number)
+static void publish_form(uint32_t number)
 {
     held_form *held = &table.held[number];
     qp_text text = held->form ? qp_text_add(held->form, held->length) : QP_TEXT_FULL;
@@ -115,7 +115,7 @@ static uint32_t intern(const char *form, size_t length)
         qp_text text = has_room ? qp_text_add(form, length) : QP_TEXT_FULL;
         return add(slot, text, qp_statement_kinds(form, length));
     }
-    show(number);
+    publish_form(number);
     return number;
 }
 
@@ -330,7 +330,7 @@ static void cache_again(PyObject *sql, uint32_t statement)
 uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns)
 {
     if (!columns) {
-        show(number);
+        publish_form(number);
         return number;
     }
     qp_columns_learn(columns);

@@ -22,7 +22,7 @@ void qp_timeline_calibrated(void)
     latest.end_ticks = 0;
 }
 
-static qp_interval_row *half(uint32_t number)
+static qp_interval_row *half_of_table(uint32_t number)
 {
     return (qp_interval_row *)qp_rows(QP_TIMELINE_ROWS) + (size_t)number * QP_TIMELINE_INTERVALS;
 }
@@ -44,10 +44,10 @@ static QP_COLD void coarsen(void)
 {
     uint32_t old = qp_head->timeline_half, new = 1 - old;
     int64_t old_first = qp_head->timeline_first[old], first = old_first >> 1;
-    memset(half(new), 0, QP_TIMELINE_INTERVALS * sizeof *half(new));
+    memset(half_of_table(new), 0, QP_TIMELINE_INTERVALS * sizeof *half_of_table(new));
     for (int64_t i = 0; i < QP_TIMELINE_INTERVALS; i++) {
-        const qp_interval_row *from = &half(old)[i];
-        qp_interval_row *into = &half(new)[((old_first + i) >> 1) - first];
+        const qp_interval_row *from = &half_of_table(old)[i];
+        qp_interval_row *into = &half_of_table(new)[((old_first + i) >> 1) - first];
         into->calls += from->calls;
         into->rows += from->rows;
         into->self_ns += from->self_ns;
@@ -65,7 +65,7 @@ static int64_t position_of(int64_t unix_ns)
 }
 
 /* Distributes a duration over the intervals that it spans, up to its end. */
-static QP_COLD void spread(int64_t end_unix_ns, int64_t duration_ns, int64_t self_ns)
+static QP_COLD void distribute_time(int64_t end_unix_ns, int64_t duration_ns, int64_t self_ns)
 {
     uint32_t now = qp_head->timeline_half;
     int shift = (int)qp_head->timeline_shift[now];
@@ -75,7 +75,7 @@ static QP_COLD void spread(int64_t end_unix_ns, int64_t duration_ns, int64_t sel
         int64_t next = ((at >> shift) + 1) << shift;
         int64_t here_ns = next < end_unix_ns ? next - at : end_unix_ns - at;
         int64_t share = (int64_t)((double)self_ns * ((double)here_ns / (double)(end_unix_ns - at)));
-        half(now)[(at >> shift) - qp_head->timeline_first[now]].self_ns += share;
+        half_of_table(now)[(at >> shift) - qp_head->timeline_first[now]].self_ns += share;
         self_ns -= share;
         at += here_ns;
     }
@@ -94,12 +94,12 @@ static QP_COLD void add_elsewhere(uint64_t from_ticks, uint64_t to_ticks, int64_
     }
     bool is_set_back = position < 0; /* the wall clock was set back */
     position = is_set_back ? 0 : position;
-    qp_interval_row *interval = &half(qp_head->timeline_half)[position];
+    qp_interval_row *interval = &half_of_table(qp_head->timeline_half)[position];
     interval->calls += calls;
     interval->rows += rows;
     int64_t duration_ns = qp_clock_ns(qp_clock_elapsed(from_ticks, to_ticks));
     if (position && position_of(end_unix_ns - duration_ns) < position) {
-        spread(end_unix_ns, duration_ns, self_ns);
+        distribute_time(end_unix_ns, duration_ns, self_ns);
     } else {
         interval->self_ns += self_ns;
     }
