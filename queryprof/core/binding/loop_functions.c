@@ -54,7 +54,7 @@ static bool has_clock(PyObject *loop, PyObject *time)
 
 /* Calls on_start(loop), which returns a callable for the loop's end, or None. Returns NULL if the
  * call failed; the exception stays set only if it belongs to the program (see
- * qp_own_error_dropped). */
+ * qp_own_error_clear). */
 static PyObject *call_on_start(PyObject *on_start, PyObject *loop)
 {
     bool muted = qp_here.muted;
@@ -62,7 +62,7 @@ static PyObject *call_on_start(PyObject *on_start, PyObject *loop)
     PyObject *on_end = PyObject_CallOneArg(on_start, loop);
     qp_here.muted = muted;
     if (!on_end) {
-        qp_own_error_dropped();
+        qp_own_error_clear();
     }
     return on_end;
 }
@@ -75,7 +75,7 @@ static void call_on_end(PyObject *on_end)
     PyObject *result = on_end && on_end != Py_None ? PyObject_CallNoArgs(on_end) : NULL;
     Py_XDECREF(result);
     Py_XDECREF(on_end);
-    if (qp_own_error_dropped()) {
+    if (qp_own_error_clear()) {
         qp_exception_put_back(&exception);
     } else {
         qp_exception_drop(&exception);

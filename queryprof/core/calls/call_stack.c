@@ -87,7 +87,7 @@ void qp_call_pause(qp_call *call)
     qp_call_leave(call);
 }
 
-bool qp_call_goes_on(qp_call *call)
+bool qp_call_resume(qp_call *call)
 {
     bool is_recorded = call->recording == qp_recording;
     call->outer = NULL;

@@ -44,10 +44,10 @@ bool qp_call_nest(qp_call *call);
 /* Adds a call to the thread's free list. Returns false if out of memory. */
 bool qp_call_add(qp_thread *thread);
 
-/* Pause and resume an awaited call while other code runs. qp_call_goes_on returns false if the
+/* Pause and resume an awaited call while other code runs. qp_call_resume returns false if the
  * recording has ended or another thread continues the call. The call is then in the free list. */
 void qp_call_pause(qp_call *call);
-bool qp_call_goes_on(qp_call *call);
+bool qp_call_resume(qp_call *call);
 
 /* When recording ends: SQLite's reports for the calls in progress no longer count. */
 void qp_calls_clear(void);

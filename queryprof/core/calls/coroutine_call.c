@@ -35,7 +35,7 @@ static void go_on(qp_watcher *watcher)
         }
         self->call = qp_call_begin(probe, self->receiver, self->argument, self->parameters);
         self->stage = self->call ? MEASURED : UNMEASURED;
-    } else if (self->stage == MEASURED && !qp_call_goes_on(self->call)) {
+    } else if (self->stage == MEASURED && !qp_call_resume(self->call)) {
         self->stage = UNMEASURED;
     }
 }
@@ -51,7 +51,7 @@ static void stop_for_now(qp_watcher *watcher)
 static void end(qp_watcher *watcher, PyObject *result)
 {
     awaited_call *self = (awaited_call *)watcher;
-    if (self->stage == MEASURED && qp_call_goes_on(self->call)) {
+    if (self->stage == MEASURED && qp_call_resume(self->call)) {
         qp_call_end(self->call, result);
     }
     self->stage = UNMEASURED;

@@ -341,7 +341,7 @@ void qp_traced_end(qp_traced_connection *t, qp_counted_statement *s)
 {
     uint32_t runs = runs_of(t, s->statement);
     if (!t->traces_ends || runs == s->runs) { /* equal if this SQLite does not count runs */
-        qp_traced_drop(s);
+        qp_traced_clear_slot(s);
         return;
     }
     s->is_over = true;

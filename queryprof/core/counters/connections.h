@@ -123,7 +123,7 @@ static inline qp_transaction qp_traced_transaction(const qp_traced_connection *t
 }
 
 /* Clears the slot of a statement. */
-static inline void qp_traced_drop(qp_counted_statement *s)
+static inline void qp_traced_clear_slot(qp_counted_statement *s)
 {
     s->held = NULL;
     s->statement = NULL;

@@ -95,7 +95,7 @@ static void read_last(qp_traced_connection *t, const void *db, const void *state
             qp_traced_end_sample(t, true);
         }
         qp_traced_read_aside(t, s);
-        qp_traced_drop(s);
+        qp_traced_clear_slot(s);
     }
 }
 

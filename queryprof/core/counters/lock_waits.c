@@ -67,7 +67,7 @@ void qp_lock_refused(const void *f, int lock, qp_active *call)
         *next_wait(work) = (qp_call_wait){
             locks->path, {locks->number, writes, work->refused_ticks, work->refused_ticks}};
         if (writes) {
-            qp_locks_block(locks->path);
+            qp_locks_writer_waits(locks->path);
         }
     }
 }

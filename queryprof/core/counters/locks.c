@@ -307,7 +307,7 @@ void qp_locks_collect(void (*add)(const qp_call_hold *hold), bool with_held)
     }
 }
 
-QP_COLD void qp_locks_block(uint32_t path)
+QP_COLD void qp_locks_writer_waits(uint32_t path)
 {
     for (int i = 0; i < QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR; i++) {
         if (qp_locked_files[i].file && qp_locked_files[i].path == path) {

@@ -70,7 +70,7 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
 
 /* Notes that a connection with the write lock of a database (a number of database_paths.h) waits
  * for readers. */
-void qp_locks_block(uint32_t path);
+void qp_locks_writer_waits(uint32_t path);
 
 /* Sets the key of the locks that a call took and that are still held. The locks have the call's
  * provisional key until then. */

@@ -124,13 +124,13 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
         qp_traced_end_sample(t, t->sampled == s);
     }
     if (s && s->transient && !qp_traced_runs_again(t, s)) { /* another statement at this address */
-        qp_traced_drop(s);
+        qp_traced_clear_slot(s);
         s = NULL;
     }
     if (!meter || !meter->counts) { /* this execution is not counted */
         if (s) {
             qp_traced_read_aside(t, s);
-            qp_traced_drop(s);
+            qp_traced_clear_slot(s);
         }
         return;
     }
@@ -184,7 +184,7 @@ static QP_COLD void statement_ended(qp_traced_connection *t, void *statement)
     qp_meter *meter = meter_here();
     qp_counted_statement *s = t->epoch == qp_counting.epoch ? qp_traced_find(t, statement) : NULL;
     if (s && s->is_over) { /* another statement at this address, or an uncounted one */
-        qp_traced_drop(s);
+        qp_traced_clear_slot(s);
         s = NULL;
     }
     if (s) {

@@ -31,7 +31,7 @@ static struct {
     timed_pass passes[TIMED + 1];
     int kind_count;
     kind kinds[KINDS];
-    bool is_parted; /* the pass in progress is separate from the pass before */
+    bool is_separate; /* the pass in progress is separate from the pass before */
 } table;
 
 static bool is_same(const qp_key *a, const qp_key *b)
@@ -49,7 +49,7 @@ void qp_line_passes_clear(void)
 {
     table.count = table.kind_count = 0;
     table.passes[0] = (timed_pass){0};
-    table.is_parted = true;
+    table.is_separate = true;
 }
 
 /* Returns the index of this statement and path among the kinds of the pass in progress; kind_count
@@ -93,7 +93,7 @@ bool qp_line_passes_end(int64_t ns, bool is_partial)
 {
     timed_pass *pass = &table.passes[table.count];
     if (!pass->executions) {
-        if (!table.is_parted) {
+        if (!table.is_separate) {
             pass[-1].ns += ns;
         }
         return false;
@@ -107,13 +107,13 @@ bool qp_line_passes_end(int64_t ns, bool is_partial)
     pass->kinds_end = table.kind_count;
     pass->is_partial = is_partial;
     table.passes[++table.count] = (timed_pass){0};
-    table.is_parted = false;
+    table.is_separate = false;
     return table.kind_count > KINDS / 2;
 }
 
-void qp_line_passes_part(void)
+void qp_line_passes_separate(void)
 {
-    table.is_parted = true;
+    table.is_separate = true;
 }
 
 void qp_line_passes_forget_current(void)
@@ -130,7 +130,7 @@ static void drop_ended(void)
     memmove(table.kinds, table.kinds + ended, (size_t)table.kind_count * sizeof *table.kinds);
     table.passes[0] = table.passes[table.count];
     table.count = 0;
-    table.is_parted = true;
+    table.is_separate = true;
 }
 
 /* A pass in which a statement was executed. */

@@ -28,7 +28,7 @@ bool qp_line_passes_end(int64_t ns, bool is_partial);
 
 /* Marks the next pass as the first of another call of the function, so that it is not joined to the
  * pass before. */
-void qp_line_passes_part(void);
+void qp_line_passes_separate(void);
 
 /* Forgets what was executed in the pass in progress. */
 void qp_line_passes_forget_current(void);

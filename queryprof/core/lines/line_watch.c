@@ -58,7 +58,7 @@ static bool is_in_line(int line)
 }
 
 /* Adds the time since the frame entered the line or made its last call. */
-static void add_part(uint64_t now)
+static void add_elapsed(uint64_t now)
 {
     uint64_t from = qp_watched_line.from_ticks, executed = qp_watched_line.executed_ticks;
     int64_t ticks = (int64_t)qp_clock_elapsed(from, now), before = ticks;
@@ -76,7 +76,7 @@ static void add_part(uint64_t now)
 static void leave_line(void)
 {
     if (qp_watched_line.is_inside) {
-        add_part(qp_clock_ticks());
+        add_elapsed(qp_clock_ticks());
         qp_watched_line.is_inside = false;
     }
 }
@@ -116,7 +116,7 @@ static void end_pass(void)
 }
 
 /* Forgets the pass in progress: its frame has ended by an exception. */
-static void drop_pass(void)
+static void forget_pass(void)
 {
     qp_watched_line.frame = NULL;
     qp_watched_line.is_inside = qp_watched_line.is_suspended = qp_watched_line.is_partial =
@@ -124,7 +124,7 @@ static void drop_pass(void)
     qp_watched_line.ticks = qp_watched_line.foreign_ticks = 0;
     qp_watched_line.serial++;
     qp_line_passes_forget_current();
-    qp_line_passes_part();
+    qp_line_passes_separate();
 }
 
 /* Returns whether the frame of the pass in progress is running. In a recursion, the outer pass
@@ -138,7 +138,7 @@ static bool is_recursion(void)
 /* Begins the first pass of a frame, in the running thread. */
 static void begin_pass(const void *frame)
 {
-    drop_pass();
+    forget_pass();
     qp_watched_line.tstate = PyThreadState_Get();
     qp_watched_line.frame = frame;
     enter_line();
@@ -153,7 +153,7 @@ static const void *reporting_frame(PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     if (++qp_watched_line.events > EVENTS) {
-        drop_pass(); /* no further events, so the end of the pass is unknown */
+        forget_pass(); /* no further events, so the end of the pass is unknown */
         qp_line_watch_stop();
         return NULL;
     }
@@ -203,7 +203,7 @@ static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t cou
             enter_line();
         }
     } else if (is_inside) {
-        add_part(qp_clock_ticks()); /* the last call does not make the next row */
+        add_elapsed(qp_clock_ticks()); /* the last call does not make the next row */
     }
     Py_RETURN_NONE;
 }
@@ -214,7 +214,7 @@ static PyObject *on_call(PyObject *module, PyObject *const *args, Py_ssize_t cou
     (void)module;
     const void *frame = reporting_frame(args, count);
     if (frame && frame == qp_watched_line.frame && qp_watched_line.is_inside && count > 3) {
-        add_part(qp_clock_ticks());
+        add_elapsed(qp_clock_ticks());
         qp_watched_line.is_foreign =
             qp_call_is_foreign(&qp_watched_line.libraries, args[2], args[3]);
     }
@@ -226,7 +226,7 @@ static PyObject *on_start(PyObject *module, PyObject *const *args, Py_ssize_t co
     (void)module;
     const void *frame = reporting_frame(args, count);
     if (frame && frame == qp_watched_line.frame) {
-        drop_pass(); /* another call of the function, in the same place of memory */
+        forget_pass(); /* another call of the function, in the same place of memory */
     }
     if (frame && qp_watched_line.is_function && !is_recursion()) {
         begin_pass(frame);
@@ -266,7 +266,7 @@ static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t c
         leave_line();
         end_pass();
         qp_watched_line.frame = NULL;
-        qp_line_passes_part();
+        qp_line_passes_separate();
     }
     Py_RETURN_NONE;
 }
@@ -349,7 +349,7 @@ QP_COLD void qp_line_note(const qp_thread *thread, const qp_key *key, uint64_t f
     } else if (qp_greenlets_are_loaded()) {
         qp_watched_line.is_mixed = true;
     } else {
-        drop_pass(); /* the frame has ended by an exception */
+        forget_pass(); /* the frame has ended by an exception */
     }
 }
 

@@ -145,7 +145,7 @@ qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *object, bool ha
     return running_loop;
 }
 
-bool qp_own_error_dropped(void)
+bool qp_own_error_clear(void)
 {
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {
         PyErr_Clear();
@@ -166,7 +166,7 @@ bool qp_running_loop_start_beats(qp_running_loop *running_loop, uint64_t busy_si
     PyObject *end = PyObject_CallFunction(start, "Odd", running_loop->object, due_s, busy_since_s);
     Py_DECREF(start);
     Py_XSETREF(running_loop->end_beats, end);
-    return end || qp_own_error_dropped();
+    return end || qp_own_error_clear();
 }
 
 void qp_loop_timer(qp_loop *loop, int64_t lag_ns)

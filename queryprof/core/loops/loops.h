@@ -89,7 +89,7 @@ qp_running_loop *qp_running_loops(int *count);
 /* Clears an Exception that queryprof's own Python code raised, so that the program's code still
  * runs. Returns false for other exceptions, such as KeyboardInterrupt: they belong to the program
  * and stay set. */
-bool qp_own_error_dropped(void);
+bool qp_own_error_clear(void);
 
 /* Starts the heartbeat of a loop whose step has ended, if the first beat is due. Most loops end
  * before that, and never need a heartbeat. Returns false if an exception of the program is set. */
