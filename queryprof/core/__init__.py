@@ -34,5 +34,6 @@ def __getattr__(name: str) -> ModuleType:
     found = module_from_spec(spec)
     found.IS_SUBINTERPRETER = True  # type: ignore[attr-defined]
     spec.loader.exec_module(found)
-    globals()[name] = found = sys.modules.setdefault(found.__name__, found)  # another thread's
+    # Another thread may have imported the module meanwhile.
+    globals()[name] = found = sys.modules.setdefault(found.__name__, found)
     return found

@@ -1,8 +1,8 @@
-"""The substitute for the measuring core if that is not available: on another system or interpreter,
-or without a compiler (docs/platforms.md).
+"""The substitute for the measuring core where the core is not available: on another system or
+interpreter, or without a compiler (docs/platforms.md).
 
-Python finds the compiled core first. With the substitute nothing is ever recorded. Its functions do
-what the core does while it does not record; all others raise the reason.
+Python finds the compiled core first. With the substitute nothing is ever recorded. Some functions
+do what the core does while it does not record. All others raise an error with the reason.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ ABSENCE = _absence()
 
 
 def is_on() -> bool:
-    """Return False: it never records."""
+    """Return False, because the substitute never records."""
     return False
 
 
 def has_recorded() -> bool:
-    """Return False: it never recorded."""
+    """Return False, because the substitute has never recorded."""
     return False
 
 
@@ -87,7 +87,7 @@ def frames_are_direct() -> bool:
 
 
 def clock_source() -> tuple[str, float]:
-    """Return no clock."""
+    """Return the name of no clock."""
     return "none", 0.0
 
 

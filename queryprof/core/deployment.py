@@ -22,15 +22,17 @@ OWN = (
         ("deployment.environment.name", "deployment.environment"),
     ),
 )
-"""The variable of each name, and its keys in OTEL_RESOURCE_ATTRIBUTES, the former key last."""
+"""The environment variable of each name, and its keys in OTEL_RESOURCE_ATTRIBUTES. A key that
+OpenTelemetry has renamed comes last.
+"""
 
 OTEL_SERVICE, OTEL_ATTRIBUTES = "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"
 
 MAX_CHARACTERS = 256
-"""The most characters of a name."""
+"""Maximum number of characters in a name."""
 
 MAX_ATTRIBUTES = 65536
-"""The most characters of all attributes."""
+"""Maximum number of characters in OTEL_RESOURCE_ATTRIBUTES."""
 
 
 def deployment_names(environ: Mapping[str, str]) -> dict[str, str | None]:

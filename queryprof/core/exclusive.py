@@ -1,5 +1,5 @@
-"""Let only one thread at a time start, stop or read the recording. A signal handler or a finalizer
-may interrupt that in the same thread; its request is postponed to the end.
+"""Let only one thread at a time start, stop or read the recording. If a signal handler or a
+finalizer interrupts this in the same thread, its own request is postponed until the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ class Exclusive:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all blocks: in a forked child, those of other threads do not continue."""
+        """Forget all blocks in a forked child, because the blocks of other threads do not continue
+        there.
+        """
         self._lock = RLock()
         self._depth = 0
         self._is_postponed = False
@@ -34,12 +36,12 @@ class Exclusive:
 
     def __exit__(self, *exc_info: object) -> None:
         if not self._depth or not self.is_mine:
-            return  # it began before a fork, whose child has another lock or none
+            return  # the block began before a fork; the child has another lock, or none
         self._depth -= 1
         try:
             if not self._depth and self._is_postponed:
                 self._is_postponed = False
-                self._later()  # before another thread can begin something
+                self._later()  # run it before another thread can begin a block
         finally:
             self._lock.release()
 
@@ -50,7 +52,7 @@ class Exclusive:
 
     @property
     def is_nested(self) -> bool:
-        """Return whether the present block is inside another block of the same thread."""
+        """Return whether the current block is inside another block of the same thread."""
         return self._depth > 1
 
     def postpone(self) -> None:

@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from types import CodeType
 
 FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
-"""Signals for a thread's own faults. The kernel does not delay them."""
+"""Signals for faults of the running thread. The kernel does not delay them."""
 
 HELD = _signal.valid_signals() - {getattr(_signal, name) for name in FAULTS}
 
 
 class held_signals:
-    """A context in which this thread takes no signals. Handlers run, and may raise, at its end.
+    """A context in which this thread takes no signals. Handlers run, and may raise, when the
+    context ends.
 
     In a process with several threads, another thread takes the signals, but handlers still run in
     the main thread: `is_of_handler` recognizes their exceptions.

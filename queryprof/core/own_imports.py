@@ -1,5 +1,5 @@
-"""Import the standard library into the program's process, and not a file of the program that has
-the same name.
+"""Import modules of the standard library in the program's process, even if the program has files
+with the same names.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ one.
 
 class own_imports:
     """A context in which this thread imports standard modules from the standard directory, whatever
-    comes first in sys.path: importing a program's json.py would run it. The program's finders do
-    not see queryprof's own modules either.
+    comes first in sys.path. Otherwise a json.py of the program would run. The program's finders are
+    not called for queryprof's modules either.
 
     Later imports by the program still find the program's modules.
 
@@ -101,7 +101,7 @@ def _taken_out(name: str) -> dict[str, ModuleType]:
 
 
 def _is_the_programs(name: str, program: str) -> bool:
-    """Return whether the program would find a different module than the one found here."""
+    """Return whether the program would find a different module than this context found."""
     its = (_find(name, (program,)) if program else None) or _find(name, None)
     return its is not None and its.origin != _origin(name)
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 PAGE_BYTES = 4096
-"""The smallest page size. With larger pages, less memory is known to be in use."""
+"""The smallest page size. With larger pages, the memory in use is underestimated."""
 
 PROCESS = "/proc/self/io"
 THREAD = "/proc/thread-self/io"

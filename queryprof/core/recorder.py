@@ -1,6 +1,6 @@
 """Start and stop the measuring core.
 
-This module does not depend on what the probes are attached to, or on what happens to the records.
+This module knows neither where probes are attached nor how recordings are saved.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PLANS_SHARE = 1 / 64
 
 MIN_ADDRESS_SPACE = 128 << 20
 """A recording takes 66 MB of address space at its start (the C library keeps 64 MB for the
-recording's thread). As much must be left for the program.
+recording's thread). The program must have the same amount left.
 """
 
 
@@ -73,8 +73,8 @@ def start_core(settings: Settings) -> None:
     """Start the core.
 
     Raises:
-        SessionError: there is no GIL to serialize calls, which the core also requires; or there is
-            too little address space.
+        SessionError: there is no GIL, which the core needs to serialize calls; or there is too
+            little address space.
     """
     if absent := vars(_core).get("ABSENCE"):
         raise SessionError(absent)

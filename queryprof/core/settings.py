@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     Kind = tuple[str, Callable[[str], object], Callable[[object], bool]]
-    """What a value must be, for a message; a function that parses text or raises ValueError; a
-    function that checks a value.
+    """A kind of value: a description for messages, a function that parses text or raises
+    ValueError, and a function that checks a value.
     """
 
 PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
@@ -33,7 +33,7 @@ STALL_VARIABLE = "QUERYPROF_STALL_MS"
 WINDOW_VARIABLE = "QUERYPROF_WINDOW"
 KEEP_VARIABLE = "QUERYPROF_KEEP"
 WORKLOAD_VARIABLE = "QUERYPROF_WORKLOAD"
-"""The largest workload of a process in bytes, a colon, and the first part of its file's path."""
+"""The maximum size of a process's workload in bytes, a colon, and the start of its file's path."""
 
 MINUTE_NS = 60 * 10**9
 WINDOWS_NS = {
@@ -43,7 +43,7 @@ WINDOWS_NS = {
     "6h": 360 * MINUTE_NS,
     "1d": 1440 * MINUTE_NS,
 }
-"""The lengths of windows: divisors of a day, so that each window belongs to one date."""
+"""The possible lengths of windows. They divide a day, so that each window belongs to one date."""
 
 KEPT, MAX_KEPT = 48, 100_000
 """The number of windows kept per process: the default and the maximum."""
@@ -88,7 +88,7 @@ TRUTH = ("true or false", _truth, lambda value: isinstance(value, bool))
 MILLISECONDS = (f"{MINIMUM_MS:g} to {MAXIMUM_MS:g}", float, _is_milliseconds)
 
 MAX_BYTES = 10_000_000
-"""A file with more characters is not read for settings."""
+"""Maximum size of a file that is read for settings."""
 
 NON_SETTING_KEYS = {"accepted"}
 """Keys of [tool.queryprof] that are not settings: findings, for `queryprof analyze`."""
@@ -235,7 +235,7 @@ def _text(path: str) -> str:
 
 def _pyproject(path: str) -> Mapping[str, object] | None:
     text = _text(path)
-    if "tool.queryprof" not in text:  # saves the program the import of a TOML parser
+    if "tool.queryprof" not in text:  # so that the program need not import a TOML parser
         return None
     import tomllib
 

@@ -23,7 +23,7 @@ MAX_STATUS = 1_000_000
 
 
 class Nesting:
-    """Whether spans inside others are recorded separately. This is off if one of our recordings
+    """Whether nested spans are recorded separately. `is_off` is set if a recording of queryprof
     needs all executions of a request under the request's name.
     """
 
@@ -51,7 +51,7 @@ class span:
     def __init__(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise TypeError(f"a span needs a name, not {name!r}")
-        self.name = str.__str__(name)  # only the text of a subclass
+        self.name = str.__str__(name)  # without the attributes of a subclass
         self._begun: list[tuple[int, Token[int] | None]] = []
 
     def __enter__(self) -> Self:
@@ -64,14 +64,14 @@ class span:
         try:
             self._begun.remove(begun)  # type: ignore[arg-type]
         except ValueError:
-            return  # it was not entered, or another thread that shares it has ended it
+            return  # it was not entered, or another thread that shares it has ended the span
         number, token = begun  # type: ignore[misc]
         _core.span_end(number, kind is not None)
         if token is not None:
             try:
                 _running.reset(token)
             except (ValueError, RuntimeError):
-                pass  # it ends in another context than it began in: that context ends with its task
+                pass  # the span began in another context, which ends with its task
 
     def __call__(self, function: Function) -> Function:
         import functools
@@ -106,14 +106,14 @@ class span:
             _core.span_status(self._number(), status)
 
     def figures(self) -> tuple[int, int]:
-        """Return its number of queries so far and their time in the driver in ns. Both are 0 while
-        it does not run, or if nothing is recorded.
+        """Return the span's number of queries so far, and their time in the driver in ns. Both are
+        0 if the span is not running, or if nothing is recorded.
         """
         return _core.span_figures(self._number())
 
     def _innermost(self) -> tuple[int, Token[int] | None] | None:
-        """Return what this object began last in this context, since several threads or tasks may
-        share it. None if it was not entered.
+        """Return the span that this object began last in this context, since several threads or
+        tasks may share the object. None if it was not entered.
         """
         running = _running.get(0)
         begun = self._begun[-1:]
@@ -129,8 +129,8 @@ class span:
 
 
 class outer_span(span):
-    """A span that is separate even inside another one, since the context may belong to an earlier
-    span. It can be entered once.
+    """A span that never counts as nested, because it may run in the context of an earlier,
+    unrelated span. It can be entered once.
     """
 
     def __enter__(self) -> Self:
@@ -142,12 +142,12 @@ class outer_span(span):
         try:
             _running.reset(self._before)
         except (ValueError, RuntimeError):
-            pass  # it ends in another context than it began in
+            pass  # the span began in another context
 
 
 def begin(name: str) -> int:
-    """Begin a span, and return the number that ends it: the running span's value; 0 while recording
-    is off.
+    """Begin a span, and return its number, which is the value of the context variable and ends the
+    span. Return 0 while recording is off.
     """
     if not _core.is_on() or (nesting.is_off and _running.get(0)):
         return 0

@@ -3,4 +3,6 @@
 from __future__ import annotations
 
 SYSTEMS = ("", "sqlite", "postgresql", "duckdb", "other_sql", "mysql", "oracle.db")
-"""By qp_system of the core (sql/words.h); "" if the text is not SQL."""
+"""The names of database systems, indexed by the core's qp_system (sql/words.h); "" for a text that
+is not SQL.
+"""

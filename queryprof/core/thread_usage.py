@@ -1,9 +1,9 @@
 """The use of CPU time, context switches, and read and written bytes by this process's threads, as
 Linux counts it (proc_pid_stat(5), proc_pid_status(5), proc_pid_io(5)).
 
-It is read from /proc directly: psutil has only a thread's CPU times, and no library enters the
-profiled program. On other systems the usage is unknown. Threads that end record their usage
-themselves (thread_usage.h).
+The usage is read from /proc directly, because psutil has only CPU times of threads, and because
+queryprof imports no libraries into the profiled program. On other systems the usage is unknown.
+Threads that end record their usage themselves (thread_usage.h).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 TASKS = "/proc/self/task"
 OWN_THREAD = "queryprof"
 OWN_NAME = "(queryprof)"
-"""The name of queryprof's native threads, also in reports. Their usage is the profiler's."""
+"""The name of queryprof's native threads, also in reports. Their usage belongs to the profiler."""
 
 THREADS_READ = 512
-"""The most threads that are read."""
+"""Maximum number of threads that are read."""
 
 NOTHING: Usage = (0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class ThreadMeter:
-    """Count what each living thread has used since the last count, or at first since the meter was
-    made.
+    """Measures what each living thread has used since the last count. The first count starts when
+    the meter is created.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ def _read_threads() -> list[tuple[int, str, Usage]]:
         try:
             found.append((int(number), *_read_thread(number, names.get(int(number)))))
         except (OSError, ValueError, IndexError):
-            continue  # it has ended, or this kernel shows less
+            continue  # the thread has ended, or this kernel shows fewer values
     return found
 
 

@@ -1,4 +1,4 @@
-"""Protect longer work of queryprof from what a program has set or still does."""
+"""Protect longer work of queryprof from the program's settings and threads."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import gc
 import sys
 
 FRAMES = 1000
-"""How many more calls can be nested: as many as Python allows a program."""
+"""How many more calls can be nested: Python's default limit."""
 
 MAX_INT = 2**31 - 1
-"""The largest recursion limit, a C int. Programs set it to have no limit."""
+"""The largest recursion limit, a C int. Programs set this value to have no limit."""
 
 
 class undisturbed:
-    """A context without garbage collection, and with room for calls whatever the program's limit.
+    """A context without garbage collection, and with room for nested calls whatever the program's
+    recursion limit is.
 
     At the end of a program its daemon threads continue. A collection that closes their connections
     lets them make more garbage than it frees, and would never end.
@@ -29,6 +30,6 @@ class undisturbed:
         try:
             sys.setrecursionlimit(self._limit)
         except RecursionError:
-            pass  # it is already nested deeper
+            pass  # the calls are already nested deeper
         if self._collects:
             gc.enable()

@@ -19,7 +19,7 @@ WORKER_STARTS = ("exec(eval(sys.stdin.readline()))", "from multiprocessing")
 """Parts of `python -c` code that execnet (pytest-xdist) or multiprocessing writes."""
 
 IGNORED_CODE = (
-    "coverage/",  # its data
+    "coverage/",  # coverage's own data
     "IPython/core/history.py",
     "nbformat/sign.py",  # trusted notebooks
 )
@@ -39,7 +39,7 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     directories.append((package, SELF))
     directories += [(directory, SELF) for directory in _mapped_directories(package)]
-    # A chosen root counts even inside an installation, so it comes later.
+    # A root that the user has set counts even inside an installation, so it comes later.
     directories += [(root, USER) for root in roots]
     classes = dict(ignored)
     classes |= {_prefix(directory): kind for directory, kind in directories}
@@ -47,7 +47,9 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
 
 
 def _notebook_cell_directories() -> list[str]:
-    """Return the directory in a kernel's cell names. It never exists."""
+    """Return the directory that a Jupyter kernel uses in the file names of cells. It does not
+    exist.
+    """
     if not any("ipykernel" in one for one in (*sys.modules, *getattr(sys, "orig_argv", ()))):
         return []
     from tempfile import gettempdir
@@ -95,7 +97,9 @@ def script_directory() -> list[str]:
 
 
 def _mapped_directories(package: str) -> list[str]:
-    """Return hooks/ and cli/ of a checkout: an editable install has them next to the package."""
+    """Return hooks/ and cli/ of a checkout, because an editable install has them next to the
+    package.
+    """
     beside = os.path.dirname(package)
     mapped = [os.path.join(beside, name) for name in ("hooks", "cli")]
     return [path for path in mapped if os.path.isfile(os.path.join(beside, "setup.cfg"))]

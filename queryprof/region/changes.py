@@ -1,7 +1,7 @@
 """Read what was recorded since the last reading.
 
-For code inside the recorded process that reads often and keeps little, like the pytest plugin. A
-trace would cost milliseconds each time.
+For code inside the recorded process that reads often and keeps little, like the pytest plugin.
+Writing a trace each time would take milliseconds.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Part:
     queryprof.region.descriptions).
 
     Attributes:
-        executions: number of executed statements.
+        executions: number of executions.
         database_ns: time in the database.
-        executed: executions and full-scan steps, by number of the statement.
+        executed: executions and full-scan steps, by the statement's number.
         aggregates, steps, waits, holds: changed rows, before and now.
         plans: numbers of the executed plans.
     """
@@ -67,7 +67,9 @@ class Changes:
         _core.plans_met()
 
     def take(self, with_plans: bool) -> Part:
-        """Return what was recorded since the last call; plans, since the last call with plans."""
+        """Return what was recorded since the last call. Plans are those since the last call with
+        plans.
+        """
         part = Part()
         changes: list[Change] = _core.changes(True)
         for table, _, before, now in changes:

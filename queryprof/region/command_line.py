@@ -1,7 +1,7 @@
 """The command line of a recorded process in the form that a trace keeps.
 
-It has the program and the names of options. Arguments may be secret, like bound parameters:
---password=..., a token, a customer's file.
+It contains the program and the names of options. Values are replaced, because they may be secret,
+like bound parameters: --password=..., a token, a customer's file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The facts about a recorded process: written at the beginning and end of its recording."""
+"""Write the facts about a recorded process, at the beginning and at the end of its recording."""
 
 from __future__ import annotations
 

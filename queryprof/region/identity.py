@@ -48,7 +48,7 @@ def trace_of(region: Region) -> str:
     """Return where the process of a region would have written its trace.
 
     Raises:
-        TraceError: it writes no trace, or its facts are damaged.
+        TraceError: the process writes no trace, or its facts are damaged.
     """
     trace = facts_of(region).get("trace")
     if not isinstance(trace, str) or not os.path.isabs(trace):

@@ -27,7 +27,7 @@ class Column:
 
 
 class Table:
-    """A table: its place, and the columns of its rows."""
+    """A table: its position in the region, and the columns of its rows."""
 
     __slots__ = ("_decoders", "at", "capacity", "columns", "name", "row_bytes")
 
@@ -50,7 +50,7 @@ class Table:
     def decoder(self, names: Sequence[str]) -> struct.Struct:
         """Return a struct that unpacks these columns, given in the row's order.
 
-        Columns with several values are unpack_rows as bytes.
+        Columns with several values are unpacked as bytes.
         """
         known = self._decoders.get(tuple(names))
         if known is not None:

@@ -1,11 +1,11 @@
 """Watch running processes: read what was added to the sums in their regions since the last reading.
 
 Only changed rows are read in full, so a reading takes milliseconds and does not affect the process.
-Calls that the process has not summed yet come with a later reading. While a cursor is being read,
-these are at most one second's calls.
+Calls that the process has not added to its sums yet are in a later reading. While a cursor is being
+read, these are the calls of at most one second.
 
-If a region was emptied in between, the rest is in a part next to the trace. If the part has gone as
-well, that activity is missing.
+If a region was emptied between two readings, the rest is in a part next to the trace. If the part
+was removed as well, that activity is missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from queryprof.region.region_files import is_living, regions
 
 ROWS_AT_ONCE = 64
 LAG_COLUMN_SUFFIXES = ("max_ns", "spread", "bucket", "count")
-"""The region's columns of a loop's delays, after their source: the longest, and the histogram."""
+"""Suffixes of the region's columns for a loop's delays (the longest, and the histogram). The prefix
+is the source of the delay.
+"""
 KEY = ("statement", "path", "operation")
 FIGURES = ("count", "total_ns", "self_ns", "counted", "vm_steps", "full_scan_steps")
 MAX_DEPTH = 1000
@@ -83,7 +85,7 @@ class Watch:
     def look(self) -> list[ProcessActivity]:
         """Return each process's activity since the last reading.
 
-        For a process that has ended in the meantime, this is the rest.
+        For a process that has ended meanwhile, this is the rest of its activity.
         """
         for path in regions(pids=self._pids):
             if path not in self._known and path not in self._ignored:
@@ -116,7 +118,7 @@ class Watch:
         try:
             region = Region(path=path)
         except TraceError:
-            return  # it is being created, or has just gone
+            return  # the region is being created, or was just removed
         try:
             is_own = region["pid"] == os.getpid()
             is_over = is_own or is_living(region) is False
@@ -127,9 +129,9 @@ class Watch:
                     return
                 is_over = True
             if is_over:
-                self._ignored.add(path)  # otherwise it would be opened again at each reading
+                self._ignored.add(path)  # otherwise each reading would open the file again
         except DAMAGED:
-            pass  # it has not written its facts yet
+            pass  # the process has not written its facts yet
         region.close()
 
 
@@ -255,9 +257,9 @@ class _Process:
             )
 
     def held(self) -> Iterator[HeldLock]:
-        """Yield its current write locks."""
+        """Yield the write locks that the process holds now."""
         if "held_locks" not in self._region.tables:
-            return  # an older queryprof
+            return  # the region was written by an older queryprof
         for recording, *key, identity, start_ticks in self._region.rows(
             "held_locks", ("recording", "statement", "path", "thread", "identity", "start_ticks")
         ):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 LOCK_KINDS = ("write", "read", "wait")
-"""The kinds of locks, and lock waits (core/sums/file_rows.h)."""
+"""The kinds of locks and lock waits, numbered as in core/memory/file_rows.h."""
 
 CODE_KINDS = ("user", "library", "standard", "standard", "library")
-"""The classes of code (core/stacks/code_owners.h)."""
+"""The owners of code, numbered as in core/stacks/code_owners.h."""
 
 LAG_SOURCES = ("timer", "beat")
 """Sources of a loop's delay: the program's timers, and callbacks at regular intervals."""

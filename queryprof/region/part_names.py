@@ -44,7 +44,9 @@ def part_number(path: str) -> int:
 
 
 def trace_name(part: str) -> str:
-    """Return the name of a part's trace, as far as the part's name has it; "" for other files."""
+    """Return the name of a part's trace, or the start of the name if it is long; "" if the file is
+    not a part.
+    """
     trace, _, process = part.removesuffix(PART_SUFFIX).rpartition(".")
     pid, _, rest = process.partition("-")
     token, _, number = rest.partition("-")

@@ -1,12 +1,12 @@
-"""The aggregates of a region, including calls that a killed process noted but had not summed.
+"""Read the aggregates of a region, including calls that a killed process had not added to its sums.
 
-A process notes each call's measurements and sums several calls at once. If it is killed, noted
-calls remain outside the sums. Two values show which of them are in the sums already: the stage of
-each call, stored after the values it covers, and the earlier count of the sums' row (see
-queryprof/core/calls/executions.h).
+A process stores each call's measurements, and adds several calls to the sums at once. If it is
+killed, some stored calls are not in the sums. Two values show whether a call is in the sums
+already: the stage of the call, which is stored after the values that it covers, and the earlier
+count of the sums' row (see queryprof/core/memory/execution_row.h).
 
-Counts are therefore exact, whenever the process was killed. Times of the calls that were just being
-summed may be missing or counted twice. The arithmetic is the core's.
+Counts are therefore exact, whenever the process was killed. Times of calls that were just being
+added may be missing or counted twice. The arithmetic is the same as in the core.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 BEGUN, SETTLING, SETTLED = 2, 3, 4
 NONE_NS = (1 << 63) - 1
-"""Marks a row without a shortest call."""
+"""The shortest time in a row without calls."""
 
 KEY = ("statement", "path", "span", "thread", "operation")
 SUMS = TABLE["aggregate"].sums
@@ -62,7 +62,7 @@ class AggregateRow:
         self, key: Key, figures: Mapping[str, Any], histogram: list[tuple[int, int]]
     ) -> None:
         self.key, self.histogram = key, histogram
-        self.carried = 0  # executions in the histogram that an earlier part counts
+        self.carried = 0  # number of executions in the histogram that an earlier part counts
         for name, value in figures.items():
             setattr(self, name, value)
         self.count_read = self.count
@@ -76,11 +76,11 @@ class AggregateRow:
         return found
 
     def is_used(self) -> bool:
-        """Return whether anything was added to it."""
+        """Return whether anything was added to the aggregate."""
         return self.count > 0 or any(_counters(self)) or bool(self.histogram)
 
     def timeline_figures(self) -> tuple[int, int, int]:
-        """Return its share of a timeline: calls, rows and their own time in ns."""
+        """Return the aggregate's share of a timeline: calls, rows and self time in ns."""
         return self.count, self.rows, self.self_ns
 
     def add_calls(
@@ -97,7 +97,7 @@ class AggregateRow:
     def move(self, from_ns: int, to_ns: int) -> None:
         """Move an execution in the distribution; from -1 to add a new one.
 
-        Does nothing if the distribution is complete: the execution is in it already.
+        Does nothing if the distribution is complete, because it contains the execution already.
         """
         counts = dict(self.histogram)
         is_new = from_ns < 0
@@ -106,7 +106,7 @@ class AggregateRow:
         if not is_new:
             bucket = _core.histogram_bucket(from_ns)
             if not counts.get(bucket):
-                return  # the rows were emptied in between
+                return  # the process emptied the rows in between
             counts[bucket] -= 1
             self.execution_sum_sq_ns2 -= float(from_ns) ** 2
         if not is_there:
@@ -124,7 +124,8 @@ MAX_READINGS = 20
 def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
     """Return the aggregates to which something was added.
 
-    If a process sums calls all the time, the few unsummed calls are missing.
+    If a process adds calls to its sums all the time, the few calls that are not added yet are
+    missing.
     """
     for _ in range(MAX_READINGS):
         calls = region.packed("calls")
@@ -228,7 +229,9 @@ class _Settling:
         return total_ns
 
     def _was_added(self, number: int, count_before: int) -> bool:
-        """Return whether a row's count has changed since, so that its calls are summed."""
+        """Return whether a row's count has changed since a call stored it, so that the row contains
+        the call.
+        """
         row = self._rows[number] if number < len(self._rows) else None
         return row is not None and row.count_read != count_before
 

@@ -1,4 +1,4 @@
-"""Read a recording's memory: this process's own, or a file of another process.
+"""Read the memory of a recording: of this process, or of another process through a file.
 
 See queryprof/core/memory/region.h. The region describes the rows of its tables. The content of a
 file is not trusted: nothing beyond its end is read.
@@ -70,8 +70,8 @@ class Region:
 
     Attributes:
         state: RECORDS, ENDED or PART.
-        goes_on: whether a later part, or the region, has what was still open at the end of this
-            one.
+        goes_on: whether a later part, or the region, contains the executions that were unfinished
+            at the end of this one.
         file: the descriptor; -1 without a file.
 
     Raises:
@@ -109,7 +109,7 @@ class Region:
             self.close()
             raise
         self.goes_on = self.state == PART
-        self.facts: tuple[int, dict[str, Any]] | None = None  # by the number of their text
+        self.facts: tuple[int, dict[str, Any]] | None = None  # by the offset of the text
         self._texts = b""
         self._known: dict[int, str] = {NONE: ""}
 
@@ -143,7 +143,7 @@ class Region:
         self.read_head()
 
     def read_head(self) -> None:
-        """Read the values of the whole recording again."""
+        """Read the values of the header again."""
         names = sorted(self._head.columns, key=lambda name: self._head.columns[name].at)
         row = self._read(self._head.at, self._head.row_bytes)
         self._values = dict(zip(names, self._head.decoder(names).unpack(row), strict=True))
@@ -161,11 +161,11 @@ class Region:
         self._histograms: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] | None = None
 
     def __getitem__(self, name: str) -> Any:
-        """Return a value of the whole recording."""
+        """Return a value of the header."""
         return self._values[name]
 
     def values(self, name: str, code: str) -> tuple[Any, ...]:
-        """Return several values of the whole recording."""
+        """Return several values of the header."""
         packed = self._values[name]
         return struct.unpack(f"<{len(packed) // SIZES[code]}{code}", packed)
 
@@ -278,7 +278,7 @@ class Region:
 
     def _spread_histograms(self) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
         if self._histograms is None:
-            self.read_head()  # a row that was just read may refer to new ones
+            self.read_head()  # a row that was just read may refer to new rows
             spreads = [
                 struct.unpack(f"<{len(packed) // 2}H", packed)
                 for (packed,) in self.rows("spreads", ("octaves",))
@@ -314,7 +314,8 @@ def opened_region(path: str) -> Iterator[Region]:
 
 @contextmanager
 def claimed_region(path: str) -> Iterator[Region | None]:
-    """Open and lock the region in a file, to read and remove it. None if another process has it.
+    """Open and lock the region in a file, to read and remove it. None if another process has locked
+    the file.
 
     Raises:
         TraceError: the file cannot be read, or is not a region.

@@ -1,4 +1,4 @@
-"""The files of regions: their places, their owners, and whether their processes run.
+"""Find the files of regions, their owners, and whether their processes run.
 
 A region is a file in the system's shared memory. A part of a recording is a file next to the trace.
 Files of killed processes are found through the trace's path.
@@ -67,7 +67,7 @@ def region_key(path: str) -> str:
 
 
 def _hash(content: bytes) -> str:
-    """FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/)."""
+    """Return the FNV-1a hash of a text (http://www.isthe.com/chongo/tech/comp/fnv/)."""
     key = FNV_OFFSET
     for byte in content:
         key = (key ^ byte) * FNV_PRIME & 0xFFFFFFFFFFFFFFFF
@@ -197,8 +197,8 @@ def is_living(region: Region) -> bool | None:
     if started not in (int(region["start_time"]), -1):
         if not started or _has_our_time(pid):
             return False
-        # Another time namespace (time_namespaces(7)) has other times. Two processes may have this
-        # id, so look for the one that has the memory.
+        # Start times differ in another time namespace (time_namespaces(7)). Two processes may have
+        # this id, so look for the one that has mapped the memory.
         return None if region.path.endswith(PART_SUFFIX) else _maps(pid, region)
     return region.path.endswith(PART_SUFFIX) or _maps(pid, region)
 
@@ -253,7 +253,7 @@ def _lives_elsewhere(region: Region) -> bool | None:
             if os.stat(f"/proc/{pid}/ns/pid").st_ino != region["pid_namespace"]:
                 continue
         except FileNotFoundError:
-            continue  # it has just ended
+            continue  # the process has just ended
         except OSError:
             return None
         if is_process_living(int(pid), int(region["start_time"])):
@@ -341,4 +341,4 @@ def remove(paths: Iterator[str] | list[str]) -> None:
         try:
             os.unlink(path)
         except OSError:
-            continue  # another reader was faster
+            continue  # another reader has removed it
