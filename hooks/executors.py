@@ -1,6 +1,7 @@
 """Attach to functions that hand work to other threads.
 
-They know the submitter's call path and span, and how long the work waited for a thread.
+The recorded work then has the submitter's call path and span, and the time that it waited for a
+thread.
 
 - concurrent.futures: also used by asyncio.to_thread and run_in_executor
 - Twisted's thread pool: used by deferToThread and adbapi

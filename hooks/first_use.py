@@ -27,7 +27,9 @@ OURS = "queryprof."
 """Prefix of the modules with queryprof's public functions, plugin and middlewares."""
 
 MAX_WAIT_S = 10.0
-"""How long a thread waits for another thread's start, which may need something that it holds."""
+"""How long a thread waits for `begin` in another thread, which may need a lock that this thread
+holds.
+"""
 
 
 class FirstUse:
@@ -41,7 +43,7 @@ class FirstUse:
     def __init__(self, begin: Callable[[], None]) -> None:
         self._begin = begin
         self._lock = allocate_lock()
-        self._thread, self._pid = 0, 0  # of the thread that begins
+        self._thread, self._pid = 0, 0  # id of the thread that calls `begin`
         self._followers: Sequence[MetaPathFinderProtocol] = ()
 
     def wait(self) -> None:
@@ -58,7 +60,7 @@ class FirstUse:
         if name not in MEASURED and not name.startswith(OURS):
             return None
         if self._pid == os.getpid() and self._thread == get_ident():
-            return None  # an import by `begin` itself
+            return None  # `begin` itself imports the module
         for finder in self._begin_once():
             spec: ModuleSpec | None = finder.find_spec(name, path, target)
             if spec is not None:
@@ -68,7 +70,7 @@ class FirstUse:
     def _begin_once(self) -> Sequence[MetaPathFinderProtocol]:
         """Call `begin` if needed, and return the finders that replace this one."""
         if self._pid and self._pid != os.getpid():
-            self._lock = allocate_lock()  # the parent was beginning when it forked
+            self._lock = allocate_lock()  # the parent was calling `begin` when it forked
         is_mine = self._lock.acquire(timeout=MAX_WAIT_S)
         try:
             if is_mine and self in sys.meta_path:
@@ -79,13 +81,13 @@ class FirstUse:
                     self._followers = [one for one in sys.meta_path if id(one) not in before]
                     self._replace_self()
         finally:
-            if is_mine:  # otherwise another thread still begins
+            if is_mine:  # false if another thread is still in `begin`
                 self._thread = self._pid = 0
                 self._lock.release()
         return self._followers
 
     def _replace_self(self) -> None:
-        """Put the new finders in this one's place, as if they had been there from the start."""
+        """Replace this finder by the new finders, as if they had been there from the start."""
         for finder in self._followers:
             sys.meta_path.remove(finder)
         if self in sys.meta_path:

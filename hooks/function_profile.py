@@ -28,7 +28,7 @@ def start(path: str) -> None:
 def _end(profile: Profile, path: str, pid: int) -> None:
     profile.disable()
     if pid != os.getpid():
-        return  # a forked child: the statistics belong to its parent
+        return  # in a forked child, the statistics belong to its parent
     try:
         profile.dump_stats(path)
     except OSError as error:

@@ -7,7 +7,7 @@ search to other finders. The module's loader is exchanged only while it runs tha
 from __future__ import annotations
 
 import sys
-from _frozen_importlib_external import (  # without the rest of importlib
+from _frozen_importlib_external import (  # this avoids importing the rest of importlib
     ExtensionFileLoader,
     SourceFileLoader,
     SourcelessFileLoader,
@@ -81,7 +81,7 @@ class ImportHooks:
             if hook.module in sys.modules and (version := getattr(hook, "sqlite_version", None))
         }
         if len(found) > 1 and "sqlite3" not in sys.modules:
-            found.pop(SQLITE3, None)  # it was imported only for the counters of another driver
+            found.pop(SQLITE3, None)  # only imported for the counters of another driver
         return list(dict.fromkeys(found.values()))
 
     def attach(self) -> None:
@@ -181,7 +181,7 @@ def attaching(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
         __hash__ = kind.__hash__
 
         def __reduce_ex__(self, _protocol: SupportsIndex) -> tuple[Any, ...]:
-            import copyreg  # late, because few programs use it
+            import copyreg  # imported late, because few programs use it
 
             new = getattr(copyreg, "__newobj__")  # noqa: B009 unknown to type checkers
             return (new, (kind,), dict(vars(self)))
@@ -199,7 +199,9 @@ def attaching(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
 
 
 class _Loader:
-    """The same for a loader that modules may share, or that is not one of Python's own."""
+    """A loader like the one above, for an original loader that modules may share, or that is not
+    Python's.
+    """
 
     __slots__ = ("_attach", "_loader", "_spec")
     _attach: Callable[[ModuleType], None]
@@ -244,11 +246,12 @@ class _Loader:
 
 
 def _call_when_imported(name: str, attach: Callable[[], None]) -> bool:
-    """Call a function when another thread's import of a module ends. False if it is imported.
+    """Call a function when another thread's import of a module ends. Returns False if the module is
+    completely imported.
 
-    A half-imported module cannot be attached to. Importing anything from it here would wait for
-    that thread, which may wait for this one. Python marks the end of an import in the module's
-    spec: `_initializing` (importlib._bootstrap), which its import statement reads as well.
+    The hooks cannot attach to a half-imported module. Importing anything from it here would wait
+    for the other thread, which may wait for this one. Python marks the end of an import in the
+    module's spec: `_initializing` (importlib._bootstrap), which its import statement reads as well.
     """
     parts = name.split(".")
     # a package's own import may continue after a submodule's
@@ -260,7 +263,7 @@ def _call_when_imported(name: str, attach: Callable[[], None]) -> bool:
 
 
 def _call_at_end(spec: Any, attach: Callable[[], None]) -> bool:
-    """Call a function when a spec's import ends. False if it has ended."""
+    """Call a function when a spec's import ends. Returns False if the import has ended."""
     kind: Any = type(spec)
 
     class Importing(kind):  # type: ignore[misc]
@@ -278,7 +281,7 @@ def _call_at_end(spec: Any, attach: Callable[[], None]) -> bool:
         return False
     if getattr(spec, "_initializing", False):
         return True
-    spec.__class__ = kind  # it has just ended
+    spec.__class__ = kind  # the import has just ended
     return False
 
 

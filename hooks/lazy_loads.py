@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 labels: dict[str, str] = {}
-"""Labels by relation, with the place that was the first to read it."""
+"""Labels by relation. Each label contains the place that read the relation first."""
 
 
 def _label(relation: str) -> str:
@@ -104,7 +104,7 @@ def django_own(_operations: object, *_args: object) -> str:
 
 
 LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str | None]]] = {
-    # The class was renamed in 2.1.
+    # Django renamed the class in 2.1.
     "sqlalchemy.orm.strategies": (("LazyLoader", "_LazyLoader"), "_emit_lazyload", sqlalchemy_load),
     "django.db.models.fields.related_descriptors": (
         ("ForwardManyToOneDescriptor",),

@@ -1,7 +1,7 @@
 """All libraries to which queryprof attaches when the program imports them.
 
-The module that attaches to a library is imported together with it, so unused libraries cost
-nothing.
+The module that attaches to a library is imported together with the library, so unused libraries
+cost nothing.
 """
 
 from __future__ import annotations

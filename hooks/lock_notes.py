@@ -1,7 +1,7 @@
 """Add notes (PEP 678) to "database is locked" exceptions that name the holder of the lock.
 
-Only if the user enables them. Finding the holder takes some 40 ms the first time and 1 ms
-afterwards. This cost arises only after such an error.
+The notes are added only if the user has enabled them. Finding the holder takes about 40 ms the
+first time and 1 ms afterwards. This cost arises only after such an error.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def explain(error: BaseException, database: str, has_write_lock: bool, is_upgrad
     start_s = time.monotonic()
     try:
         lines: list[str] = []
-        if _is_busy_snapshot(error):  # no lock need be held now
+        if _is_busy_snapshot(error):  # a lock need not be held any more
             lines = [SNAPSHOT]
         elif database:
             lines = [UPGRADE] if is_upgrade and not has_write_lock else []

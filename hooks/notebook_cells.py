@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_CELLS = 500
-"""Only the latest cells have a name."""
+"""The maximum number of cells with a name: the latest ones."""
 
 
 def cell_names() -> Mapping[str, str]:
@@ -57,7 +57,7 @@ def _cells() -> dict[str, tuple[int, str, str]]:
     found: dict[str, tuple[int, str, str]] = {}
     if named is None:
         return found
-    import linecache  # late, because no other program needs it
+    import linecache  # imported late, because no other program needs it
 
     for file in tuple(linecache.cache):
         kind, name = named(file) or ("", "")

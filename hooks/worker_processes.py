@@ -15,7 +15,7 @@ LAST = -1_000_000
 
 
 class WorkerEnd:
-    """The function to run at the end of a worker; set by the session."""
+    """Keeps the function to run at the end of a worker, which the session sets."""
 
     def __init__(self) -> None:
         self.handler: Callable[[], None] = lambda: None

@@ -46,5 +46,5 @@ class AsyncpgHook(DriverHook):
     """The probes on asyncpg."""
 
     def __init__(self, module: str) -> None:
-        del module  # there is only one
+        del module  # there is only one such module
         super().__init__(ASYNCPG)

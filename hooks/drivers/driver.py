@@ -28,9 +28,9 @@ class Query:
     Args:
         operation: its operation, as for other methods.
         returns: one of RESULTS. Unless it is "cursor", each further argument is a parameter.
-        text_of: attribute of the receiver that has the statement; by default, the first argument.
-            For a pool wait, the name of the argument that lets a call wait, or "", and the
-            attributes that lead to the free connections; by default, each call waits.
+        text_of: attribute of the receiver that contains the statement; by default, the statement is
+            the first argument. For a pool wait, the name of the argument that lets a call wait, or
+            "", and the attributes that lead to the free connections; by default, each call waits.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ CONNECTION_METHODS = {
     "__exit__": "exit",
     "close": "close",
 }
-"""The methods of PEP 249, and methods that drivers add with the same meaning. The statement of
-callproc is the name of the procedure.
+"""Operations of the methods of PEP 249, and of methods with the same meaning that drivers add. The
+statement of callproc is the name of the procedure.
 """
 
 MODULE_FUNCTIONS = {"connect": "connect"}

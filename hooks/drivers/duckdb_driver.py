@@ -17,7 +17,7 @@ CONNECTION = "DuckDBPyConnection"
 
 
 class DuckdbHook(KnownDriverHook):
-    """The probes on DuckDB. Also watches its relations."""
+    """The probes on DuckDB, and the watch on its relations."""
 
     def __init__(self, module: str) -> None:
         super().__init__(module)
@@ -43,9 +43,10 @@ class Relation(ref[object]):
 
 
 class Relations:
-    """Tells the core when a relation ceases to exist.
+    """Notifies the core when a relation ceases to exist.
 
-    Its address may be reused by a relation whose rows are fetched without an execution of its own.
+    The relation's address may be reused by another relation, whose rows are fetched without a
+    recorded execution.
     """
 
     def __init__(self) -> None:
@@ -68,12 +69,12 @@ class Relations:
         relation = call[-1]
         if is_over and relation is not None:
             try:
-                made = Relation(relation, self._gone)
+                made = Relation(relation, self._relation_freed)
             except TypeError:
-                return  # this version's relations have no weak references
+                return  # relations of this version do not support weak references
             made.address = id(relation)
             self._living[made.address] = made
 
-    def _gone(self, relation: Relation) -> None:
+    def _relation_freed(self, relation: Relation) -> None:
         self._living.pop(relation.address, None)
         _core.leave_cursor(relation.address)

@@ -86,7 +86,7 @@ class OwnSqliteHook(DriverHook):
             DriverError: a type or function is missing.
         """
         self.counters_off = self._start_counters(module)
-        self._cursor_type = find_type(module, "Cursor")  # for its count of changed rows
+        self._cursor_type = find_type(module, "Cursor")  # needed for its count of changed rows
         super().attach(module)
         self.sqlite_version = _version_of(module)
 

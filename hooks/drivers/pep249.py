@@ -95,7 +95,7 @@ LIBSQL = Driver(
 )
 
 CLOSING = {"commit": "commit", "rollback": "rollback", "close": "close"}
-"""Methods of connections that execute nothing themselves, and whose `with` closes them."""
+"""Methods of connections that execute no statements themselves, and whose `with` closes them."""
 
 PYMYSQL = Driver(
     "pymysql",
@@ -109,7 +109,7 @@ PYMYSQL = Driver(
 )
 
 MYSQLCLIENT = Driver(
-    "MySQLdb.connections",  # imported when MySQLdb connects
+    "MySQLdb.connections",  # MySQLdb imports this module when it connects
     {
         "cursors.BaseCursor": CURSOR_METHODS,
         "cursors.CursorStoreResultMixIn": CURSOR_METHODS,

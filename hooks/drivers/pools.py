@@ -1,6 +1,7 @@
-"""Waiting for a connection of a pool whose connections are all in use.
+"""Record waits for a connection of a pool whose connections are all in use.
 
-A pool gives out a free connection at once: such a call is not recorded. Only calls that wait are.
+Only calls that wait are recorded. If the pool has a free connection, the call returns at once and
+is not recorded.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ POOLS = {
         ),
     )
 }
-"""By the module that has the pool."""
+"""The pools, by the module that contains them."""
 
 
 class PoolHook(DriverHook):

@@ -1,7 +1,7 @@
 """Attach to the standard library's sqlite3: every method that reaches the database.
 
-The types of the C module _sqlite3 are patched in place. This module does not depend on how the
-measurements are used.
+The types of the C module _sqlite3 are patched in place. This module knows nothing about the use of
+the measurements.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Sqlite3Driver:
 
 
 def library_of(module: ModuleType) -> str | None:
-    """Return the shared library that leads to the module's SQLite; None for the interpreter
-    itself.
+    """Return the shared library in which the module's SQLite can be found; None for the
+    interpreter.
     """
     return getattr(module, "__file__", None)

@@ -21,12 +21,12 @@ concurrent.futures imports _interpreters.
 """
 
 BY_NAME = frozenset((*DRIVERS, "asyncmy"))
-"""Modules that may not follow PEP 249."""
+"""Database modules that are recognized by name, because they may not follow PEP 249."""
 
 PEP_249_GLOBALS = ("apilevel", "connect", "paramstyle")
 """Globals that identify a module of PEP 249 (https://peps.python.org/pep-0249/#globals)."""
 
-ModuleType = type(sys)  # not from `types`, which a program need not import
+ModuleType = type(sys)  # not imported from `types`, because a program need not have imported that
 PLAIN = (type(package_of), type(len), type)
 """Types whose `__module__` can be read without running code of the program."""
 
@@ -53,7 +53,7 @@ def unmeasured_modules(measured: Collection[str]) -> list[str]:
             connect = own["connect"]
             home = connect.__module__ if type(connect) in PLAIN else None
             if package_of(str(home or name)) in measured:
-                continue  # names of another module
+                continue  # the names belong to another module
         if package_of(name) not in measured and not any(
             name.startswith(f"{one}.") for one in found
         ):

@@ -1,8 +1,8 @@
 """The heartbeat of an event loop: a timer that measures the loop's lag ten times a second.
 
 A stalled loop misses beats. Each missed beat is recorded, with the time from its due time until it
-could be recorded. One long stall thus has the weight that it had for all waiting callbacks. If
-missed beats were skipped, it would be one late beat among many good ones.
+could be recorded. So one long stall counts as much as it did for all waiting callbacks. If missed
+beats were skipped, the stall would be one late beat among many punctual ones.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Heartbeat(Beats):
             return
         due_s, now_s = self._due_s, monotonic()
         lag_s = now_s - due_s
-        if 0.0 <= lag_s < self.interval_s:  # one beat, the usual case
+        if 0.0 <= lag_s < self.interval_s:  # usually one beat
             step = _core.loop_beat(lag_s)
             self.lags_s.append(lag_s)
             # An idle loop is measured half as often, because waking it costs the most.

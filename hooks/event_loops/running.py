@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def adopt_running(loop_type: type, adopt: Callable[[AbstractEventLoop], object]) -> None:
     """Call `adopt` for each running loop of a type, in the loop's own thread.
 
-    This thread's loop is adopted at once, others as soon as they get to it.
+    This thread's loop is adopted at once. Other loops are adopted by a callback that runs in their
+    thread.
     """
     try:
         here: AbstractEventLoop | None = sys.modules["asyncio.events"].get_running_loop()
@@ -31,7 +32,7 @@ def adopt_running(loop_type: type, adopt: Callable[[AbstractEventLoop], object])
             try:
                 loop.call_soon_threadsafe(adopt, loop)
             except RuntimeError:
-                pass  # it has closed in the meantime
+                pass  # the loop has closed meanwhile
 
 
 def _loops_of_other_threads(loop_type: type) -> list[AbstractEventLoop]:

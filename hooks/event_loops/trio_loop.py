@@ -4,9 +4,9 @@ trio calls an instrument when a step of a task begins or ends, and when the run 
 queryprof adds its instrument after a run is set up, and sees the end of the run in Runner.close. An
 instrument with before_run and after_run would fail trio's own tests, which read Runner.instruments.
 
-There is no heartbeat, because it would be an extra task in the program's tree. The lag is computed
-from the times of the events instead: it is zero while trio waits, and lasts until the next wait
-while trio runs.
+There is no heartbeat, because it would be an extra task in the program's tree. Instead, the lag is
+computed from the times of the events. It is zero while trio waits. While trio runs tasks, the lag
+of a moment is the time until the next wait.
 """
 
 from __future__ import annotations

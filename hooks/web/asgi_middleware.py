@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Scope = MutableMapping[str, Any]
 
 MARK = "queryprof.span"
-"""Key in a request's scope. It means that an outer middleware has created the span."""
+"""Key in a request's scope: an outer middleware has already created the span."""
 
 
 class AsgiMiddleware:
@@ -45,12 +45,14 @@ class AsgiMiddleware:
         with span(f"{method} {asgi_route(self.app, scope)}") as running:
 
             async def start(message: MutableMapping[str, Any]) -> None:
-                await send(self._noted(message, running))
+                await send(self._with_timing(message, running))
 
             scope[MARK] = True
             await running.watch(self.app(scope, receive, start))
 
-    def _noted(self, message: MutableMapping[str, Any], running: span) -> MutableMapping[str, Any]:
+    def _with_timing(
+        self, message: MutableMapping[str, Any], running: span
+    ) -> MutableMapping[str, Any]:
         """Return a message with the timing header. Invalid messages pass unchanged: the server
         refuses them.
         """

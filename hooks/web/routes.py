@@ -21,8 +21,8 @@ MAX_LAYERS = 32
 """Maximum number of middlewares that are unwrapped to find the framework."""
 
 MAX_UNROUTED = 200
-"""Number of folded paths that get a name. Others are "(other paths)": clients can invent any
-number.
+"""Maximum number of folded paths with their own name. Further paths are "(other paths)", because
+clients can invent any number of paths.
 """
 
 _ID = re.compile(
@@ -115,11 +115,11 @@ def _starlette_route(app: object, scope: Scope) -> str | None:
     for layer in (scope.get("app"), *_layers(app)):
         routes = getattr(layer, "routes", None)
         if isinstance(routes, list):
-            return _matching(routes, scope)
+            return _matching_pattern(routes, scope)
     return None
 
 
-def _matching(routes: list[Any], scope: Scope) -> str | None:
+def _matching_pattern(routes: list[Any], scope: Scope) -> str | None:
     """Return the pattern of the first route that matches the whole path.
 
     A mounted route's pattern includes its prefix.
@@ -130,10 +130,10 @@ def _matching(routes: list[Any], scope: Scope) -> str | None:
             continue
         included = getattr(route, "effective_candidates", None)
         if included is not None:  # the full paths of an included FastAPI router
-            return _matching(included(), scope)
+            return _matching_pattern(included(), scope)
         inner = getattr(route, "routes", None)
         if inner:
-            below = _matching(inner, {**scope, **child})
+            below = _matching_pattern(inner, {**scope, **child})
             return None if below is None else route.path + below
         return str(route.path)
     return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MARK = "queryprof.span"
-"""Key in a request's environ. It means that an outer middleware has created the span."""
+"""Key in a request's environ: an outer middleware has already created the span."""
 
 
 class WsgiMiddleware:

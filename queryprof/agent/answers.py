@@ -62,7 +62,7 @@ class Answers:
 
     def __init__(self, directory: str) -> None:
         self.directory = os.path.realpath(directory)
-        self._known: dict[str, Report] = {}  # by their content
+        self._known: dict[str, Report] = {}  # reports by the content of the trace
 
     def path_of(self, given: str) -> str:
         """Return a path inside the directory.
@@ -118,7 +118,7 @@ class Answers:
     def finding(self, trace: str, identity: str) -> Answer:
         """Return a complete finding: evidence, source around its line, plan."""
         report, found = self._read(trace)
-        finding = self._named(found, identity)
+        finding = self._finding_of(found, identity)
         sources, frame = self._sources(report.profile), finding.site.frame
         around = sources.lines_around(frame) if frame else None
         (short,) = briefs([finding], Places(report.profile))
@@ -144,7 +144,7 @@ class Answers:
             raise QueryprofError("give a statement, or its beginning")
         begin_so = (one for one in known if one.startswith(whole))
         chosen = statement if statement in known else next(begin_so, None)
-        if chosen is None and not absence():  # the text of the program, with its values
+        if chosen is None and not absence():  # the program's text, which contains values
             normal = _core.fingerprint(statement)
             chosen = normal if normal in known else None
         if chosen is None:
@@ -201,7 +201,7 @@ class Answers:
         }
 
     def compare(self, before: str, after: str) -> Answer:
-        """Return what got worse or better between two traces."""
+        """Return the changes for the worse or better between two traces."""
         profiles = [profile_in(self._content(one), one) for one in (before, after)]
         found = compare(profiles[:1], profiles[1:])
         places = Places(*profiles)
@@ -262,11 +262,11 @@ class Answers:
         return known, findings_of(known, sources=sources, may_read=self._has)
 
     def _sources(self, profile: Profile) -> Sources:
-        """Return the source files in the directory, and no others."""
+        """Return the recorded source files that are inside the directory."""
         return Sources({file: one for file, one in profile.sources.items() if self._has(file)})
 
     @staticmethod
-    def _named(found: tuple[Finding, ...], identity: str) -> Finding:
+    def _finding_of(found: tuple[Finding, ...], identity: str) -> Finding:
         for one in found:
             if one.identity == identity:
                 return one

@@ -33,7 +33,7 @@ class Commands:
 
     Args:
         allowed: the commands as typed by the user.
-        directory: where they run, and where their traces are written.
+        directory: where the commands run, and where their traces are written.
         limit_s: time limit of a command.
         with_parameters: traces keep the values of parameters, which `prove` needs.
 
@@ -97,7 +97,7 @@ class Commands:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # so that all its child processes can be ended with it
+            start_new_session=True,  # so that its child processes can be ended together with it
         )
         self._running.add(process)
         until = monotonic() + self._limit_s

@@ -23,7 +23,7 @@ from queryprof.report.findings.brief import shortened
 from queryprof.version import __version__
 
 MAX_ERROR_CHARACTERS = 1000
-"""In characters."""
+"""Maximum number of characters of an error."""
 
 INSTRUCTIONS = (
     "queryprof finds the few SQL statements and lines that hold a Python program back. Usual steps:"
@@ -90,7 +90,7 @@ class Tools:
                 lambda: self._commands.record(command, is_cancelled),
                 abandon_on_cancel=True,
             )
-        except get_cancelled_exc_class():  # the client is gone, or cancelled the call
+        except get_cancelled_exc_class():  # the client has disconnected, or cancelled the call
             is_cancelled.set()
             raise
         return text

@@ -1,8 +1,8 @@
 """In the program: answer a command that wants to begin or end a recording.
 
 This runs in a thread that ends with the answer. During the recording there is no thread, no
-connection and no descriptor. The command connects again to end the recording, and has another
-process that does so if the command is killed.
+connection and no descriptor. The command connects again to end the recording. If the command is
+killed, its guardian process does so.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def answer(begin: Begin) -> None:
         if identity and _identity(connection) == identity:
             connection.close()
         else:
-            # the program has closed it; its number may belong to another file now
+            # the program has closed the descriptor, whose number may now belong to another file
             connection.detach()
 
 
@@ -56,7 +56,7 @@ def _connected() -> Any:
     try:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     except OSError:
-        return None  # no descriptor is free; the command tries again
+        return None  # no descriptor is free; the command will try again
     try:
         connection.settimeout(REQUEST_TIMEOUT_S)
         connection.connect(name_of(os.getpid()))
@@ -99,7 +99,7 @@ class Attachment:
         return {"refused": refusal} if refusal else {"began": True}
 
     def end_unheard(self, request: dict[str, Any]) -> None:
-        """End a recording whose command has gone before it received the answer."""
+        """End a recording whose command disconnected before it received the answer."""
         if self.runner and request.get("runner") == self.runner:
             self._end()
 
@@ -112,7 +112,7 @@ class Attachment:
         if self.runner and session.is_on:
             if _is_running(self.runner):
                 return "another command is attached to it"
-            # the command was killed, as was the process that would have ended the recording
+            # the command was killed, and so was its guardian
             self._end()
         self._watch_forks()
         runner = str(request.get("runner"))
@@ -133,12 +133,12 @@ class Attachment:
     def _watch_forks(self) -> None:
         if not self._watches_fork and hasattr(os, "register_at_fork"):
             self._watches_fork = True
-            session.watch_forks()  # first, so that a child is complete when the recording ends here
+            session.watch_forks()  # first, so that a child is complete when this ends its recording
             os.register_at_fork(after_in_child=self._after_fork_in_child)
             forks.watch()
 
     def _after_fork_in_child(self) -> None:
-        """End the recording in a forked child, which is not attached to."""
+        """End the recording in a forked child, because the command attached only to its parent."""
         if self.runner:
             self._end()
 
@@ -152,7 +152,7 @@ def _is_running(runner: str) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     except (OSError, ValueError, IndexError):
-        return True  # it cannot be checked
+        return True  # the process cannot be checked
 
 
 attachment = Attachment()

@@ -1,4 +1,4 @@
-"""The command's side: check whether a process can be recorded, connect, and end the recording."""
+"""In the command: check whether a process can be recorded, connect, and end the recording."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ANSWER_TIMEOUT_S = 5.0
 """How long a process may take to answer. Its main thread must run Python code for that."""
 
 BEGIN_TIMEOUT_S = 60.0
-"""How long it may take to begin and to end the recording, which normally takes milliseconds."""
+"""How long a process may take to begin or end the recording, which normally takes milliseconds."""
 
 END_TIMEOUT_S = 10.0
-"""How long it may take to answer at the end."""
+"""How long a process may take to answer when the recording ends."""
 
 AGAIN_S = 1.0
 """Interval for repeating the signal. The interpreter handles a signal that comes just before a
@@ -47,10 +47,12 @@ ENDS_MS = 200.0
 """How long a process that has closed its connection may take to end."""
 
 MAX_REASON_CHARACTERS = 300
-"""In characters."""
+"""Maximum number of characters of a process's reason."""
 
 NAMESPACES = ("pid", "mnt", "net")
-"""Namespaces that both sides must share: for process ids, the recording's directory, the socket."""
+"""Namespaces that the command and the process must share: for process ids, the recording's
+directory, and the socket.
+"""
 
 SCRIPT = """\
 import sys
@@ -76,20 +78,20 @@ class AttachError(QueryprofError):
 
 
 class NoWayError(AttachError):
-    """A process does not look for commands."""
+    """There is no way to make a process look for commands."""
 
 
 class Attachment:
     """A process that records itself for this command, until `end`.
 
     Attributes:
-        pid: its process id.
+        pid: the process id.
     """
 
     def __init__(self, pid: int, runner: str, process: int) -> None:
         self.pid = pid
         self._runner = runner
-        self._process = process  # a descriptor of the process (pidfd_open(2)), owned by this object
+        self._process = process  # owned descriptor that refers to the process (pidfd_open(2))
 
     def fileno(self) -> int:
         """The descriptor for select: readable when the process has ended."""
@@ -157,7 +159,7 @@ def answer_to(
     """Make a process connect, and send a request. Raises AttachError without an answer."""
     with (
         _listening(pid, process, timeout_s, stop) as listening,
-        _looking(pid, process) as again,
+        _process_connecting(pid, process) as again,
     ):
         repeats = sys.maxsize if "end" in request else FIRST_REPEATS
         connection = _answer_of(pid, process, listening, timeout_s, stop, again, repeats)
@@ -171,7 +173,7 @@ def answer_to(
 
 
 @contextmanager
-def _looking(pid: int, process: int) -> Iterator[Callable[[], None]]:
+def _process_connecting(pid: int, process: int) -> Iterator[Callable[[], None]]:
     """Make the process connect while the block runs. Yields a function that repeats this.
 
     Raises AttachError if it is impossible.
@@ -203,7 +205,7 @@ def _looking(pid: int, process: int) -> Iterator[Callable[[], None]]:
         try:
             yield lambda: None  # the script waits until the process runs it
         except AttachError:
-            # The process must not look for a script that has gone, so an empty one takes its place.
+            # Leave an empty script in its place, because the process may still look for it.
             with suppress(AttachError):
                 _remote_exec(pid, os.devnull)
             raise
@@ -306,13 +308,13 @@ def _listening(
                 if error.errno != errno.EADDRINUSE:
                     raise
                 if time.monotonic() > deadline_s or waiting.poll(NAME_WAIT_MS):
-                    raise AttachError(_name_is_taken(pid)) from error
+                    raise AttachError(_name_taken_message(pid)) from error
         listening.listen()
         yield listening
 
 
-def _name_is_taken(pid: int) -> str:
-    """Return why this command cannot listen for a process's answer, with the listening process."""
+def _name_taken_message(pid: int) -> str:
+    """Return a message: another process already listens for the answer of this process."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.setblocking(False)  # a full queue of connections must not block this command
         try:
@@ -346,7 +348,7 @@ def _answer_of(
 
     Args:
         again: repeats the signal.
-        repeats: how many times to call it.
+        repeats: how many times to call `again`.
     """
     waiting = _waiting_for(listening.fileno(), process, stop)
     deadline_s = time.monotonic() + timeout_s

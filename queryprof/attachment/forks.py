@@ -10,7 +10,7 @@ import _thread
 import os
 
 THREAD_ENDS = 1000
-"""How often a fork checks whether the thread has gone, at intervals of 0.1 ms."""
+"""How many times a fork checks whether the thread has ended, at intervals of 0.1 ms."""
 
 
 class Forks:
@@ -23,7 +23,7 @@ class Forks:
     def __init__(self) -> None:
         self._lock = _thread.RLock()
         self._expected: list[None] = []  # threads that have not started yet
-        self._threads: list[int] = []  # threads that may not have gone yet
+        self._threads: list[int] = []  # threads that may not have ended yet
 
     def expect(self) -> None:
         """Announce a thread."""
@@ -52,10 +52,10 @@ class Forks:
         self._lock.release()
 
     def _before(self) -> None:
-        """Wait until there is no such thread.
+        """Wait until no such thread is running.
 
         Python (3.12 and newer) warns about a fork if there are other threads. The program may have
-        none.
+        no other thread.
         """
         self._lock.acquire()
         if not self._expected and not self._threads:
@@ -74,7 +74,7 @@ class Forks:
         try:
             self._lock.release()
         except RuntimeError:
-            pass  # it was registered during the fork
+            pass  # the hook was registered during the fork
 
     def _after_in_child(self) -> None:
         self._lock = _thread.RLock()

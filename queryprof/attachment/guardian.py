@@ -20,13 +20,16 @@ GUARD_TIMEOUT_S = 24 * 3600.0
 """How long a process may take to answer."""
 
 TURN_S, PAUSE_S = 2.0, 1.0
-"""How long the guardian tries at once, and how long it then leaves the socket's name to others."""
+"""How long the guardian tries without a pause, and how long it then leaves the socket's name to
+others.
+"""
 
 
 class Guardian:
     """A process that ends the recordings if this command is killed.
 
-    It is created before there are other threads, and does not hold this command's streams.
+    The command creates it before starting threads. The process does not keep the command's streams
+    open.
     """
 
     def __init__(self, pids: Sequence[int], runner: str) -> None:
@@ -43,7 +46,7 @@ class Guardian:
     def end(self, is_all_ended: bool) -> None:
         """End the guardian: at once, or after it has ended the remaining recordings."""
         if is_all_ended:
-            with suppress(BrokenPipeError):  # it was killed
+            with suppress(BrokenPipeError):  # the guardian was killed
                 os.write(self._writes, b"e")
         os.close(self._writes)
         if is_all_ended:
@@ -67,13 +70,13 @@ def _guard(reads: int, pids: Sequence[int], runner: str) -> None:
     deadline_s = time.monotonic() + GUARD_TIMEOUT_S
     while left and time.monotonic() < deadline_s:
         for pid, process in list(left.items()):
-            if _is_ended(pid, process, runner):
+            if _end_recording(pid, process, runner):
                 del left[pid]
         time.sleep(PAUSE_S if left else 0)
 
 
-def _is_ended(pid: int, process: int, runner: str) -> bool:
-    """End a recording. Returns whether nothing more is to be done."""
+def _end_recording(pid: int, process: int, runner: str) -> bool:
+    """End a recording. Returns whether the guardian has nothing more to do for it."""
     try:
         answer_to(pid, process, TURN_S, None, end=runner)
     except NoWayError:

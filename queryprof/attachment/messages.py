@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_LINE_BYTES = 1 << 16
-"""In bytes."""
+"""Maximum length of a message."""
 
 CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 def name_of(pid: int) -> bytes:
-    """Return the name of the socket for a process. It is not a file, and is gone with its owner."""
+    """Return the name of the socket for a process. It is no file, and ends with its owner."""
     return b"\0queryprof-attach-%d" % pid
 
 
 def peer_of(connection: Any) -> tuple[int, int]:
-    """Return the process id and the user id of the other side."""
+    """Return the process id and the user id of the process at the other end."""
     level, option = _socket.SOL_SOCKET, _socket.SO_PEERCRED
     pid, uid, _ = CREDENTIALS.unpack(connection.getsockopt(level, option, CREDENTIALS.size))
     return pid, uid
@@ -41,10 +41,11 @@ def send(connection: Any, **message: object) -> None:
 
 
 def receive(connection: Any, timeout_s: float) -> dict[str, Any]:
-    """Return the next message; {} if the other side is gone or sent something else.
+    """Return the next message; {} if the other process has closed the connection or sent something
+    else.
 
     Args:
-        timeout_s: for the whole message, however slowly its bytes come.
+        timeout_s: limit for the complete message, however slowly its bytes arrive.
 
     Raises:
         OSError: the connection failed, or the time is over.
@@ -67,7 +68,7 @@ def receive(connection: Any, timeout_s: float) -> dict[str, Any]:
 
 
 def _receive(connection: Any, timeout_s: float) -> bytes:
-    """Return the bytes that come next. Raises TimeoutError."""
+    """Return the next bytes. Raises TimeoutError."""
     if timeout_s <= 0:
         raise TimeoutError
     connection.settimeout(timeout_s)

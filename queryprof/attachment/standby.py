@@ -1,8 +1,8 @@
 """QUERYPROF=standby: a program that can be attached to later.
 
-It only has a signal handler, and a lock around forks. The handler starts a thread and returns,
-because the program may be doing anything and hold locks. The thread imports code, begins or ends
-the recording, and ends. Between these there is no thread.
+Such a program only gets a signal handler, and a lock around forks. The handler starts a thread and
+returns, because the program may hold locks at that moment. The thread imports code, begins or ends
+the recording, and exits. At other times there is no such thread.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Begin = Callable[[str, object], bool]
-    """Begins to record for a runner (`Runner.variable`) and an owner. Returns whether it was off
-    before.
+    """A function that begins to record for a runner (`Runner.variable`) and an owner. Returns
+    whether recording was off before.
     """
 
 SIGNAL: int = getattr(_signal, "SIGURG", 0)
@@ -31,7 +31,7 @@ NO_DESCRIPTOR = (23, 24)
 """ENFILE and EMFILE (errno(3)): the program may have used all its descriptors."""
 
 STANDBY = "standby"
-"""The value of QUERYPROF."""
+"""The value of QUERYPROF for standby."""
 
 
 def stand_by(begin: Begin) -> None:

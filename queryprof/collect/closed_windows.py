@@ -1,8 +1,8 @@
 """Find the ended windows in a directory: parts of recordings, and regions of killed processes.
 
-A file is listed only if no other file holds the same calls, so whoever takes it has them alone. The
-order in which a process works guarantees that: it names a part, then empties its region, and at its
-end removes the region. Moving a region to the disk makes the copy first.
+A file is listed only if no other file contains the same calls. The order in which a process works
+makes this possible: it names a part, then empties its region, and at its end removes the region.
+When a region moves to the disk, the copy is made first.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A file with what a process did in a window, or in a part of a window.
+    """A file with the calls of a process in a window, or in a part of a window.
 
     Attributes:
-        goes_on: whether a later file has the calls that were still open at the end of this one.
+        goes_on: whether a later file has the executions that were unfinished at the end of this
+            one.
     """
 
     path: str
@@ -110,7 +111,7 @@ class _Search:
             recording.may_live |= is_living(copy) is not False
         for identity, part in self._opened(self._parts()):
             is_known = identity in found or identity in regions_of
-            if is_known or part.path in before:  # otherwise the recording has just begun
+            if is_known or part.path in before:  # without parts, the recording has just begun
                 recording = found[identity]
                 recording.parts.append(part.path)
                 recording.has_ended = is_living(part) is False
@@ -119,10 +120,12 @@ class _Search:
                 recording.ended += regions_of[identity]
                 # an ended process's region is moved to the disk next time
                 recording.may_live = True
-        return [one for some in found.values() for one in _closed(some)], self._unreadable
+        return [
+            one for some in found.values() for one in _closed_windows_of(some)
+        ], self._unreadable
 
     def has_living(self) -> bool:
-        """Return whether a running process records there."""
+        """Return whether a running process records in windows in this directory."""
         return any(
             self._belongs_here(region) and is_living(region)
             for _, region in self._opened(regions())
@@ -173,8 +176,8 @@ class _Search:
         return trace == self._trace or is_in_it
 
 
-def _closed(recording: _Recording) -> Iterator[Window]:
-    """Yield the files of a recording that no other file continues."""
+def _closed_windows_of(recording: _Recording) -> Iterator[Window]:
+    """Yield the files of a recording whose calls are in no other file."""
     if recording.may_live:
         # A later part may repeat what a region or a copy holds. Such parts stay, so that readers of
         # the region see them.

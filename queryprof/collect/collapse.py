@@ -1,7 +1,7 @@
-"""Combine the threads and processes of many traces, to keep the sum of the traces small.
+"""Combine the threads and processes of many traces, to keep the merged trace small.
 
 Threads with the same name become one, across all processes, and only some processes stay listed.
-The settings keep what would be lost:
+Settings of the merged trace keep figures that would otherwise be lost:
 
 - of each process: its run time, if it executed something, and its number of threads
 - of unlisted processes: their number, when they ran, and their sums
@@ -43,7 +43,7 @@ def add_settings(store: TraceStore, found: Mapping[str, int]) -> None:
         for name, value in found.items()
         if value > 0
     }
-    if max(joined.values(), default=0) > 2 * MAX_SUM:  # an instant is larger than a sum
+    if max(joined.values(), default=0) > 2 * MAX_SUM:  # instants are larger than the limit for sums
         raise TraceError(f"{store.path}: the processes' times are too large to be added up")
     store.add("setting", list(joined.items()))
 
@@ -51,7 +51,7 @@ def add_settings(store: TraceStore, found: Mapping[str, int]) -> None:
 def _tick_magnitude(tick_ns: float | None) -> int:
     """Return the magnitude of a clock's tick: the number of binary digits of tick / 10 ns.
 
-    10 ns is where a tick is no longer short compared with a row.
+    From 10 ns, a tick is long compared with the time of a row.
     """
     return int(tick_ns / 10).bit_length() if tick_ns else 0
 

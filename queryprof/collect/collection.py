@@ -89,7 +89,7 @@ class Collection:
             pid, started = map(int, first.split())
         except (OSError, ValueError):
             return False
-        if place != place_of_process():  # another machine, or a container
+        if place != place_of_process():  # the runner is on another machine, or in a container
             return False
         return not is_process_living(pid, started) and not is_in_an_environment(self.directory)
 
@@ -175,7 +175,7 @@ class Collection:
                 if self._further:
                     self._further(store, process, int(region["pid"]))
         except BaseException:
-            self._conversion = None  # it has ids that are not in the store
+            self._conversion = None  # the conversion may have ids that are not in the store
             store.abandon()
             raise
 

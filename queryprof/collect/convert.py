@@ -1,7 +1,7 @@
 """Convert regions, the memory of a recording, to a trace.
 
-A killed process leaves calls that it noted but had not summed. They are added here, as the core
-would have done (queryprof.region.pending).
+A killed process leaves calls that are not in its sums. They are added here, as the core would have
+done (queryprof.region.pending).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Conversion:
-    """Adds regions to a trace, each in a transaction of its own unless one is open.
+    """Adds regions to a trace, each in a separate transaction unless one is open.
 
     Do not use a Conversion after an error: it may have ids that are not in the trace.
 
@@ -129,8 +129,8 @@ def _own_left_out(bytes_of_all: object, own: int) -> int | None:
 def _end_unix_ns(region: Region, facts: Mapping[str, object]) -> int:
     """Return when the recording in a region ended.
 
-    For a running or killed process this is its last sign of activity: the noted end may belong to a
-    block.
+    For a running or killed process, this is its last sign of activity, because the stored end may
+    belong to an earlier block.
     """
     noted = facts.get("end_unix_ns")
     if region.state == ENDED and isinstance(noted, int) and noted:
@@ -150,5 +150,5 @@ def _last_sign_unix_ns(region: Region, facts: Mapping[str, object]) -> int:
     ]
     if region.path and region.state == RECORDS and is_living(region):
         return unix_ns()
-    start = facts.get("start_unix_ns")  # it may have done nothing since
+    start = facts.get("start_unix_ns")  # the process may have done nothing since
     return max([int(region["turn_unix_ns"]), *([start] if isinstance(start, int) else []), *ends])

@@ -40,12 +40,12 @@ def traces_of(argument: str) -> list[str]:
         TraceError: a directory has no traces, or a pattern matches none.
     """
     if os.path.isdir(argument):
-        found = _matching(os.path.join(glob.escape(argument), f"*{EXTENSION}"))
+        found = _matching_traces(os.path.join(glob.escape(argument), f"*{EXTENSION}"))
         if not found:
             raise TraceError(f"{argument}: no traces (*{EXTENSION}) in this directory")
         return found
     if glob.has_magic(argument) and not _trace_exists(argument):
-        found = _matching(argument)
+        found = _matching_traces(argument)
         if not found:
             raise TraceError(f"{argument}: no trace matches this pattern")
         return found
@@ -57,7 +57,7 @@ def _trace_exists(path: str) -> bool:
     return os.path.lexists(path) or Leftovers().may_be_of(path)
 
 
-def _matching(pattern: str) -> list[str]:
+def _matching_traces(pattern: str) -> list[str]:
     """Return the traces that a pattern matches.
 
     These are files, each once, and traces for which there are only recordings.
@@ -68,8 +68,8 @@ def _matching(pattern: str) -> list[str]:
     for directory in glob.glob(above) if glob.has_magic(above) else [above]:
         everything = (
             *recorded.traces_in(directory),
-            *_in_windows(directory),
-            *_of_commands(directory),
+            *_traces_in_windows(directory),
+            *_traces_of_commands(directory),
         )
         traces = [one for one in set(everything) if fnmatchcase(os.path.basename(one), name)]
         # A name that ends in a number may be a child's name, or the first process's own name.
@@ -92,14 +92,14 @@ def _file_of(path: str) -> object:
         return os.path.realpath(path)
 
 
-def _of_commands(directory: str) -> list[str]:
+def _traces_of_commands(directory: str) -> list[str]:
     """Return the traces in a directory that commands will write, including killed commands."""
     real = os.path.realpath(directory)
     stems = [name.rpartition(".")[0] for name in names_in(real) if name.endswith(COMMAND_SUFFIX)]
     return [os.path.join(real, stem.rpartition(".")[0]) for stem in stems if "." in stem]
 
 
-def _in_windows(directory: str) -> list[str]:
+def _traces_in_windows(directory: str) -> list[str]:
     """Return the traces in a directory that have parts there."""
     real = os.path.realpath(directory)
     found = {trace_name(name): name for name in sorted(names_in(real))}

@@ -55,7 +55,7 @@ def write_trace(
             try:
                 _give_name(temporary, path)
                 break
-            except FileExistsError:  # another process may have created a file again
+            except FileExistsError:  # another process may have created a file at this path again
                 path = free_path(path, since_unix_ns, pid)
     finally:
         remove([temporary, temporary + JOURNAL])

@@ -1,6 +1,6 @@
 """Check whether processes may have left recordings of a trace.
 
-Makes one look-up for all traces of a directory, for commands that read many.
+Looks once for all traces of a directory, for commands that read many traces.
 """
 
 from __future__ import annotations

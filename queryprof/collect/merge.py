@@ -107,7 +107,7 @@ class Sums:
         self._left = MAX_SUM
 
     def add(self, source: CheckedTrace) -> None:
-        """Add a whole trace, or nothing. Raises TraceError."""
+        """Add a trace, completely or not at all. Raises TraceError."""
         identities = set(source.rows("process", ("pid", "start_unix_ns", "host")))
         with self.store.transaction():
             add_opened(self.store, source, self._collapse)
@@ -126,7 +126,7 @@ def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | Non
         single: Mapping[Any, int | None] | None = None
         for table in TABLES:
             if table.name == "setting":
-                continue  # settings were added above, with the rows they belong to
+                continue  # settings were added above, together with the rows that they describe
             known = (
                 {**numbers, "thread": single}
                 if single and table.name in SINGLE_EVENT_TABLES

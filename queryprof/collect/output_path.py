@@ -14,7 +14,7 @@ from queryprof.errors import TraceError
 
 JOURNAL = "-journal"
 JOURNAL_START = bytes.fromhex("d9d505f920a163d7")
-"""A committed journal starts with zeros instead."""
+"""The first bytes of a rollback journal. After a commit, they are zeros."""
 
 MAX_NAME_BYTES = 255
 """Maximum length of a file name in bytes (NAME_MAX of Linux)."""
@@ -78,7 +78,7 @@ def prepare_output_path(path: str, replaces: bool = True) -> str:
     if is_written(path):
         return path_with_pid(path)
     if os.path.isfile(path) and not os.path.getsize(path):
-        return path  # another process may have just created it: see `retry`
+        return path  # another process may have just created the file: see `retry`
     _refuse_to_remove_journal(path + JOURNAL)
     for leftover in (path, path + JOURNAL):
         try:
@@ -115,7 +115,7 @@ def free_path(path: str, since_unix_ns: int, pid: int | None = None) -> str:
     try:
         status = os.lstat(path)
     except FileNotFoundError:
-        return path  # the file has gone
+        return path  # the file was removed
     if stat.S_ISREG(status.st_mode) and not status.st_size and status.st_mtime_ns < since_unix_ns:
         os.unlink(path)
         return path
@@ -157,7 +157,8 @@ def without_process(path: str) -> str:
 def is_written(path: str) -> bool:
     """Return whether a process may still be writing to the trace at `path`.
 
-    True if it runs here, or on another host or in a container and its end is not recorded.
+    True if the process runs here. Also true if it ran on another host or in a container, and its
+    end is not recorded.
     """
     from queryprof.region.region_files import has_living_region
 
@@ -187,15 +188,15 @@ def is_written(path: str) -> bool:
             # locked by a flush; an unreadable file is not being written
             return "locked" in str(error)
     here = socket.gethostname()
-    return any(host != here or _runs(pid, start_ns / 1e9) for host, pid, start_ns in rows)
+    return any(host != here or _is_running(pid, start_ns / 1e9) for host, pid, start_ns in rows)
 
 
-def _runs(pid: int, recorded_at_s: float) -> bool:
-    """Return whether the process that recorded from then on still runs."""
+def _is_running(pid: int, recorded_at_s: float) -> bool:
+    """Return whether a process that started to record at this time still runs."""
     try:
         os.kill(pid, 0)
     except PermissionError:
-        pass  # it runs as another user
+        pass  # the process runs as another user
     except (OSError, OverflowError):
         return False
     started_s = _started_unix_s(pid)

@@ -37,7 +37,8 @@ class OwnParts:
         self.are_windows = False
         # earlier locations: the prefix, and the last part's number there
         self._before: list[tuple[str, int]] = []
-        self._readers: list[Place] = []  # for each reader, the last part before its first
+        # For each reader, the last part before the first one that it keeps.
+        self._readers: list[Place] = []
         self._removed: Place = (0, 0)  # all parts up to this one are removed
         self.identity: Identity | None = None
         self._reported: set[str] = set()  # reasons for missing parts that were reported
@@ -58,9 +59,9 @@ class OwnParts:
     def files(self) -> list[str]:
         """Return the paths of the parts, oldest first. Lists the directory and opens each part."""
         now = parts_with(self.prefix) if self.prefix else []
-        return self._readable([*self._earlier(), *now])
+        return self._readable_parts([*self._files_in_earlier_places(), *now])
 
-    def _earlier(self) -> list[str]:
+    def _files_in_earlier_places(self) -> list[str]:
         return [
             part_path(prefix, number)
             for prefix, last in self._before
@@ -68,7 +69,7 @@ class OwnParts:
             if os.path.lexists(part_path(prefix, number))
         ]
 
-    def _readable(self, paths: list[str]) -> list[str]:
+    def _readable_parts(self, paths: list[str]) -> list[str]:
         if not paths or self.identity is None:
             return []
         with own_imports():
@@ -86,7 +87,7 @@ class OwnParts:
         return bool(self._readers)
 
     def forget_readers(self) -> None:
-        """Forget readers and parts in a forked child, which has its own."""
+        """Forget the parent's readers and parts in a forked child."""
         self._readers.clear()
         self.renew()
 
@@ -95,21 +96,21 @@ class OwnParts:
 
         Returns the last existing part; pass it to `end_reading`.
         """
-        place = self._last()
+        place = self._last_place()
         self._readers.append(place)
         _core.hold_windows(True)
         return place
 
     def end_reading(self, place: Place) -> None:
         """Release the parts that `begin_reading` kept."""
-        if place in self._readers:  # otherwise this process was forked since
+        if place in self._readers:  # missing if this process was forked since
             self._readers.remove(place)
         _core.hold_windows(self.is_read)
 
-    def _last(self) -> Place:
+    def _last_place(self) -> Place:
         return len(self._before), _core.last_part()
 
-    def _between(self, first: Place, last: Place) -> list[str]:
+    def _paths_between(self, first: Place, last: Place) -> list[str]:
         """Return the paths of the parts after `first`, up to and including `last`."""
         prefixes = [*self._before, (self.prefix, _core.last_part())]
         found = []
@@ -121,9 +122,9 @@ class OwnParts:
         return found
 
     def after(self, place: Place) -> list[str]:
-        """Return the paths of the parts after a place. Raises SessionError if one is gone."""
-        wanted = self._between(place, self._last())
-        found = self._readable(wanted)
+        """Return the paths of the parts after a place. Raises SessionError if one was removed."""
+        wanted = self._paths_between(place, self._last_place())
+        found = self._readable_parts(wanted)
         if len(found) < len(wanted):
             raise SessionError("parts of the recording were removed in the meantime")
         return found
@@ -132,11 +133,11 @@ class OwnParts:
         """Remove the parts that no reader needs. Takes time proportional to the removed
         parts only.
         """
-        last = min(self._readers, default=self._last())
-        remove(self._between(self._removed, last))
+        last = min(self._readers, default=self._last_place())
+        remove(self._paths_between(self._removed, last))
         self._removed = max(self._removed, last)
 
     def remove(self) -> None:
         """Remove all parts, unless they are being read or are the trace itself."""
         if not self.is_read:
-            remove(self._earlier() if self.are_windows else self.files())
+            remove(self._files_in_earlier_places() if self.are_windows else self.files())

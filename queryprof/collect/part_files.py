@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def parts_of_process(paths: Iterable[str], identity: Identity) -> tuple[list[str], dict[str, str]]:
-    """Return which of these parts belong to a process, and why others cannot be read.
+    """Return the parts that belong to a process, and why other parts cannot be read.
 
     Parts of an earlier process with the same id are omitted.
     """

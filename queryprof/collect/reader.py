@@ -50,7 +50,7 @@ Found = tuple[sqlite3.Connection, frozenset[Identity], tuple[str, ...]]
 """A trace, its running processes, and why some recordings are missing."""
 
 Opened = tuple[CheckedTrace, frozenset[Identity], tuple[str, ...]]
-"""The same for an open trace."""
+"""An open trace, its running processes, and why some recordings are missing."""
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def _with_recordings(path: str, recorded: RecordedFiles) -> Found:
             continue
         if recorded_commands(path) == commands:
             return found or (checked_version(connect(path), path), frozenset(), ())
-        if found:  # a command has just ended and written its trace
+        if found:  # a command has just ended and has written its trace
             found[0].close()
     raise moved or TraceError(f"{path}: it kept changing while being read; try again")
 
@@ -193,7 +193,7 @@ def _sum_of_readable(
         }
         damaged = {path: fault for path, fault in faults.items() if fault}
         if not damaged or (len(damaged) == len(faults) and not taken):
-            if connection:  # the reader finds the same fault, and reports where it comes from
+            if connection:  # the reader finds the same fault and reports its source
                 return connection, ()
             raise
     if connection:
@@ -317,7 +317,8 @@ def profile_in(content: bytes, name: str) -> Profile:
 
 
 def read_windows(path: str, leave_out: Callable[[str], None]) -> Iterator[Profile]:
-    """Yield a profile for each ended window of a trace, or for a whole trace without windows.
+    """Yield a profile for each ended window of a trace. For a trace without windows, yield one
+    profile.
 
     Args:
         leave_out: called with one line for each recording that cannot be read.

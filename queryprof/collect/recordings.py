@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class MovedError(TraceError):
-    """A file of a recording has gone: the recording moved on, or another process took the file."""
+    """A file of a recording was removed: the recording moved on, or another process took it."""
 
 
 class ProcessRecording(NamedTuple):
@@ -47,7 +47,7 @@ class ProcessRecording(NamedTuple):
         parts: the paths of its parts, oldest first.
         region: the region in which it continues, or in which it was killed; None after the end of
             the process, when the last part is written.
-        is_in_parts: whether a part repeats what the region holds.
+        is_in_parts: whether a part contains the same calls as the region.
         left_out: one line for each reason why parts cannot be read.
         seen: the region's counts of begun and ended parts when the parts were listed.
     """
@@ -71,7 +71,7 @@ class ProcessRecording(NamedTuple):
         return self.is_in_windows or (self.region is not None and is_living(self.region) is False)
 
     def regions(self, passes_moved: bool = False) -> Iterator[Region]:
-        """Yield its parts, each open until the next one, and its region.
+        """Yield the recording's parts, each open until the next one, and its region.
 
         Args:
             passes_moved: skip a part that is gone: the process keeps only the latest parts, or the
@@ -104,11 +104,11 @@ class ProcessRecording(NamedTuple):
         if self.region is not None:
             self.region.read_head()
             is_between = self.region["part_begun"] != self.region["part_ended"]
-            if _seen(self.region) != self.seen or (is_between and self.is_running):
+            if _part_counts(self.region) != self.seen or (is_between and self.is_running):
                 raise MovedError(f"{self.region.path}: its parts kept changing while being read")
 
 
-def _seen(region: Region) -> tuple[int, int]:
+def _part_counts(region: Region) -> tuple[int, int]:
     return region["part_begun"], region["part_ended"]
 
 
@@ -120,8 +120,9 @@ def recordings_at(
 ) -> list[ProcessRecording]:
     """Return the recordings of processes whose trace belongs at `path`.
 
-    They are recordings that live, are in windows, or could not be saved. Without a trace at `path`,
-    recordings of processes that may live count as well.
+    These are recordings of running processes, recordings in windows, and recordings that could not
+    be saved. If there is no trace at `path`, they include recordings of processes that may be
+    running.
 
     Args:
         files: keeps their regions open, because another process may remove them.
@@ -150,7 +151,7 @@ def recordings_at(
             except (TraceError, ValueError) as error:
                 unread.append(_with_path(one, error))
     for parts in parts_in_reach(resolved(path)):
-        for ended in _in_windows(parts, unread):
+        for ended in _recording_in_windows(parts, unread):
             found.setdefault(ended.identity, ended)
     return list(found.values())
 
@@ -166,7 +167,7 @@ def _recording(identity: Identity, paths: list[str], region: Region) -> ProcessR
     is_in_parts = has_all(parts, region)
     is_in_windows = bool(region["window_ns"])
     return ProcessRecording(
-        identity, is_in_windows, parts, region, is_in_parts, left_out, _seen(region)
+        identity, is_in_windows, parts, region, is_in_parts, left_out, _part_counts(region)
     )
 
 
@@ -186,7 +187,7 @@ def _left_out(parts: list[str], unsound: Iterable[str]) -> tuple[str, ...]:
 
 def _regions(path: str, recorded: RecordedFiles) -> Iterator[Region]:
     """Yield the open regions, and copies, that may belong to processes of a trace."""
-    # A process's regions are found by the path of the first one's trace, or by their content.
+    # A process's regions are found by the path of the first process's trace, or by their content.
     families = dict.fromkeys((path, without_process(path)))
     regions = [region for one in families for region in regions_of(one)]
     copies = [*_copies(families), *recorded.copies_of(path)]
@@ -219,7 +220,8 @@ def _belongs(region: Region, path: str, identity: Identity) -> bool:
     lives = is_living(region)
     if lives is None and os.path.exists(path):
         return False
-    # The process has written its trace or is about to. For a killed one, another process may have.
+    # The process has written its trace or is about to. If it was killed, another process may have
+    # written the trace.
     may_be_written = region.state == ENDED or lives is False
     written = traces_of_process(path, identity[0]) if may_be_written else []
     return not any(identity in identities_in(one) for one in written)
@@ -237,7 +239,7 @@ def _is_of_trace(region: Region, path: str) -> bool:
     return is_copy and beside and os.path.basename(trace) == os.path.basename(wanted)
 
 
-def _in_windows(paths: list[str], unread: list[str]) -> Iterator[ProcessRecording]:
+def _recording_in_windows(paths: list[str], unread: list[str]) -> Iterator[ProcessRecording]:
     """Yield the recording that consists of parts with one prefix, if it is in windows."""
     reasons = []
     for path in paths:

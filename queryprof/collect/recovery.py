@@ -1,6 +1,7 @@
 """Write the traces of processes that ended without writing them.
 
-They were killed, executed another program, or left by os._exit. Killed runners count as well.
+Such processes were killed, executed another program, or left by os._exit. Runners that were killed
+count as well.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 UNFINISHED = ".new"
 UNFINISHED_NS = 60_000_000_000
-"""A file of this age is no longer being written, even if its process cannot be seen from here."""
+"""A file of this age is no longer being written, even if its process is not visible to this one."""
 
 TOKEN = re.compile("[0-9a-f]+")
 """The format of region_files.token."""
@@ -84,7 +85,7 @@ def save_left_recordings(path: str, recorded: RecordedFiles | None = None) -> li
         return []  # no process can record here
     written = []
     with directory_lock(os.path.dirname(os.path.abspath(path))):
-        # A process's memory and the copies of it are one recording: see _save_region.
+        # A process's memory and its copies are one recording: see _save_region.
         regions, copies = regions_of(path), checkpoints_of(path)
         if recorded:
             regions += recorded.regions_of(path)
@@ -138,7 +139,7 @@ def directory_lock(directory: str) -> Iterator[None]:
 
 
 def newest_first(copies: list[str]) -> list[str]:
-    """Sort copies, newest first: only the first copy of a region becomes a trace."""
+    """Sort copies, newest first, because only the first copy of a region becomes a trace."""
     return sorted(copies, key=_last_turn_and_mtime, reverse=True)
 
 
@@ -149,12 +150,12 @@ def _move_to_disk(found: str, region: Region, path: str, copies: list[str]) -> N
     """
     if found.endswith(PART_SUFFIX):
         return
-    older = [one for one in copies if _is_of(one, identity_of(region))]
+    older = [one for one in copies if _is_copy_of(one, identity_of(region))]
     _copy(found, checkpoint_of(path, int(region["pid"])))
     remove([found, *older])
 
 
-def _is_of(path: str, identity: Identity) -> bool:
+def _is_copy_of(path: str, identity: Identity) -> bool:
     try:
         with opened_region(path) as region:
             found: Identity = identity_of(region)
@@ -253,7 +254,7 @@ def _is_begun(path: str) -> bool:
 def taken_already(path: str) -> list[str]:
     """Return the traces made so far for a running command, or for one whose runner was killed."""
     traces = [trace for collection in collections_of_trace(path) for trace in collection.traces()]
-    return [trace for trace in traces if _bytes_of(trace)]  # an empty one has just been created
+    return [trace for trace in traces if _bytes_of(trace)]  # an empty file has just been created
 
 
 def _bytes_of(path: str) -> int:
@@ -331,14 +332,14 @@ def _changed_ns(path: str) -> int:
 
 
 def _copy(path: str, target: str) -> None:
-    """Copy a whole sparse file to a new one. Leaves no file on failure. Raises OSError."""
+    """Copy a sparse file. Leaves no file on failure. Raises OSError."""
     source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.fchmod(copy, 0o600)
             owner = os.fstat(source)
-            if owner.st_uid != os.geteuid():  # a user's copy stays the user's when root makes it
+            if owner.st_uid != os.geteuid():  # if root makes the copy, it still belongs to the user
                 os.fchown(copy, owner.st_uid, owner.st_gid)
             _copy_data(source, copy)
         except BaseException:

@@ -117,7 +117,9 @@ class RegionAddition(RegionRows):
         self._store.add(table, added)
 
     def _add_statement_use(self) -> None:
-        """Add the statements that rows refer to. The others are guesses that nothing ran."""
+        """Add the statements that rows refer to. The other statements are first guesses that were
+        replaced.
+        """
         ids = self._ids["statement"]
         texts = enumerate(self._region.rows("statements", ("texts",)))
         rows = [(ids[number], count) for number, (count,) in texts if number in ids and count > 1]
@@ -255,7 +257,7 @@ class RegionAddition(RegionRows):
             for number, (is_used, *row) in enumerate(self._region.rows("threads", columns))
             if is_used
         ]
-        # otherwise the process has counted its living threads itself
+        # otherwise the process itself has counted its living threads
         if self._region.state == RECORDS:
             used += [
                 (thread, *sums)
@@ -349,10 +351,10 @@ class RegionAddition(RegionRows):
 
 
 def _match_sum(intervals: dict[int, Sequence[int]], last: int, at: int, whole: int) -> None:
-    """Correct a figure of intervals so that it adds up to a whole.
+    """Correct a figure of intervals so that it adds up to the total.
 
-    The last interval gets the difference. If it would become negative, because a running process
-    went on in between, earlier intervals take the rest.
+    The last interval gets the difference. If this would make it negative, because a running process
+    continued in between, earlier intervals take the rest.
     """
     rest = whole - sum(sums[at] for sums in intervals.values())
     for place in [last, *sorted(intervals, reverse=True)] if rest else []:

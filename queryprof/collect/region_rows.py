@@ -64,7 +64,7 @@ class RegionRows:
         self._thread_names = [name for (name,) in region.rows("threads", ("name",))]
         self._frames_of: dict[int, str] = {NO_PATH: ""}
         self.own_files: set[str] = set()
-        """Frames of the program's own code, as far as rows refer to them."""
+        """Files of the program's own code to which rows refer."""
         self._ids = {
             "statement": _Ids(self._statement),
             "frame": _Ids(self._line),
@@ -104,7 +104,7 @@ class RegionRows:
         while number not in self._frames_of:
             outer, line = self._row(self._stack_rows, number, (NO_PATH, 0))
             missing.append((number, line))
-            if outer >= number:  # invalid: an inner row comes after its outer row
+            if outer >= number:  # invalid, because an inner row comes after its outer row
                 outer = NO_PATH
             number = outer
         frames = self._frames_of[number]

@@ -21,7 +21,7 @@ class Target:
 
     Attributes:
         path: the file.
-        child_path: returns the path of the trace of a forked child; None: it has none.
+        child_path: returns the path of the trace of a forked child; None if a child has no trace.
         family: identifies the regions of this process and of its children. This is the path of the
             first process's trace (None: this one's), or the directory of the runner.
         even_if_empty: whether to write a file when nothing was recorded.

@@ -46,15 +46,15 @@ class own_imports:
         self._hidden: dict[str, ModuleType] = {}
         for name in sys.stdlib_module_names.intersection(sys.modules):
             if DIRECTORIES and _is_in_the_program(_origin(name)):
-                self._hidden |= _taken_out(name)
+                self._hidden |= _remove_modules(name)
         sys.meta_path.insert(0, self)
 
     def __exit__(self, *exc_info: object) -> None:
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for name in self._found:
-            if name in self._hidden or _is_the_programs(name, self.program):
-                _taken_out(name)
+            if name in self._hidden or _program_has_another(name, self.program):
+                _remove_modules(name)
         sys.modules.update(self._hidden)
 
     def find_spec(
@@ -69,8 +69,8 @@ class own_imports:
         ):
             return None
         if path is not None:
-            return _find(name, path)
-        spec = BuiltinImporter.find_spec(name) or _find(name, DIRECTORIES)
+            return _find_spec(name, path)
+        spec = BuiltinImporter.find_spec(name) or _find_spec(name, DIRECTORIES)
         if spec is not None:
             self._found.append(name)
         return spec
@@ -94,19 +94,19 @@ def _origin(name: str) -> str:
     return origin if type(origin) is str else ""
 
 
-def _taken_out(name: str) -> dict[str, ModuleType]:
+def _remove_modules(name: str) -> dict[str, ModuleType]:
     """Remove a module and its submodules from sys.modules, and return them."""
     names = [one for one in sys.modules.copy() if f"{one}.".startswith(f"{name}.")]
     return {one: sys.modules.pop(one) for one in names}
 
 
-def _is_the_programs(name: str, program: str) -> bool:
+def _program_has_another(name: str, program: str) -> bool:
     """Return whether the program would find a different module than this context found."""
-    its = (_find(name, (program,)) if program else None) or _find(name, None)
+    its = (_find_spec(name, (program,)) if program else None) or _find_spec(name, None)
     return its is not None and its.origin != _origin(name)
 
 
-def _find(name: str, directories: Sequence[str] | None) -> ModuleSpec | None:
+def _find_spec(name: str, directories: Sequence[str] | None) -> ModuleSpec | None:
     """Return the spec of a module in these directories, or in sys.path."""
     spec: ModuleSpec | None = PathFinder.find_spec(name, directories)
     return spec

@@ -46,7 +46,8 @@ class Taken(NamedTuple):
 
     Attributes:
         path: valid while the descriptor of its directory is open.
-        goes_on: whether a later file has the calls that were still open at the end of this one.
+        goes_on: whether a later file has the executions that were unfinished at the end of this
+            one.
     """
 
     name: str
@@ -89,7 +90,9 @@ class Batch:
 
     @property
     def bytes(self) -> int:
-        """Size on the disk. Smaller than the file sizes, because regions are sparse files."""
+        """Size on the disk. It is below the sum of the file sizes, because regions are sparse
+        files.
+        """
         total = 0
         for file in self.files():
             with suppress(OSError):
@@ -178,7 +181,7 @@ class Batches:
                 if os.path.samestat(found, _stat(FOLDER, self._place_handle)):
                     return handle
             except (BlockingIOError, FileNotFoundError):
-                pass  # another process has it, or has just removed it
+                pass  # another process has locked the folder, or has just removed it
             except BaseException:
                 os.close(handle)
                 raise
@@ -195,7 +198,8 @@ class Batches:
             for window in windows:
                 part = os.path.basename(window.path)
                 taken = part if window.goes_on else f"{LAST}{part}"
-                with suppress(FileNotFoundError):  # its process keeps only the latest windows
+                # The process may have removed the file, because it keeps only the latest windows.
+                with suppress(FileNotFoundError):
                     os.rename(part, taken, src_dir_fd=self._place_handle, dst_dir_fd=batch.handle)
             _move_lost(self._handle, batch.handle)
 
@@ -226,7 +230,7 @@ class Batches:
             os.close(handle)
 
     def count(self) -> int:
-        """Return how many windows wait."""
+        """Return the number of waiting windows."""
         total = 0
         for name in self.waiting():
             with self.opened(name) as batch:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from queryprof.fleet.schema import FleetColumn, FleetTable
 
 KEEP_SOURCES_NS = 24 * 3600 * 10**9
-"""How long the sources stay after a day's file has their rows."""
+"""How long the source files stay after a day's file contains their rows."""
 
 FILES_AT_ONCE, ROWS_AT_ONCE = 1000, 200_000
 """Approximate number of files and rows that are combined at once. Buckets become rows as well: 15
@@ -78,7 +78,7 @@ class Policy:
 
 
 class Compacted(NamedTuple):
-    """The result of one run: number of files written, of their sources, and of files deleted."""
+    """The result of one run: numbers of written files, of their sources, and of deleted files."""
 
     days: int
     sources: int
@@ -155,7 +155,7 @@ class Compaction:
                 except TraceError as error:
                     self._note(f"not merged: {folder}: {error}")
             damaged = {}
-            if day.superfluous or day.folded:  # their rows are in a day's file, if it is intact
+            if day.superfluous or day.folded:  # a day's file contains their rows, if it is intact
                 damaged = unread_files([paths[one] for one in day.counted if one.startswith(DAY)])
             for reason in damaged.values():
                 self._note(f"skipped: {reason}")
@@ -316,8 +316,8 @@ def _merged_at_once(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Tabl
 def _most_rows(path: str) -> int:
     """Return the maximum number of rows in a file.
 
-    A file may claim more rows than it can hold. Our rows take tens of bytes, so more than one row
-    per byte is impossible.
+    A damaged file may claim more rows than it can contain. queryprof's rows take tens of bytes, so
+    more than one row per byte is impossible.
     """
     return max(0, min(int(pq.read_metadata(path).num_rows), os.path.getsize(path)))
 

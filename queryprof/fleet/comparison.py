@@ -23,7 +23,7 @@ from queryprof.statistics.rank_sum import rank_sum_p
 from queryprof.statistics.student import t_quantile
 
 MIN_HOSTS = 8
-"""Minimum number of hosts on each side for comparing times."""
+"""Minimum number of hosts per version for comparing times."""
 
 TOO_WIDE_RATIO = 1.5
 """If an interval includes this ratio, the hosts differ too much for a result."""
@@ -71,7 +71,7 @@ class FleetComparison:
     unknown: Mapping[str, str]
 
     def worse(self, gates: Sequence[str]) -> dict[str, int]:
-        """Return how many entries got worse, for each failed gate."""
+        """Return the number of entries that got worse, for each failed gate."""
         found = {
             "time": self.slower,
             "vmsteps": self.more_steps,
@@ -83,7 +83,8 @@ class FleetComparison:
 
 
 def interval(row: Record, figure: str, statements: int) -> Interval | None:
-    """Return the ratio of a figure of two versions, or None with fewer than MIN_HOSTS on a side.
+    """Return the ratio of a figure of two versions, or None if a version has fewer than MIN_HOSTS
+    hosts.
 
     Args:
         statements: number of compared statements.

@@ -2,7 +2,8 @@
 
     CACHE/HASH OF THE URL/TABLE/service=.../date=.../NAME
 
-A copy has the modification time of the store's file. A file with another time is a different file.
+A copy has the modification time of the store's file. If the times differ, the file is downloaded
+again.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Copies:
         files = {
             table.name: [
                 self._of(entry.name)
-                for entry in self._copied(table.name, wanted)
+                for entry in self._copy_files(table.name, wanted)
                 if entry.name.endswith(ENDING)
             ]
             for table in FLEET_TABLES
@@ -104,13 +105,13 @@ class Copies:
 
     def traces(self, wanted: Wanted) -> list[str]:
         """Copy complete traces and return their paths. Raises QueryprofError."""
-        copied = self._copied(TRACES, wanted)
+        copied = self._copy_files(TRACES, wanted)
         return [self._of(entry.name) for entry in copied if is_trace(entry.name)]
 
     def _of(self, name: str) -> str:
         return os.path.join(self._own, *name.split("/"))
 
-    def _copied(self, table: str, wanted: Wanted) -> list[Entry]:
+    def _copy_files(self, table: str, wanted: Wanted) -> list[Entry]:
         entries = [
             one for one in self._store.entries(table) if is_plain(one.name) and wanted.has(one.name)
         ]

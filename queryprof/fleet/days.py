@@ -1,8 +1,8 @@
 """Decide which files of a day count, when some repeat the rows of others.
 
 `fleet compact` combines a day's files into one and removes them later. Until then, both exist, and
-two simultaneous runs create two combined files. A combined file lists its sources. The names alone
-therefore decide which files count: whoever lists the files, at any moment, has each row once.
+two simultaneous runs create two combined files. A combined file lists its sources. So the names are
+enough to decide which files count. At any moment, the counted files contain each row once.
 """
 
 from __future__ import annotations

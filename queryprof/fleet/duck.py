@@ -79,7 +79,7 @@ DURATION = """SELECT service, version, host, window_start, statement_id, site, s
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which windows a question covers. None means all."""
+    """The windows that a question covers. None means all."""
 
     service: str | None = None
     version: str | None = None
@@ -134,7 +134,7 @@ def unread_files(paths: list[str]) -> dict[str, str]:
         except duckdb.Error as error:
             found[path] = f"{path}: is damaged: {str(error).partition(chr(10))[0]}"
             engine.close()
-            engine = closed_engine(paths)  # after some errors, an engine cannot be used any more
+            engine = closed_engine(paths)  # after some errors, an engine is unusable
     engine.close()
     return found
 
@@ -143,7 +143,7 @@ class Engine:
     """DuckDB on the files of a fleet.
 
     Attributes:
-        store: the files, without those that turned out to be damaged.
+        store: the files, without damaged ones that were found so far.
     """
 
     def __init__(self, store: Store) -> None:
@@ -157,8 +157,10 @@ class Engine:
     def text(self, name: str) -> str:
         """Return the SQL of a question, with the tables that it reads."""
         comment, _, rest = question(name).partition("\nWITH ")
-        tables = [self._table(table.name) for table in FLEET_TABLES if _reads(rest, table.name)]
-        if _reads(rest, "duration"):
+        tables = [
+            self._table(table.name) for table in FLEET_TABLES if _reads_table(rest, table.name)
+        ]
+        if _reads_table(rest, "duration"):
             tables.append(f"duration AS NOT MATERIALIZED (\n    {DURATION}\n)")
         return f"{comment}\nWITH {', '.join(tables)},\n{rest}"
 
@@ -272,7 +274,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _reads(text: str, table: str) -> bool:
+def _reads_table(text: str, table: str) -> bool:
     """Return whether a question's text has a table after FROM or JOIN."""
     words = text.split()
     return any(

@@ -58,13 +58,13 @@ class HostWindow:
 
     Attributes:
         start_unix_ns: start of the window.
-        identities: the processes: host, process id, start, start of the window, end of the window.
-            The end is needed because several windows may begin at the same time if the clock was
-            set back.
+        identities: host, process id, start, start of the window and end of the window of each
+            process. The end is needed because several windows may begin at the same time if the
+            clock was set back.
         versions: versions of the processes.
         lost_windows: how many windows each process had removed so far, to keep only the latest; by
             host, process id and start.
-        is_shared: whether its spans, plans and findings combine several hosts or versions.
+        is_shared: whether the spans, plans and findings combine several hosts or versions.
         tables: the rows of each table, in the order of its columns, sorted by its key.
     """
 

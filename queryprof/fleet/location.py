@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss")
 SECRETS = ("access_key", "secret_key", "session_token", "account_key", "sas_token")
-"""Not accepted in a URL: all users of a machine can see command lines."""
+"""Parameters that are not accepted in a URL, because all users of a machine can see command lines.
+"""
 
 UNFINISHED = ".new"
 
@@ -50,7 +51,7 @@ def files_below(
             path = os.path.join(above, name)
             if _is_link(path, cannot):
                 continue
-            with suppress(OSError):  # it was deleted in the meantime
+            with suppress(OSError):  # the file was deleted meanwhile
                 found = os.stat(path)
                 if stat.S_ISREG(found.st_mode) and not name.startswith("."):
                     yield path, found
@@ -213,7 +214,7 @@ class Directory:
 
 
 def _sync(folder: str) -> None:
-    """Make the names in a directory survive a loss of power, if the file system can."""
+    """Make the names in a directory survive a power failure, if the file system supports this."""
     with suppress(OSError):
         handle = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -256,7 +257,7 @@ class ObjectStore:
         try:
             stream = self._files.open_output_stream(path)
             stream.write(content)
-            stream.close()  # not after an error: closing would finish the truncated object
+            stream.close()  # not after an error, when closing would finish the truncated object
             found = self._files.get_file_info(path)
         except OSError as error:
             raise CannotWriteError(f"{self.url}: cannot be written: {_reason(error)}") from error

@@ -31,7 +31,7 @@ def identifier(text: str) -> str:
 class FleetPlaces(Places):
     """Names of files relative to the program's directory, or their last parts.
 
-    They depend only on the file and that directory. A place thus has the same name in all windows,
+    A name depends only on the file and that directory. So a place has the same name in all windows,
     and no name shows a machine's paths.
     """
 

@@ -15,7 +15,7 @@ SCHEMA = 1
 """The tables' version. Within a version, columns are only added."""
 
 HISTOGRAM = 7
-"""A further role of columns: a list of buckets, or of the numbers in them."""
+"""An additional role of columns: a list of buckets, or of the counts in these buckets."""
 
 TEXT, INTEGER, SMALL, REAL, INSTANT, BUCKETS, COUNTS = (
     "text",
@@ -45,7 +45,9 @@ COUNTED_BY = {
 
 
 def may_be_unknown(column: FleetColumn) -> bool:
-    """Return whether null is a valid value. For other figures, null is not written by queryprof."""
+    """Return whether null is a valid value of a figure. queryprof never writes null for other
+    figures.
+    """
     return (
         column.name in COUNTED_BY or column.name.startswith("file_") or column.role in (KEY, FIRST)
     )

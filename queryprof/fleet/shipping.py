@@ -1,8 +1,8 @@
-"""Send the ended windows of recordings to a store, each once, and delete them.
+"""Send each ended window of a recording to a store once, and delete it.
 
 The files of a window, service, version and environment form one batch. A batch always has the same
 processes and windows, which determine the names of its files in the store. If a batch is sent again
-after a failure or a kill, it replaces itself.
+after a failure or a kill, it replaces the earlier files.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Shipping:
 
 
 class AwayError(QueryprofError):
-    """The store has a batch, but the telemetry does not."""
+    """The store has accepted a batch, but the telemetry has not."""
 
     def __init__(self, reason: QueryprofError) -> None:
         super().__init__(str(reason))
@@ -116,7 +116,7 @@ class Shipper:
         self._telemetry = telemetry
         self._batches = Batches(self.directory)
         self._context = ExitStack()
-        self._lost = 0  # lost windows so far
+        self._lost = 0  # number of lost windows so far
 
     def __enter__(self) -> Self:
         self._context.enter_context(self._batches.alone())
@@ -126,7 +126,7 @@ class Shipper:
         self._context.close()
 
     def run(self) -> Sent:
-        """Take the ended windows, and send everything that waits.
+        """Take the ended windows, and send all waiting batches.
 
         Raises:
             QueryprofError, OSError: the store or the telemetry fails. The rest waits.
@@ -134,7 +134,7 @@ class Shipper:
         self._batches.open_again()
         for windows in self._groups():
             self._batches.take(windows)
-        self._drop()
+        self._drop_excess_batches()
         sent = written = 0
         away: QueryprofError | None = None
         for name in self._batches.waiting():
@@ -150,7 +150,7 @@ class Shipper:
             raise away
         return Sent(sent, written)
 
-    def _drop(self) -> None:
+    def _drop_excess_batches(self) -> None:
         """Drop batches that exceed the size limit."""
         lost = self._batches.drop_beyond(self._shipping.kept_bytes)
         self._lost += lost
@@ -187,7 +187,7 @@ class Shipper:
         """Send a batch, and return the number of written files.
 
         Raises:
-            AwayError: the telemetry does not accept it, or is known to be away.
+            AwayError: the telemetry does not accept the batch, or is known to be unavailable.
         """
         lost, written = batch.lost, 0
         with ExitStack() as stores:
@@ -237,7 +237,7 @@ class Shipper:
     def _is_sampled(self, window: HostWindow) -> bool:
         """Return whether to send a host's traces of this day.
 
-        A hash decides, so that the answer is the same for all windows of the day.
+        The answer is determined by a hash, so that it is the same for all windows of the day.
         """
         date = datetime.fromtimestamp(window.start_unix_ns / 1e9, UTC).date()
         place = int(identifier(f"{window.host} {date}"), 16) / 2**64

@@ -79,7 +79,7 @@ def tables(
     Args:
         spark: a SparkSession.
         url: URL of a store, or path of a directory.
-        service: limits the views to matching windows, like the arguments after it.
+        service: limits the views to matching windows, like the following arguments.
 
     Raises:
         TraceError: the session's time zone is not UTC, the store has no sums, or files have another

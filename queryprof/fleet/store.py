@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from queryprof.fleet.schema import FleetTable
 
 PATTERN = frozenset("*?[]")
-"""Characters of a path that engines take for a name pattern."""
+"""Characters that make engines treat a path as a pattern."""
 
 
 class Place(NamedTuple):
@@ -105,7 +105,7 @@ def directory_place(directory: str) -> Place:
 
 
 def read_store(places: Iterable[Place]) -> Store:
-    """Return the files of places, each once.
+    """Return the files of several places, each once.
 
     Raises:
         TraceError: there are no files.
@@ -142,7 +142,7 @@ class _Reading:
                 folder, name = os.path.split(path)
                 folders.setdefault(folder, {})[name] = footer_of(path, table)
             except TraceError as error:
-                # otherwise it was deleted, because its rows are in another file
+                # a missing file was deleted, because its rows are in another file
                 if os.path.lexists(path):
                     self.left_out.append(str(error))
         for folder, footers in folders.items():
@@ -165,7 +165,7 @@ class _Reading:
 
 
 def overlapping(windows: Iterable[tuple[str, str]]) -> int:
-    """Count the windows that begin before an earlier one of the same process has ended.
+    """Count the windows that begin before an earlier window of the same process has ended.
 
     Such windows share calls.
 
@@ -188,7 +188,7 @@ def overlapping(windows: Iterable[tuple[str, str]]) -> int:
 
 
 def refuse_strange_name(path: str) -> None:
-    """Raise TraceError if engines cannot open a path, or take it for a pattern."""
+    """Raise TraceError if engines cannot open a path, or treat it as a pattern."""
     if PATTERN & set(path):
         raise TraceError(f"{path}: has one of * ? [ ] in its name; rename it: these are wildcards")
     if not path.isascii() and path.encode("utf-8", "replace").decode() != path:
@@ -215,7 +215,7 @@ def footer_of(path: str, table: FleetTable) -> Footer:
 def refuse_more_rows_than_bytes(path: str, metadata: pq.FileMetaData) -> None:
     """Raise TraceError if a file would take far more memory than its size.
 
-    Our rows take tens of bytes, compressed.
+    A compressed row of queryprof's takes tens of bytes.
     """
     groups = (metadata.row_group(at).num_rows for at in range(metadata.num_row_groups))
     rows = max(metadata.num_rows, sum(groups))

@@ -242,7 +242,7 @@ class Handoff:
         kind: owner of the threads: thread pool, anyio, aiosqlite, twisted.
         path: the call path of the handoff.
         errors: functions that raised an exception.
-        cancelled: functions that never ran, or whose end nothing waited for.
+        cancelled: functions that never ran, or for whose end nothing waited.
         queue: time until a thread was free.
         run: run time.
         handback: time until the event loop took the result, if there is a loop.

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 SLOWER = 1.25
-"""A statement is slower from this factor on. Smaller factors may come from a busy machine."""
+"""A statement counts as slower if it takes this many times as long. Smaller factors may come from a
+busy machine.
+"""
 
 
 @dataclass(frozen=True, slots=True)

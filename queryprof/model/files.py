@@ -44,7 +44,7 @@ class LockHold:
         kind: "write", or "read" for a read transaction of one second or longer.
         path: where the locks were taken.
         end_path: where they were released.
-        database_ns: time in driver calls of the thread that took the lock, as part of
+        database_ns: time that the thread which took the lock spent in driver calls, during
             `database_of_ns`. The rest of `database_of_ns` is the program's own code.
         changed_rows: rows that this thread changed during the hold; None if unknown.
         log_bytes: largest size of the write-ahead log at the end of a read transaction; 0 if

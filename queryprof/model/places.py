@@ -23,7 +23,7 @@ class Frame:
 
 
 OTHER_LINE = Frame("(other)", "", 0, "library")
-"""Stands for all lines that were new when the recording's table of lines was full."""
+"""Replaces all lines that were new when the recording's table of lines was full."""
 
 ENDLESS = Frame("(endless)", "", 0)
 """Replaces the line of a loop that runs until the program, or one of its tasks, ends."""

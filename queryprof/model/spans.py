@@ -42,7 +42,7 @@ class SlowSpan:
         executions: calls of execute, executemany and executescript.
         failed: whether the span ended with an exception.
         status: HTTP status; None without one.
-        runs: by start; empty if there were none or memory was full.
+        runs: sorted by start; empty if the span made no calls, or if memory was full.
         queue_ns: minimum time that its functions waited for a thread; None if unknown.
         cpu_ns: CPU time of its thread during the span; None if unknown.
     """

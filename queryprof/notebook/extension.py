@@ -127,7 +127,7 @@ class Extension:
         """Handle the end of a cell: end its recording and show it."""
         info = getattr(result, "info", None)
         if not any(one is info for one in self._cells):
-            return  # a cell without a start, because it was empty
+            return  # an empty cell, whose start was not reported
         while self._cells.pop() is not info:
             pass
         for running in reversed(self._running.copy()):
@@ -140,7 +140,7 @@ class Extension:
     def _end_at_errors(self, running: _Running) -> None:
         """End a recording when the cell raises, because showing a traceback takes long."""
         shell, show = self.shell, self.shell.showtraceback
-        before = shell.__dict__.get("showtraceback")  # may belong to another extension
+        before = shell.__dict__.get("showtraceback")  # it may belong to another extension
 
         def showtraceback(*args: Any, **kwargs: Any) -> Any:
             if self._cells and self._cells[-1] is running.cell:
@@ -180,7 +180,9 @@ class Extension:
             self._end(running)
 
     def _compiled(self, statement: str) -> tuple[CodeType | None, CodeType | None]:
-        """Compile a statement into its body and its last expression, with the real line numbers."""
+        """Compile a line of Python code into its body and its last expression, with the real line
+        numbers.
+        """
         file, line = "<queryprof>", 1
         frame = currentframe()
         while frame and frame.f_globals is not self.shell.user_ns:

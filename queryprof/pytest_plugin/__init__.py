@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NAME = "queryprof-recorder"
 ABSENCE = pytest.StashKey[str]()
-"""Why nothing can be recorded here."""
+"""The stash's key for the reason why nothing can be recorded here."""
 
 GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
 """Values of queryprof_fail_on that compare figures. The other values are findings."""
@@ -105,7 +105,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     """Measure a test that got its marker after the collection, from a fixture or another plugin."""
     is_marked = item.get_closest_marker("queryprof") is not None
-    known = item.config.pluginmanager.get_plugin(NAME)  # it measures all tests, if present
+    # If there is a recorder, it measures all tests.
+    known = item.config.pluginmanager.get_plugin(NAME)
     recorder = _recorder(item.config) if is_marked and known is None else None
     if recorder is not None:
         yield from recorder.measured_call(item)

@@ -1,7 +1,7 @@
 """Compare a test with its budgets and its baseline, and write the baseline.
 
-This module is imported only if the counts of a test are not enough: for a marker, a check, saving a
-baseline, or a suspicious sign in a test.
+This module is imported only if it is needed: for a marker, for a check, to save a baseline, or
+because the counts of a test are suspicious.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class Gate:
         self._stall_ms = read_settings().stall_ms
 
     def check(self, item: pytest.Item, calls: Calls, report: TestRecord, has_passed: bool) -> str:
-        """Add the findings on a test to its report. Returns why a passed test fails, or ""."""
+        """Add the findings on a test to its report. Returns a message if a passed test fails, or
+        "".
+        """
         is_held = budgets_of(item).get("baseline", True)
         figures = describe(report, calls, self._stall_ms)
         if self._saves and is_held:
@@ -80,15 +82,15 @@ class Gate:
         if not has_passed:
             return ""
         return (
-            self._over_budget(item, calls)
-            or self._faults(item, calls)
-            or self._stalled(item, calls)
-            or (self._regressed(item.nodeid, calls, figures, report) if is_held else "")
-            or self._slower(item.nodeid, calls, report["database_ns"])
+            self._budget_message(item, calls)
+            or self._finding_message(item, calls)
+            or self._stall_message(item, calls)
+            or (self._regression_message(item.nodeid, calls, figures, report) if is_held else "")
+            or self._slower_message(item.nodeid, calls, report["database_ns"])
         )
 
     @staticmethod
-    def _over_budget(item: pytest.Item, calls: Calls) -> str:
+    def _budget_message(item: pytest.Item, calls: Calls) -> str:
         budgets = {name: value for name, value in budgets_of(item).items() if name != "baseline"}
         try:
             for marker in item.iter_markers("queryprof"):
@@ -99,7 +101,7 @@ class Gate:
             return f"queryprof marker of {item.nodeid}: {error}"
         return exceeded(limits, calls, "max_")
 
-    def _faults(self, item: pytest.Item, calls: Calls) -> str:
+    def _finding_message(self, item: pytest.Item, calls: Calls) -> str:
         categories = self._rules.fail_on & TEST_CATEGORIES
         if not categories:
             return ""
@@ -107,19 +109,19 @@ class Gate:
 
         return finding_message(findings_in_calls(calls, categories, str(item.path), self._accepted))
 
-    def _stalled(self, item: pytest.Item, calls: Calls) -> str:
+    def _stall_message(self, item: pytest.Item, calls: Calls) -> str:
         has_budget = "max_stall_ms" in budgets_of(item)
         if not self._checks or "stalls" not in self._rules.fail_on or has_budget:
             return ""
         stalls = calls.longer_than(self._stall_ms)
         return stall_message(f"stall_ms={self._stall_ms:g}", stalls) if stalls else ""
 
-    def _regressed(
+    def _regression_message(
         self, test: str, calls: Calls, figures: dict[str, Figures], report: TestRecord
     ) -> str:
         return self.baseline.failure_of(test, figures, report, calls.figures)
 
-    def _slower(self, test: str, calls: Calls, database_ns: int) -> str:
+    def _slower_message(self, test: str, calls: Calls, database_ns: int) -> str:
         if self._times is None or not self._checks:
             return ""
         longest_ns = self._times.slower_than(test, database_ns)
@@ -130,7 +132,7 @@ class Gate:
     # -- at the end of the run -------------------------------------------------------------
 
     def keep_times(self, passed: Mapping[str, TestRecord]) -> None:
-        """Keep the database times of passed tests, if times are compared."""
+        """Store the database times of passed tests, if times are compared."""
         if self._times is not None:
             self._times.keep({test: report["database_ns"] for test, report in passed.items()})
 

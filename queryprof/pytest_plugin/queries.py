@@ -58,7 +58,7 @@ class _Unrecorded(Queries):
     """
 
     def at_most(self, queries: int | None = None, **limits: Any) -> AbstractContextManager[object]:
-        at_most(queries, **limits)  # still report invalid limits
+        at_most(queries, **limits)  # only to report invalid limits
         return nullcontext()
 
 

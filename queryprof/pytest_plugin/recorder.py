@@ -107,12 +107,12 @@ class TestRecorder:
         self._shows: bool = config.getoption("queryprof") or self._saves or self._checks
         self._known_gate: Gate | None = None
         if self._saves or self._checks:
-            self._gate()  # raises now if it cannot read the baseline
+            self._gate()  # raises an error now if the baseline cannot be read
         self._block: Block | None = None  # of the running phase
-        self._report: TestRecord | None = None  # of the phase that has ended
+        self._report: TestRecord | None = None  # the block of the phase that has ended
         self._finds = not self._rules.fail_on.isdisjoint(TEST_CATEGORIES)
         if self._finds:
-            self._gate()  # raises now if it cannot read the accepted findings
+            self._gate()  # raises an error now if the accepted findings cannot be read
             _core.take_all_stacks(True)  # stacks show whether a library or the program makes a call
             self._phase()  # modules may create the tables while they are imported
         self._collected: set[str] = set()
@@ -123,7 +123,7 @@ class TestRecorder:
         self._failed: set[str] = set()
         self._not_saved = ""
         self._compares_nothing = self._has_seen_nothing = False
-        self._verification: list[str] = []  # result of a second run
+        self._verification: list[str] = []  # the result of a second run
 
     def _gate(self) -> Gate:
         if self._known_gate is None:
@@ -231,7 +231,7 @@ class TestRecorder:
         self._collected |= self._selected
 
     def _selection(self, session: pytest.Session) -> Selection:
-        """Return what the command line selects. An interrupted run has not seen the rest."""
+        """Return what the command line selects. An interrupted run has not collected the rest."""
         chosen = any(self._config.getoption(name, None) for name in SELECTING_OPTIONS)
         given = self._config.args if self._config.args_source is FROM_COMMAND_LINE else []
         if chosen or any("::" in str(argument) for argument in given):

@@ -17,8 +17,8 @@ MAX_RUNS = 20
 """Number of kept runs per test."""
 
 MIN_RUNS = 8
-"""Minimum number of known runs. For equal runs, the next one is the longest of nine in one of nine
-cases, so it must also be much longer.
+"""Minimum number of known runs. Among nine equal runs, the last one is the longest in one of nine
+cases, so a slower time must also be much longer.
 """
 
 FACTOR = 1.5
@@ -44,7 +44,7 @@ class TestTimes:
         self._known: dict[str, list[int]] = cache.get(KEY, {})
 
     def slower_than(self, test: str, database_ns: int) -> int | None:
-        """Return the longest known time in ns if this one is much longer; else None."""
+        """Return the longest known time in ns if the given time is much longer, else None."""
         known = self._known.get(test, [])
         if len(known) < MIN_RUNS:
             return None

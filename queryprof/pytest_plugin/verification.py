@@ -39,7 +39,7 @@ class Verification:
 
     Attributes:
         tests: number of tests that used the database in both runs.
-        missing: tests that are not in the second run, or did not pass in it.
+        missing: tests that the second run lacks, or that did not pass there.
         differing: (test, difference).
     """
 
@@ -52,7 +52,7 @@ class Verification:
         return not self.missing and not self.differing
 
     def lines(self) -> list[str]:
-        """Return the unstable statements, each once, with its tests."""
+        """Return lines about the unstable statements, each once, with its tests."""
         if self.is_stable:
             are = "is" if self.tests == 1 else "are"
             return [f"a second run executed the same: {counted(self.tests, 'test')} {are} stable"]
@@ -148,7 +148,7 @@ def _arguments(config: pytest.Config) -> list[str]:
 
 
 def _differences(deviation: Deviation) -> list[str]:
-    """Describe the differences without a direction."""
+    """Describe the differences without saying which run did more."""
     if deviation.before is None:
         return ["in one of the two runs only"]
     words = {"a worse plan": "another plan"}

@@ -198,7 +198,7 @@ class _Settling:
             and not self._was_added(call["began_row"], call["count_before"])
         ):
             duration_ns, settled_ns = self._region.ns(call["ticks"]), -1
-            own_ns = self._own(duration_ns, call["nested_ticks"])
+            own_ns = self._self_ns(duration_ns, call["nested_ticks"])
             began.add_calls(1, 0, call["rows"], duration_ns, own_ns, duration_ns, duration_ns)
         elif call["stage"] == SETTLING:
             duration_ns, settled_ns = self._region.ns(call["ticks"]), -1
@@ -222,7 +222,7 @@ class _Settling:
                 call["pending_errors"],
                 call["pending_rows"],
                 total_ns,
-                self._own(total_ns, call["pending_nested_ticks"]),
+                self._self_ns(total_ns, call["pending_nested_ticks"]),
                 self._region.ns(call["pending_min_ticks"]),
                 self._region.ns(call["pending_max_ticks"]),
             )
@@ -235,7 +235,7 @@ class _Settling:
         row = self._rows[number] if number < len(self._rows) else None
         return row is not None and row.count_read != count_before
 
-    def _own(self, ns: int, nested_ticks: int) -> int:
+    def _self_ns(self, ns: int, nested_ticks: int) -> int:
         return max(0, ns - self._region.ns(nested_ticks))
 
     def _row(self, key: Key) -> AggregateRow:

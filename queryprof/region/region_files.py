@@ -199,8 +199,8 @@ def is_living(region: Region) -> bool | None:
             return False
         # Start times differ in another time namespace (time_namespaces(7)). Two processes may have
         # this id, so look for the one that has mapped the memory.
-        return None if region.path.endswith(PART_SUFFIX) else _maps(pid, region)
-    return region.path.endswith(PART_SUFFIX) or _maps(pid, region)
+        return None if region.path.endswith(PART_SUFFIX) else _has_mapped(pid, region)
+    return region.path.endswith(PART_SUFFIX) or _has_mapped(pid, region)
 
 
 def _has_our_time(pid: int) -> bool:
@@ -283,7 +283,7 @@ def is_in_an_environment(directory: str) -> bool:
     return False
 
 
-def _maps(pid: int, region: Region) -> bool:
+def _has_mapped(pid: int, region: Region) -> bool:
     """Return whether a process has mapped a region's file, which may have another name there.
 
     After executing another program, a process no longer has the mapping.

@@ -1,7 +1,7 @@
 """Sums over running processes, as counters that never decrease and series that never end.
 
-A statement gets its own series when it makes up 1% of the time seen so far. Its earlier work stays
-in OTHER: otherwise its new counter would start with a jump, and OTHER would decrease.
+A statement gets its own series when it makes up 1% of the time so far. Its earlier work stays in
+OTHER. Otherwise, the new counter would start with a jump, and OTHER would decrease.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ MAX_SERIES = 200
 """Maximum number of statements with their own series, over all services."""
 
 MAX_HIDDEN = 10_000
-"""Maximum number of statements without a series whose time is tracked. Above it, the smallest start
-again from 0.
+"""Maximum number of statements without a series whose time is tracked. Above this number, the
+statements with the least time start again from 0.
 """
 
 OTHER = "(other)"
@@ -35,7 +35,7 @@ class Program(NamedTuple):
 
 
 class Key(NamedTuple):
-    """The calls that a series counts: a statement's, or OTHER."""
+    """The calls that a series counts: the calls of one statement, or OTHER."""
 
     program: Program
     statement: str
@@ -43,7 +43,7 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class Sums:
-    """Sums over calls. Steps are of executions for which SQLite counts them."""
+    """Sums over calls. Steps include only executions for which SQLite counts them."""
 
     calls: int = 0
     ns: int = 0

@@ -75,7 +75,8 @@ class OtlpExport:
             delivered: messages of the profile that were accepted before.
 
         Raises:
-            OtlpError: the endpoint is away. `delivered` has the messages that it has accepted.
+            OtlpError: the endpoint is unavailable. `delivered` has the messages that it has
+                accepted.
             TraceError: the profile has invalid figures.
         """
         try:
@@ -97,7 +98,7 @@ class OtlpExport:
         for at in range(0, len(points), MAX_ITEMS):
             if not delivered.has(f"metrics-{at}"):
                 some = points[at : at + MAX_ITEMS]
-                sums = self._with_before(some, resources) if self._is_cumulative else {}
+                sums = self._add_earlier(some, resources) if self._is_cumulative else {}
                 sent_bytes += self._sender.send("/v1/metrics", [*sums.values()] or some, of_points)
                 self._sums.update(sums)
                 delivered.add(f"metrics-{at}")
@@ -107,7 +108,7 @@ class OtlpExport:
                 delivered.add(f"traces-{at}")
         return Sent(len(points), len(spans), sent_bytes)
 
-    def _with_before(
+    def _add_earlier(
         self, points: Sequence[Point], resources: Mapping[int, Resource]
     ) -> dict[bytes, Point]:
         """Return values added to the earlier ones, by metric, process and attributes."""

@@ -1,9 +1,9 @@
 """A profile as OpenTelemetry metrics: durations as exponential histograms, and sums.
 
-An exponential histogram of scale 4 has 16 buckets per octave, like ours. The middle of each of our
-buckets decides its exponential bucket, which is off by at most one bucket, 4.4%
-(https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram). Counts, sums
-and the largest value are exact.
+An exponential histogram of scale 4 has 16 buckets per octave, like queryprof's histograms. The
+middle of each queryprof bucket determines the exponential bucket, which is wrong by at most one
+bucket, 4.4% (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram).
+Counts, sums and the largest value are exact.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ MAX_TRIES, MAX_WAIT_S = 5, 60.0
 RETRY_STATUSES = (429, 502, 503, 504)
 TOO_LARGE = 413
 PERMANENT_STATUSES = (400, 404, 405, TOO_LARGE, 415, 422)
-"""Status codes of messages that must not be sent again."""
+"""Status codes after which a message must not be sent again."""
 
 OWN_HEADERS = ("content-length", "content-type", "content-encoding", "transfer-encoding", "host")
 MAX_REASON_CHARACTERS = 200
@@ -132,7 +132,7 @@ class _Http(urllib.request.HTTPHandler):
 
 
 class _Https(urllib.request.HTTPSHandler):
-    """The same, encrypted."""
+    """Opens encrypted connections and records their sockets."""
 
     def __init__(self, sockets: list[socket.socket], context: ssl.SSLContext) -> None:
         super().__init__()
@@ -208,12 +208,12 @@ class Sender:
         content = request(items).SerializeToString()
         if len(content) <= MAX_BYTES or len(items) == 1:
             packed = gzip.compress(content, 5, mtime=0)
-            if self._is_taken(path, packed, len(items)):
+            if self._was_accepted(path, packed, len(items)):
                 return len(packed)
         middle = len(items) // 2
         return self._send(path, items[:middle], request) + self._send(path, items[middle:], request)
 
-    def _is_taken(self, path: str, content: bytes, count: int) -> bool:
+    def _was_accepted(self, path: str, content: bytes, count: int) -> bool:
         """Send a message. Returns False if it is too large."""
         url = self._settings.endpoint + path
         headers = {
@@ -290,7 +290,9 @@ class Sender:
 
 
 def _wait_s(retry_after: str | None, number: int) -> float:
-    """Return how long to wait before the next try: as the endpoint requests, else doubling."""
+    """Return how long to wait before the next try: as long as the endpoint requests, or else twice
+    as long as before.
+    """
     wait_s = float(2 ** (number - 1))
     if retry_after and retry_after.strip().isdecimal():
         wait_s = float(retry_after)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from queryprof.telemetry.counters import Program, Sums
 
 MAX_STATEMENT_CHARACTERS = 120
-"""Length limit of a statement's text. Its id covers the whole text."""
+"""Length limit of a statement's text. The id is computed from the complete text."""
 
 LABELS = ("statement_id", "service", "version")
 
@@ -55,7 +55,7 @@ def exposed(counters: Counters, accept: str) -> tuple[str, bytes]:
     registry.register(_Collector(counters))
     try:
         encode, content_type = choose_encoder(accept)
-    except (ValueError, TypeError):  # the version is not a number
+    except (ValueError, TypeError):  # the version in the header is not a number
         encode, content_type = choose_encoder("")
     content: bytes = encode(registry)
     return content_type, content

@@ -104,7 +104,7 @@ class at_most:
 
 
 def excess_message(block: Block, limits: Limits) -> str:
-    """Return which limits an open block exceeds, or ""."""
+    """Return a message about the limits that an open block exceeds, or ""."""
     meter.border()
     if not block.is_whole:
         return ENDED

@@ -23,7 +23,7 @@ MAX_VERSION_CHARACTERS = 40
 """Length limit of a version, which is printed."""
 
 MARK = b'"format_version"'
-"""Found in every baseline, even in one with merge conflict markers."""
+"""A text in every baseline, even in a baseline with merge conflict markers."""
 
 
 @dataclass(frozen=True, slots=True)

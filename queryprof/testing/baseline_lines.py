@@ -22,7 +22,7 @@ UNITS = dict(zip(BASELINE_FIGURES, "xrsf", strict=True))
 
 NAMES = {unit: name for name, unit in UNITS.items()}
 KEY = 6
-"""Length of a statement's key, if no other statement has the same."""
+"""Length of a statement's key, unless another statement would have the same key."""
 
 MAX_DIGITS = 19
 """Maximum length of a figure, which is less than 2**63."""

@@ -1,4 +1,4 @@
-"""The calls of a block, part by part. They are described only when needed."""
+"""The calls of a block, in parts between two readings. They are described only when needed."""
 
 from __future__ import annotations
 

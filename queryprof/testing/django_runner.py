@@ -59,7 +59,7 @@ class Measured:
 
     Attributes:
         figures: figures with their call sites.
-        is_whole: whether the recording continued throughout the test.
+        is_whole: whether the same recording continued throughout the test.
     """
 
     record: TestRecord
@@ -139,7 +139,7 @@ class _ParallelSuite(ParallelTestSuite):
 
 
 class _Suite:
-    """The whole run: the records of its tests, and the baseline."""
+    """The run: the records of its tests, and the baseline."""
 
     def __init__(
         self, path: str, *, checks: bool, saves: bool, shows: bool, is_shuffled: bool
@@ -166,7 +166,7 @@ class _Suite:
         return "::".join((path, *type(test).__qualname__.split("."), method))
 
     def judge(self, test: Any, measured: Measured) -> str:
-        """Return why a passed test fails its baseline, or ""."""
+        """Return a message if a passed test does more than its baseline, or ""."""
         name = self.name_of(test)
         if not name:
             return ""
@@ -188,7 +188,7 @@ class _Suite:
         self.baseline.save(passed, self.collected, self.selection)
 
     def is_wrong(self) -> str:
-        """Return why a check has not checked anything, or ""."""
+        """Return a message if a check has not checked anything, or ""."""
         if self.checks and not self.collected:
             return NOTHING_RAN
         if self.checks and self.baseline.has_seen_nothing(self.calls, self.collected):

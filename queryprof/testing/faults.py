@@ -54,9 +54,7 @@ def findings_in_calls(
 def _may_have_findings(
     aggregates: list[Aggregate], plans: list[Plan], categories: Collection[str]
 ) -> bool:
-    """Return whether counts or plans show signs of a finding, so that a closer look is
-    worthwhile.
-    """
+    """Return whether counts or plans show signs of a finding, so that an analysis is worthwhile."""
     runs: dict[str, int] = {}
     for one in aggregates:
         runs[one.statement] = runs.get(one.statement, 0) + one.count

@@ -111,7 +111,8 @@ NAMES = tuple(field.name for field in fields(Limits))
 
 
 def exceeded(limits: Limits, calls: Calls, prefix: str = "") -> str:
-    """Return which limits are exceeded, with the statements and their lines; "" if none.
+    """Return a message about the exceeded limits, with the statements and their lines; "" if no
+    limit is exceeded.
 
     Args:
         prefix: prefix of the limits' names in the message ("max_").
@@ -190,7 +191,7 @@ def _plans(rule: str, figures: TestFigures) -> Iterable[Excess]:
         yield Excess(f"plans {rule!r}", over, "plans")
     if unknown:
         yield Excess(f"plans are unknown, so {rule!r} cannot be checked", unknown)
-    missing = sorted(tables - _mentioned(figures))
+    missing = sorted(tables - _mentioned_names(figures))
     if missing and figures:
         reason = f"plans {rule!r} checks nothing: no statement uses {', '.join(missing)}"
         yield Excess(reason, figures)
@@ -201,7 +202,7 @@ def _table_names(text: str | None) -> frozenset[str]:
     return frozenset(filter(None, names))
 
 
-def _mentioned(figures: TestFigures) -> frozenset[str]:
+def _mentioned_names(figures: TestFigures) -> frozenset[str]:
     """Return the names in the statements and in their plans. Plans show the tables behind a
     view.
     """
@@ -212,7 +213,7 @@ def _mentioned(figures: TestFigures) -> frozenset[str]:
 
 
 def _violates(kind: str, tables: frozenset[str], statement: str, one: Figures) -> bool:
-    """Return whether a plan of a statement contains what the limit excludes."""
+    """Return whether a plan of a statement contains the step that a limit excludes."""
     before = _names_before(statement)
     for plan in one.plans:
         signs = signs_of(plan)
@@ -221,7 +222,7 @@ def _violates(kind: str, tables: frozenset[str], statement: str, one: Figures) -
         if kind == "automatic index" and signs.automatic_indexes:
             return True
         scanned = {name.lower() for name in signs.scans} if kind == "full scan" else set()
-        # removes the schema of an attached database
+        # removes the schema name of an attached database
         scanned |= {name.rpartition(".")[2] for name in scanned}
         scanned |= {other for name in scanned for other in before.get(name, ())}
         if scanned and (not tables or scanned & tables):
@@ -245,7 +246,7 @@ def _names_before(statement: str) -> dict[str, set[str]]:
 def _has_plan(statement: str) -> bool:
     """Return whether SQLite makes a plan for a statement.
 
-    INSERT ... VALUES and DELETE without WHERE have none, nor do other commands.
+    INSERT ... VALUES, DELETE without WHERE and other commands have no plan.
     """
     words = {token.keyword for token in tokens_of(statement)}
     first = next((token.keyword for token in tokens_of(statement) if token.keyword), "")

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from queryprof.core.settings import Settings
 
 ALL_PLANS = 1.0
-"""Read the plan of every new statement at any cost, so that every run has the same plans."""
+"""The share of time for reading plans: no limit, so that every run has the same plans."""
 
 
 ENDED = "the limits cannot be checked: the recording ended inside the block (queryprof.uninstall)"
-"""The message for a block with limits."""
+"""The error message for a block with limits."""
 
 
 MAX_STATEMENTS = 20_000
@@ -37,8 +37,9 @@ class Block:
     """The executed calls of a block.
 
     Attributes:
-        parts: in order. Empty for a block that only contains other blocks.
-        with_plans: whether it needs the plans.
+        parts: the parts of the recording, in order. Empty for a block that only contains other
+            blocks.
+        with_plans: whether the block needs plans.
         is_whole: whether the same recording continued throughout the block.
     """
 
@@ -51,8 +52,8 @@ class Block:
 
     @property
     def is_of_this_process(self) -> bool:
-        """Whether the block was opened in this process. A block opened before a fork is the
-        parent's.
+        """Whether the block was opened in this process. A block opened before a fork belongs to the
+        parent.
         """
         return self.pid == os.getpid()
 
@@ -66,7 +67,7 @@ class Meter:
         self._changes: Changes | None = None
         self._descriptions: Descriptions | None = None
         self._has_started = False
-        self._identity: object = None  # of the recording whose changes are read
+        self._identity: object = None  # the recording whose changes are read
         self._statements = 0  # the largest number of a statement
         self._plans_before = 0.0
 
@@ -88,7 +89,7 @@ class Meter:
         """
         with self._lock:
             self._record(settings)
-            self._take()
+            self._take_changes()
             block = Block(with_plans=False, keeps_parts=keeps_parts)
             self.want_plans(block, with_plans)
             self._blocks.append(block)
@@ -106,7 +107,7 @@ class Meter:
         with self._lock:
             if self._blocks:
                 self._record(None)
-                self._take()
+                self._take_changes()
 
     def renew(self) -> None:
         """Begin another recording if this one has little room left for new statements."""
@@ -146,7 +147,7 @@ class Meter:
         if self._changes is not None and session.is_on and self._identity == session.parts.identity:
             return
         for block in self._blocks:
-            block.parts.clear()  # their numbers belong to a recording that has ended
+            block.parts.clear()  # the numbers belong to a recording that has ended
             block.is_whole = False
         self._descriptions = None
         with muted():
@@ -156,7 +157,7 @@ class Meter:
             self._identity = session.parts.identity
             self._statements = 0
 
-    def _take(self) -> None:
+    def _take_changes(self) -> None:
         assert self._changes is not None
         with_plans = any(block.with_plans for block in self._blocks)
         part = self._changes.take(with_plans=with_plans)

@@ -23,7 +23,7 @@ def seq_scans(rule: str, tables: AbstractSet[str], figures: TestFigures) -> Iter
 
     Args:
         tables: tables to check; empty for all.
-        figures: of statements that have plans. Plans read by SQLite are not PostgreSQL's.
+        figures: figures of statements that have plans. SQLite's plans are ignored.
     """
     planned = {statement: one for statement, one in figures.items() if not one.plans}
     dsn = os.environ.get(DSN)
@@ -66,6 +66,6 @@ def seq_scans(rule: str, tables: AbstractSet[str], figures: TestFigures) -> Iter
 
 
 def _is_in(table: str, tables: AbstractSet[str]) -> bool:
-    """Return whether a table with its schema is one of some names, which may have no schema."""
+    """Return whether a table, given with its schema, is among names that may lack a schema."""
     name = table.lower()
     return not tables or name in tables or name.rpartition(".")[2] in tables

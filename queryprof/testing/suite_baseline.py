@@ -26,20 +26,20 @@ TestRecord = dict[str, Any]
 SILENT: TestRecord = {
     "executions": 0,
     "database_ns": 0,
-    "is_new": False,  # not in the baseline
-    "is_better": False,  # than the baseline, and nowhere worse
-    "statements": None,  # what a baseline keeps, or None
+    "is_new": False,  # the test is not in the baseline
+    "is_better": False,  # the test does less than its baseline, and nothing got worse
+    "statements": None,  # the figures for the baseline, or None
     "causes": (),
     "repeated": (),
     "stalls": (),
     "scans": (),
 }
-"""The record of a test without queries. It has all keys."""
+"""The record of a test without queries, with all keys."""
 
 
 class Selection(Enum):
-    """Which part of a test suite a run has collected: everything, whole files, or some tests of a
-    file.
+    """The part of a test suite that a run has collected: everything, complete files, or some tests
+    of a file.
     """
 
     ALL = "all"
@@ -71,7 +71,8 @@ class SuiteBaseline:
         record: TestRecord,
         with_sites: Callable[[], dict[str, Figures]],
     ) -> str:
-        """Return why a test does more than its baseline, or "". Adds the causes to its record.
+        """Return a message if a test does more than its baseline, or "". Adds the causes to the
+        test's record.
 
         Args:
             with_sites: returns the figures with their call sites, for the message.
@@ -93,12 +94,12 @@ class SuiteBaseline:
         return regression_message(worse) if worse else ""
 
     def compared(self, tests: Iterable[str]) -> int:
-        """Return how many tests were compared with the baseline."""
+        """Return the number of tests that were compared with the baseline."""
         return sum(test in self._known.tests for test in tests) if self._known else 0
 
     def other_versions(self) -> str:
-        """Return which other versions the baseline was made with, as a sentence; "" if none
-        differ.
+        """Return a sentence about the different versions with which the baseline was made; "" if
+        they are the same.
         """
         if self._known is None:
             return ""

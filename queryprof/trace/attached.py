@@ -1,6 +1,6 @@
 """Find the names of databases that a process only attached.
 
-Their names are values in statements, which are not recorded. The process records the file's
+Such a name is a value in a statement, and values are not recorded. The process records the file's
 identity instead (see queryprof/core/counters/database_paths.h).
 """
 

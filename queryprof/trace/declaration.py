@@ -112,18 +112,18 @@ class Table:
 
     @property
     def key(self) -> tuple[str, ...]:
-        return self._with(KEY)
+        return self._columns_with(KEY)
 
     @property
     def sums(self) -> tuple[str, ...]:
-        return self._with(SUM)
+        return self._columns_with(SUM)
 
     @property
     def values(self) -> tuple[str, ...]:
         """The names of the columns that are not in the key."""
         return tuple([column.name for column in self.columns if column.role != KEY])
 
-    def _with(self, role: int) -> tuple[str, ...]:
+    def _columns_with(self, role: int) -> tuple[str, ...]:
         return tuple([column.name for column in self.columns if column.role == role])
 
 

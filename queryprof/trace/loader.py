@@ -74,7 +74,7 @@ class _Loader:
         self._processes = tuple(
             sorted(map(_process, self._rows("process")), key=lambda p: (p.start_unix_ns, p.id))
         )
-        self._know(
+        self._keep_known(
             "process", [(ALL_PROCESSES, ALL_PROCESSES), *((p.id, p.id) for p in self._processes)]
         )
         self._notes: dict[str, str] = {}
@@ -82,33 +82,35 @@ class _Loader:
         self._in_windows = {
             one.id for one in self._processes if one.window_start_unix_ns is not None
         }
-        self._know("statement", self._statements())
+        self._keep_known("statement", self._statements())
         # Two places of one source line are the same frame.
-        self._know("frame", ((number, Frame(*row)) for number, *row in self._rows("frame")))
-        self._know("stack", [(None, ()), *self._rows("stack")])
-        self._know("span", self._rows("span"))
-        self._know("thread", ((number, Thread(*row)) for number, *row in self._rows("thread")))
+        self._keep_known("frame", ((number, Frame(*row)) for number, *row in self._rows("frame")))
+        self._keep_known("stack", [(None, ()), *self._rows("stack")])
+        self._keep_known("span", self._rows("span"))
+        self._keep_known(
+            "thread", ((number, Thread(*row)) for number, *row in self._rows("thread"))
+        )
 
     def profile(self) -> Profile:
         exemplars = [Exemplar(*row) for _, *row in self._rows("exemplar")]
-        holds = self._all("lock_hold", LockHold)
+        holds = self._load_all("lock_hold", LockHold)
         events = [LockEvent(*row) for _, *row in self._rows("lock_event")]
         names = names_of({*(one.database for one in holds), *(one.database for one in events)})
         return Profile(
             processes=self._processes,
             aggregates=tuple(self._aggregates()),
-            errors=self._all("error", ErrorCount),
+            errors=self._load_all("error", ErrorCount),
             exemplars=tuple(exemplars_once(exemplars, self._in_windows)),
-            stack_samples=self._all("stack_sample", StackSample),
-            file_work=self._all("file_work", FileWork),
+            stack_samples=self._load_all("stack_sample", StackSample),
+            file_work=self._load_all("file_work", FileWork),
             lock_holds=_renamed(holds, names),
             lock_events=_renamed(locks_once(events, self._in_windows), names),
             texts=dict(self._rows("statement_use")),
-            parameters=self._all("parameter_sample", ParameterSample),
-            line_times=self._all("line_time", LineTime),
-            plans=self._all("plan", Plan),
+            parameters=self._load_all("parameter_sample", ParameterSample),
+            line_times=self._load_all("line_time", LineTime),
+            plans=self._load_all("plan", Plan),
             timeline_width_ns=self._trace.interval_ns("timeline"),
-            timeline=self._all("timeline", Interval),
+            timeline=self._load_all("timeline", Interval),
             loops=tuple(without_shells(self._loops())),
             spans=tuple(self._spans()),
             slow_spans=tuple(self._slow_spans()),
@@ -141,14 +143,14 @@ class _Loader:
             rows.sort(key=itemgetter(place), reverse=is_falling)
         return rows
 
-    def _know_itself(self, table: str, rows: Iterable[Any]) -> None:
-        """Represent references to these rows by their ids."""
-        self._know(table, [(number, number) for number, *_ in rows])
+    def _keep_ids(self, table: str, rows: Iterable[Any]) -> None:
+        """Make references to these rows resolve to their ids."""
+        self._keep_known(table, [(number, number) for number, *_ in rows])
 
-    def _know(self, table: str, rows: Any) -> None:
+    def _keep_known(self, table: str, rows: Any) -> None:
         self._known[table] = self._trace.ids(table, rows)
 
-    def _all(self, table: str, kind: Callable[..., Row]) -> tuple[Row, ...]:
+    def _load_all(self, table: str, kind: Callable[..., Row]) -> tuple[Row, ...]:
         return tuple([kind(*row) for row in self._rows(table)])
 
     def _statements(self) -> Iterator[tuple[int, str]]:
@@ -190,7 +192,7 @@ class _Loader:
 
     def _loops(self) -> Iterator[Loop]:
         rows = list(self._rows("loop"))
-        self._know_itself("loop", rows)
+        self._keep_ids("loop", rows)
         lags = self._distributions("lag", "lag_histogram")
         steps, stalls, events = self._steps(), self._stalls(), self._stall_events()
         for number, kind, thread, has_steps, *sums in rows:
@@ -211,7 +213,7 @@ class _Loader:
 
     def _steps(self) -> Mapping[int, tuple[Step, ...]]:
         rows = self._sorted("step", "-total_ns")
-        self._know_itself("step", rows)
+        self._keep_ids("step", rows)
         histograms, causes = self._histograms("step_histogram"), self._causes("step_cause")
         found: dict[int, list[Step]] = defaultdict(list)
         for number, loop, frame, count, total_ns, max_ns, *times in rows:
@@ -221,7 +223,7 @@ class _Loader:
 
     def _stalls(self) -> Mapping[int, tuple[Stall, ...]]:
         rows = self._sorted("stall", "-total_ns")
-        self._know_itself("stall", rows)
+        self._keep_ids("stall", rows)
         causes = self._causes("stall_cause")
         found: dict[int, list[Stall]] = defaultdict(list)
         for number, loop, *row in rows:
@@ -274,7 +276,7 @@ class _Loader:
 
     def _slow_spans(self) -> Iterator[SlowSpan]:
         rows = self._sorted("span_slowest", "span_id", "-duration_ns")
-        self._know_itself("span_slowest", rows)
+        self._keep_ids("span_slowest", rows)
         runs: dict[int, list[SpanRun]] = defaultdict(list)
         for owner, _, *row in self._rows("span_run"):
             runs[owner].append(SpanRun(*row))
@@ -284,7 +286,7 @@ class _Loader:
 
     def _handoffs(self) -> Iterator[Handoff]:
         rows = list(self._rows("handoff"))
-        self._know_itself("handoff", rows)
+        self._keep_ids("handoff", rows)
         times = self._distributions("handoff_time", "handoff_histogram")
         for number, *row in rows:
             parts = [times.get((number, part), Distribution()) for part in HANDOFF_PARTS]

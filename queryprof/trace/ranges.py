@@ -27,7 +27,7 @@ It equals 36 years in nanoseconds. SQLite turns sums of more than 64 bits into r
 """
 
 MAX_REAL = 1e42
-"""More than the square of MAX_SUM."""
+"""Limit for sums of squares: more than the square of MAX_SUM."""
 
 COUNTS = frozenset(
     {
@@ -67,7 +67,7 @@ def checks() -> Mapping[str, Mapping[str, Check]]:
     """Return the checks of all columns, by table and column."""
     found: dict[str, dict[str, Check]] = {}
     for table in TABLES:
-        found[table.name] = {"id": _between(0, MAX_ID)} if table.has_id else {}
+        found[table.name] = {"id": _check_between(0, MAX_ID)} if table.has_id else {}
         for column in table.columns:
             check = _check_of(column)
             found[table.name][column.name] = _or_null(check) if column.is_optional else check
@@ -80,7 +80,7 @@ def _check_of(column: Column) -> Check:
     if column.sql_type != "INTEGER":
         return _texts if column.sql_type == "TEXT" else _reals
     if column.reference:
-        return _between(0, MAX_ID)
+        return _check_between(0, MAX_ID)
     return _range_of(column.name)
 
 
@@ -93,12 +93,12 @@ def _range_of(column: str) -> Check:
         "value": (1, MAX_VALUE),
     }
     if column in bounds:
-        return _between(*bounds[column])
+        return _check_between(*bounds[column])
     if column.endswith("_unix_ns"):
-        return _between(0, LATEST_UNIX_NS)
+        return _check_between(0, LATEST_UNIX_NS)
     if column in COUNTS:
         return _sums(0)
-    return _sums(1 if column == "spans" else MIN_DIFFERENCE)  # a repeat covers at least one span
+    return _sums(1 if column == "spans" else MIN_DIFFERENCE)  # a repeat is in at least one span
 
 
 def _sums(least: int) -> Check:
@@ -110,7 +110,7 @@ def _sums(least: int) -> Check:
     return check
 
 
-def _between(least: int, most: int) -> Check:
+def _check_between(least: int, most: int) -> Check:
     def check(values: Values) -> int:
         _integer(sum(values))
         if min(values) < least or max(values) > most:

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from queryprof.trace.declaration import Column, Table
 
 APPLICATION_ID = 0x51507266
-"""In the header of every trace ("QPrf"): distinguishes traces from other SQLite files."""
+"""The application id in the header of every trace ("QPrf"). It distinguishes traces from other
+SQLite files.
+"""
 
 SCHEMA_VERSION = 1
-"""In the header of every trace (user_version). Increase it when the schema changes."""
+"""The version in the header of every trace (user_version). Increase it when the schema changes."""
 
 
 def create(table: Table) -> str:

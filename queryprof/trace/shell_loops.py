@@ -1,7 +1,7 @@
 """Hide the shell's own work on event loops in which IPython runs cells.
 
-Only the program's own work on these loops counts. A long-running cell is not a fault, nor is the
-shell that waits for it.
+Only the program's own work on these loops counts. Neither a long-running cell nor the shell that
+waits for it is a fault.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def without_shells(loops: Iterable[Loop]) -> Iterator[Loop]:
     """
     for loop in loops:
         ran: list[Step | Stall] = [*loop.functions, *loop.stalls]
-        if not any(_is_of(one, SHELLS) for one in ran):
+        if not any(_is_in_packages(one, SHELLS) for one in ran):
             yield loop
             continue
         functions = tuple(one for one in loop.functions if _is_programs(one))
@@ -45,11 +45,11 @@ def without_shells(loops: Iterable[Loop]) -> Iterator[Loop]:
 
 
 def _is_programs(one: Step | Stall | StallEvent) -> bool:
-    return one.function.kind != "standard" and not _is_of(one, SHELL_PACKAGES)
+    return one.function.kind != "standard" and not _is_in_packages(one, SHELL_PACKAGES)
 
 
-def _is_of(one: Step | Stall | StallEvent, packages: Iterable[str]) -> bool:
-    if one.function.kind == "user":  # its directory may have any name
+def _is_in_packages(one: Step | Stall | StallEvent, packages: Iterable[str]) -> bool:
+    if one.function.kind == "user":  # the program's directory may have any name
         return False
-    file = one.function.file.replace("\\", "/")  # it may come from another operating system
+    file = one.function.file.replace("\\", "/")  # the path may come from another operating system
     return any(f"/{name}/" in file for name in packages)

@@ -1,6 +1,6 @@
 """Merge events that continued when a window ended.
 
-Both windows have such an event, and the later window has its whole time. A profile of several
+Both windows contain such an event, and the later window has its total time. A profile of several
 windows has each event once.
 """
 

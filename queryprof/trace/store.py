@@ -40,8 +40,8 @@ MERGE_SQL = {
 
 
 PAGE_BYTES = 1024
-"""Small, because each table takes at least a page. A short worker's trace is little more than 60
-tables and indexes: 93 kB, compared with 254 kB for pages of 4,096 bytes.
+"""Small pages, because each table takes at least one page. A short worker's trace is little more
+than 60 tables and indexes: 93 kB, compared with 254 kB for pages of 4,096 bytes.
 """
 
 MAX_UNSETTLED = 8192
@@ -115,7 +115,7 @@ class TraceStore:
         self.connection.close()
 
     def abandon(self) -> None:
-        """Close the file in the state of the last commit."""
+        """Roll back to the last commit and close the file."""
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
         self.connection.close()

@@ -252,7 +252,7 @@ def test_a_stranger_at_the_commands_socket(monkeypatch: pytest.MonkeyPatch) -> N
     with running(**STANDBY) as program:
         name = messages.name_of(program.pid)
         looked = threading.Event()
-        before = attaching._looking
+        before = attaching._process_connecting
 
         def look(pid: int, process: int) -> AbstractContextManager[None]:
             with socket.socket(socket.AF_UNIX) as stranger:
@@ -261,7 +261,7 @@ def test_a_stranger_at_the_commands_socket(monkeypatch: pytest.MonkeyPatch) -> N
             looked.set()
             return before(pid, process)
 
-        monkeypatch.setattr(attaching, "_looking", look)
+        monkeypatch.setattr(attaching, "_process_connecting", look)
         attachment = attach(program.pid, Runner(os.getpid(), f"{os.getcwd()}/").variable)
         assert looked.is_set()
         assert program("is_on()") == "True"

@@ -292,7 +292,7 @@ def test_a_guardian_leaves_a_program_that_looks_for_no_command() -> None:
     """For example, the program became another one by exec: it has nothing left to end."""
     with running(PYTHON_DISABLE_REMOTE_DEBUG="1") as program:
         process = attaching.open_process(program.pid)
-        assert guardian._is_ended(program.pid, process, "1::/tmp/")
+        assert guardian._end_recording(program.pid, process, "1::/tmp/")
         os.close(process)
         assert program.end() == ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from queryprof.collect.closed_windows import _closed, _Recording
+from queryprof.collect.closed_windows import _closed_windows_of, _Recording
 
 pytestmark = pytest.mark.once
 
@@ -15,8 +15,10 @@ PARTS = [f"/x/t.qprof.7-a-{number}.live" for number in (1, 2, 3)]
 def test_what_any_region_or_copy_may_still_hold_stays(ended: list[int], count: int) -> None:
     """A living process's region, and copies of it, may repeat a later part."""
     recording = _Recording(parts=PARTS, ended=ended, may_live=True)
-    assert [one.path for one in _closed(recording)] == PARTS[:count]
+    assert [one.path for one in _closed_windows_of(recording)] == PARTS[:count]
 
 
 def test_an_ended_recording_is_taken_whole() -> None:
-    assert [one.path for one in _closed(_Recording(parts=PARTS, has_ended=True))] == PARTS
+    assert [
+        one.path for one in _closed_windows_of(_Recording(parts=PARTS, has_ended=True))
+    ] == PARTS
