@@ -24,7 +24,7 @@ typedef struct {
  * free or the calling convention has none. Clearing `is_taken` releases it. */
 qp_trampoline *qp_trampoline_for_method(int flags, qp_function *function);
 
-/* The same for the getter of an attribute. */
+/* Takes a free trampoline for the getter of an attribute. */
 qp_trampoline *qp_trampoline_for_getter(qp_function *function);
 
 /* The type slots that can be exchanged. */
@@ -36,5 +36,5 @@ typedef enum {
     QP_SLOT_NONE
 } qp_slot;
 
-/* The same for a type slot. */
+/* Takes a free trampoline for a type slot. */
 qp_trampoline *qp_trampoline_for_slot(qp_slot slot, qp_function *function);

@@ -22,7 +22,7 @@ static PyObject *set_span_variable(PyObject *Py_UNUSED(module), PyObject *variab
     if (!PyContextVar_CheckExact(variable)) {
         return PyErr_Format(PyExc_TypeError, "no context variable: %R", variable);
     }
-    if (qp_recorder_is_on()) { /* its end drops the reference */
+    if (qp_recorder_is_on()) { /* the end of the recording drops the reference */
         qp_span_set_variable(variable);
     }
     Py_RETURN_NONE;

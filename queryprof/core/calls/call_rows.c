@@ -60,8 +60,9 @@ int64_t qp_rows_returned(const qp_call *call, PyObject *result)
     return returns == QP_RETURNS_ROW ? result != Py_None : rows_in(result);
 }
 
-/* The same from a driver in Python, which also counts a query's rows there. Its attribute may run
- * the program's code: -1 if recording ended during that. */
+/* Returns the number of changed rows that a driver written in Python reports. Such drivers also
+ * count a query's rows there. Reading the attribute may run the program's code. Returns -1 if the
+ * recording has ended meanwhile. */
 static QP_COLD int64_t rows_reported(const qp_call *call, PyObject *result)
 {
     uint32_t statement = call->execution->meter.key.statement;

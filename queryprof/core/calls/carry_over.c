@@ -7,7 +7,7 @@
 #include "runtime/compiler.h"
 #include "runtime/index.h"
 
-enum { SLOTS = 8192, MAX_RUNNING = SLOTS / 2 }; /* of keys: as many as executions in the table */
+enum { SLOTS = 8192, MAX_RUNNING = SLOTS / 2 }; /* at most as many keys as executions */
 
 /* The keys of statements that may still be running, by the keys' hash. */
 static struct {

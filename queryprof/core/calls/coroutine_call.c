@@ -20,7 +20,7 @@ typedef struct {
     stage stage;
     uint32_t path;      /* call path where the coroutine was made; it may start in another place */
     uint32_t recording; /* recording in which `path` is valid */
-    qp_call *call;      /* while it is MEASURED; owned by its thread */
+    qp_call *call;      /* set while the state is MEASURED; owned by the thread */
 } awaited_call;
 
 static void go_on(qp_watcher *watcher)

@@ -23,7 +23,7 @@
 #include "sums/samples.h"
 #include "sums/timeline.h"
 
-enum { ROWS_ALWAYS_TIMED = 8, ROW_SAMPLING = 16 }; /* where reading the clock is expensive */
+enum { ROWS_ALWAYS_TIMED = 8, ROW_SAMPLING = 16 }; /* used if reading the clock is expensive */
 
 static QP_COLD bool count_error(const qp_key *key, qp_call *call)
 {

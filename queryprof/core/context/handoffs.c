@@ -54,7 +54,7 @@ static qp_handoff_row *row_of(uint8_t kind, uint32_t path, uint16_t span)
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *function;     /* owned */
-    qp_submitter submitter; /* its `note` is owned */
+    qp_submitter submitter; /* the submitter's `note` is owned */
     uint8_t kind;
     bool is_awaited;
     bool is_timed;
@@ -294,7 +294,7 @@ static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t fla
         if (result && where.is_awaited) {
             result = watch_coroutine(&where, result, handed);
         } else if (!result) {
-            handed->is_timed = false; /* it was not submitted */
+            handed->is_timed = false; /* the function was not submitted */
         }
         Py_DECREF((PyObject *)handed);
     } else {

@@ -51,7 +51,7 @@ typedef struct {
 static struct {
     qp_names names;
     running_span *running; /* array of RUNNING spans */
-    uint32_t next;         /* where the search for a free one starts */
+    uint32_t next;         /* slot where the search for a free one starts */
     uint64_t serial;       /* last serial number; later recordings continue from it */
     uint64_t first_serial; /* first serial number of this recording */
 } table;

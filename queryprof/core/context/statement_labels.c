@@ -19,7 +19,7 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     Py_INCREF(callable); /* `describe` may detach us */
     PyObject *note = PyObject_Vectorcall(self->extra, args, flagged, names);
     PyObject *token = note && note != Py_None ? PyContextVar_Set(qp_label_variable, note) : NULL;
-    PyErr_Clear(); /* then there is no label */
+    PyErr_Clear(); /* the statement gets no label */
     PyObject *result = qp_wrapper_call(self, args, flagged, names);
     if (token) {
         qp_exception exception = qp_exception_take();

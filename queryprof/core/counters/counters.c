@@ -49,7 +49,7 @@ static struct {
     volatile int count;
 } private;
 
-/* The same for drivers with a private SQLite. */
+/* Like on_open, for drivers with a private SQLite. */
 static int on_open_private(void *db, char **Py_UNUSED(error), const void *api)
 {
     const qp_sqlite_functions *sqlite = private.count ? qp_sqlite_of_table(api) : NULL;

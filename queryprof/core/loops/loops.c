@@ -208,7 +208,7 @@ void qp_loops_after_fork(void)
         running_loop->recording = 0;
         atomic_store(&running_loop->started_ticks, 0);
         if (running_loop->thread != qp_here.thread) {
-            running_loop->in_use = false; /* its objects may be in any state: leave them alone */
+            running_loop->in_use = false; /* do not touch its objects, which may be in any state */
         }
     }
 }

@@ -51,7 +51,7 @@ QP_COLD void qp_histogram_count_otherwise(qp_histogram *to, int bucket)
             return;
         }
         if (to->bucket[i] == bucket) {
-            break; /* it is full */
+            break; /* the counter of this bucket is full */
         }
     }
     if (to->spread || spread_out(to)) {

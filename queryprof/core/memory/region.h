@@ -56,6 +56,6 @@ size_t qp_table_bytes(qp_table table);
  * new mapping is a file, whose pages must be allocated before they are touched. */
 void qp_region_moved(bool is_shared);
 
-/* The same in a forked child, with only the rows of the names: the parent may have added others
- * since. */
+/* Must be called in a forked child instead of qp_region_moved. Keeps only the rows of names,
+ * because the parent may have added other rows since. */
 void qp_region_left(void);

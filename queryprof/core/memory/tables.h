@@ -92,7 +92,8 @@ enum {
 typedef struct {
     qp_text text;
     qp_text note;         /* label of the statement; QP_TEXT_NONE if none */
-    uint32_t texts;       /* that were scanned for it: how many are not in the cache of texts */
+    uint32_t texts;       /* number of scanned texts, which is larger than the number of different
+                           * texts if the cache of texts is too small */
     uint8_t changes_rows; /* this and the next four: see statements/kinds.h */
     uint8_t changes_uncounted;
     uint8_t can_be_explained;
@@ -272,11 +273,11 @@ typedef struct {
     uint32_t path;
     uint32_t span;
     int64_t count;
-    int64_t errors;    /* raised something */
+    int64_t errors;    /* functions that raised an exception */
     int64_t cancelled; /* never ran, or the program did not wait for their end */
     qp_distribution queue;
     qp_distribution run;
-    qp_distribution handback; /* of functions that an event loop awaits */
+    qp_distribution handback; /* only for functions that an event loop awaits */
     qp_distribution total;    /* time from the submission to the end of the handback */
 } qp_handoff_row;
 

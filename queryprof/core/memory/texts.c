@@ -9,7 +9,7 @@
 enum { NAMES = 65536 /* the size of the table that finds equal texts */ };
 
 static struct {
-    qp_index index; /* its numbers are texts */
+    qp_index index; /* the index of texts: its numbers are offsets */
     uint32_t names;
 } table;
 

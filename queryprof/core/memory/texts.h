@@ -22,8 +22,8 @@ qp_text qp_text_add(const char *bytes, size_t length);
  * have the same name. */
 qp_text qp_text_of(const char *bytes, size_t length);
 
-/* The same of a str (borrowed); lone surrogates, which UTF-8 cannot encode, become escapes. Raises
- * nothing. */
+/* Returns the text with the content of a str (borrowed). Lone surrogates, which UTF-8 cannot
+ * encode, become escapes. Raises nothing. */
 qp_text qp_text_of_str(PyObject *str);
 
 /* Stores a str (borrowed) as a text. It overwrites the text `old` (QP_TEXT_FULL: none) if it fits

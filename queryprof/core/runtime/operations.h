@@ -6,8 +6,9 @@
 
 /* The source of a call's statement. */
 typedef enum {
-    QP_SOURCE_TEXT,  /* its first argument is SQL; its result or its cursor returns the rows */
-    QP_SOURCE_ROWS,  /* it fetches rows of the statement that its cursor executed */
+    QP_SOURCE_TEXT,  /* the first argument of the call is SQL; the result or the cursor returns
+                      * the rows */
+    QP_SOURCE_ROWS,  /* the call fetches rows of the statement that the cursor executed */
     QP_SOURCE_FIXED, /* fixed by the operation: COMMIT, (connect), ... */
     QP_SOURCE_EXIT   /* `with connection`: commits, or rolls back after an exception */
 } qp_source;
@@ -52,7 +53,7 @@ typedef enum {
     QP_RETURNS_STATUS, /* the server's command tag, as "UPDATE 3" */
     QP_RETURNS_PORTAL, /* the first rows, in a list, or no rows; the receiver returns the other
                         * rows */
-    QP_RETURNS_VALUES, /* its argument; the receiver returns the rows */
+    QP_RETURNS_VALUES, /* the call returns its argument; the receiver returns the rows */
     QP_RETURNS         /* how many there are */
 } qp_returns;
 

@@ -168,7 +168,7 @@ size_t qp_quoted_length(scanner *s, unsigned char close)
     size_t length = skip_quoted(s->at, s->end, close);
     for (size_t i = 1; s->dialect != QP_SQLITE && i < length; i++) {
         if (s->at[i] == close && s->at[i - 1] == '\\') {
-            s->kind = QP_TEXT_NO_SQL; /* where it ends depends on a setting, and on a
+            s->kind = QP_TEXT_NO_SQL; /* the end of the text depends on a setting, and on a
                                        * literal E'' in the line above */
         }
     }

@@ -296,7 +296,7 @@ static PyObject *text_of(PyObject *query, PyObject *receiver)
         text = PyObject_CallMethod(query, "as_string", "O", receiver ? receiver : Py_None);
         qp_here.muted = was_muted;
     }
-    PyErr_Clear(); /* then the statement stays unknown */
+    PyErr_Clear(); /* without a text, the statement stays unknown */
     qp_exception_put_back(&exception);
     return text;
 }

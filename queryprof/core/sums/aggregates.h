@@ -1,9 +1,9 @@
 /* Aggregates: the sums of calls by (statement, call path, operation, span, thread), for the whole
  * recording.
  *
- * The table is bounded. When it is three quarters full, new entries get the thread "(other)"; when
- * it is seven eighths full, also the call path "(other)"; in the end only operations are
- * distinguished.
+ * The table is bounded. When it is three quarters full, new entries get the thread "(other)". When
+ * it is seven eighths full, they also get the call path "(other)". When it is full, only operations
+ * are distinguished.
  */
 #pragma once
 

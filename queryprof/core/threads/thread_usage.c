@@ -62,7 +62,7 @@ static qp_usage less(const qp_usage *now, const qp_usage *base)
 static struct {
     pthread_mutex_t lock;
     uint64_t last_thread; /* number of the newest thread when the recording began */
-    uint32_t next;        /* where the search for a free row starts */
+    uint32_t next;        /* row where the search for a free row starts */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void qp_thread_usage_lock(void)

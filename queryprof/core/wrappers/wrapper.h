@@ -1,6 +1,6 @@
-/* A callable around another one with the same call signature. If it replaces a function (in_place.h
- * says when it need not), it also looks like that function: class, attributes, hash, equality, weak
- * references. */
+/* A callable around another one with the same call signature. If it replaces a function (which is
+ * not always necessary: see in_place.h), it also looks like that function: class, attributes, hash,
+ * equality, weak references. */
 #pragma once
 
 #include <Python.h>
