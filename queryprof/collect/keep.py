@@ -37,7 +37,7 @@ def write_trace(
         own: whether to add this process's own region.
         pid: the recorded process, if it is not this one.
         until_unix_ns: end of the part of the recording that starts at `since_unix_ns`; 0 if the
-            files are the whole recording.
+            files are the complete recording.
 
     Raises:
         TraceError, OSError, sqlite3.Error: the trace cannot be written.

@@ -182,7 +182,8 @@ static inline int forward_ass_subscript(const qp_trampoline *t, PyObject *self, 
     return result;
 }
 
-/* A function for each place needs its place at compile time: only a macro can do that. */
+/* Each function must know the number of its trampoline at compile time, so a macro generates the
+ * functions. */
 #define EIGHT(make, tens)                                                               \
     make(tens##0) make(tens##1) make(tens##2) make(tens##3) make(tens##4) make(tens##5) \
         make(tens##6) make(tens##7)

@@ -1,4 +1,4 @@
-/* The module's functions about the memory of the recording: its place, its content, and its
+/* The module's functions about the memory of the recording: its address, its content, and its
  * changes. */
 #include "binding/module.h"
 

@@ -149,7 +149,7 @@ qp_execution *qp_execution_keep(const qp_execution *e)
     return old;
 }
 
-/* Flushes a young execution and frees its place. */
+/* Flushes a young execution and frees its slot. */
 static void flush_and_free(qp_execution *e)
 {
     qp_execution_flush(e, NULL, NULL, NULL);

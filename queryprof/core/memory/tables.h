@@ -323,7 +323,7 @@ typedef struct {
     qp_cause_list causes;
 } qp_step_row;
 
-/* Steps that took longer than the threshold, by function and place. */
+/* Steps that took longer than the threshold, by function and call path. */
 typedef struct {
     uint32_t loop;
     uint32_t line; /* UINT32_MAX if what ran cannot be seen */

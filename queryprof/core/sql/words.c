@@ -35,7 +35,7 @@ uint64_t qp_word_hash(const char *text, size_t length)
     return hash ? hash : 1;
 }
 
-/* The place of a hash among `count` slots (a power of two), or the free one for it. */
+/* Returns the slot of a hash among `count` slots (a power of two), or the free slot for it. */
 static uint64_t *place_of(uint64_t *slots, uint32_t count, uint64_t hash)
 {
     uint32_t slot = (uint32_t)(hash >> 32) & (count - 1);

@@ -12,7 +12,8 @@ typedef struct {
     PyObject *extra;   /* may be NULL, like the next two fields; used by `vectorcall` */
     PyObject *referred;
     void *data;
-    vectorcallfunc original; /* a function that stays in its place; else NULL */
+    vectorcallfunc original; /* the original vectorcall of a function that stays in place; else
+                              * NULL */
     PyObject *weak_references;
 } qp_wrapper;
 
