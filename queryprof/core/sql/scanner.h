@@ -22,7 +22,7 @@ typedef enum {
     SEMICOLON
 } token_kind;
 
-/* The meaning of a comma or semicolon here: equal neighbours in such a list become one. */
+/* The meaning of a comma or semicolon here: equal neighbors in such a list become one. */
 typedef enum { SCRIPT, VALUES, IN_LIST, PARENTHESES } scope_kind;
 
 /* The content of a clause, which decides whether a word in quotes is a name there. */
