@@ -60,8 +60,8 @@ void qp_span_recount(qp_execution *e, uint32_t from);
 /* The running span, also for work that another thread submitted; 0 without a span. Never raises. */
 int64_t qp_span_find(void);
 
-/* Returns the outermost span around the running span, or the running span if there is none around
- * it; 0 if no span is running. Never raises. */
+/* Returns the outermost span around the running span, or the running span if it has no outer span;
+ * 0 if no span is running. Never raises. */
 int64_t qp_span_outermost(void);
 
 static inline int64_t qp_span_value(void)

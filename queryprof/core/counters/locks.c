@@ -81,7 +81,7 @@ static QP_COLD void publish_lock(const qp_locked_file *file, qp_held_lock *lock)
     }
 }
 
-/* Returns the visible row of a write lock; NULL if there is none, or if the lock belongs to another
+/* Returns the visible row of a write lock; NULL if it has no row, or if the lock belongs to another
  * recording. */
 static qp_held_row *published_row(const qp_locked_file *file, const qp_held_lock *lock)
 {

@@ -70,7 +70,7 @@ static inline qp_meter *meter_here(void)
     return active ? active->meter : NULL;
 }
 
-/* Returns the call whose statement may start here, and sets `*meter`; NULL if there is none.
+/* Returns the call whose statement may start here, and sets `*meter`; NULL if no call fits.
  * `*is_inside` is set if a part of a statement, or a statement inside another one, starts. Calls of
  * other greenlets may also be in progress. */
 static qp_active *call_of(const qp_traced_connection *t, const void *statement, qp_meter **meter,

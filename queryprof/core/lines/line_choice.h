@@ -48,7 +48,7 @@ void qp_line_consider(const qp_thread *thread, const qp_key *key, uint64_t from_
 
 /* Considers whether to watch the line that submits work to another thread, because the work may
  * execute a statement. Returns the number of the pass in progress to which the work belongs; 0 if
- * there is none. */
+ * no pass is in progress. */
 uint64_t qp_line_submits(qp_thread *thread, uint32_t path);
 
 /* Ends the watch, and forgets what the watches of this recording have cost. */

@@ -62,8 +62,7 @@ typedef struct {
 
 typedef struct qp_execution {
     /* what a call stores */
-    const void *cursor; /* identity only; NULL if there is none, or a newer execution has this
-                         * cursor */
+    const void *cursor; /* identity only; NULL without a cursor, or if a newer execution has it */
     qp_stage stage;
     bool in_use;  /* a call of this execution is in progress, so its slot cannot be reused */
     bool ignored; /* not executed by the program's code */

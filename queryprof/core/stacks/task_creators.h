@@ -51,7 +51,7 @@ void qp_task_call_note(uint32_t path, const void *outermost_code);
 uint32_t qp_task_path_behind(const qp_step *step, const void *outermost_code);
 
 /* Returns the call path of the running work's submitter, or of the running task's creator;
- * QP_PATH_NONE if there is none, or it is unknown. Never raises. */
+ * QP_PATH_NONE if unknown. Never raises. */
 uint32_t qp_path_behind_find(void);
 
 static inline uint32_t qp_path_behind(void)

@@ -43,7 +43,7 @@ uint32_t qp_statement_of_name(const char *name);
 
 /* Returns the statement of a text that SQLite has accepted, after the text's first execution.
  * `number` is its statement so far. `columns` lists which of the hidden words in quotes are
- * columns; NULL if there are none, or it is unknown. Never raises. */
+ * columns; NULL if unknown, or if no word is hidden. Never raises. */
 uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns);
 
 /* Returns the statement of a text that the database has refused. It depends only on the text and

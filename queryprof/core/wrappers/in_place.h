@@ -16,8 +16,8 @@
  * `__init__`, whose calls CPython inlines without its vectorcall. Never raises. */
 bool qp_in_place_begin(PyObject *wrapper, PyObject *name);
 
-/* Returns the wrapper through which the calls of a function go (borrowed); NULL if there is
- * none. */
+/* Returns the wrapper through which the calls of a function go (borrowed); NULL if they go through
+ * no wrapper. */
 PyObject *qp_in_place_wrapper(PyObject *function);
 
 /* Ends the routing of calls through a wrapper. Does nothing if the wrapper is not in use, and keeps
