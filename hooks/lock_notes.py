@@ -137,11 +137,11 @@ def _lines(owners: list[LockOwner], held: list[HeldLock]) -> Iterator[str]:
         for one in held:
             if one.pid == owner.pid:
                 frames = [f"{at.function}() {at.file}:{at.line}" for at in one.path[:FRAMES]]
-                at = f" by {' <- '.join(frames)}" if frames else ""
+                at = f" at {' <- '.join(frames)}" if frames else ""
                 seconds = max(0.0, (unix_ns() - one.start_unix_ns) / 1e9)
                 yield _line(
-                    f"    for {seconds:.2f} s{at}, since {_cut(one.statement, MAX_SQL_CHARACTERS)},"
-                    f" thread {one.thread}"
+                    f"    for {seconds:.2f} s, taken{at} by"
+                    f" {_cut(one.statement, MAX_SQL_CHARACTERS)}, thread {one.thread}"
                 )
 
 

@@ -77,9 +77,9 @@ def test_a_recorded_process_is_shown_with_its_line(
     with holding(tmp_path, path, *statements, recorded=True):
         message = queryprof("locks", path).stdout
     assert "has a write transaction open: " in message
-    assert " by hold() " in message
+    assert ", taken at hold() " in message
     assert "holder.py:7 <- <module> " in message
-    assert "since UPDATE t SET a = ? WHERE a = ?, thread MainThread" in message
+    assert " by UPDATE t SET a = ? WHERE a = ?, thread MainThread" in message
     assert queryprof("locks", path).stdout == f"{path}: no process has a lock on it\n"
 
 
@@ -253,7 +253,7 @@ def test_an_exception_has_a_note_about_the_lock_holder(
     assert bare == f"{facts}\n\n"
     assert notes.startswith("queryprof: t.db is locked:\n  process ")
     assert " has a write transaction open: " in notes
-    assert "since DELETE FROM t WHERE a = ?, thread MainThread" in notes
+    assert " by DELETE FROM t WHERE a = ?, thread MainThread" in notes
     assert "holder.py:7" in notes
 
 
@@ -284,7 +284,7 @@ def test_a_thread_of_the_same_process_is_reported(tmp_path: Path, queryprof: Run
         "run", "--no-report", "--explain-locks", "-o", "n.qprof", "noted.py", path
     ).stdout
     assert "this process has a write transaction open" in output
-    assert "since BEGIN IMMEDIATE, thread MainThread" in output
+    assert " by BEGIN IMMEDIATE, thread MainThread" in output
 
 
 def test_a_note_that_fails_changes_nothing(tmp_path: Path) -> None:

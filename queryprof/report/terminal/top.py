@@ -124,7 +124,8 @@ def held_for(one: HeldLock, places: Places) -> str:
     """Return how long a write lock has been held, and where it was taken."""
     held_ns = max(0, unix_ns() - one.start_unix_ns)
     at = " <- ".join(places.frame(frame) for frame in one.path[:FRAMES]) or "(unknown)"
-    return f"write lock held for {duration(held_ns)} by {at}, since {shortened(one.statement, 60)}"
+    taken = f"taken at {at} by {shortened(one.statement, 60)}"
+    return f"write lock held for {duration(held_ns)}, {taken}"
 
 
 def place_of(one: BusyStatement, places: Places, columns: int) -> str:
