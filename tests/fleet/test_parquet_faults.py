@@ -48,7 +48,7 @@ def test_what_cannot_be_read_is_left_out(queryprof: Run) -> None:
     left_out = [
         line for line in result.stderr.splitlines() if line.startswith("queryprof: skipped: ")
     ]
-    assert [line.split()[3].rstrip(":") for line in left_out] == [
+    assert [line.split()[2].rstrip(":") for line in left_out] == [
         "damaged.qprof",
         "newer.qprof",
         "empty.qprof",

@@ -55,7 +55,7 @@ def test_doctor_names_them(queryprof: Run) -> None:
     result = queryprof("doctor", env={"QUERYPROF_WINDOW": "6h", "QUERYPROF_KEEP": "3"})
     (line,) = [one for one in result.stdout.splitlines() if one.startswith("windows")]
     assert line.endswith(
-        "a file for each 6h, in place of a trace; the latest 3 of each process are kept"
+        "one file per 6h instead of one trace; the latest 3 of each process are kept"
     )
     assert "windows" not in queryprof("doctor").stdout
     refused = queryprof("doctor", env={"QUERYPROF_WINDOW": "2h"})
