@@ -191,7 +191,9 @@ def profile_in_profile() -> None:
         with q.profile() as inner:
             work()
     for p in (outer, inner):
-        assert p._refusal or sum(a.count for a in p.profile.aggregates if a.operation == "executemany")
+        assert p._refusal or sum(
+            a.count for a in p.profile.aggregates if a.operation == "executemany"
+        )
 
 
 def profile_that_is_uninstalled() -> None:
