@@ -13,6 +13,7 @@ from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Aggregate, Profile, Thread
 from queryprof.model.files import FileWork
+from queryprof.model.postgresql import ServerFacts, ServerPlan
 from queryprof.report.findings.text import gain
 
 pytestmark = pytest.mark.once
@@ -192,6 +193,16 @@ def test_a_single_row_that_takes_a_server_long(
     assert [each.severity for each in message] == [Severity.MEDIUM] * bool(words)
     assert all(words in each.fix for each in message)
     assert not words or [each.category for each in found] == ["heavy_query"]
+
+
+@pytest.mark.parametrize("has_plan", [True, False])
+def test_a_plan_is_not_asked_for_again(has_plan: bool) -> None:
+    one = aggregate(UPDATE_ONE, SITE, ns=300 * MS, count=50)._replace(rows=50, min_ns=5 * MS)
+    profile = replace(profile_of(one), systems={UPDATE_ONE: "postgresql"})
+    plan = ServerPlan(((0, "Update on counter"),), 1.0, 2, (), (), None)
+    server = ServerFacts("15", {UPDATE_ONE: plan} if has_plan else {})
+    (found,) = find(Report(profile), lambda *_: None, {}, server=server)
+    assert ("--dsn reads the plan" in found.fix) == (not has_plan)
 
 
 @pytest.mark.parametrize(

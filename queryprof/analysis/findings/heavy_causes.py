@@ -61,8 +61,9 @@ LOCKING = frozenset(("FOR", word) for word in ("UPDATE", "SHARE", "NO", "KEY"))
 
 NO_PLAN = (
     "A server finds a row by an index in less than 1 ms. An index on the compared columns may be"
-    " missing, or {other}. --dsn reads the plan."
+    " missing, or {other}."
 )
+READ_PLAN = " --dsn reads the plan."
 OTHER_REASONS = {
     "SELECT": "the values have another type than the column, such as a Decimal for an integer",
     "UPDATE": "a trigger reads a table",
@@ -194,7 +195,7 @@ def _slow_on_server(program: Program, group: Group) -> str:
     plan = program.server.plans.get(group.statement)
     if group.reads and plan and not plan.scans:
         return OTHER_TYPE
-    return NO_PLAN.format(other=OTHER_REASONS[group.verb])
+    return NO_PLAN.format(other=OTHER_REASONS[group.verb]) + READ_PLAN * (plan is None)
 
 
 def _read_again(group: Group) -> tuple[str, ...]:
