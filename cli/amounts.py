@@ -63,7 +63,7 @@ UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def duration(least_s: float | None = None, most_s: float = sys.maxsize) -> Amount:
-    """A duration between two limits. The value is in seconds."""
+    """Return the type of a duration between two limits. The value is in seconds."""
     return Amount("duration", UNITS_S, "500ms, 60s, 5m, 90d", least_s, most_s)
 
 
@@ -74,7 +74,7 @@ UNITS_BYTES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 
 
 def size(least_bytes: float, most_bytes: float = sys.maxsize) -> Amount:
-    """A size between two limits. The value is in bytes."""
+    """Return the type of a size between two limits. The value is in bytes."""
     return Amount("size", UNITS_BYTES, "500MB, 1GB", least_bytes, most_bytes)
 
 

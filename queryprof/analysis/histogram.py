@@ -10,7 +10,7 @@ BUCKETS_PER_OCTAVE = 16
 
 
 def bucket_bounds(bucket: int) -> tuple[int, int]:
-    """The durations in a bucket, in ns: from the first number up to, not including, the second."""
+    """Return the limits of a bucket in ns: from the first up to, not including, the second."""
     if bucket < BUCKETS_PER_OCTAVE:
         return bucket, bucket + 1
     octave, place = divmod(bucket, BUCKETS_PER_OCTAVE)
@@ -20,7 +20,8 @@ def bucket_bounds(bucket: int) -> tuple[int, int]:
 
 
 def percentile(histogram: Mapping[int, int], share: float, longest_ns: int) -> int | None:
-    """The duration in ns that a share (0 to 1) of the executions did not exceed (nearest rank).
+    """Return the duration in ns that a share (0 to 1) of the executions did not exceed, by the
+    nearest rank.
 
     None when the histogram is empty. No more than `longest_ns`, the longest duration measured; that
     of the last execution by duration is it.
@@ -32,7 +33,7 @@ def percentile(histogram: Mapping[int, int], share: float, longest_ns: int) -> i
 def percentiles(
     histogram: Mapping[int, int], shares: Sequence[float], longest_ns: int
 ) -> list[int | None]:
-    """The percentiles of rising shares."""
+    """Return the percentiles of rising shares."""
     total = sum(histogram.values())
     if total <= 0:
         return [None] * len(shares)
@@ -50,7 +51,7 @@ def percentiles(
 
 
 def add_histograms(histograms: Iterable[Mapping[int, int]]) -> dict[int, int]:
-    """The sum of histograms."""
+    """Return the sum of histograms."""
     total: dict[int, int] = {}
     for histogram in histograms:
         for bucket, executions in histogram.items():

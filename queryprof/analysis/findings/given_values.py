@@ -28,11 +28,11 @@ class GivenValues:
         self.open_patterns += sample.open_patterns
 
     def offset_of(self, executions: int) -> float | None:
-        """The mean OFFSET; None: too few were sampled, as the first one is a first page's."""
+        """Return the mean OFFSET; None if too few were sampled (the first page has none)."""
         return self.skipped / self.offsets if _is_enough(self.offsets, executions) else None
 
     def share_of_open(self, executions: int) -> float | None:
-        """The share with a value that begins with a wildcard; None: too few were sampled."""
+        """Return the share of values that begin with a wildcard; None if too few were sampled."""
         is_known = _is_enough(self.samples, executions)
         return self.open_patterns / self.samples if is_known else None
 

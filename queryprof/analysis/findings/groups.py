@@ -301,8 +301,10 @@ class Group:
         return any("DISTINCT" in what for plan in self.plans for what in signs_of(plan).temporary)
 
     def compares_more(self, columns: AbstractSet[str]) -> bool:
-        """Whether its text compares a value with something other than these columns (in lower
-        case).
+        """Return whether its text compares a value with something other than these columns.
+
+        Args:
+            columns: in lower case.
         """
         for one in comparisons_of(self.statement):
             names = [column_of(side).lower() for side in (one.left, one.right)]

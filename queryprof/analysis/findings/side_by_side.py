@@ -16,8 +16,8 @@ MAX_THREADS = 60
 
 def share_without_waits(group: Group) -> float:
     """Return the part of its time that a statement would take if each execution took the median.
-    Among parallel threads, few executions wait for each other, but these wait long. It is 1 for one
-    thread.
+    Among parallel threads, few executions wait for each other, but these wait long. For one thread,
+    the part is 1.
     """
     return min(1.0, group.alone_ns / max(group.steady_ns, 1)) if group.threads > 1 else 1.0
 

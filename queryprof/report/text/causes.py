@@ -87,7 +87,7 @@ def tests_in_words(tests: Sequence[str]) -> str:
 
 
 def _natural(test: str) -> list[tuple[int, str]]:
-    """A sort key that puts test[2] before test[10]."""
+    """Return a sort key that puts test[2] before test[10]."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", test)]
 
 
