@@ -78,7 +78,10 @@ def doctor(cleans: bool, discards: bool) -> None:
         ("core", f"loaded from {_core.__file__}"),
         ("clock", f"{source}, {ns_per_tick:.4f} ns per tick; {rows}"),
         ("frames", f"read {'from the interpreter' if direct else 'through public functions'}"),
-        ("cost", f"{cost_ns:.0f} ns per call here, plus SQLite's counters (calibrated)"),
+        (
+            "cost",
+            f"{cost_ns:.0f} ns per call, measured now, plus the time to read SQLite's counters",
+        ),
         ("sqlite3", f"SQLite {sqlite3.sqlite_version}, measured"),
         (
             "counters",

@@ -99,7 +99,8 @@ def replay(
     if others:
         at = found.sites.get(others[0], "an unknown line")
         raise QueryprofError(
-            f"replay: {len(others)} statements returned other rows: {others[0][:80]} (at {at})"
+            f"replay: {len(others)} statements did not return the same rows in each round, such as:"
+            f" {others[0][:80]} (at {at})"
         )
 
 

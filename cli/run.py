@@ -238,7 +238,9 @@ def _workload_beside(parts: Parts) -> str:
 def _need_trace(parts: Parts, option: str) -> None:
     if not parts.keeps_output:
         parts.remove()
-        raise click.UsageError(f"{option} needs a trace: it writes next to it")
+        raise click.UsageError(
+            f"{option} needs a trace file: its own file is written next to the trace"
+        )
 
 
 def _refuse_other_file(parts: Parts, path: str, mark: bytes) -> None:

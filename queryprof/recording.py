@@ -225,7 +225,7 @@ class Recording:
             with own_imports(), muted():  # reads the schema of the program's databases
                 from queryprof.findings import findings_of
 
-                report = self._whole()
+                report = self._whole_report()
                 self._findings = findings_of(report, sources=self._sources())
         return self._findings
 
@@ -253,7 +253,7 @@ class Recording:
             from queryprof.report.html.html_report import MARK, html_page
             from queryprof.report.html.page_data import page_data
 
-            whole, target = self._whole(), os.path.abspath(path)
+            whole, target = self._whole_report(), os.path.abspath(path)
             data = page_data(whole, self.findings, self._sources().lines_around)
             page = html_page(data, f"queryprof: {os.path.basename(target)}")
             write_output(target, page.encode(), MARK.encode())
@@ -270,7 +270,7 @@ class Recording:
         """
         from queryprof.report.dataframe import dataframe_of
 
-        return dataframe_of(self._whole())
+        return dataframe_of(self._whole_report())
 
     def change_since(self, before: Recording) -> str:
         """Compare with an earlier recording, in one line.
@@ -283,7 +283,7 @@ class Recording:
         with own_imports():
             from queryprof.report.text.cards import one_line_change
 
-            return one_line_change(before._whole(), self._whole())
+            return one_line_change(before._whole_report(), self._whole_report())
 
     def __repr__(self) -> str:
         if self._profile is None:
@@ -291,7 +291,7 @@ class Recording:
         with own_imports():
             from queryprof.report.text.cards import one_line_summary
 
-            return f"<queryprof.Recording: {one_line_summary(self._whole().overview)}>"
+            return f"<queryprof.Recording: {one_line_summary(self._whole_report().overview)}>"
 
     def __str__(self) -> str:
         if self._profile is None:
@@ -318,9 +318,9 @@ class Recording:
             if self._profile is None:
                 return cards(None)
             lines = self._sources().lines_around
-            return cards(self._whole(), self.findings, lines, self.compared)
+            return cards(self._whole_report(), self.findings, lines, self.compared)
 
-    def _whole(self) -> Report:
+    def _whole_report(self) -> Report:
         """Return the report on the whole recording. Raises SessionError."""
         if self._report is None:
             with own_imports():

@@ -342,7 +342,7 @@ class Session:
             return self.is_on and _core.end_part()
 
     def end_reading_parts(self, place: tuple[int, int]) -> None:
-        """Release the parts after a place that `parts.begin_reading` returned."""
+        """Release the parts that `parts.begin_reading` kept when it returned this place."""
         with self.exclusive:
             self.parts.end_reading(place)
             if not (self.is_on and self._target) and not self.parts.are_windows:

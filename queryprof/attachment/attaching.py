@@ -158,7 +158,7 @@ def answer_to(
 ) -> dict[str, Any]:
     """Make a process connect, and send a request. Raises AttachError without an answer."""
     with (
-        _listening(pid, process, timeout_s, stop) as listening,
+        _listening_socket(pid, process, timeout_s, stop) as listening,
         _process_connecting(pid, process) as again,
     ):
         repeats = sys.maxsize if "end" in request else FIRST_REPEATS
@@ -290,7 +290,7 @@ def _remote_exec(pid: int, script: str) -> None:
 
 
 @contextmanager
-def _listening(
+def _listening_socket(
     pid: int, process: int, timeout_s: float, stop: int | None
 ) -> Iterator[socket.socket]:
     """Yield the socket to which the process connects.

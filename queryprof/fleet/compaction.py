@@ -212,7 +212,7 @@ class Compaction:
         paths: Mapping[str, str],
         footers: Mapping[str, Footer],
     ) -> None:
-        """Write a day's file. Raises TraceError if the rows cannot be added."""
+        """Write a day's file. Raises TraceError if the rows cannot be merged."""
         its = [footers[name] for name in paths]
         repeated = overlapping(("", window) for footer in its for window in footer.processes)
         if repeated:

@@ -33,7 +33,7 @@ class ParameterSample:
 
 @dataclass(frozen=True, slots=True)
 class LineTime:
-    """Sampled passes of a program line that executes a statement through a library.
+    """Sampled passes (runs) of a program line that executes a statement through a library.
 
     The library builds the statement, calls the driver, makes objects from the rows and may commit.
 

@@ -192,7 +192,7 @@ def _with_samples(
     ) -> Query:
         return replace(query, accesses=used, samples=samples, reason=reason)
 
-    read = _recorded(exemplars)
+    read = _rows_by_values(exemplars)
     recorded = list(read)
     text = recorded[0][0] if recorded else query.statement
     try:
@@ -256,7 +256,7 @@ def _compares_pattern(statement: str) -> bool:
     )
 
 
-def _recorded(exemplars: Sequence[Exemplar]) -> dict[tuple[str, tuple[object, ...]], int]:
+def _rows_by_values(exemplars: Sequence[Exemplar]) -> dict[tuple[str, tuple[object, ...]], int]:
     """Return the rows that were read, by text and values, slowest first.
 
     Values are made hashable.

@@ -135,7 +135,7 @@ def _by_figures(limits: Limits, calls: Calls, prefix: str) -> Iterable[Excess]:
         getattr(limits, name) not in (None, False) for name in COUNT_LIMITS
     ):
         yield Excess("too many different statements: limits cannot be checked", {})
-    yield from _counted(limits, figures, prefix)
+    yield from _exceeded_counts(limits, figures, prefix)
     if limits.vm_steps is not None:
         yield from _steps(limits.vm_steps, figures, prefix)
     if limits.no_full_scans:
@@ -146,7 +146,7 @@ def _by_figures(limits: Limits, calls: Calls, prefix: str) -> Iterable[Excess]:
         yield from _plans(rule, figures)
 
 
-def _counted(limits: Limits, figures: TestFigures, prefix: str) -> Iterable[Excess]:
+def _exceeded_counts(limits: Limits, figures: TestFigures, prefix: str) -> Iterable[Excess]:
     queries = count_queries(figures)
     if limits.queries is not None and queries > limits.queries:
         yield Excess(f"{count(queries)} queries, {prefix}queries={limits.queries}", figures)

@@ -81,7 +81,9 @@ def test_what_is_made_again_and_again(count: int, fix: str) -> None:
     assert fix in found.fix
 
 
-@pytest.mark.parametrize(("syncs", "fix"), [(99, "knows no problem"), (100, "one transaction")])
+@pytest.mark.parametrize(
+    ("syncs", "fix"), [(99, "knows no specific cause"), (100, "one transaction")]
+)
 def test_schema_changes_without_syncs_are_in_a_transaction(syncs: int, fix: str) -> None:
     """There are a hundred changes of two tables. In separate transactions, each would sync a
     file.

@@ -182,7 +182,7 @@ SERVER_CATEGORIES = frozenset({"bad_estimate"})
 """Categories that need the plans of a database server."""
 
 
-UNKNOWN_FAULT = "queryprof knows no problem with it."
+UNKNOWN_FAULT = "queryprof knows no specific cause."
 """The start of the fix of a finding without a known cause."""
 
 

@@ -154,8 +154,8 @@ class Group:
 
     @cached_property
     def cost_ns(self) -> float:
-        """The time that the program saves without these executions: the time of its line, and their
-        time in another thread. It is never less than the driver's measured time.
+        """The time that the program saves without these executions: the time of the line that
+        executes them, and their time in another thread. It is at least the driver's measured time.
         """
         measured_ns = self.steady_ns + self.handed_ns
         if self.line_ns is None:

@@ -137,8 +137,8 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
             program.loop_of(group),
             code="ANALYZE;",
             doubt=(
-                "Without these statistics SQLite chooses another plan; --prove measures what it"
-                " saves."
+                "Without the outdated statistics, SQLite chooses another plan; --prove measures"
+                " what ANALYZE saves."
             ),
         )
 

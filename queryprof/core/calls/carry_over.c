@@ -77,7 +77,7 @@ void qp_executions_take_out(void)
 {
     memset(running_keys.is_used, 0, sizeof running_keys.is_used);
     running_keys.count = 0;
-    qp_counters_running(note_running);
+    qp_counters_visit_running(note_running);
     qp_executions_visit(remove_from_distribution);
 }
 

@@ -78,7 +78,7 @@ static void note_running(qp_traced_connection *t)
     }
 }
 
-void qp_counters_running(void (*note)(const qp_key *key))
+void qp_counters_visit_running(void (*note)(const qp_key *key))
 {
     note_key = note;
     if (qp_counting.is_on) {

@@ -189,9 +189,10 @@ static int do_close(const io_methods *sqlite, file *f)
     return original(f);
 }
 
-/* For each of SQLite's tables of functions, there are separate functions of ours, compiled for that
- * table. So a copy of one of our tables works, even if a tool replaces a function in it. SQLite has
- * three tables: for databases, for journals, and for files locked by another file. */
+/* For each of SQLite's method tables (sqlite3_io_methods), there are separate functions of ours,
+ * compiled for that table. So a copy of one of our method tables works, even if a tool replaces a
+ * function in it. SQLite has three: for databases, for journals, and for files locked by another
+ * file. */
 enum { TABLES = 3 * QP_WATCHED_LIBRARIES };
 
 static struct {

@@ -48,7 +48,7 @@ typedef struct {
 } scope;
 
 /* Lists in parentheses deeper than SCOPES are not folded. */
-enum { SCOPES = 64, MAX_NAME = 1000 /* bytes in the parentheses of a parameter */ };
+enum { SCOPES = 64, MAX_NAME = 1000 /* bytes of a name in parentheses: %(name)s */ };
 
 typedef struct {
     const unsigned char *at;

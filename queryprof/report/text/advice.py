@@ -92,8 +92,8 @@ def cautions(advice: Advice) -> Iterator[str]:
         )
     if advice.sample_every > 1:
         yield (
-            f"the database is large: changes were chosen on one row in {advice.sample_every:,}; all"
-            " figures are for the whole copy"
+            "the database is large: changes were chosen on a sample (one row in"
+            f" {advice.sample_every:,} of large tables); all figures are for the whole copy"
         )
     for one in advice.outweighed:
         yield f"{one.sql} {outweighed_in_words(one)}"
