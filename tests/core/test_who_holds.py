@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from core.work_programs import database, until_refused
+from core.work_programs import database, until_pending, until_refused
 
 import queryprof
 from queryprof.analysis.lock_holders import Holders
@@ -61,6 +61,7 @@ def test_a_commit_waits_for_a_reader(tmp_path: Path, reads: str) -> None:
             db.execute("BEGIN")
             db.execute("SELECT a FROM t /* the reader */").fetchall()
         ready.set()
+        until_pending(path)  # before, the main thread sleeps while it syncs the journal
         until_main_is_refused()
         db.close()
 

@@ -56,6 +56,20 @@ def until_refused(task: str) -> None:
         time.sleep(0.002)
 
 
+PENDING_BYTE = 0x40000000
+"""The byte of a database that a writer locks before it waits for readers
+(https://www.sqlite.org/fileformat2.html#the_lock_byte_page).
+"""
+
+
+def until_pending(path: str) -> None:
+    """Wait until a writer of this process has the pending lock (proc_locks(5))."""
+    where = f":{os.stat(path).st_ino} {PENDING_BYTE} "
+    end_s = time.monotonic() + LONGEST_S
+    while where not in Path("/proc/locks").read_text() and time.monotonic() < end_s:
+        time.sleep(0.001)
+
+
 def until_ended(thread: threading.Thread) -> None:
     """Wait until the system's thread has ended: join() returns earlier."""
     thread.join()
