@@ -144,7 +144,7 @@ class Copies:
         if total > self._most_bytes:
             raise QueryprofError(
                 f"{self._store.url}: the selection has {total / 1e9:.1f} GB, but the cache holds"
-                f" {self._most_bytes / 1e9:.1f} GB; select less (--since, --where service=NAME)"
+                f" {self._most_bytes / 1e9:.1f} GB; select less (--during 7d, --where service=NAME)"
             )
 
     def _files(self) -> Iterator[tuple[int, int, str]]:
