@@ -81,9 +81,6 @@ def size(least_bytes: float, most_bytes: float = sys.maxsize) -> Amount:
 SIZE = size(1e3)
 """In bytes."""
 
-PERCENTAGE = Amount("percentage", {"%": 1.0}, "1%, 100%")
-"""In percent."""
-
 
 class NamedValue(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
     """NAME=VALUE with one of these names. The value is the pair."""

@@ -11,7 +11,7 @@ SECTIONS = {
         f"{name}:questions"
         for name in ("report", "compare", "outliers", "trend", "plans", "findings")
     ),
-    "Collect": ("ship", "export:fleet_export", "fetch:questions", "compact"),
+    "Collect": ("ship", "export:fleet_export", "compact"),
     "Monitor": ("prometheus",),
 }
 

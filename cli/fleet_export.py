@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queryprof.cli.amounts import NamedValue
 from queryprof.cli.otlp import export_otlp, otlp_options
 
 if TYPE_CHECKING:
     from queryprof.cli.reading import LeftOut
-    from queryprof.fleet.flat import NameDefaults
     from queryprof.fleet.location import Location
 
 
@@ -20,20 +18,12 @@ if TYPE_CHECKING:
 @click.argument("files", type=click.Path(), nargs=-1, required=True)
 @click.option("-o", "--output", "directory", type=click.Path(), help="Directory of Parquet files.")
 @otlp_options
-@click.option(
-    "--set",
-    "names",
-    type=NamedValue(("service", "version", "environment")),
-    multiple=True,
-    help="Service, version or environment of traces without one (repeatable).",
-)
 @click.option("--anonymize", is_flag=True, help="Write hashes of statements, places and names.")
 def export(
     files: tuple[str, ...],
     directory: str | None,
     endpoint: str | None,
     has_text: bool,
-    names: tuple[tuple[str, str], ...],
     anonymize: bool,
 ) -> None:
     """Write FILES as a fleet's Parquet files, or send them by OTLP.
@@ -42,21 +32,17 @@ def export(
     table, host and window.
     """
     if endpoint is not None:
-        if directory is not None or anonymize or names:
+        if directory is not None or anonymize:
             raise click.UsageError("--otlp accepts only --statement-text")
         sys.exit(export_otlp(files, endpoint, has_text))
     if has_text:
         raise click.UsageError("--statement-text needs --otlp URL")
     if directory in (None, "", "-"):
         raise click.UsageError("needs -o DIRECTORY or --otlp URL")
-    from queryprof.fleet.flat import NameDefaults
-
-    sys.exit(
-        _export_parquet(files, str(directory), NameDefaults(**dict(names), is_anonymous=anonymize))
-    )
+    sys.exit(_export_parquet(files, str(directory), anonymize))
 
 
-def _export_parquet(files: tuple[str, ...], directory: str, names: NameDefaults) -> int:
+def _export_parquet(files: tuple[str, ...], directory: str, is_anonymous: bool) -> int:
     """Write all readable traces. Returns the exit status."""
     from queryprof.analysis.units import counted
     from queryprof.cli.fleet_extra import fleet_extra
@@ -79,13 +65,13 @@ def _export_parquet(files: tuple[str, ...], directory: str, names: NameDefaults)
     with progress("exporting", len(traces)) as step:
         for path in traces:
             with left_out:
-                written += _export_trace(path, names, location, left_out)
+                written += _export_trace(path, is_anonymous, location, left_out)
             step()
     print_message(f"{counted(written, 'file')} written to {directory}")
     return 1 if left_out else 0
 
 
-def _export_trace(path: str, names: NameDefaults, location: Location, left_out: LeftOut) -> int:
+def _export_trace(path: str, is_anonymous: bool, location: Location, left_out: LeftOut) -> int:
     """Write a trace, or each of its windows, and return the number of files. Raises TraceError."""
     from queryprof.cli.output import print_message
     from queryprof.collect.reader import read_windows
@@ -99,7 +85,7 @@ def _export_trace(path: str, names: NameDefaults, location: Location, left_out: 
         if profile.running:
             raise TraceError(f"{path}: one of its processes is still running")
         has_calls |= bool(profile.aggregates)
-        for window in host_windows(profile, names):
+        for window in host_windows(profile, is_anonymous):
             written += len(write(location, window))
             is_shared |= window.is_shared
     if is_shared:

@@ -96,34 +96,16 @@ def _export(traces: Sequence[str], folder: str, notes: Notes) -> None:
     """Write traces as a fleet's files."""
     from queryprof.collect.reader import read_windows
     from queryprof.fleet import parquet_files
-    from queryprof.fleet.flat import NameDefaults, host_windows
+    from queryprof.fleet.flat import host_windows
     from queryprof.fleet.location import Directory
 
     shared: set[str] = set()
     for trace in traces:
         for profile in read_windows(trace, notes.left_out.append):
-            for window in host_windows(profile, NameDefaults()):
+            for window in host_windows(profile):
                 parquet_files.write(Directory(folder), window)
                 shared |= {trace} if window.is_shared else set()
     notes.add_shared(shared)
-
-
-def whole_traces(places: Sequence[str], selection: Selection) -> list[str]:
-    """Return the paths of complete traces that hosts sent. Traces in stores are copied first."""
-    from queryprof.fleet.copies import TRACES, is_trace
-    from queryprof.fleet.location import Directory, is_url
-
-    found: list[str] = []
-    wanted = _wanted(selection)
-    for place in places:
-        if is_url(place):
-            found += _with_copies(place, lambda one: one.traces(wanted))
-        elif os.path.isdir(place):
-            names = [one.name for one in Directory(place).entries(TRACES) if is_trace(one.name)]
-            found += [os.path.join(place, name) for name in names]
-        else:
-            raise QueryprofError(f"{place}: not a directory or a store of a fleet")
-    return found
 
 
 def _wanted(selection: Selection) -> Wanted:

@@ -8,7 +8,6 @@ import sys
 
 import click
 
-from queryprof.cli.amounts import duration
 from queryprof.cli.fleet_extra import extra
 from queryprof.core.absence import absence
 from queryprof.errors import QueryprofError
@@ -35,15 +34,7 @@ from queryprof.errors import QueryprofError
     is_flag=True,
     help="Record the values of parameters (the `prove` tool needs them).",
 )
-@click.option(
-    "--limit",
-    "limit_s",
-    type=duration(1),
-    default="10m",
-    show_default=True,
-    help="Time limit of a recorded command.",
-)
-def mcp(directory: str, commands: tuple[str, ...], with_parameters: bool, limit_s: float) -> None:
+def mcp(directory: str, commands: tuple[str, ...], with_parameters: bool) -> None:
     """Serve traces to an AI agent.
 
     The server uses the Model Context Protocol on standard input and output. The tools are findings,
@@ -60,7 +51,7 @@ def mcp(directory: str, commands: tuple[str, ...], with_parameters: bool, limit_
         from queryprof.agent.server import server
 
     answers = Answers(directory)
-    recorded = Commands(commands, answers.directory, limit_s, with_parameters)
+    recorded = Commands(commands, answers.directory, with_parameters)
 
     def end(*_: object) -> None:
         recorded.end()

@@ -64,12 +64,6 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool) -> None:
         return opened_beside(path, leftovers, left_out.add)
 
     with progress("merging", len(traces)) as step:
-        repeated = merge_traces(
-            output,
-            traces,
-            step,
-            lambda path: opened_beside(path, leftovers, left_out.add),
-            collapses,
-        )
+        repeated = merge_traces(output, traces, step, opened, collapses)
     if repeated:
         print_message(in_several(repeated))

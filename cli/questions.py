@@ -190,17 +190,6 @@ def compare(
     sys.exit(EXIT_WORSE if worse else EXIT_LEFT_OUT if notes.left_out else 0)
 
 
-@click.command()
-@click.argument("output", type=click.Path())
-@selection_options
-def fetch(output: str, places: tuple[str, ...], **selected: Any) -> None:
-    """Merge hosts' traces into one file.
-
-    OUTPUT is a trace for `queryprof report`. Its inputs are the complete traces that hosts sent.
-    """
-    sys.exit(_fetch(output, places, _selection(selected)))
-
-
 def _selection(selected: dict[str, Any]) -> Selection:
     from queryprof.cli.fleet_extra import fleet_extra
 
@@ -208,27 +197,6 @@ def _selection(selected: dict[str, Any]) -> Selection:
         from queryprof.fleet.duck import Selection
     since, until = selected["during"]
     return Selection(since=since, until=until, **dict(selected["where"]))
-
-
-def _fetch(output: str, places: tuple[str, ...], selection: Selection) -> int:
-    """Merge the selected complete traces. Returns the exit status."""
-    from queryprof.analysis.units import counted
-    from queryprof.cli.fleet_places import whole_traces
-    from queryprof.cli.output import print_message
-    from queryprof.cli.progress import progress
-    from queryprof.fleet.fetched import chosen_traces, fetch
-
-    traces, left_out = chosen_traces(whole_traces(places, selection), selection)
-    with progress("merging", len(traces)) as step:
-        repeated, damaged = fetch(output, traces, step)
-    if repeated:
-        print_message(f"{counted(repeated, 'window')} in more than one trace: counted each time")
-    left_out += damaged
-    for reason in left_out:
-        print_message(f"skipped: {reason}")
-    fetched = len(traces) - len(damaged)
-    print_message(f"{output}: {counted(fetched, 'trace')} of the fleet, merged")
-    return EXIT_LEFT_OUT if left_out else 0
 
 
 def _print_ranking(rows: list[dict[str, Any]], by: str, form: str) -> None:

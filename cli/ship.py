@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queryprof.cli.amounts import DURATION, PERCENTAGE, SIZE
+from queryprof.cli.amounts import DURATION, SIZE
 from queryprof.cli.otlp import otlp_options
 from queryprof.errors import QueryprofError, TraceError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FIRST_RETRY_S, MAX_RETRY_S = 1.0, 300.0
 UNFINISHED = "ship"
 COMMAND = "queryprof.command"
-ANONYMOUS = "--anonymize cannot be combined with --traces or --otlp, whose data has names"
+ANONYMOUS = "--anonymize cannot be combined with --otlp, whose data has names"
 ONE_COMMAND = "-- COMMAND accepts at most one PLACE, and no --once"
 
 
@@ -57,13 +57,6 @@ class WithCommand(click.Command):
 )
 @click.option("--once", is_flag=True, help="Send once and exit.")
 @click.option(
-    "--traces",
-    "traces_percent",
-    type=PERCENTAGE,
-    metavar="PERCENT",
-    help="Also send complete traces, from this share of the hosts each day.",
-)
-@click.option(
     "--keep",
     "kept_bytes",
     type=SIZE,
@@ -81,7 +74,6 @@ def ship(
     has_text: bool,
     every_s: float,
     once: bool,
-    traces_percent: float | None,
     kept_bytes: float,
     anonymize: bool,
     places: tuple[str, ...],
@@ -97,9 +89,7 @@ def ship(
         (command is not None and (not command or once or len(places) > 1), ONE_COMMAND),
         (command is None and not places, "needs a PLACE, or -- COMMAND"),
         (to is None and endpoint is None, "needs --to, or --otlp"),
-        (traces_percent is not None and to is None, "--traces needs --to"),
-        (traces_percent is not None and traces_percent > 100, "--traces: at most 100%"),
-        (anonymize and bool(traces_percent or endpoint), ANONYMOUS),
+        (anonymize and endpoint is not None, ANONYMOUS),
         (has_text and endpoint is None, "--statement-text needs --otlp"),
     ]
     for is_wrong, why in wrong:
@@ -110,7 +100,7 @@ def ship(
 
     with fleet_extra():
         from queryprof.fleet.shipping import Shipping
-    shipping = Shipping(int(kept_bytes), (traces_percent or 0) / 100, anonymize)
+    shipping = Shipping(int(kept_bytes), anonymize)
     notes = Notes()
     target = Target(to, endpoint, has_text)
     rounds = Rounds(target, every_s, notes)

@@ -15,11 +15,8 @@ from queryprof.errors import QueryprofError
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("file", type=click.Path())
-@click.option(
-    "--stacks", is_flag=True, help="Show whole stacks, with library frames; times are estimates."
-)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def snakeviz(file: str, stacks: bool, arguments: tuple[str, ...]) -> None:
+def snakeviz(file: str, arguments: tuple[str, ...]) -> None:
     """Open FILE in snakeviz; ARGUMENTS after -- go to snakeviz."""
     from queryprof.cli.export import exported
     from queryprof.confined.folder import passing_folder
@@ -27,7 +24,7 @@ def snakeviz(file: str, stacks: bool, arguments: tuple[str, ...]) -> None:
 
     if importlib.util.find_spec("snakeviz") is None:
         raise QueryprofError("snakeviz is not installed; run: pip install snakeviz")
-    content = exported(file, "pstats", stacks)
+    content = exported(file, "pstats", stacks=False)
     with passing_folder() as folder:
         name = os.path.splitext(os.path.basename(file))[0]
         path = os.path.join(folder, f"{name}.prof")

@@ -120,12 +120,6 @@ MAY_IMPORT = {
         "queryprof.region",
         "queryprof.trace",
     },
-    "queryprof.fleet.fetched": {
-        "queryprof.collect.merge",
-        "queryprof.errors",
-        "queryprof.fleet.duck",
-        "queryprof.trace",
-    },
     "queryprof.fleet.batches": {
         "queryprof.collect.closed_windows",
         "queryprof.errors",

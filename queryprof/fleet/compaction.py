@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from queryprof.errors import TraceError
-from queryprof.fleet.copies import TRACES, is_plain
+from queryprof.fleet.copies import is_plain
 from queryprof.fleet.days import DAY, day_of
 from queryprof.fleet.duck import closed_engine, unread_files
 from queryprof.fleet.footer import Footer, merge_lost
@@ -115,9 +115,6 @@ class Compaction:
                     days += bool(merged_rows)
                     sources += merged_rows
                     removed += gone
-        for folder, entries in self._folders(TRACES).items():
-            if self._is_past(folder, self._policy.keep):
-                removed += self._remove(entries)
         return Compacted(days, sources, removed)
 
     def _folders(self, table: str) -> dict[str, list[Entry]]:

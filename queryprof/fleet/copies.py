@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 20 * 10**9
 MAX_WINDOW = timedelta(days=1)
-TRACES = "trace"
 MAX_NAME_CHARACTERS = 1024
 
 
@@ -65,11 +64,6 @@ def is_plain(name: str) -> bool:
     return is_path and len(name) <= MAX_NAME_CHARACTERS and not set(name) & (PATTERN | {"\\", "\0"})
 
 
-def is_trace(name: str) -> bool:
-    """Return whether a listed name is the name of a complete trace."""
-    return is_plain(name) and name.endswith(".qprof")
-
-
 class Copies:
     """The copies of one store.
 
@@ -102,11 +96,6 @@ class Copies:
             for table in FLEET_TABLES
         }
         return Place(self._store.url, files)
-
-    def traces(self, wanted: Wanted) -> list[str]:
-        """Copy complete traces and return their paths. Raises QueryprofError."""
-        copied = self._copy_files(TRACES, wanted)
-        return [self._of(entry.name) for entry in copied if is_trace(entry.name)]
 
     def _of(self, name: str) -> str:
         return os.path.join(self._own, *name.split("/"))

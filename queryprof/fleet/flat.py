@@ -32,17 +32,6 @@ Flat = tuple["Owner", tuple[str, ...], Row]
 """Owner, the rest of the key, and the columns after the window."""
 
 
-class NameDefaults(NamedTuple):
-    """Names for processes without names of their own, and whether to replace all names by
-    hashes.
-    """
-
-    service: str | None = None
-    version: str | None = None
-    environment: str | None = None
-    is_anonymous: bool = False
-
-
 class Owner(NamedTuple):
     """The owner of a row. None means unknown or several."""
 
@@ -85,9 +74,13 @@ class HostWindow:
         )
 
 
-def host_windows(profile: Profile, given: NameDefaults) -> list[HostWindow]:
-    """Return the rows of a profile, by service and host."""
-    return _Flattening(profile, given).windows()
+def host_windows(profile: Profile, is_anonymous: bool = False) -> list[HostWindow]:
+    """Return the rows of a profile, by service and host.
+
+    Args:
+        is_anonymous: replace the program's texts by their hashes.
+    """
+    return _Flattening(profile, is_anonymous).windows()
 
 
 class _Figures:
@@ -123,15 +116,19 @@ _values_of_call = attrgetter(*CALLS.names)
 _values_of_files = attrgetter(*FILES.names)
 
 
+def _owner(process: Process) -> Owner:
+    service = process.service or program_named_in(process.argv)
+    return Owner(service, process.version, process.environment, process.host)
+
+
 class _Flattening:
     """The rows of one profile."""
 
-    def __init__(self, profile: Profile, given: NameDefaults) -> None:
+    def __init__(self, profile: Profile, is_anonymous: bool) -> None:
         self._profile = profile
         self._report = Report(profile)
-        self._names = Names(profile, self._report.sites, given.is_anonymous)
-        self._given = given
-        self._owners = {one.id: self._owner(one) for one in profile.processes}
+        self._names = Names(profile, self._report.sites, is_anonymous)
+        self._owners = {one.id: _owner(one) for one in profile.processes}
         self._of_all = _shared_fields(set(self._owners.values()))
         self._processes: dict[Owner, list[Process]] = {}
         for one in profile.processes:
@@ -139,15 +136,6 @@ class _Flattening:
         self._processes.setdefault(self._of_all, list(profile.processes))
         self._windows: dict[Owner, Row] = {}
         self._sites: dict[str, tuple[str, str]] = {}  # by path: the ranked frame, and its place
-
-    def _owner(self, process: Process) -> Owner:
-        given = self._given
-        return Owner(
-            process.service or given.service or program_named_in(process.argv),
-            process.version or given.version,
-            process.environment or given.environment,
-            process.host,
-        )
 
     def windows(self) -> list[HostWindow]:
         """Return the rows, by service and host."""

@@ -8,34 +8,28 @@ after a failure or a kill, it replaces the earlier files.
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import NamedTuple, Self
 
 from queryprof.autoload import program_named_in
 from queryprof.collect.closed_windows import closed_windows, has_living
 from queryprof.collect.convert import Conversion
-from queryprof.collect.merge import merge_traces
 from queryprof.collect.reader import IN_MEMORY, profile_of
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.fleet.batches import Batches
-from queryprof.fleet.flat import NameDefaults, host_windows
-from queryprof.fleet.names import identifier
-from queryprof.fleet.parquet_files import name_of, write
+from queryprof.fleet.flat import host_windows
+from queryprof.fleet.parquet_files import write
 from queryprof.region.identity import facts_of, identity_of
 from queryprof.region.region import opened_region
-from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from queryprof.collect.closed_windows import Window
     from queryprof.fleet.batches import Batch, Taken
-    from queryprof.fleet.flat import HostWindow
     from queryprof.fleet.location import Location
     from queryprof.model import Profile
     from queryprof.region.region import Region
@@ -53,13 +47,10 @@ class Shipping:
 
     Attributes:
         kept_bytes: maximum size of waiting windows while the store is away.
-        traces_share: share of the hosts whose complete traces are sent, 0 to 1. The hosts change
-            daily.
         is_anonymous: replace names of the program by their hashes.
     """
 
     kept_bytes: int
-    traces_share: float = 0.0
     is_anonymous: bool = False
 
 
@@ -190,30 +181,26 @@ class Shipper:
             AwayError: the telemetry does not accept the batch, or is known to be unavailable.
         """
         lost, written = batch.lost, 0
-        with ExitStack() as stores:
-            store, profile = self._readable_sum(batch, stores)
+        profile = self._readable_sum(batch)
+        if self._location and not batch.has(STORED):
+            for window in host_windows(profile, self._shipping.is_anonymous):
+                written += len(write(self._location, window, lost))
+                lost = 0 if window.tables.get("aggregate") else lost
+        if self._telemetry:
             if self._location and not batch.has(STORED):
-                for window in host_windows(profile, NameDefaults(is_anonymous=self._hides)):
-                    written += len(write(self._location, window, lost))
-                    lost = 0 if window.tables.get("aggregate") else lost
-                    if self._is_sampled(window):
-                        self._location.put(name_of("trace", window, ".qprof"), _trace(store))
-                        written += 1
-            if self._telemetry:
-                if self._location and not batch.has(STORED):
-                    batch.add(STORED)
-                try:
-                    if not reaches_telemetry:
-                        raise QueryprofError("the telemetry is away")
-                    self._telemetry(profile, batch)
-                except QueryprofError as error:
-                    raise AwayError(error) from error
+                batch.add(STORED)
+            try:
+                if not reaches_telemetry:
+                    raise QueryprofError("the telemetry is away")
+                self._telemetry(profile, batch)
+            except QueryprofError as error:
+                raise AwayError(error) from error
         if lost and not batch.has(STORED):
             self._batches.keep_lost(batch)
         self._batches.end(batch)
         return written
 
-    def _readable_sum(self, batch: Batch, stores: ExitStack) -> tuple[TraceStore, Profile]:
+    def _readable_sum(self, batch: Batch) -> Profile:
         """Return the sum of a batch's files.
 
         Unreadable files are set aside. If the sums are too large together, the last file is set
@@ -222,7 +209,7 @@ class Shipper:
         while True:
             files = batch.files()
             try:
-                return stores.enter_context(_sum_of(files))
+                return _sum_of(files)
             except TraceError as error:
                 alone = [(file, why) for file in files if (why := _fault_of(file))]
                 for file, why in alone or [(files[-1], str(error))]:
@@ -230,23 +217,9 @@ class Shipper:
                     reason = why.removeprefix(f"{file.path}: ").removeprefix(IN_MEMORY)
                     self._note(f"skipped, and kept as {path}: {reason}")
 
-    @property
-    def _hides(self) -> bool:
-        return self._shipping.is_anonymous
 
-    def _is_sampled(self, window: HostWindow) -> bool:
-        """Return whether to send a host's traces of this day.
-
-        The answer is determined by a hash, so that it is the same for all windows of the day.
-        """
-        date = datetime.fromtimestamp(window.start_unix_ns / 1e9, UTC).date()
-        place = int(identifier(f"{window.host} {date}"), 16) / 2**64
-        return bool(window.tables) and place < self._shipping.traces_share
-
-
-@contextmanager
-def _sum_of(files: Sequence[Taken]) -> Iterator[tuple[TraceStore, Profile]]:
-    """Convert a batch's files to a trace in memory and its profile. Raises TraceError."""
+def _sum_of(files: Sequence[Taken]) -> Profile:
+    """Convert a batch's files to a trace in memory, and return its profile. Raises TraceError."""
     store = TraceStore(":memory:")
     try:
         conversion = Conversion(store)
@@ -254,7 +227,7 @@ def _sum_of(files: Sequence[Taken]) -> Iterator[tuple[TraceStore, Profile]]:
             with opened_region(file.path) as region:
                 region.goes_on = region.goes_on and file.goes_on
                 conversion.add(region)
-        yield store, profile_of(store.connection)
+        return profile_of(store.connection)
     finally:
         store.abandon()
 
@@ -262,10 +235,10 @@ def _sum_of(files: Sequence[Taken]) -> Iterator[tuple[TraceStore, Profile]]:
 def _fault_of(file: Taken) -> str:
     """Return why a file cannot be read, or ""."""
     try:
-        with _sum_of([file]):
-            return ""
+        _sum_of([file])
     except TraceError as error:
         return str(error)
+    return ""
 
 
 def directory_of(place: str) -> str:
@@ -289,14 +262,3 @@ def _order(file: Taken) -> tuple[int, str]:
             return int(region["part_start_unix_ns"]), file.path
     except TraceError:
         return 0, file.path
-
-
-def _trace(store: TraceStore) -> bytes:
-    """Return a collapsed trace as bytes, without texts that may contain values."""
-    store.connection.execute("UPDATE exemplar SET sql = NULL, parameters = NULL")
-    source = CheckedTrace(store.connection, ":memory:")
-    with tempfile.TemporaryDirectory(prefix="queryprof-ship-trace-") as folder:
-        path = os.path.join(folder, "trace")
-        merge_traces(path, [":memory:"], opened=lambda _: nullcontext(source), collapses=True)
-        with open(path, "rb") as file:
-            return file.read()

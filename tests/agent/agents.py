@@ -37,10 +37,9 @@ class Agent:
         return json.loads(text)
 
 
-def talk(work: Callable[[Agent], Any], *commands: str, limit: str = "600s") -> None:
+def talk(work: Callable[[Agent], Any], *commands: str) -> None:
     """Let a client work with a server in the working directory."""
-    allowed = ["--limit", limit]
-    allowed += [part for command in commands for part in ("--record", command)]
+    allowed = [part for command in commands for part in ("--record", command)]
     server = mcp.StdioServerParameters(
         command=PYTHON, args=["-P", "-m", "queryprof", "mcp", *allowed], env=dict(os.environ)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -106,29 +105,3 @@ def test_a_column_whose_name_is_no_unicode(queryprof: Run) -> None:
     assert result.returncode == 1
     assert f"skipped: {path}: " in result.stderr
     assert path.exists()
-
-
-@pytest.mark.strange_traces
-def test_a_whole_trace_with_damaged_rows_is_left_out(queryprof: Run) -> None:
-    Path("program.py").write_text(
-        "import sqlite3\nsqlite3.connect(':memory:').execute('SELECT 1')\n"
-    )
-    assert queryprof("run", "--no-report", "-o", "x.qprof", "program.py").returncode == 0
-    folder = Path("out/trace/service=program/date=2026-11-01")
-    folder.mkdir(parents=True)
-    for name in ("0000-a-1.qprof", "0000-b-2.qprof"):
-        shutil.copy("x.qprof", folder / name)
-    damage(folder / "0000-b-2.qprof")
-    result = queryprof("fleet", "fetch", "all.qprof", "out")
-    assert result.returncode == 1
-    assert f"skipped: {folder}/0000-b-2.qprof: damaged: " in result.stderr
-    assert "all.qprof: 1 trace of the fleet" in result.stderr
-
-
-def damage(trace: Path) -> None:
-    import sqlite3
-
-    connection = sqlite3.connect(trace)
-    with connection:
-        connection.execute("UPDATE process SET read_bytes = x'ff'")
-    connection.close()

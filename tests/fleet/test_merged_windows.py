@@ -7,7 +7,7 @@ import json
 import pytest
 from analysis.by_hand import aggregate, profile_of
 
-from queryprof.fleet.flat import NameDefaults, host_windows
+from queryprof.fleet.flat import host_windows
 from queryprof.fleet.footer import Lost, merge_lost
 from queryprof.fleet.schema import FLEET_TABLE
 from queryprof.model import Thread
@@ -24,7 +24,7 @@ def test_counters_without_calls_are_no_shortest_call(is_first: bool) -> None:
         thread=Thread(1, "another"), count=0, total_ns=0, self_ns=0, min_ns=0, max_ns=0
     )
     both = (counters, calls) if is_first else (calls, counters)
-    (window,) = host_windows(profile_of(*both), NameDefaults(service="shop"))
+    (window,) = host_windows(profile_of(*both))
     (row,) = window.tables["aggregate"]
     names = FLEET_TABLE["aggregate"].names
     assert dict(zip(names, row, strict=False))["min_ns"] == 50

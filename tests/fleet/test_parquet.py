@@ -7,6 +7,7 @@ import re
 import sqlite3
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import queryprof as package
 from conftest import EXAMPLES, Run
 from queryprof.collect.reader import opened, read_profile, read_windows
 from queryprof.core import _core
-from queryprof.fleet.flat import NameDefaults, host_windows
+from queryprof.fleet.flat import host_windows
 from queryprof.fleet.location import Directory
 from queryprof.fleet.names import identifier
 from queryprof.fleet.schema import FLEET_TABLE, FLEET_TABLES, HISTOGRAM, SCHEMA
@@ -32,15 +33,14 @@ pytestmark = pytest.mark.once
 pq = pytest.importorskip("pyarrow.parquet")
 parquet_files = pytest.importorskip("queryprof.fleet.parquet_files")
 
-UNNAMED = NameDefaults()
 FOLDS = {SUM: sum, MOST: max, LEAST: min}
 STRANGE = ("a\0b", "\u202ertl", "\N{GRINNING FACE}", "x" * 1_000_000, "tab\tnew\nline", "\udc80")
 
 
-def write(directory: Path, profile: Profile, names: NameDefaults = UNNAMED) -> list[str]:
+def write(directory: Path, profile: Profile, is_anonymous: bool = False) -> list[str]:
     return [
         path
-        for window in host_windows(profile, names)
+        for window in host_windows(profile, is_anonymous)
         for path in parquet_files.write(Directory(str(directory)), window)
     ]
 
@@ -228,7 +228,7 @@ def test_anonymous(monkeypatch: pytest.MonkeyPatch) -> None:
     record(work=100)
     profile = read_profile("x.qprof")
     write(Path("plain"), profile)
-    write(Path("out"), profile, NameDefaults(is_anonymous=True))
+    write(Path("out"), profile, is_anonymous=True)
     kept = {
         row[name] for row in rows_of(Path("plain"), "aggregate") for name in ("host", "operation")
     }
@@ -263,7 +263,8 @@ def test_a_trace_twice_is_the_same_files() -> None:
 @pytest.mark.repeats
 def test_a_service_is_one_folder(name: str) -> None:
     record()
-    (window,) = host_windows(read_profile("x.qprof"), NameDefaults(service=name))
+    (window,) = host_windows(read_profile("x.qprof"))
+    window = replace(window, service=name)
     path = Path("out", parquet_files.name_of("aggregate", window))
     assert path.parts[:2] == ("out", "aggregate")
     assert len(path.parts) == 5

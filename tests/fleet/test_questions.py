@@ -24,7 +24,7 @@ duckdb = pytest.importorskip("duckdb")
 
 from queryprof.fleet.comparison import compare_versions, interval  # noqa: E402
 from queryprof.fleet.duck import Engine, Selection, question  # noqa: E402  needs DuckDB
-from queryprof.fleet.flat import NameDefaults, host_windows  # noqa: E402
+from queryprof.fleet.flat import host_windows  # noqa: E402
 from queryprof.fleet.location import Directory  # noqa: E402
 from queryprof.fleet.names import FleetPlaces  # noqa: E402
 from queryprof.fleet.parquet_files import write  # noqa: E402
@@ -60,7 +60,7 @@ def test_one_trace_gives_the_digits_of_its_report() -> None:
     package.uninstall()
     connection.close()
     profile = read_profile("x.qprof")
-    for window in host_windows(profile, NameDefaults()):
+    for window in host_windows(profile):
         write(Directory("out"), window)
     ranking = Report(profile).ranking
     found = {

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -307,24 +306,6 @@ def test_files_in_another_shape_are_reported_and_stay(queryprof: Run) -> None:
     assert os.listdir("place") == ["a.qprof.1-abc-1.live"]
 
 
-@pytest.mark.slow
-def test_traces_of_a_share_of_the_hosts(queryprof: Run) -> None:
-    os.mkdir("place")
-    environment = {**os.environ, "QUERYPROF_SERVICE": "shop", "QUERYPROF_PARAMETERS": "1"}
-    command = [sys.executable, "-c", RECORDS, "place/a.qprof", "1", "ends"]
-    subprocess.run(command, env=environment, check=True, capture_output=True)
-    assert ship(queryprof, "--traces", "100%", "place").returncode == 0
-    traces = list(Path("store/trace/service=shop").glob("date=*/*.qprof"))
-    assert len(traces) == 2
-    for trace in traces:
-        with sqlite3.connect(trace) as connection:
-            kept = connection.execute("SELECT count(sql), count(parameters) FROM exemplar")
-            assert kept.fetchone() == (0, 0)
-        assert queryprof("report", str(trace)).returncode == 0
-    names = {path.stem for path in Path("store").glob("aggregate/*/*/*.parquet")}
-    assert {path.stem for path in traces} == names
-
-
 def test_names_are_hashes(queryprof: Run) -> None:
     os.mkdir("place")
     record("place/a.qprof", 1)
@@ -344,8 +325,7 @@ def test_names_are_hashes(queryprof: Run) -> None:
         (["--"], "at most one PLACE"),
         (["--every", "5", "."], "'5' is not a duration: 500ms, 60s, 5m, 90d"),
         (["--keep", "-1GB", "."], "is not a size: 500MB, 1GB"),
-        (["--traces", "101%", "."], "at most 100%"),
-        (["--traces", "1%", "--anonymize", "."], "--anonymize cannot be combined with"),
+        (["--otlp", "env", "--anonymize", "."], "--anonymize cannot be combined with"),
     ],
 )
 def test_wrong_arguments(queryprof: Run, arguments: list[str], message: str) -> None:

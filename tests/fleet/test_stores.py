@@ -99,7 +99,7 @@ def calls(result: subprocess.CompletedProcess[str]) -> int:
 def test_from_the_program_to_the_answer(queryprof: Run, store: Store) -> None:
     os.mkdir("place")
     count = record("place/a.qprof", 3) + record("place/b.qprof", 2, "killed")
-    result = queryprof("fleet", "ship", "--to", store.url, "--once", "--traces", "100%", "place")
+    result = queryprof("fleet", "ship", "--to", store.url, "--once", "place")
     assert result.returncode == 0, result.stderr
     assert executions(str(store.directory)) == count
     assert os.listdir("place") == []
@@ -109,9 +109,6 @@ def test_from_the_program_to_the_answer(queryprof: Run, store: Store) -> None:
     local = queryprof("fleet", "report", str(store.directory), *ask)
     assert json.loads(found.stdout) == json.loads(local.stdout)
     assert Path("cache/queryprof/fleet").stat().st_mode & 0o777 == 0o700
-    fetched = queryprof("fleet", "fetch", "all.qprof", store.url)
-    assert fetched.returncode == 0, fetched.stderr
-    assert queryprof("report", "all.qprof").returncode == 0
     compacted = queryprof("fleet", "compact", store.url, "--older", "1s")
     assert compacted.returncode == 0, compacted.stderr
     assert calls(queryprof("fleet", "report", store.url, *ask)) == calls(found)

@@ -109,30 +109,6 @@ def test_several_places_of_one_directory(queryprof: Run) -> None:
     assert os.listdir("place") == []
 
 
-@pytest.mark.slow
-def test_a_whole_trace_needs_no_room_in_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    os.mkdir("place")
-    record("place/a.qprof", 1)
-    os.mkdir("elsewhere")
-    monkeypatch.setenv("TMPDIR", os.path.abspath("elsewhere"))
-    code = (
-        "import os\n"
-        "from fleet.ship_faults import ship\n"
-        "real = os.open\n"
-        "def opened(path, flags, *rest, **named):\n"
-        "    is_new = flags & os.O_CREAT and 'place' in os.fspath(path)\n"
-        "    assert not is_new, path\n"
-        "    return real(path, flags, *rest, **named)\n"
-        "os.open = opened\n"
-        "ship('place', 'store')\n"
-    )
-    tests = str(Path(__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": tests}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-    assert list(Path("store/trace").rglob("*.qprof"))
-    assert os.listdir("elsewhere") == []
-
-
 @pytest.mark.parametrize("stream", ["/dev/full", "/dev/null"])
 @pytest.mark.repeats
 def test_a_command_keeps_its_status_without_a_place_for_messages(stream: str) -> None:
@@ -238,20 +214,3 @@ def test_the_service_ends_by_a_signal() -> None:
         assert process.wait() == -signal.SIGTERM
     assert line.startswith("queryprof: ")
     assert "sent to store (" in line
-
-
-@pytest.mark.slow
-def test_one_of_the_traces_is_no_output(queryprof: Run) -> None:
-    os.mkdir("place")
-    record("place/a.qprof", 1)
-    assert ship(queryprof, "--traces", "100%", "place").returncode == 0
-    trace = next(Path("store/trace").rglob("*.qprof"))
-    content = trace.read_bytes()
-    result = queryprof("fleet", "fetch", str(trace), "store")
-    assert result.returncode == 2
-    assert "is one of the fleet's traces; choose another name" in result.stderr
-    assert trace.read_bytes() == content
-    shutil.copy(trace, trace.with_name("copy.qprof"))
-    shutil.copy(trace, trace.with_name("copy.txt"))
-    result = queryprof("fleet", "fetch", "all", "store")
-    assert "in more than one trace: counted each time" in result.stderr

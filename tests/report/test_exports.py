@@ -236,9 +236,7 @@ def test_snakeviz_opens_it(queryprof: Run, script: Callable[[str], Path]) -> Non
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        shown = ""
-        while "http://" not in shown:
-            shown = server.stdout.readline()
+        shown = next(line for line in server.stdout if "http://" in line)
         page = ""
         for _ in range(100):
             try:

@@ -23,7 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from strangers import commands, mutations, region_mutations, store_mutations
+from strangers import commands, region_mutations, store_mutations
 
 from queryprof.region import region_files
 
@@ -33,7 +33,7 @@ COMMANDS = (
 )
 IMPORTED = (
     *(f"queryprof.cli.{name}" for name in (*COMMANDS, "progress", "reading", "ship_beside")),
-    *(f"queryprof.fleet.{name}" for name in ("compaction", "comparison", "fetched", "shipping")),
+    *(f"queryprof.fleet.{name}" for name in ("compaction", "comparison", "shipping")),
     *(f"queryprof.report.terminal.{name}" for name in ("console", "fleet", "report", "top")),
     *("queryprof.report.json.report", "queryprof.collect.given_traces", "queryprof.region.live"),
     *("pyarrow.compute", "encodings.ascii", "_strptime", "rich.progress", "rich.table"),
@@ -139,21 +139,13 @@ def in_top(result: dict[str, Any]) -> str:
 def stored(draw: random.Random, case: Path) -> Case:
     """Return a store with one changed file."""
     shutil.copytree(case.parent / "recorded" / "store", case / "store")
-    tables = {"aggregate": 5, "span": 1, "plan": 1, "finding": 1, "trace": 1}
+    tables = {"aggregate": 5, "span": 1, "plan": 1, "finding": 1}
     (table,) = draw.choices([*tables], [*tables.values()])
-    ending = "qprof" if table == "trace" else "parquet"
-    (path,) = (case / "store" / table).rglob(f"*-bad-*.{ending}")
+    (path,) = (case / "store" / table).rglob("*-bad-*.parquet")
     before = names_of(case, path)
-    mutate = mutations.trace if table == "trace" else store_mutations.parquet
-    how = mutate(draw, path)
+    how = store_mutations.parquet(draw, path)
     ranking = "fleet report store --by statement --format json".split()
     ranked = Step(ranking, in_ranking(STORED_CALLS), (0, 1))
-    if table == "trace":
-        fetched = Step(["fleet", "fetch", "out/f.qprof", "store"], statuses=(0, 1))
-        if "journal of None" in how:  # SQLite rolls it back
-            fetched = fetched._replace(may_change=("store",))
-        report = Step(["report", "out/f.qprof", "--format", "json"], in_report(PLAIN, MANY), (0, 1))
-        return case_of(f"{table} {how}", [fetched, report], case, before)
     of_shop = ["store", "--where", "service=shop", *draw.choice([[], ["--format", "json"]])]
     asked = [
         Step(["fleet", "report", *of_shop, "--by", draw.choice(["few", "site", "host"])]),
