@@ -39,5 +39,5 @@ def test_the_tenth_part_comes_after_the_second() -> None:
     assert len(paths) > 10
     files = [Taken(os.path.basename(path), path, True) for path in paths]
     for some, has_ended in ((files[:-1], False), (files, True)):
-        with _sum_of(random.Random(1).sample(some, len(some))) as (_, profile):
-            assert [one.clean_end for one in profile.processes] == [has_ended]
+        profile = _sum_of(random.Random(1).sample(some, len(some)))
+        assert [one.clean_end for one in profile.processes] == [has_ended]

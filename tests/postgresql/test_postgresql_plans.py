@@ -95,6 +95,7 @@ def test_analyze_names_scans_and_estimates_with_their_lines(queryprof: Run, dsn:
     assert (done.returncode, done.stderr) == (0, "")
     document: dict[str, Any] = json.loads(done.stdout)
     found = {one["category"]: one for one in document["findings"]}
+    assert {"full_scan", "bad_estimate", "n_plus_one"} <= set(found)
     scan = found["full_scan"]
     assert scan["site"]["frame"]["function"] == "orders"
     assert scan["code"] == "CREATE INDEX CONCURRENTLY ON public.app_order (customer);"

@@ -110,7 +110,7 @@ def test_what_no_change_touches_takes_as_long_as_before(tmp_path: Path) -> None:
         for number in range(20):
             db.execute("SELECT id FROM a WHERE x = ?", (number,)).fetchall()
             db.execute("SELECT sum(x) FROM b").fetchall()
-    advice = proved(Report(recording.profile), str(path))
+    advice = proved(Report(counted(recording.profile)), str(path))
     by_table = {"a " in one.statement: one for one in advice.proofs}
     assert by_table[False].before == by_table[False].after
     assert by_table[False].after_ns == by_table[False].recorded_ns
