@@ -19,6 +19,7 @@ from queryprof.collect.output_path import is_written, path_with_pid, refuse_to_r
 from queryprof.collect.part_files import files_of, parts_of_process
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.given_file import content_of
+from queryprof.region.file_lock import lock_file
 from queryprof.region.identity import identity_of
 from queryprof.region.part_names import parts_of
 from queryprof.region.region import Region, claimed_region, opened_region
@@ -96,8 +97,6 @@ class Collection:
     @contextmanager
     def claimed(self) -> Iterator[bool]:
         """Lock the directory for this process. Yields whether that succeeded."""
-        import fcntl
-
         try:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             file = open(os.open(self._signature, flags), "rb")  # noqa: SIM115 it is closed below
@@ -105,12 +104,7 @@ class Collection:
             yield False
             return
         with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                is_there = os.path.exists(self._signature)
-            except OSError:
-                is_there = False
-            yield is_there
+            yield lock_file(file) and os.path.exists(self._signature)
 
     @property
     def regions(self) -> list[str]:

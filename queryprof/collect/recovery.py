@@ -291,7 +291,7 @@ def child_traces(path: str, since_unix_ns: int) -> list[str]:
                     found += [os.path.join(directory, trace)] * began_then
             except TraceError:
                 continue
-    for region_path in regions_of(path):
+    for region_path in (*regions_of(path), *checkpoints_of(path)):
         try:
             with opened_region(region_path) as region:
                 found += [trace_of(region)] * (identity_of(region)[1] >= since_unix_ns)

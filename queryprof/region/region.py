@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.given_file import what_is
+from queryprof.region.file_lock import lock_file
 from queryprof.region.layout import SIZES, Table, parse_tables
 
 TYPE_CHECKING = False
@@ -320,12 +321,11 @@ def claimed_region(path: str) -> Iterator[Region | None]:
     Raises:
         TraceError: the file cannot be read, or is not a region.
     """
-    import fcntl
-
     with opened_region(path) as region:
         try:
-            fcntl.flock(region.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_there = os.path.samestat(os.fstat(region.file), os.lstat(path))
+            is_there = lock_file(region.file) and os.path.samestat(
+                os.fstat(region.file), os.lstat(path)
+            )
         except OSError:
             is_there = False
         yield region if is_there else None

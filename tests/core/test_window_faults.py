@@ -121,14 +121,15 @@ for _ in range(3):
     pid = os.fork()
     if not pid:
         for number in range(100): c.execute("SELECT ?", (number,)).fetchone()
-        sys.exit(0)
+        END(0)
     os.waitpid(pid, 0)
 """
 
 
-@pytest.mark.slow
-def test_the_windows_of_workers_are_named(queryprof: Run) -> None:
-    result = run(FORKS, QUERYPROF="shop.qprof", QUERYPROF_WINDOW="1h")
+@pytest.mark.parametrize("end", ["sys.exit", "os._exit"])
+def test_the_windows_of_workers_are_named(queryprof: Run, end: str) -> None:
+    """They are traces or copies in the directory, or regions in shared memory."""
+    result = run(FORKS.replace("END", end), QUERYPROF="shop.qprof", QUERYPROF_WINDOW="1h")
     assert (result.returncode, result.stderr) == (0, "")
     report = queryprof("report", "shop.qprof")
     assert "this recording has 3 more traces" in " ".join(report.stderr.split())
