@@ -43,15 +43,18 @@ def work(times):
         connection.execute("SELECT ?", (number,)).fetchone()
 def obey():
     print(os.getpid(), flush=True)
+    os.write(has_printed, b"x")
     os.read(0, 1)
 work(2)
 reads, writes = os.pipe()
+child_prints, has_printed = os.pipe()
 child = os.fork()
 if not child:
     os.dup2(reads, 0)
     work(30)
     obey()
     os._exit(0)
+os.read(child_prints, 1)  # both print to one pipe: one after the other
 obey()
 """
 EVERYTHING = 32
