@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from queryprof.cli.compare import comparing, print_verdict
+from queryprof.cli.compare import comparison_options, print_verdict
 from queryprof.errors import QueryprofError
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -30,7 +30,7 @@ RUN = (
 )
 
 
-def turns(runs: int) -> list[int]:
+def run_order(runs: int) -> list[int]:
     """Return the side of each run: A B B A A B ...
 
     This way, a machine that slows down or a cache that warms up affects both sides equally.
@@ -53,7 +53,7 @@ def turns(runs: int) -> list[int]:
     metavar="COMMAND",
     help="Shell command to run once in each revision, to install what it needs.",
 )
-@comparing
+@comparison_options
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def ab(
     base: str,
@@ -87,7 +87,7 @@ def ab(
                 for place, name in zip(places, ("base", "head"), strict=True):
                     _run(f"the setup of {name}", ["sh", "-c", setup], place)
             with progress("running", 2 * runs) as step:
-                for side in turns(runs):
+                for side in run_order(runs):
                     name = ("base", "head")[side]
                     trace = os.path.join(traces, f"{name}{len(sides[side])}.qprof")
                     _run(f"the command in {name}", [*RUN, "-o", trace, *command], places[side])

@@ -71,7 +71,7 @@ def analyze(
     from queryprof.analysis.findings.unknown_causes import unknown_causes
     from queryprof.analysis.report import Report
     from queryprof.cli.reading import read_whole
-    from queryprof.findings import findings_of, misfit
+    from queryprof.findings import database_mismatch, findings_of
     from queryprof.report.places import Places
 
     if form == "sql" and not proves:
@@ -89,7 +89,7 @@ def analyze(
     known = {finding.identity for finding in found}
     cautions = [
         *report.overview.cautions,
-        *filter(None, [misfit(report, databases)]),
+        *filter(None, [database_mismatch(report, databases)]),
         *(f"accepted, but no finding any more: {one}" for one in accepted if one not in known),
     ]
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]

@@ -102,7 +102,7 @@ def attached(
         attachments.extend(attach(pid, runner, stop) for pid in each)
         yield attachments
     finally:
-        drain(stop)
+        discard_signals(stop)
         # End all in parallel: a process that does not answer must not prolong the others'
         # recordings.
         with ThreadPoolExecutor(max(1, len(attachments))) as pool:
@@ -136,7 +136,7 @@ def ending_signals() -> Iterator[int]:
         os.close(writes)
 
 
-def drain(stop: int | None) -> None:
+def discard_signals(stop: int | None) -> None:
     """Discard the signals received so far."""
     with suppress(BlockingIOError):
         while stop is not None and os.read(stop, 64):

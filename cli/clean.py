@@ -48,7 +48,7 @@ def _print(found: Iterable[RegionLeft], word: str) -> None:
         by_trace.setdefault(one.trace, []).append(one.used_bytes)
     ranked = sorted(by_trace.items(), key=lambda item: -sum(item[1]))
     for trace, sizes in ranked[:SHOWN]:
-        what = f"of {trace}{_reason(trace)}"
+        what = f"of {trace}{_why_not_saved(trace)}"
         line = f"{word}: {counted(len(sizes), 'recording')}, {size(sum(sizes))}, {what}"
         click.echo(visible(line))
     if rest := [one for _, sizes in ranked[SHOWN:] for one in sizes]:
@@ -56,7 +56,7 @@ def _print(found: Iterable[RegionLeft], word: str) -> None:
         click.echo(f"{word}: {counted(len(rest), 'recording')}, {size(sum(rest))}, of {traces}")
 
 
-def _reason(trace: str) -> str:
+def _why_not_saved(trace: str) -> str:
     directory = os.path.dirname(trace)
     if not os.path.isdir(directory):
         return f" ({directory} is gone)"

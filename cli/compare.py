@@ -20,7 +20,7 @@ GATES = ("counts", "plans", "vmsteps", "io", "time")
 FORMATS = ("table", "json", "markdown", "junit", "github")
 
 
-def _sides(arguments: tuple[str, ...]) -> list[list[str]]:
+def _split_sides(arguments: tuple[str, ...]) -> list[list[str]]:
     """Return the files of both sides: BEFORE AFTER, or BEFORE... :: AFTER...
 
     A directory means all its traces.
@@ -40,7 +40,7 @@ def _sides(arguments: tuple[str, ...]) -> list[list[str]]:
     return [[file for argument in side for file in traces_of(argument)] for side in sides]
 
 
-def comparing(command: Callable[..., None]) -> Callable[..., None]:
+def comparison_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of comparing commands: --fail-on and --format."""
     options = (
         click.option(
@@ -117,12 +117,12 @@ def _print(
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE... [::] AFTER...")
-@comparing
+@comparison_options
 def compare(files: tuple[str, ...], **judgement: Any) -> None:
     """Compare traces from before and after a change.
 
     With several traces, put `::` between the sides. The exit status is 1 if something got worse.
     Times are judged with six or more traces on each side.
     """
-    before, after = _sides(files)
+    before, after = _split_sides(files)
     print_verdict(before, after, **judgement)

@@ -39,10 +39,10 @@ def export(file: str, form: str, output: str | None, stacks: bool) -> None:
     from queryprof.report.inert import visible
 
     path = output or beside(file, SUFFIXES[form])
-    mark = _mark(form)
+    mark = _signature_of(form)
     if path != "-":
         refuse_other_file(path, mark)
-    content = exported(file, form, stacks)
+    content = export_bytes(file, form, stacks)
     if path == "-":
         sys.stdout.buffer.write(content)
         return
@@ -50,14 +50,14 @@ def export(file: str, form: str, output: str | None, stacks: bool) -> None:
     click.echo(visible(f"written: {path}"), err=True)
 
 
-def _mark(form: str) -> bytes:
+def _signature_of(form: str) -> bytes:
     """Return the bytes that identify a file of a format as queryprof's."""
     from queryprof.report.export import pstats, speedscope
 
     return {"pstats": pstats.MARK, "speedscope": speedscope.MARK}[form]
 
 
-def exported(file: str, form: str, stacks: bool) -> bytes:
+def export_bytes(file: str, form: str, stacks: bool) -> bytes:
     """Return a trace in a viewer's format. Raises TraceError."""
     from queryprof.cli.reading import LeftOut, read_whole
     from queryprof.report.export.pstats import pstats_file

@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
         from queryprof.core.absence import absence
 
         if cmd_name in self.recording and (reason := absence()):
-            return _absent(cmd_name, reason)
+            return _unavailable_command(cmd_name, reason)
         command: click.Command = getattr(import_module(f"queryprof.cli.{module}"), cmd_name)
         return command
 
@@ -66,7 +66,7 @@ class LazyGroup(click.Group):
                 formatter.write_dl(rows)
 
 
-def _absent(name: str, reason: str) -> click.Command:
+def _unavailable_command(name: str, reason: str) -> click.Command:
     """Return a replacement for a command where nothing can be recorded."""
     anything = {"ignore_unknown_options": True, "allow_extra_args": True}
 

@@ -19,7 +19,7 @@ def _is_same(output: str, given: str) -> bool:
     return os.path.exists(output) and os.path.exists(given) and os.path.samefile(output, given)
 
 
-def _others(traces: list[str], given: str, output: str) -> list[str]:
+def _without_output(traces: list[str], given: str, output: str) -> list[str]:
     """Remove the output, which an earlier merge may have left in the directory, from the traces."""
     return [one for one in traces if one == given or not _is_same(output, one)]
 
@@ -47,7 +47,9 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool) -> None:
     from queryprof.collect.reader import opened_beside
     from queryprof.trace.header import is_trace
 
-    traces = [trace for given in inputs for trace in _others(traces_of(given), given, output)]
+    traces = [
+        trace for given in inputs for trace in _without_output(traces_of(given), given, output)
+    ]
     if not traces:
         raise QueryprofError(f"{output}: the only trace there; nothing to merge")
     is_there = os.path.isfile(output) and os.path.getsize(output) > 0

@@ -47,11 +47,11 @@ def prometheus(listen: str, target: str | None) -> None:
     TARGET is a process id, a trace, or a directory of traces. The default is all your recorded
     processes. It reads them every 5 seconds.
     """
-    from queryprof.cli.top import chosen
+    from queryprof.cli.top import target_filter
     from queryprof.region.live import Watch
 
     address = _address(listen)
-    watch = Watch(chosen(target, "prometheus"))
+    watch = Watch(target_filter(target, "prometheus"))
     endpoint = Endpoint(watch)
     try:
         server = _Server(address, endpoint)

@@ -113,7 +113,7 @@ def report(places: tuple[str, ...], by: str, form: str, **selected: Any) -> None
     from queryprof.cli.fleet_places import opened
     from queryprof.cli.output import output_to_reader
 
-    selection = _selection(selected)
+    selection = _parse_selection(selected)
     rows_of = {"table": 0, "json": ALL_ROWS}  # 0: the vital few
     with opened(places, selection) as (engine, notes):
         engine.refuse_nothing(selection)
@@ -124,7 +124,7 @@ def report(places: tuple[str, ...], by: str, form: str, **selected: Any) -> None
     sys.exit(EXIT_LEFT_OUT if notes.left_out else 0)
 
 
-def _question(name: str, summary: str) -> click.Command:
+def _question_command(name: str, summary: str) -> click.Command:
     """Return a command that answers one question about one service."""
 
     @click.command(name, help=summary)
@@ -134,7 +134,7 @@ def _question(name: str, summary: str) -> click.Command:
         from queryprof.cli.fleet_places import opened
         from queryprof.cli.output import output_to_reader
 
-        selection = _selection(selected)
+        selection = _parse_selection(selected)
         with opened(places, selection) as (engine, notes):
             engine.refuse_nothing(selection)
             engine.refuse_several(selection)
@@ -146,10 +146,10 @@ def _question(name: str, summary: str) -> click.Command:
     return command
 
 
-outliers = _question("outliers", "Show hosts that are slower than the others.")
-trend = _question("trend", "Show statements that got slower.")
-plans = _question("plans", "Show statements with more than one plan.")
-findings = _question("findings", "Show the findings of all hosts.")
+outliers = _question_command("outliers", "Show hosts that are slower than the others.")
+trend = _question_command("trend", "Show statements that got slower.")
+plans = _question_command("plans", "Show statements with more than one plan.")
+findings = _question_command("findings", "Show the findings of all hosts.")
 
 
 @click.command()
@@ -176,7 +176,7 @@ def compare(
     from queryprof.cli.fleet_places import opened
     from queryprof.cli.output import output_to_reader
 
-    selection = _selection(selected)
+    selection = _parse_selection(selected)
     with fleet_extra():
         from queryprof.fleet.comparison import compare_versions
     with opened(places, selection) as (engine, notes):
@@ -190,7 +190,7 @@ def compare(
     sys.exit(EXIT_WORSE if worse else EXIT_LEFT_OUT if notes.left_out else 0)
 
 
-def _selection(selected: dict[str, Any]) -> Selection:
+def _parse_selection(selected: dict[str, Any]) -> Selection:
     from queryprof.cli.fleet_extra import fleet_extra
 
     with fleet_extra():
@@ -271,10 +271,10 @@ def _print_comparison(comparison: FleetComparison, worse: dict[str, int], form: 
 
 
 def _print_json(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, default=_plain))
+    click.echo(json.dumps(value, indent=2, default=_json_value))
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC).isoformat()
     return str(value)

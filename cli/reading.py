@@ -65,7 +65,7 @@ def read_whole(path: str) -> Profile:
 
 
 def _read_all(given: str, traces: Sequence[str]) -> Profile:
-    from queryprof.analysis.overview import unended
+    from queryprof.analysis.overview import unended_processes
     from queryprof.analysis.units import counted
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
@@ -73,7 +73,7 @@ def _read_all(given: str, traces: Sequence[str]) -> Profile:
 
     with progress("reading", len(traces)) as step:
         profile, repeated = read_profiles(traces, step)
-    running, killed = map(len, unended(profile))
+    running, killed = map(len, unended_processes(profile))
     ended = len(profile.processes) - running - killed
     kinds = {"running": running, "ended": ended, "killed or in another container": killed}
     listed = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queryprof.cli.compare import comparing, print_verdict
+from queryprof.cli.compare import comparison_options, print_verdict
 from queryprof.errors import QueryprofError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ MAX_REASONS = 5
     show_default=True,
     help="Replays of each side (alternating).",
 )
-@comparing
+@comparison_options
 def replay(
     file: str,
     database: str,

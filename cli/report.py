@@ -102,7 +102,7 @@ def report(
 
         click.echo(markdown_report(found, dimension))
     elif show:
-        _imported(VIEWS[show])(found)
+        _import_function(VIEWS[show])(found)
     else:
         from queryprof.report.terminal.report import print_report, print_view
 
@@ -122,7 +122,7 @@ def _print_json(found: Report, dimension: str | None) -> None:
     sys.stdout.flush()
 
 
-def _imported(place: str) -> Callable[..., str]:
+def _import_function(place: str) -> Callable[..., str]:
     module, _, name = place.partition(":")
     function: Callable[..., str] = getattr(import_module(module), name)
     return function

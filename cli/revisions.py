@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from queryprof.errors import QueryprofError
 
 
-def _git(*arguments: str, directory: str = ".") -> str:
+def _run_git(*arguments: str, directory: str = ".") -> str:
     try:
         result = subprocess.run(
             ["git", "-C", directory, *arguments], capture_output=True, text=True, check=False
@@ -27,16 +27,16 @@ def _git(*arguments: str, directory: str = ".") -> str:
 
 def find_revision(name: str) -> str:
     """Return the commit with a name. Raises QueryprofError if it does not exist."""
-    _git("rev-parse", "--show-toplevel")
+    _run_git("rev-parse", "--show-toplevel")
     try:
-        return _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return _run_git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     except QueryprofError as error:
         raise QueryprofError(f"{name}: no such revision in this repository") from error
 
 
 def has_uncommitted_changes() -> bool:
     """Return whether tracked files differ from HEAD."""
-    return bool(_git("status", "--porcelain", "--untracked-files=no"))
+    return bool(_run_git("status", "--porcelain", "--untracked-files=no"))
 
 
 @contextmanager
@@ -45,14 +45,14 @@ def checkouts(commits: list[str]) -> Iterator[list[str]]:
 
     Yields for each the directory that corresponds to the working directory in this repository.
     """
-    prefix = _git("rev-parse", "--show-prefix")
-    top = _git("rev-parse", "--show-toplevel")
+    prefix = _run_git("rev-parse", "--show-prefix")
+    top = _run_git("rev-parse", "--show-toplevel")
     parent = tempfile.mkdtemp(prefix="queryprof-ab-")
     trees: list[str] = []
     try:
         for number, commit in enumerate(commits):
             tree = os.path.join(parent, "base" if number == 0 else "head")
-            _git("worktree", "add", "--detach", "--quiet", tree, commit, directory=top)
+            _run_git("worktree", "add", "--detach", "--quiet", tree, commit, directory=top)
             trees.append(tree)
         places = [os.path.join(tree, prefix) for tree in trees]
         for place, commit in zip(places, commits, strict=True):

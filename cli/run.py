@@ -79,7 +79,7 @@ def run(
         except QueryprofError:
             parts.remove()
             raise
-        made = _made(parts, functions)
+        made = _make_trace(parts, functions)
     if made:
         _show(parts, made, no_report)
     status.exit()
@@ -90,7 +90,7 @@ def report_recording(parts: Parts, no_report: bool) -> bool:
 
     It has then printed the reason.
     """
-    made = _made(parts, None)
+    made = _make_trace(parts, None)
     if made:
         _show(parts, made, no_report)
     return bool(made)
@@ -129,7 +129,7 @@ def _show(parts: Parts, made: Made, no_report: bool) -> None:
         parts.remove()
 
 
-def _made(parts: Parts, functions: str | None) -> Made | None:
+def _make_trace(parts: Parts, functions: str | None) -> Made | None:
     """Make the trace. Returns None after printing the reason if there is no trace."""
     from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
@@ -137,7 +137,7 @@ def _made(parts: Parts, functions: str | None) -> Made | None:
     try:
         with progress("merging", parts.count) as step:
             merged = parts.merge(step)
-        made = Made(bool(functions), _taken(functions) if functions else None)
+        made = Made(bool(functions), _take_statistics(functions) if functions else None)
     except Exception as error:
         print_message(str(error))
         return None
@@ -201,7 +201,7 @@ def _write_functions(statistics: Statistics | None, trace: str) -> None:
         )
 
 
-def _taken(path: str) -> Statistics | None:
+def _take_statistics(path: str) -> Statistics | None:
     from queryprof.report.export.functions import read_and_remove_statistics
 
     return read_and_remove_statistics(path)

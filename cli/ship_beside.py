@@ -62,7 +62,7 @@ def ship_beside(
         with no_signals():
             thread.start()
         try:
-            status = run_command(arguments, _environment(directory), signals)
+            status = run_command(arguments, _command_environment(directory), signals)
         finally:
             is_over.set()
             thread.join()
@@ -82,7 +82,7 @@ def _directory(place: str | None) -> str:
     return os.path.abspath(place)
 
 
-def _environment(directory: str) -> Mapping[str, str]:
+def _command_environment(directory: str) -> Mapping[str, str]:
     """Return the command's environment: it records in the directory; "" for no recording."""
     from queryprof.autoload import VARIABLE
     from queryprof.cli.recording import environment_with_hook

@@ -78,7 +78,7 @@ class Forwarding:
             The return code of subprocess.
         """
         waited = FORWARDED | {signal.SIGCHLD}
-        before = signal.signal(signal.SIGCHLD, _ignore)
+        before = signal.signal(signal.SIGCHLD, _ignore_signal)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
         try:
             for number in self._early:
@@ -153,7 +153,7 @@ class Witness:
         if not self.pid:
             try:
                 os.close(self._question)
-                _witness(question, answer)
+                _report_signals(question, answer)
             finally:
                 os._exit(0)
         os.close(question)
@@ -194,7 +194,7 @@ class Witness:
             os.waitpid(self.pid, 0)
 
 
-def _witness(question: int, answer: int) -> None:
+def _report_signals(question: int, answer: int) -> None:
     """Answer each question with the signals received: their number, then the signals.
 
     Wakes its parent when the watched process is no longer stopped. Returns when the parent has
@@ -240,5 +240,5 @@ def _stopped_by(pid: int) -> int:
     return status.si_status if status else 0
 
 
-def _ignore(_number: int, _frame: FrameType | None) -> None:
+def _ignore_signal(_number: int, _frame: FrameType | None) -> None:
     """Do nothing. The command would inherit SIG_IGN; it does not inherit a handler."""

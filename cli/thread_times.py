@@ -47,8 +47,8 @@ class ThreadTimes:
                 self._names[pid, kernel_id] = region.text(threads[thread])
         start_ns = self._last_ns.get(pid, now_ns) // WIDTH_NS * WIDTH_NS
         self._last_ns[pid] = now_ns
-        for thread in _tasks(pid):
-            used = _used(pid, thread)
+        for thread in _thread_ids(pid):
+            used = _resources_used(pid, thread)
             if used is not None:
                 before = self._known.get((pid, thread), (0, 0, 0))
                 sums = self._intervals[pid].setdefault((thread, start_ns), [0, 0, 0])
@@ -76,14 +76,14 @@ class ThreadTimes:
         ]
 
 
-def _tasks(pid: int) -> list[int]:
+def _thread_ids(pid: int) -> list[int]:
     try:
         return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
     except OSError:
         return []
 
 
-def _used(pid: int, thread: int) -> Used | None:
+def _resources_used(pid: int, thread: int) -> Used | None:
     try:
         with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

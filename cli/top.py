@@ -72,7 +72,7 @@ def _attached(target: str | None) -> Iterator[None]:
 def _show(target: str | None, every: float, once: bool, as_json: bool) -> None:
     from queryprof.region.live import Watch
 
-    watch = Watch(chosen(target, "top"))
+    watch = Watch(target_filter(target, "top"))
     try:
         if as_json:
             _print_json(watch, every, once)
@@ -86,7 +86,7 @@ def _show(target: str | None, every: float, once: bool, as_json: bool) -> None:
         watch.close()
 
 
-def chosen(target: str | None, command: str) -> Chosen | None:
+def target_filter(target: str | None, command: str) -> Chosen | None:
     """Return a filter for a target; None for all. Raises QueryprofError if it does not exist."""
     from queryprof.region.live import has_pid, records_for
 
@@ -146,7 +146,7 @@ def _run_screen(watch: Watch, every: float) -> None:
     console = console_for()
     watch.look()
     sort, chosen, is_open, is_paused, now = SORTS[0], 0, False, False, None
-    with _keys() as key, Live(console=console, screen=True, auto_refresh=False) as live:
+    with _key_reader() as key, Live(console=console, screen=True, auto_refresh=False) as live:
         due = time.monotonic() + every
         while True:
             if now is not None:
@@ -178,7 +178,7 @@ def _run_screen(watch: Watch, every: float) -> None:
 
 
 @contextmanager
-def _keys() -> Iterator[Callable[[float], str]]:
+def _key_reader() -> Iterator[Callable[[float], str]]:
     """Yield a function that waits some seconds for a key, and returns "" without one.
 
     Restores the terminal afterwards.

@@ -123,7 +123,9 @@ class ImportHooks:
             spec: ModuleSpec | None = find(name, path, target) if find else None
             if spec is not None:
                 if hasattr(spec.loader, "exec_module"):
-                    spec.loader = attaching(spec, lambda module: self._attach(hook, module))
+                    spec.loader = loader_that_attaches(
+                        spec, lambda module: self._attach(hook, module)
+                    )
                 return spec
         return None
 
@@ -165,7 +167,7 @@ FILE_LOADERS = (SourceFileLoader, SourcelessFileLoader, ExtensionFileLoader)
 CLASS_OF = object.__dict__["__class__"]
 
 
-def attaching(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
+def loader_that_attaches(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
     """Return a loader that runs a module like its spec's loader, and then calls a function with it.
 
     Until then, it looks like the original loader.

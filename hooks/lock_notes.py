@@ -64,7 +64,7 @@ def explain(error: BaseException, database: str, has_write_lock: bool, is_upgrad
             lines = [SNAPSHOT]
         elif database:
             lines = [UPGRADE] if is_upgrade and not has_write_lock else []
-            lines += _readers(database) if has_write_lock else _holders(database)
+            lines += _reader_notes(database) if has_write_lock else _holder_notes(database)
     finally:
         budget.spent_s += time.monotonic() - start_s
     if lines:
@@ -92,7 +92,7 @@ def _is_busy_snapshot(error: BaseException) -> bool:
     return BUSY_SNAPSHOT in codes
 
 
-def _holders(database: str) -> Iterator[str]:
+def _holder_notes(database: str) -> Iterator[str]:
     """Yield the holders of locks. For the write lock, this includes since when."""
     with own_imports():
         from queryprof.program.lock_owners import HAS_OPEN, owners_of
@@ -109,7 +109,7 @@ def _holders(database: str) -> Iterator[str]:
     yield from _lines(owners[:MAX_NAMED], [one for one in held if one.identity == identity])
 
 
-def _readers(database: str) -> Iterator[str]:
+def _reader_notes(database: str) -> Iterator[str]:
     """Yield readers in other processes. The kernel does not list this process's readers
     separately.
     """

@@ -30,7 +30,7 @@ def reading_place() -> str:
         if "debug_info" in frame.f_globals and "blocks" in frame.f_globals:
             return _jinja_template(frame)
         if function == "to_representation" and "fields" in frame.f_locals:
-            return _serializer(frame)
+            return _serializer_place(frame)
         frame = frame.f_back
     return ""
 
@@ -57,7 +57,7 @@ def _jinja_template(frame: FrameType) -> str:
     return f"template {frame.f_globals.get('name') or '(a string)'}:{line}"
 
 
-def _serializer(frame: FrameType) -> str:
+def _serializer_place(frame: FrameType) -> str:
     """Return the place in Django REST framework: the class, and the field that is being read."""
     name = type(frame.f_locals.get("self")).__name__
     field = getattr(frame.f_locals.get("field"), "field_name", None)

@@ -184,7 +184,7 @@ class Beginning:
         from queryprof.session import session
 
         # The program may leave this directory before it forks.
-        self._value = value = _absolute(self._value)
+        self._value = value = _make_absolute(self._value)
         runner = self._runner
         if is_null(value):
             return False
@@ -199,7 +199,7 @@ class Beginning:
             target=lambda: Target(
                 path,
                 self._path if self._owner is None else None,
-                family=runner.directory if runner else _family(value),
+                family=runner.directory if runner else _runner_value(value),
                 even_if_empty=not self.is_child,
                 is_collected=runner is not None,
             ),
@@ -303,7 +303,7 @@ def _path(value: str, replaces: bool = True) -> str:
     return prepare_output_path(path, replaces)
 
 
-def _absolute(value: str) -> str:
+def _make_absolute(value: str) -> str:
     """Make a path absolute. The path of a directory keeps its separator."""
     if value == "1":
         return value
@@ -317,7 +317,7 @@ def _is_directory(value: str) -> bool:
     return value == "1" or value.endswith(os.sep) or os.path.isdir(value)
 
 
-def _family(value: str) -> str | None:
+def _runner_value(value: str) -> str | None:
     return None if _is_directory(value) else os.path.abspath(value)
 
 
@@ -335,7 +335,7 @@ def running_program() -> str:
 
 def program_named_in(arguments: Sequence[str]) -> str:
     """Return the script or module, without a path, that a Python with these arguments runs."""
-    option, name = _program(arguments)
+    option, name = _split_program(arguments)
     return name if option else os.path.splitext(os.path.basename(name))[0] or "python"
 
 
@@ -343,7 +343,7 @@ def program_directory() -> str:
     """Return the directory that Python puts first in sys.path at startup; "" for none."""
     if sys.flags.isolated or getattr(sys.flags, "safe_path", False):
         return ""
-    option, name = _program(getattr(sys, "orig_argv", sys.argv))
+    option, name = _split_program(getattr(sys, "orig_argv", sys.argv))
     try:
         if option or not name:
             return os.getcwd()
@@ -353,7 +353,7 @@ def program_directory() -> str:
         return ""  # the working directory is gone
 
 
-def _program(arguments: Sequence[str]) -> tuple[str, str]:
+def _split_program(arguments: Sequence[str]) -> tuple[str, str]:
     """Return Python's option (-m or -c; "" for a script), and the name of the module or script."""
     left = iter(arguments[1:])
     for argument in left:

@@ -23,7 +23,7 @@ MAX_CHECKED = 20
 """Number of statements to check."""
 
 
-def misfit(report: Report, databases: Iterable[str]) -> str:
+def database_mismatch(report: Report, databases: Iterable[str]) -> str:
     """Return a sentence if none of the most expensive statements fits a given database; else "".
 
     Raises:
@@ -90,7 +90,7 @@ def findings_of(
                 server=server,
                 lines=sources,
             ),
-            {} if given else _gone(profile, schemas),
+            {} if given else _unreadable_databases(profile, schemas),
         )
     # late, because its process has limits that not all systems have
     from queryprof.proof.planner import Planner
@@ -111,10 +111,10 @@ def findings_of(
             server,
             sources,
         )
-    return _less_sure(found, {} if given else _gone(profile, schemas))
+    return _less_sure(found, {} if given else _unreadable_databases(profile, schemas))
 
 
-def _gone(profile: Profile, schemas: Collection[str]) -> dict[str, str]:
+def _unreadable_databases(profile: Profile, schemas: Collection[str]) -> dict[str, str]:
     """Return the database of each statement whose database files cannot be read now."""
     files: dict[str, set[str]] = {}
     for plan in profile.plans:

@@ -37,10 +37,10 @@ _ANCHOR = re.compile(r"(?<!\[)\^|\$$|\\Z$")
 _unrouted: set[str] = set()
 
 
-def folded(path: str) -> str:
+def without_variable_parts(path: str) -> str:
     """Remove the variable parts of a path: numbers, UUIDs, long ids.
 
-    >>> folded("/users/17/posts/9b2f1c9e-5d0a-4a52-8c3b-0a6e2f1d7c11")
+    >>> without_variable_parts("/users/17/posts/9b2f1c9e-5d0a-4a52-8c3b-0a6e2f1d7c11")
     '/users/{id}/posts/{id}'
     """
     short = _ID.sub("{id}", path) or "/"
@@ -56,7 +56,7 @@ def wsgi_route(app: object, environ: Mapping[str, Any]) -> str:
     path = "".join(str(environ.get(name) or "") for name in ("SCRIPT_NAME", "PATH_INFO"))
     return _route_or_none(
         lambda: _flask_route(app, environ) or _django_route(app, environ)
-    ) or folded(path)
+    ) or without_variable_parts(path)
 
 
 def asgi_route(app: object, scope: Scope) -> str:
@@ -67,7 +67,7 @@ def asgi_route(app: object, scope: Scope) -> str:
     path = str(scope.get("path", ""))
     return _route_or_none(
         lambda: _starlette_route(app, scope) or _django_route(app, scope)
-    ) or folded(path)
+    ) or without_variable_parts(path)
 
 
 def _route_or_none(route: Callable[[], str | None]) -> str | None:
@@ -77,7 +77,7 @@ def _route_or_none(route: Callable[[], str | None]) -> str | None:
         return None  # no such route, or an unknown version of the framework: use the path
 
 
-def _layers(app: object) -> list[Any]:
+def _wrapped_applications(app: object) -> list[Any]:
     """Return an application and the applications that it wraps, outermost first."""
     found: list[Any] = []
     inner: Any = app
@@ -95,7 +95,7 @@ def _layers(app: object) -> list[Any]:
 
 
 def _flask_route(app: object, environ: Mapping[str, Any]) -> str | None:
-    for layer in _layers(app):
+    for layer in _wrapped_applications(app):
         if hasattr(layer, "url_map"):
             rule, _ = layer.url_map.bind_to_environ(environ).match(return_rule=True)
             return str(rule.rule)
@@ -104,7 +104,9 @@ def _flask_route(app: object, environ: Mapping[str, Any]) -> str | None:
 
 def _django_route(app: object, request: Mapping[str, Any]) -> str | None:
     handlers = sys.modules.get("django.core.handlers.base")
-    if handlers is None or not any(isinstance(a, handlers.BaseHandler) for a in _layers(app)):
+    if handlers is None or not any(
+        isinstance(a, handlers.BaseHandler) for a in _wrapped_applications(app)
+    ):
         return None
     path = request.get("PATH_INFO") or request.get("path") or "/"
     route = str(sys.modules["django.urls"].resolve(path).route)
@@ -112,7 +114,7 @@ def _django_route(app: object, request: Mapping[str, Any]) -> str | None:
 
 
 def _starlette_route(app: object, scope: Scope) -> str | None:
-    for layer in (scope.get("app"), *_layers(app)):
+    for layer in (scope.get("app"), *_wrapped_applications(app)):
         routes = getattr(layer, "routes", None)
         if isinstance(routes, list):
             return _matching_pattern(routes, scope)

@@ -42,10 +42,12 @@ def deviations(
     drift = 0.0 if same_sqlite else rules.vm_steps_tolerance
     before = {s: one for s, one in before.items() if not rules.ignore.match(s)}
     after = {s: one for s, one in after.items() if not rules.ignore.match(s)}
-    pairs = pair_renamed(_costs(before, after), _costs(after, before))
+    pairs = pair_renamed(_costs_of_missing(before, after), _costs_of_missing(after, before))
     widened = pair_widened(
-        _work({s: one for s, one in before.items() if s not in {*after, *pairs.values()}}),
-        _work({s: one for s, one in after.items() if s not in {*before, *pairs}}),
+        _figures_without_steps(
+            {s: one for s, one in before.items() if s not in {*after, *pairs.values()}}
+        ),
+        _figures_without_steps({s: one for s, one in after.items() if s not in {*before, *pairs}}),
     )
     after |= {s: replace(after[s], vm_steps=before[was].vm_steps) for s, was in widened.items()}
     pairs |= widened
@@ -54,8 +56,8 @@ def deviations(
     for statement in sorted(gone | set(after)):
         was = pairs.get(statement, statement)
         old, new = before.get(was), after.get(statement)
-        reasons = _worse(old, new, drift, rules.fail_on)
-        if reasons or _better(old, new, drift):
+        reasons = _what_got_worse(old, new, drift, rules.fail_on)
+        if reasons or _what_got_better(old, new, drift):
             instead_of = was if was != statement else ""
             if old is None:
                 instead_of = replaced_by(statement, gone)
@@ -66,7 +68,7 @@ def deviations(
     return sorted(found, key=lambda d: (not d.reasons, d.before is not None, d.statement))
 
 
-def _work(figures: TestFigures) -> dict[str, object]:
+def _figures_without_steps(figures: TestFigures) -> dict[str, object]:
     """Return all figures of each statement but its VM steps."""
     return {
         statement: (one.executions, one.rows, one.full_scan_steps, one.plans)
@@ -86,7 +88,9 @@ def _does_more(before: TestFigures, after: TestFigures, drift: float) -> bool:
     return False
 
 
-def unstable(first: TestFigures, second: TestFigures, rules: Rules) -> list[Deviation]:
+def differences_between_runs(
+    first: TestFigures, second: TestFigures, rules: Rules
+) -> list[Deviation]:
     """Return the differences between two runs of a test on the same code. Each would fail one run
     if the other run were the baseline.
     """
@@ -99,7 +103,7 @@ def unstable(first: TestFigures, second: TestFigures, rules: Rules) -> list[Devi
     return list(found.values())
 
 
-def _costs(figures: TestFigures, others: TestFigures) -> dict[str, tuple[int, ...]]:
+def _costs_of_missing(figures: TestFigures, others: TestFigures) -> dict[str, tuple[int, ...]]:
     """Return the costs of the statements that are missing in `others`."""
     return {
         statement: (one.executions, one.rows, one.full_scan_steps or 0, one.vm_steps or 0)
@@ -108,7 +112,7 @@ def _costs(figures: TestFigures, others: TestFigures) -> dict[str, tuple[int, ..
     }
 
 
-def _worse(
+def _what_got_worse(
     before: Figures | None, after: Figures | None, drift: float, fail_on: frozenset[str]
 ) -> list[str]:
     if after is None:
@@ -135,7 +139,7 @@ def _more(before: int | None, after: int | None, drift: float) -> bool:
     return before is not None and after is not None and after > before * (1 + drift)
 
 
-def _better(before: Figures | None, after: Figures | None, drift: float) -> bool:
+def _what_got_better(before: Figures | None, after: Figures | None, drift: float) -> bool:
     if after is None or before is None:
         return after is None
     return (

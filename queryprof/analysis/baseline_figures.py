@@ -176,10 +176,10 @@ def fold_names(figures: TestFigures) -> dict[str, Figures]:
     up; statements without a name are skipped.
     """
     named = (item for item in figures.items() if item[0] not in (OTHER, UNKNOWN))
-    return add_figures([{fold_random(s): _folded(one)} for s, one in named])
+    return add_figures([{fold_random(s): _with_stable_plans(one)} for s, one in named])
 
 
-def _folded(figures: Figures) -> Figures:
+def _with_stable_plans(figures: Figures) -> Figures:
     if not figures.plans:
         return figures
     plans = {tuple(fold_random(step) for step in plan) for plan in figures.plans}

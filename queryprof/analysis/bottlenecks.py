@@ -107,12 +107,12 @@ def rank_bottlenecks(
             )
         )
     spent = list(spent_ns.values())
-    vital = _vital(spent, database_ns)
+    vital = _count_vital(spent, database_ns)
     vital_share = sum(spent[:vital]) / database_ns if database_ns else 0.0
     return Ranking(tuple(bottlenecks), len(keys), vital, vital_share, database_ns)
 
 
-def _vital(spent_ns: list[int], database_ns: int) -> int:
+def _count_vital(spent_ns: list[int], database_ns: int) -> int:
     """Return how many of the largest values make up VITAL_SHARE of the whole."""
     reached = 0
     for rank, ns in enumerate(spent_ns, 1):
@@ -122,7 +122,7 @@ def _vital(spent_ns: list[int], database_ns: int) -> int:
     return len(spent_ns)
 
 
-def grouped(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], list[Aggregate]]:
+def group_calls(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], list[Aggregate]]:
     """Return the aggregates by statement and call site, without groups that have no call."""
     groups: dict[tuple[str, Place], list[Aggregate]] = {}
     empty = []

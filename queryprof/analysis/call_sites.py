@@ -127,7 +127,7 @@ def _uses(
     """
     starting: dict[Function, list[tuple[CallPath, set[str]]]] = {}
     for path, statements in paths:
-        innermost = next(_without(path, helpers), path[-1])
+        innermost = next(_without_helpers(path, helpers), path[-1])
         starting.setdefault(_function(innermost), []).append((path, statements))
     uses: dict[Function, _Use] = {}
     for function, known in starting.items():
@@ -136,13 +136,13 @@ def _uses(
         if len(set().union(*[statements for _, statements in known])) < HELPER_STATEMENTS:
             continue
         for path, statements in known:
-            frames = list(_without(path, helpers))
+            frames = list(_without_helpers(path, helpers))
             if len(frames) > 1:  # otherwise no frame would be left to show
                 uses.setdefault(function, _Use()).add(frames, statements)
     return uses
 
 
-def _without(path: CallPath, helpers: frozenset[Function]) -> Iterator[Frame]:
+def _without_helpers(path: CallPath, helpers: frozenset[Function]) -> Iterator[Frame]:
     """Return the frames of a path that are not helpers. A recursive function keeps its innermost
     frame.
     """
@@ -183,14 +183,14 @@ def call_site(path: CallPath, helpers: frozenset[Function]) -> CallSite:
     """Return the call site of a call path. Helpers are skipped while at least one frame is left."""
     if not path:
         return CallSite(None)
-    depth = _depth(path, helpers)
+    depth = _call_site_index(path, helpers)
     frame, callers = path[depth], path[depth + 1 :]
     if frame.function == MODULE:  # the same line executes further code, as IPython's magics do
         callers = tuple(one for one in callers if one != frame)
     return CallSite(frame, callers, path[:depth])
 
 
-def _depth(path: CallPath, helpers: frozenset[Function]) -> int:
+def _call_site_index(path: CallPath, helpers: frozenset[Function]) -> int:
     """Return the index of the call site in a call path."""
     depth = 0
     while depth + 1 < len(path) and _function(path[depth]) in helpers:
@@ -222,7 +222,7 @@ class Sites:
         """Return the key of a path's call site."""
         known = self._known.get(id(path))
         if known is None:
-            place = place_of(path[_depth(path, self._helpers)]) if path else None
+            place = place_of(path[_call_site_index(path, self._helpers)]) if path else None
             known = self._known[id(path)] = (path, place)
         return known[1]
 

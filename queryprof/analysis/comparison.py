@@ -92,7 +92,7 @@ def _run_ns(profile: Profile) -> float | None:
     return overview_of(profile).run_ns if profile.processes else None
 
 
-def _folded(profile: Profile) -> Profile:
+def _with_stable_names(profile: Profile) -> Profile:
     """Replace random names in statements by names that are the same in every run, as
     baselines do.
     """
@@ -111,7 +111,7 @@ def compare(
     """
     if not before or not after:
         raise ValueError("each side needs a run")
-    before, after = [_folded(p) for p in before], [_folded(p) for p in after]
+    before, after = [_with_stable_names(p) for p in before], [_with_stable_names(p) for p in after]
     versions = {one for profile in (*before, *after) for one in profile.sqlite_versions}
     same_sqlite = len(versions) <= 1
     compared = Comparer(tolerance, same_sqlite)

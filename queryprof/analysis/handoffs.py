@@ -97,10 +97,10 @@ def find_handoffs(profile: Profile, helpers: frozenset[Function]) -> tuple[Hando
             count=sum(h.count for h in group),
             errors=sum(h.errors for h in group),
             cancelled=sum(h.cancelled for h in group),
-            queue=summary_of(added(h.queue for h in group)),
-            run=summary_of(added(h.run for h in group)),
-            handback=summary_of(added(h.handback for h in group)),
-            total=summary_of(added(h.total for h in group)),
+            queue=summary_of(sum_distributions(h.queue for h in group)),
+            run=summary_of(sum_distributions(h.run for h in group)),
+            handback=summary_of(sum_distributions(h.handback for h in group)),
+            total=summary_of(sum_distributions(h.total for h in group)),
             program_ns=program_ns,
         )
         for (kind, site), group in groups.items()
@@ -108,7 +108,7 @@ def find_handoffs(profile: Profile, helpers: frozenset[Function]) -> tuple[Hando
     return tuple(sorted(found, key=lambda f: -(f.total.mean_ns or 0) * f.total.count))
 
 
-def added(distributions: Iterable[Distribution]) -> Distribution:
+def sum_distributions(distributions: Iterable[Distribution]) -> Distribution:
     """Return the sum of distributions."""
     group = list(distributions)
     return Distribution(

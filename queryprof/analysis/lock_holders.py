@@ -180,7 +180,7 @@ class Holders:
     def _waits_of(self, hold: LockEvent, wait: LockEvent) -> list[LockEvent]:
         """Return the waits of a holder while it blocked a call, longest first."""
         waits = self._during(hold, _connection(hold), "wait")
-        parts = [_common(_common(waited, hold), wait) for waited, _ in waits]
+        parts = [_overlap(_overlap(waited, hold), wait) for waited, _ in waits]
         parts = [part for part in parts if part.duration_ns > 0]
         return sorted(parts, key=lambda part: -part.duration_ns)[:LOOKED_BEHIND]
 
@@ -230,7 +230,7 @@ def _end_ns(event: LockEvent) -> int:
     return event.start_unix_ns + event.duration_ns
 
 
-def _common(event: LockEvent, other: LockEvent) -> LockEvent:
+def _overlap(event: LockEvent, other: LockEvent) -> LockEvent:
     """Return the part of an event that overlaps another one; 0 ns if there is no overlap."""
     start_ns = max(event.start_unix_ns, other.start_unix_ns)
     return replace(event, start_unix_ns=start_ns, duration_ns=max(0, _overlap_ns(event, other)))

@@ -11,7 +11,7 @@ from queryprof.model import OTHER_LINE, Process, Profile
 from queryprof.operations import NO_CALLS, POOL_WAIT, STATEMENT_OPERATIONS, UNCOUNTED
 
 
-def complete(processes: int) -> str:
+def completeness_sentence(processes: int) -> str:
     """Return the sentence for a complete recording. It counts the processes, because queryprof
     cannot see processes with an environment of their own or without site-packages.
     """
@@ -87,7 +87,7 @@ def overview_of(profile: Profile) -> Overview:
     )
 
 
-def _named(processes: Sequence[Process], one: str, several: str) -> str:
+def _name_processes(processes: Sequence[Process], one: str, several: str) -> str:
     """Return the ids of the first processes, the number of further ones, and the right verb
     form.
     """
@@ -122,7 +122,7 @@ def _for_want_of_room(profile: Profile) -> list[str]:
     return cautions
 
 
-def unended(profile: Profile) -> tuple[list[Process], list[Process]]:
+def unended_processes(profile: Profile) -> tuple[list[Process], list[Process]]:
     """Return the processes that still run, and those that were killed or run in another
     container.
     """
@@ -136,15 +136,15 @@ def unended(profile: Profile) -> tuple[list[Process], list[Process]]:
 def _cautions(profile: Profile) -> list[str]:
     cautions = []
     processes = profile.processes
-    running, killed = unended(profile)
+    running, killed = unended_processes(profile)
     if running:
         cautions.append(
-            f"{_named(running, 'is', 'are')} still running: these figures are up to now, without"
-            " calls in progress"
+            f"{_name_processes(running, 'is', 'are')} still running: these figures are up to now,"
+            " without calls in progress"
         )
     if killed:
         cautions.append(
-            f"{_named(killed, 'has', 'have')} no recorded end (a signal, os._exit(),"
+            f"{_name_processes(killed, 'has', 'have')} no recorded end (a signal, os._exit(),"
             " Pool.terminate(), another container): "
             + ("" if profile.left_out else "only calls in progress are missing; ")
             + "run times and the use of threads are lower bounds"

@@ -51,11 +51,11 @@ def pair_renamed(gone: Mapping[str, Cost], new: Mapping[str, Cost]) -> dict[str,
             expensive are paired. A statement that ran once is not paired with one that ran often.
     """
     waiting: dict[object, list[str]] = {}
-    for statement in _ordered(gone):
-        waiting.setdefault(_likeness(statement, gone[statement]), []).append(statement)
+    for statement in _most_expensive_first(gone):
+        waiting.setdefault(_similarity_key(statement, gone[statement]), []).append(statement)
     pairs = {}
-    for statement in _ordered(new):
-        candidates = waiting.get(_likeness(statement, new[statement]))
+    for statement in _most_expensive_first(new):
+        candidates = waiting.get(_similarity_key(statement, new[statement]))
         if candidates:
             pairs[statement] = candidates.pop(0)
     return pairs
@@ -92,11 +92,11 @@ def _is_one_inside_the_other(a: str, b: str) -> bool:
     return shorter[:1] == longer[:1] and all(word in rest for word in shorter)
 
 
-def _likeness(statement: str, cost: Cost) -> object:
+def _similarity_key(statement: str, cost: Cost) -> object:
     return structure_of(statement), cost[0] > 1
 
 
-def _ordered(costs: Mapping[str, Cost]) -> list[str]:
+def _most_expensive_first(costs: Mapping[str, Cost]) -> list[str]:
     return sorted(sorted(costs), key=costs.__getitem__, reverse=True)
 
 

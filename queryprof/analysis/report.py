@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 
-from queryprof.analysis.bottlenecks import Ranking, grouped, rank_bottlenecks
+from queryprof.analysis.bottlenecks import Ranking, group_calls, rank_bottlenecks
 from queryprof.analysis.call_sites import Function, Place, Sites, find_helpers
 from queryprof.analysis.errors import SiteErrors, errors_by_site
 from queryprof.analysis.files import Files, files_by_site
@@ -59,7 +59,7 @@ class Report:
     @cached_property
     def by_site(self) -> Mapping[tuple[str, Place], list[Aggregate]]:
         """The aggregates by statement and call site."""
-        return grouped(self.profile, self.sites)
+        return group_calls(self.profile, self.sites)
 
     @cached_property
     def spent_ns(self) -> Mapping[tuple[str, Place], int]:

@@ -45,7 +45,9 @@ def usage_by_name(profile: Profile) -> Mapping[str, ThreadUsage]:
     }
 
 
-def busy(usage: Mapping[str, ThreadUsage], parts: int) -> tuple[float, Mapping[str, list[float]]]:
+def cpu_time_by_thread(
+    usage: Mapping[str, ThreadUsage], parts: int
+) -> tuple[float, Mapping[str, list[float]]]:
     """Return the length of a part of the run in ns, and by name the CPU time in ns in each of at
     most `parts` equal parts.
     """

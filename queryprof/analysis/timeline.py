@@ -55,7 +55,7 @@ def timeline_of(profile: Profile, max_intervals: int) -> Timeline:
         found.setdefault((one.start_unix_ns // width_ns - first) // each, []).append(one)
     wide_ns = each * width_ns
     moments = [
-        _moment(
+        _moment_at(
             found,
             number,
             max(start_ns, (first + number * each) * width_ns),
@@ -67,7 +67,7 @@ def timeline_of(profile: Profile, max_intervals: int) -> Timeline:
     return Timeline(wide_ns, tuple(moments))
 
 
-def _moment(
+def _moment_at(
     found: Mapping[int, list[Interval]], number: int, from_ns: int, start_ns: int, to_ns: int
 ) -> Moment:
     members = found.get(number, ())

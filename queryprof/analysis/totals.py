@@ -80,18 +80,18 @@ class Totals(NamedTuple):
 
     @property
     def vm_steps(self) -> float | None:
-        return _each(self.vm_steps_sum, self.counted)
+        return _mean_of_known(self.vm_steps_sum, self.counted)
 
     @property
     def full_scan_steps(self) -> float | None:
-        return _each(self.full_scan_steps_sum, self.counted)
+        return _mean_of_known(self.full_scan_steps_sum, self.counted)
 
     @property
     def automatic_index_rows(self) -> float | None:
-        return _each(self.automatic_indexes_sum, self.counted)
+        return _mean_of_known(self.automatic_indexes_sum, self.counted)
 
 
-def _each(known_sum: int | None, counted: int) -> float | None:
+def _mean_of_known(known_sum: int | None, counted: int) -> float | None:
     """Return the mean of a counter over the executions with a known value."""
     return None if known_sum is None else known_sum / counted
 

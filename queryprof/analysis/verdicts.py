@@ -105,7 +105,7 @@ CPU: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
 MEMORY: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
         Metric("peak_memory_bytes", "time", lambda _: None),
-        lambda p: _largest([one.peak_memory_bytes for one in p.processes]),
+        lambda p: _largest_known([one.peak_memory_bytes for one in p.processes]),
     ),
 )
 """The peak memory of the largest process; unknown if a process was killed."""
@@ -128,7 +128,7 @@ LOOPS: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
 CHANGED = (Verdict.BETTER, Verdict.WORSE)
 
 
-def _largest(values: list[int | None]) -> int | None:
+def _largest_known(values: list[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return max(known) if known and len(known) == len(values) else None
 

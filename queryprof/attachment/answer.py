@@ -31,7 +31,7 @@ def answer(begin: Begin) -> None:
 
     Does nothing if there is no command any more. May raise any exception.
     """
-    connection = _connected()
+    connection = _connect()
     if connection is None:
         return
     identity = _identity(connection)
@@ -51,7 +51,7 @@ def answer(begin: Begin) -> None:
             connection.detach()
 
 
-def _connected() -> Any:
+def _connect() -> Any:
     """Return a connection to a command of this user, or None."""
     try:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)

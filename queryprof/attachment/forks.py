@@ -63,7 +63,7 @@ class Forks:
         import time
 
         for _ in range(THREAD_ENDS):
-            if not self._expected and not any(map(_exists, self._threads)):
+            if not self._expected and not any(map(_thread_exists, self._threads)):
                 break
             self._lock.release()
             time.sleep(0.0001)
@@ -82,7 +82,7 @@ class Forks:
         self._threads.clear()
 
 
-def _exists(thread: int) -> bool:
+def _thread_exists(thread: int) -> bool:
     return os.path.exists(f"/proc/self/task/{thread}")
 
 

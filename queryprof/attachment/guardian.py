@@ -38,7 +38,7 @@ class Guardian:
         if not self._child:
             try:
                 os.close(self._writes)
-                _guard(reads, pids, runner)
+                _wait_and_end_recordings(reads, pids, runner)
             finally:
                 os._exit(0)
         os.close(reads)
@@ -53,7 +53,7 @@ class Guardian:
             os.waitpid(self._child, 0)
 
 
-def _guard(reads: int, pids: Sequence[int], runner: str) -> None:
+def _wait_and_end_recordings(reads: int, pids: Sequence[int], runner: str) -> None:
     """Wait for the end of the command, and end the remaining recordings."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -64,7 +64,7 @@ def answer(name: str, query: str, requests: Requests) -> Answer:
     if name == "requests":
         numbers = parse_qs(query)
         first, ended = (_number(numbers.get(name, [""])[0]) for name in ("first", "since"))
-        found = [_listed(one) for one in requests.since(first, ended)]
+        found = [_list_entry(one) for one in requests.since(first, ended)]
         text = json.dumps(found).replace("<", "\\u003c")
         return Answer(200, "application/json", text.encode())
     kind, _, number_text = name.partition("/")
@@ -86,7 +86,7 @@ def _script() -> bytes:
     return files("queryprof.badge").joinpath("badge.js").read_bytes()
 
 
-def _listed(request: Request) -> dict[str, Any]:
+def _list_entry(request: Request) -> dict[str, Any]:
     worst = request.worst
     return {
         "number": request.number,

@@ -25,7 +25,7 @@ start.
 PR_SET_PDEATHSIG = 1
 
 
-def confine() -> None:
+def confine_process() -> None:
     """Limit this process's memory, and end it when the other end of its standard input is closed.
 
     The input is closed when the process that holds it ends.
@@ -34,26 +34,26 @@ def confine() -> None:
         with suppress(OSError, AttributeError):  # immediately, whatever this process is doing
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_end_with_input, name="queryprof watches", daemon=True).start()
-    _lower(resource.RLIMIT_CORE, 0)
+    _lower_limit(resource.RLIMIT_CORE, 0)
     with suppress(OSError, ValueError, AttributeError):
         page = os.sysconf("SC_PAGE_SIZE")
         share = int(MEMORY_SHARE * page * os.sysconf("SC_PHYS_PAGES"))
         with open("/proc/self/statm") as file:
             mapped = page * int(file.read().split()[0])
-        _lower(resource.RLIMIT_AS, mapped + max(share, MIN_MEMORY_BYTES))
+        _lower_limit(resource.RLIMIT_AS, mapped + max(share, MIN_MEMORY_BYTES))
 
 
 def limit_files(most_bytes: int) -> None:
     """Limit the size of files that this process writes. Larger files are an error in SQLite."""
-    _lower(resource.RLIMIT_FSIZE, most_bytes)
+    _lower_limit(resource.RLIMIT_FSIZE, most_bytes)
 
 
 def limit_time(most_s: float) -> None:
     """Limit the processor time from now on."""
-    _lower(resource.RLIMIT_CPU, int(time.process_time() + most_s) + 1)
+    _lower_limit(resource.RLIMIT_CPU, int(time.process_time() + most_s) + 1)
 
 
-def _lower(which: int, value: int) -> None:
+def _lower_limit(which: int, value: int) -> None:
     """Set a soft limit. It may be changed later, but not above the original limit."""
     _, hard = resource.getrlimit(which)
     wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)

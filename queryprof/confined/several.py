@@ -12,19 +12,19 @@ def refuse_several(connection: Any, sql: str, values: Any = ()) -> None:
         connection: APSW's. SQLite itself finds the end of a statement.
         values: the parameters of the first statement.
     """
-    first, _ = _prepared(connection, sql, values)
+    first, _ = _first_statement(connection, sql, values)
     rest = sql[len(first) :]
     if not rest:
         return
     try:
-        _, is_statement = _prepared(connection, rest, ())
+        _, is_statement = _first_statement(connection, rest, ())
     except Exception:  # invalid SQL, or SQL that lacks values, is not a comment
         is_statement = True
     if is_statement:
         raise ValueError("refused: more than one statement")
 
 
-def _prepared(connection: Any, sql: str, values: Any) -> tuple[str, bool]:
+def _first_statement(connection: Any, sql: str, values: Any) -> tuple[str, bool]:
     """Return the text of the first statement, and whether it is more than a comment.
 
     Does not execute it.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
-def _absence() -> str:
+def _why_missing() -> str:
     """Return why the core is missing, in a sentence."""
     if "IS_SUBINTERPRETER" in globals():
         return "queryprof records in the main interpreter, and this is a subinterpreter"
@@ -29,7 +29,7 @@ def _absence() -> str:
     return "queryprof was installed without its core (no C compiler, or QUERYPROF_CORE=none)"
 
 
-ABSENCE = _absence()
+ABSENCE = _why_missing()
 
 
 def is_on() -> bool:
@@ -91,7 +91,7 @@ def clock_source() -> tuple[str, float]:
     return "none", 0.0
 
 
-def _nothing(*_: object) -> None:
+def _do_nothing(*_: object) -> None:
     """Do nothing, like the core while it does not record."""
 
 
@@ -101,10 +101,10 @@ def _refuse(*_: object) -> NoReturn:
     raise SessionError(ABSENCE)
 
 
-span_end = span_status = set_span_variable = _nothing
-stop = after_fork = detach = counters_stop = hold_windows = explain_refusals = _nothing
-watchdog_start = watchdog_stop = clear_handles = on_gc = _nothing
-enter_loop = leave_loop = loop_beat = loop_timer = await_beat = step_begin = step_end = _nothing
+span_end = span_status = set_span_variable = _do_nothing
+stop = after_fork = detach = counters_stop = hold_windows = explain_refusals = _do_nothing
+watchdog_start = watchdog_stop = clear_handles = on_gc = _do_nothing
+enter_loop = leave_loop = loop_beat = loop_timer = await_beat = step_begin = step_end = _do_nothing
 
 
 def __getattr__(name: str) -> Callable[..., NoReturn]:

@@ -37,7 +37,7 @@ MAX_ATTRIBUTES = 65536
 
 def deployment_names(environ: Mapping[str, str]) -> dict[str, str | None]:
     """Return service, version and environment; each is None if it is not set."""
-    attributes = _attributes(environ.get(OTEL_ATTRIBUTES, "")[:MAX_ATTRIBUTES])
+    attributes = _parse_attributes(environ.get(OTEL_ATTRIBUTES, "")[:MAX_ATTRIBUTES])
     found = {}
     for name, variable, keys in OWN:
         other = environ.get(OTEL_SERVICE) if name == "service" else None
@@ -47,7 +47,7 @@ def deployment_names(environ: Mapping[str, str]) -> dict[str, str | None]:
     return found
 
 
-def _attributes(text: str) -> dict[str, str]:
+def _parse_attributes(text: str) -> dict[str, str]:
     """Return the pairs of comma-separated KEY=VALUE items with percent-encoded values. Other items
     are skipped (https://www.w3.org/TR/baggage/).
     """
@@ -55,11 +55,11 @@ def _attributes(text: str) -> dict[str, str]:
     for pair in text.split(","):
         key, is_pair, value = pair.partition("=")
         if is_pair:
-            found[key.strip()] = _decoded(value.strip())
+            found[key.strip()] = _decode(value.strip())
     return found
 
 
-def _decoded(value: str) -> str:
+def _decode(value: str) -> str:
     if "%" not in value:
         return value
     from urllib.parse import unquote  # imported only here: few programs need it

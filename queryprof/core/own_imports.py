@@ -45,7 +45,7 @@ class own_imports:
         self._found: list[str] = []
         self._hidden: dict[str, ModuleType] = {}
         for name in sys.stdlib_module_names.intersection(sys.modules):
-            if DIRECTORIES and _is_in_the_program(_origin(name)):
+            if DIRECTORIES and _is_in_the_program(_spec_file(name)):
                 self._hidden |= _remove_modules(name)
         sys.meta_path.insert(0, self)
 
@@ -85,7 +85,7 @@ def _is_in_the_program(origin: str) -> bool:
     return not any(f"{os.sep}{name}{os.sep}" in origin for name in INSTALLED)
 
 
-def _origin(name: str) -> str:
+def _spec_file(name: str) -> str:
     """Return the file in a module's spec; "" if missing. The program may have replaced it."""
     try:
         origin = getattr(getattr(sys.modules.get(name), "__spec__", None), "origin", None)
@@ -103,7 +103,7 @@ def _remove_modules(name: str) -> dict[str, ModuleType]:
 def _program_has_another(name: str, program: str) -> bool:
     """Return whether the program would find a different module than this context found."""
     its = (_find_spec(name, (program,)) if program else None) or _find_spec(name, None)
-    return its is not None and its.origin != _origin(name)
+    return its is not None and its.origin != _spec_file(name)
 
 
 def _find_spec(name: str, directories: Sequence[str] | None) -> ModuleSpec | None:

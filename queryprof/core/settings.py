@@ -53,7 +53,7 @@ MINIMUM_MS = 1.0
 MAXIMUM_MS = 3_600_000.0
 
 
-def _truth(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     """Parse a boolean in the words of configparser."""
     words = {
         "1": True,
@@ -84,7 +84,7 @@ def _is_directories(value: object) -> bool:
 
 DIRECTORIES = ("a list of directories", str.split, _is_directories)
 FRAMES = (f"1 to {MAXIMUM_CALL_PATH_FRAMES}", int, _is_frames)
-TRUTH = ("true or false", _truth, lambda value: isinstance(value, bool))
+TRUTH = ("true or false", _parse_bool, lambda value: isinstance(value, bool))
 MILLISECONDS = (f"{MINIMUM_MS:g} to {MAXIMUM_MS:g}", float, _is_milliseconds)
 
 MAX_BYTES = 10_000_000
@@ -172,7 +172,7 @@ def read_settings(
         SettingsError: a file cannot be read, or has an invalid setting.
     """
     directory = directory or working_directory()
-    table = _pyproject(os.path.join(directory, "pyproject.toml"))
+    table = _read_pyproject(os.path.join(directory, "pyproject.toml"))
     if table is None:
         table = _setup_cfg(os.path.join(directory, "setup.cfg"))
     chosen = dict(table or {})
@@ -197,7 +197,7 @@ def read_settings(
     if environ.get(WINDOW_VARIABLE):
         settings.window_ns = window_ns(environ[WINDOW_VARIABLE], WINDOW_VARIABLE)
     if environ.get(KEEP_VARIABLE):
-        settings.kept = _kept(environ[KEEP_VARIABLE])
+        settings.kept = _parse_kept(environ[KEEP_VARIABLE])
     return settings
 
 
@@ -209,7 +209,7 @@ def window_ns(length: object, name: str = "window") -> int:
     return found
 
 
-def _kept(text: str) -> int:
+def _parse_kept(text: str) -> int:
     if not (text.isdecimal() and text.isascii() and len(text) < 9 and 1 <= int(text) <= MAX_KEPT):
         raise SettingsError(f"{KEEP_VARIABLE} must be 1 to {MAX_KEPT}, not {text!r}")
     return int(text)
@@ -233,7 +233,7 @@ def _text(path: str) -> str:
         raise SettingsError(f"{path}: cannot be read: {error}") from error
 
 
-def _pyproject(path: str) -> Mapping[str, object] | None:
+def _read_pyproject(path: str) -> Mapping[str, object] | None:
     text = _text(path)
     if "tool.queryprof" not in text:  # so that the program need not import a TOML parser
         return None

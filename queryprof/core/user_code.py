@@ -42,7 +42,7 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     # A root that the user has set counts even inside an installation, so it comes later.
     directories += [(root, USER) for root in roots]
     classes = dict(ignored)
-    classes |= {_prefix(directory): kind for directory, kind in directories}
+    classes |= {_code_prefix(directory): kind for directory, kind in directories}
     return list(classes.items())
 
 
@@ -74,7 +74,7 @@ def is_typed_in() -> bool:
     return not code or not any(start in code[0] for start in WORKER_STARTS)
 
 
-def _prefix(directory: str) -> str:
+def _code_prefix(directory: str) -> str:
     return directory if directory.endswith(os.sep) else directory + os.sep
 
 
@@ -91,7 +91,7 @@ def script_directory() -> list[str]:
         return []
     directory = os.path.dirname(os.path.abspath(script))
     installed = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
-    if any(_prefix(directory).startswith(_prefix(path)) for path in installed):
+    if any(_code_prefix(directory).startswith(_code_prefix(path)) for path in installed):
         return []
     return [directory]
 

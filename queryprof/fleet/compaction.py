@@ -301,9 +301,9 @@ def _merged_at_once(table: FleetTable, paths: Sequence[str]) -> Iterator[pa.Tabl
     rows = sum(map(_most_rows, paths))
     engine = closed_engine(list(paths))
     try:
-        for first, last in _slices(table, rows):
+        for first, last in _split_rows(table, rows):
             values = {"files": list(paths), "first": first, "last": last}
-            yield engine.sql(_sql(table), params=values).to_arrow_table()
+            yield engine.sql(_merging_sql(table), params=values).to_arrow_table()
     except duckdb.Error as error:
         raise TraceError(str(error).partition("\n")[0]) from error
     finally:
@@ -319,7 +319,7 @@ def _most_rows(path: str) -> int:
     return max(0, min(int(pq.read_metadata(path).num_rows), os.path.getsize(path)))
 
 
-def _slices(table: FleetTable, rows: int) -> list[tuple[str, str]]:
+def _split_rows(table: FleetTable, rows: int) -> list[tuple[str, str]]:
     """Split the rows into ranges of statement ids, which are hashes.
 
     Each range has about ROWS_AT_ONCE rows.
@@ -329,7 +329,7 @@ def _slices(table: FleetTable, rows: int) -> list[tuple[str, str]]:
     return list(pairwise(borders))
 
 
-def _sql(table: FleetTable) -> str:
+def _merging_sql(table: FleetTable) -> str:
     """Return the SQL that merges a table's rows, by the roles of its columns."""
     key = ", ".join(table.key)
     order = ", ".join(

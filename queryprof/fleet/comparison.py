@@ -149,7 +149,7 @@ def compare_versions(
         if steps and steps.low > MORE_STEPS and is_sure(row, "step", "step", many):
             more_steps.append(judged)
     few = unclear == len(compared)
-    unknown = _unknown(engine, selection, (before, after), few, known)
+    unknown = _unknown_gates(engine, selection, (before, after), few, known)
     return FleetComparison(
         before,
         after,
@@ -166,7 +166,7 @@ def compare_versions(
     )
 
 
-def _unknown(
+def _unknown_gates(
     engine: Engine,
     selection: Selection,
     versions: tuple[str, str],

@@ -15,8 +15,8 @@ from typing import Any
 import duckdb
 
 from queryprof.errors import TraceError
-from queryprof.fleet.parquet_files import encodable
-from queryprof.fleet.question_texts import DEFAULTS, PARAMETER, question
+from queryprof.fleet.parquet_files import escape_text
+from queryprof.fleet.question_texts import DEFAULTS, PARAMETER, question_sql
 from queryprof.fleet.schema import (
     BUCKETS,
     COUNTS,
@@ -156,7 +156,7 @@ class Engine:
 
     def text(self, name: str) -> str:
         """Return the SQL of a question, with the tables that it reads."""
-        comment, _, rest = question(name).partition("\nWITH ")
+        comment, _, rest = question_sql(name).partition("\nWITH ")
         tables = [
             self._table(table.name) for table in FLEET_TABLES if _reads_table(rest, table.name)
         ]
@@ -183,9 +183,7 @@ class Engine:
         )
 
     def _values(self, selection: Selection) -> dict[str, object]:
-        found: dict[str, object] = {
-            field: _encodable(getattr(selection, field)) for field in SELECTED
-        }
+        found: dict[str, object] = {field: _escape(getattr(selection, field)) for field in SELECTED}
         for name, by_service in self.store.files.items():
             for at, (service, paths) in enumerate(by_service.items()):
                 found[f"{name}_service_{at}"] = service
@@ -239,7 +237,9 @@ class Engine:
         try:
             found = self._connection.execute(text, {one: known[one] for one in named})
             columns = tuple(one[0] for one in found.description or ())
-            return Answer(columns, tuple(tuple(map(_finite, row)) for row in found.fetchall()))
+            return Answer(
+                columns, tuple(tuple(map(_none_if_infinite, row)) for row in found.fetchall())
+            )
         except (duckdb.Error, ValueError, OverflowError, UnicodeError) as error:
             damaged = damaged_files(self.store) or unread_files(self.store.paths)
             if damaged:
@@ -264,12 +264,12 @@ def _column_sql(column: FleetColumn) -> str:
     return f"coalesce({column.name}, {nothing}) AS {column.name}"
 
 
-def _encodable(value: Any) -> Any:
+def _escape(value: Any) -> Any:
     """Escape characters that are not Unicode, as in the files."""
-    return encodable(value) if isinstance(value, str) else value
+    return escape_text(value) if isinstance(value, str) else value
 
 
-def _finite(value: Any) -> Any:
+def _none_if_infinite(value: Any) -> Any:
     """Return None for infinity and NaN, else the value."""
     return None if isinstance(value, float) and not isfinite(value) else value
 

@@ -152,7 +152,9 @@ class _Flattening:
                 tables.setdefault(table, []).append(row)
         return [
             self._host_window(service, host, tables)
-            for (service, host), tables in sorted(rows.items(), key=lambda one: _ordered(one[0]))
+            for (service, host), tables in sorted(
+                rows.items(), key=lambda one: _unknown_first(one[0])
+            )
         ]
 
     def _host_window(
@@ -179,7 +181,7 @@ class _Flattening:
                 if one.lost_windows
             },
             len(set(self._owners.values())) > 1,
-            {name: _sorted(name, some) for name, some in tables.items()},
+            {name: _sort_rows(name, some) for name, some in tables.items()},
         )
 
     def _window_of(self, owner: Owner) -> Row:
@@ -218,7 +220,7 @@ class _Flattening:
         of, systems = self._names.of, self._profile.systems
         for key in {**calls, **files}:
             owner, statement, path, span, operation = key
-            buckets, counts = _lists(histograms.get(key, {}))
+            buckets, counts = _bucket_lists(histograms.get(key, {}))
             named = {
                 **dict(zip(CALLS.names, calls.get(key, NO_CALLS), strict=True)),
                 **dict(zip(FILE_NAMES, files.get(key, NO_FILES), strict=True)),
@@ -239,7 +241,7 @@ class _Flattening:
     def _spans(self) -> Iterator[Flat]:
         for span in self._profile.spans:
             if span.name:
-                buckets, counts = _lists(span.durations.histogram)
+                buckets, counts = _bucket_lists(span.durations.histogram)
                 named = dict(zip(SPANS.names, _values_of_span(span), strict=True))
                 values = (*_none_if_uncounted(named), buckets, counts)
                 yield self._of_all, (self._names.of(span.name),), values
@@ -312,20 +314,20 @@ def _add_histogram(histogram: dict[int, int], more: Mapping[int, int]) -> None:
         histogram[bucket] = histogram.get(bucket, 0) + count
 
 
-def _lists(histogram: Mapping[int, int]) -> tuple[list[int], list[int]]:
+def _bucket_lists(histogram: Mapping[int, int]) -> tuple[list[int], list[int]]:
     """Return the buckets, and the number in each."""
     pairs = sorted((bucket, count) for bucket, count in histogram.items() if count)
     return [bucket for bucket, _ in pairs], [count for _, count in pairs]
 
 
-def _sorted(table: str, rows: list[Row]) -> list[Row]:
+def _sort_rows(table: str, rows: list[Row]) -> list[Row]:
     """Sort rows by the key, with the columns that are searched most first."""
     facts = FLEET_TABLE[table]
     owners = len(OWNER)
     width = len(facts.key)
-    return sorted(rows, key=lambda row: _ordered((*row[owners:width], *row[:owners])))
+    return sorted(rows, key=lambda row: _unknown_first((*row[owners:width], *row[:owners])))
 
 
-def _ordered(values: Sequence[str | None]) -> list[tuple[bool, str]]:
+def _unknown_first(values: Sequence[str | None]) -> list[tuple[bool, str]]:
     """Return a sort key that puts unknown values first."""
     return [(value is not None, value or "") for value in values]

@@ -150,7 +150,7 @@ class Directory:
                     os.unlink(beside)
                 raise
             if self._is_durable:
-                _sync(folder)
+                _sync_folder(folder)
         except OSError as error:
             reason = error.strerror or error
             raise CannotWriteError(f"{path}: cannot be written: {reason}") from error
@@ -173,7 +173,7 @@ class Directory:
             with suppress(FileExistsError):
                 os.mkdir(path, 0o700)
             if self._is_durable:
-                _sync(above)
+                _sync_folder(above)
 
     def entries(self, folder: str) -> Iterator[Entry]:
         """See Location."""
@@ -213,7 +213,7 @@ class Directory:
                             os.unlink(path)
 
 
-def _sync(folder: str) -> None:
+def _sync_folder(folder: str) -> None:
     """Make the names in a directory survive a power failure, if the file system supports this."""
     with suppress(OSError):
         handle = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -246,7 +246,7 @@ class ObjectStore:
         try:
             self._files, self._path = FileSystem.from_uri(url)
         except (OSError, ValueError, ArrowException) as error:
-            raise LocationError(f"{url}: {_reason(error)}") from error
+            raise LocationError(f"{url}: {_one_line(error)}") from error
 
     def _full_path(self, name: str) -> str:
         return f"{self._path.rstrip('/')}/{name}"
@@ -260,7 +260,7 @@ class ObjectStore:
             stream.close()  # not after an error, when closing would finish the truncated object
             found = self._files.get_file_info(path)
         except OSError as error:
-            raise CannotWriteError(f"{self.url}: cannot be written: {_reason(error)}") from error
+            raise CannotWriteError(f"{self.url}: cannot be written: {_one_line(error)}") from error
         if found.size != len(content):
             raise CannotWriteError(f"{self.url}: {name} was truncated by the store")
         return f"{self.url}/{name}"
@@ -273,7 +273,7 @@ class ObjectStore:
         try:
             found = self._files.get_file_info(selector)
         except OSError as error:
-            raise LocationError(f"{self.url}: cannot be read: {_reason(error)}") from error
+            raise LocationError(f"{self.url}: cannot be read: {_one_line(error)}") from error
         above = f"{self._path.rstrip('/')}/"
         for one in sorted(found, key=lambda file: file.path):
             if one.type == FileType.File and one.path.startswith(above):
@@ -286,7 +286,7 @@ class ObjectStore:
                 content: bytes = stream.read()
                 return content
         except OSError as error:
-            raise LocationError(f"{self.url}: cannot be read: {_reason(error)}") from error
+            raise LocationError(f"{self.url}: cannot be read: {_one_line(error)}") from error
 
     def remove(self, name: str) -> None:
         """See Location."""
@@ -295,12 +295,12 @@ class ObjectStore:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise LocationError(f"{self.url}: cannot be removed: {_reason(error)}") from error
+            raise LocationError(f"{self.url}: cannot be removed: {_one_line(error)}") from error
 
     def remove_unfinished(self, before_ns: int) -> None:
         """See Location. Unfinished objects do not exist."""
 
 
-def _reason(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """Return a store's error as one line."""
     return " ".join(str(error).split())[:300]

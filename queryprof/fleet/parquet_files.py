@@ -121,7 +121,7 @@ def _content(table: FleetTable, rows: Sequence[Row], window: HostWindow, lost_fi
     footer = Footer(window.service, tuple(map(json.dumps, window.identities)), lost)
     columns = zip(*rows, strict=True)
     arrays = [
-        pa.array(_encodable(values) if column.kind == TEXT else values, TYPES[column.kind])
+        pa.array(_escape_texts(values) if column.kind == TEXT else values, TYPES[column.kind])
         for column, values in zip(table.columns, columns, strict=True)
     ]
     content = pa.BufferOutputStream()
@@ -137,13 +137,13 @@ def _content(table: FleetTable, rows: Sequence[Row], window: HostWindow, lost_fi
     return found
 
 
-def encodable(text: str) -> str:
+def escape_text(text: str) -> str:
     """Escape characters that are not Unicode, as traces do."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
-def _encodable(values: tuple[str | None, ...]) -> list[str | None]:
-    return [None if value is None else encodable(value) for value in values]
+def _escape_texts(values: tuple[str | None, ...]) -> list[str | None]:
+    return [None if value is None else escape_text(value) for value in values]
 
 
 def refuse_other_schema(directory: str) -> None:

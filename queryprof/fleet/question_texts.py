@@ -15,6 +15,6 @@ DEFAULTS = {"slower": SLOWER, "faster": FASTER, "more_steps": MORE_STEPS, "by": 
 """Default values of parameters."""
 
 
-def question(name: str) -> str:
+def question_sql(name: str) -> str:
     """Return the text of a question."""
     return resources("queryprof.fleet").joinpath("questions", f"{name}.sql").read_text("utf-8")

@@ -82,11 +82,11 @@ class FleetTable(NamedTuple):
         return tuple([column.name for column in self.columns if column.role == KEY])
 
 
-def _keys(*names: str) -> tuple[FleetColumn, ...]:
+def _key_columns(*names: str) -> tuple[FleetColumn, ...]:
     return tuple(FleetColumn(name, TEXT, KEY) for name in names)
 
 
-def _texts(*names: str) -> tuple[FleetColumn, ...]:
+def _text_columns(*names: str) -> tuple[FleetColumn, ...]:
     return tuple(FleetColumn(name, TEXT, FIRST) for name in names)
 
 
@@ -99,7 +99,7 @@ def figures(table: str, prefix: str = "") -> tuple[FleetColumn, ...]:
     )
 
 
-OWNER = _keys("version", "environment", "host")
+OWNER = _key_columns("version", "environment", "host")
 WINDOW = (
     FleetColumn("window_start", INSTANT, LEAST),
     FleetColumn("window_end", INSTANT, MOST),
@@ -116,9 +116,9 @@ FLEET_TABLES = (
         "aggregate",
         (
             *OWNER,
-            *_keys("statement_id", "path", "span", "operation"),
+            *_key_columns("statement_id", "path", "span", "operation"),
             *WINDOW,
-            *_texts("statement", "system", "site", "place"),
+            *_text_columns("statement", "system", "site", "place"),
             *figures("aggregate"),
             *figures("file_work", "file_"),
             *_histogram("executions"),
@@ -126,26 +126,26 @@ FLEET_TABLES = (
     ),
     FleetTable(
         "span",
-        (*OWNER, *_keys("span"), *WINDOW, *figures("span_total"), *_histogram("spans")),
+        (*OWNER, *_key_columns("span"), *WINDOW, *figures("span_total"), *_histogram("spans")),
     ),
     FleetTable(
         "plan",
         (
             *OWNER,
-            *_keys("statement_id", "database", "tree"),
+            *_key_columns("statement_id", "database", "tree"),
             *WINDOW,
-            *_texts("statement", "plan_id"),
+            *_text_columns("statement", "plan_id"),
         ),
     ),
     FleetTable(
         "finding",
         (
             *OWNER,
-            *_keys("identity"),
+            *_key_columns("identity"),
             *WINDOW,
-            *_texts("category", "severity"),
+            *_text_columns("category", "severity"),
             FleetColumn("gain_ns", INTEGER, SUM),
-            *_texts("statement_id", "site", "fix", "evidence"),
+            *_text_columns("statement_id", "site", "fix", "evidence"),
         ),
     ),
 )

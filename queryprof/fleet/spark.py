@@ -23,7 +23,7 @@ from queryprof.fleet.days import DAY, counted_files
 from queryprof.fleet.footer import SCHEMA_KEY, Footer, footer_in
 from queryprof.fleet.location import Directory, Location, location_of
 from queryprof.fleet.parquet_files import ENDING, UNREADABLE
-from queryprof.fleet.question_texts import DEFAULTS, PARAMETER, question
+from queryprof.fleet.question_texts import DEFAULTS, PARAMETER, question_sql
 from queryprof.fleet.schema import (
     BUCKETS,
     COUNTS,
@@ -117,7 +117,7 @@ def ask(spark: Any, name: str, **values: object) -> Any:
     Raises:
         KeyError: a parameter is missing.
     """
-    text = question(name)
+    text = question_sql(name)
     known = {**DEFAULTS, **values}
     return spark.sql(
         PARAMETER.sub(r":\1", text), args={one: known[one] for one in PARAMETER.findall(text)}

@@ -37,7 +37,7 @@ if __name__ == "__main__":  # import queryprof's modules beside this file, whate
     sys.modules["queryprof"] = package
 
 from queryprof.confined.authorizer import DENY, READ, SELECT, Authorizer
-from queryprof.confined.process import confine, limit_files, limit_time
+from queryprof.confined.process import confine_process, limit_files, limit_time
 from queryprof.proof.libraries import Apsw, Sqlite3
 
 PROGRESS_STEPS = 100_000
@@ -376,7 +376,7 @@ def main() -> None:  # answers requests until their stream ends
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # a library's output must not mix with the answers
-    confine()
+    confine_process()
     gc.disable()
     executor = Executor(sys.argv[1])
     signal.signal(signal.SIGUSR1, lambda *_: executor.deadline(0))

@@ -20,7 +20,7 @@ from queryprof.pytest_plugin.times import TestTimes
 from queryprof.pytest_plugin.verification import Verification, verify
 from queryprof.report.text.failures import finding_message, slower_message, stall_message
 from queryprof.testing.calls import Calls
-from queryprof.testing.limits import exceeded, limits_of
+from queryprof.testing.limits import excess_of_limits, limits_of
 from queryprof.testing.records import add_statements, describe
 from queryprof.testing.suite_baseline import SuiteBaseline, TestRecord, baseline_figures
 
@@ -99,7 +99,7 @@ class Gate:
             limits = limits_of(budgets, "max_")
         except (TypeError, ValueError) as error:
             return f"queryprof marker of {item.nodeid}: {error}"
-        return exceeded(limits, calls, "max_")
+        return excess_of_limits(limits, calls, "max_")
 
     def _finding_message(self, item: pytest.Item, calls: Calls) -> str:
         categories = self._rules.fail_on & TEST_CATEGORIES

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from queryprof.analysis.baseline_deviations import Deviation, unstable
+from queryprof.analysis.baseline_deviations import Deviation, differences_between_runs
 from queryprof.analysis.baseline_figures import figures_from
 from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.units import counted
@@ -97,7 +97,9 @@ def verify(config: pytest.Config, first: Tests, rules: Rules) -> Verification:
         differing=tuple(
             (test, deviation)
             for test in both
-            for deviation in unstable(figures_from(first[test]), figures_from(second[test]), rules)
+            for deviation in differences_between_runs(
+                figures_from(first[test]), figures_from(second[test]), rules
+            )
         ),
     )
 

@@ -33,7 +33,7 @@ from queryprof.confined.authorizer import (
     Authorizer,
 )
 from queryprof.confined.handle import Library
-from queryprof.confined.process import confine, limit_files, limit_time
+from queryprof.confined.process import confine_process, limit_files, limit_time
 from queryprof.errors import QueryprofError
 from queryprof.replay.workload import INSIDE, OUTSIDE, Execution, read_workload
 from queryprof.sql.clauses import verb_of
@@ -355,7 +355,7 @@ def main(path: str) -> None:
     given = json.loads(Path(path).read_text())
     given["pragmas"] = tuple((name, value) for name, value in given["pragmas"])
     order = Order(**given)
-    confine()
+    confine_process()
     limit_time(order.time_s)
     limit_files(order.file_bytes)
     gc.disable()

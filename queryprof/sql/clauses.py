@@ -234,7 +234,7 @@ def all_comparisons_of(statement: str) -> tuple[Comparison, ...]:
 
 def _comparisons(tokens: tuple[Token, ...]) -> Iterator[Comparison]:
     clauses = [""]
-    partners = _partners(tokens)
+    partners = _matching_parentheses(tokens)
     for place, token in enumerate(tokens):
         mark = token.keyword or token.text
         if mark == "(":
@@ -258,7 +258,7 @@ def _comparisons(tokens: tuple[Token, ...]) -> Iterator[Comparison]:
 def sorted_by(statement: str) -> Iterator[tuple[Token, ...]]:
     """Yield the terms of ORDER BY and GROUP BY."""
     tokens = tokens_of(statement)
-    partners = _partners(tokens)
+    partners = _matching_parentheses(tokens)
     for start, token in enumerate(tokens):
         is_list = token.keyword in ("ORDER", "GROUP") and _is(tokens, start + 1, "BY")
         if not is_list or token.depth > MAX_DEPTH:
@@ -362,7 +362,7 @@ def text_of(statement: str, operand: Sequence[Token]) -> str:
     return "".join(parts)
 
 
-def _partners(tokens: Sequence[Token]) -> dict[int, int]:
+def _matching_parentheses(tokens: Sequence[Token]) -> dict[int, int]:
     """Return the matching place of each parenthesis; the last token's if there is no partner."""
     found: dict[int, int] = {}
     opened: list[int] = []

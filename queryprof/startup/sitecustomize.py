@@ -31,7 +31,7 @@ def _record() -> None:
     autoload.start()
 
 
-def _chain() -> None:
+def _run_replaced_sitecustomize() -> None:
     """Run the sitecustomize that Python would have imported without this one."""
     from _frozen_importlib_external import PathFinder  # without the rest of importlib
 
@@ -55,4 +55,4 @@ except KeyboardInterrupt:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     os.kill(os.getpid(), _signal.SIGINT)
     os._exit(128 + _signal.SIGINT)  # the first process of a container cannot end itself by a signal
-_chain()
+_run_replaced_sitecustomize()

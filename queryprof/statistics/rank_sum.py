@@ -29,7 +29,7 @@ def rank_sum_p(rank_sum: float, size: int, others: int) -> float:
     # number of pairs in which the value is larger than the other's
     pairs = rank_sum - size * (size + 1) / 2
     if size * others <= MAX_EXACT_PAIRS:
-        counts = _counts(size, others)
+        counts = _count_orders(size, others)
         return sum(counts[max(0, round(pairs + 1e-9)) :]) / comb(size + others, size)
     mean = size * others / 2
     deviation = sqrt(size * others * (size + others + 1) / 12)
@@ -45,7 +45,7 @@ def larger_p(values: Sequence[float], others: Sequence[float]) -> float:
 
 
 @cache
-def _counts(size: int, others: int) -> tuple[int, ...]:
+def _count_orders(size: int, others: int) -> tuple[int, ...]:
     """Return the number of orders of the values, by the number of pairs in which the value is
     larger.
 
@@ -53,8 +53,8 @@ def _counts(size: int, others: int) -> tuple[int, ...]:
     """
     if not size or not others:
         return (1,)
-    with_largest = (0,) * others + _counts(size - 1, others)
-    without = _counts(size, others - 1)
+    with_largest = (0,) * others + _count_orders(size - 1, others)
+    without = _count_orders(size, others - 1)
     length = size * others + 1
     return tuple(
         (with_largest[at] if at < len(with_largest) else 0)

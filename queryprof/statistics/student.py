@@ -74,10 +74,10 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
     if x > (a + 1) / (a + b + 2):  # the fraction converges fast only below this
         return 1 - incomplete_beta(1 - x, b, a)
     front = exp(a * log(x) + b * log1p(-x) + lgamma(a + b) - lgamma(a) - lgamma(b)) / a
-    return front / _fraction(x, a, b)
+    return front / _continued_fraction(x, a, b)
 
 
-def _fraction(x: float, a: float, b: float) -> float:
+def _continued_fraction(x: float, a: float, b: float) -> float:
     """Compute 1 + d1 / (1 + d2 / (1 + ...)) of 8.17.22, by W. J. Lentz's method (1976).
 
     The terms vanish after some sqrt(max(a, b)) steps.

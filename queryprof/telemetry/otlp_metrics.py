@@ -114,7 +114,7 @@ def points_of(profile: Profile, has_text: bool) -> list[Point]:
     found: list[Point] = []
     for number, aggregates in sorted(of_processes.items()):
         times = _times(profile, number)
-        for statement, some in _ranked(aggregates):
+        for statement, some in _group_by_statement(aggregates):
             path = max(some, key=lambda one: one.self_ns).path
             tags = tuple(attributes(names.of_statement(statement, path)))
             found += [Point(metric, number, tags, *times, value) for metric, value in _values(some)]
@@ -148,7 +148,7 @@ def _times(profile: Profile, number: int) -> tuple[int, int]:
     return start, max(start + 1, end)
 
 
-def _ranked(aggregates: Sequence[Aggregate]) -> list[tuple[str, list[Aggregate]]]:
+def _group_by_statement(aggregates: Sequence[Aggregate]) -> list[tuple[str, list[Aggregate]]]:
     """Group aggregates by statement, most time first. Statements above the limit form one group."""
     groups: dict[str, list[Aggregate]] = {}
     for one in aggregates:

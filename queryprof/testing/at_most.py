@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from queryprof.analysis.baseline_rules import Rules
 from queryprof.core.absence import is_absent
 from queryprof.testing.calls import Calls
-from queryprof.testing.limits import Limits, exceeded, limits_of
+from queryprof.testing.limits import Limits, excess_of_limits, limits_of
 from queryprof.testing.meter import ENDED, Block, meter
 
 if TYPE_CHECKING:
@@ -108,4 +108,4 @@ def excess_message(block: Block, limits: Limits) -> str:
     meter.border()
     if not block.is_whole:
         return ENDED
-    return exceeded(limits, Calls(block.parts, meter.descriptions, Rules(), test_thread=""))
+    return excess_of_limits(limits, Calls(block.parts, meter.descriptions, Rules(), test_thread=""))

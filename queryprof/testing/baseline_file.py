@@ -63,7 +63,7 @@ def read_baseline(path: str) -> Baseline:
             )
     try:
         document = json.loads(text, object_pairs_hook=_without_duplicates)
-        return _checked(path, document)
+        return _check_document(path, document)
     except json.JSONDecodeError as error:
         raise BaselineError(
             f"{path}:{error.lineno}: not valid JSON ({error.msg}); restore it,"
@@ -98,7 +98,7 @@ def _how_to_save(text: str) -> str:
     return "remove it and save one with all tests: --queryprof-save"
 
 
-def _checked(path: str, document: Any) -> Baseline:
+def _check_document(path: str, document: Any) -> Baseline:
     version = document["format_version"]
     if version != FORMAT_VERSION:
         raise BaselineError(
@@ -128,7 +128,7 @@ def _refuse_other_file(path: str) -> None:
         raise BaselineError(f"{path}: exists and is not a baseline; choose another name")
 
 
-def _pieces(baseline: Baseline) -> Iterator[str]:
+def _json_pieces(baseline: Baseline) -> Iterator[str]:
     """Yield the JSON document, with one line per statement and test."""
     statements, lines = lines_of(baseline.tests)
     yield f'{{\n "format_version": {FORMAT_VERSION},\n'
@@ -153,7 +153,7 @@ def write_baseline(path: str, baseline: Baseline) -> None:
     Raises:
         BaselineError: the file cannot be written.
     """
-    text = "".join(_pieces(baseline))
+    text = "".join(_json_pieces(baseline))
     _refuse_odd_file(path)
     _refuse_other_file(path)
     target = os.path.realpath(path)

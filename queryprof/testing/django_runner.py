@@ -67,7 +67,7 @@ class Measured:
     is_whole: bool
 
 
-def _script() -> str:
+def _running_script() -> str:
     """Return the file of the running command, such as manage.py."""
     return os.path.abspath(getattr(sys.modules.get("__main__"), "__file__", None) or "")
 
@@ -88,7 +88,7 @@ class _Measuring:
         assert self._block is not None
         meter.border()
         is_whole = self._block.is_whole
-        calls = Calls(list(self._block.parts), meter.descriptions, Rules(), _script())
+        calls = Calls(list(self._block.parts), meter.descriptions, Rules(), _running_script())
         record = record_of(calls)
         describe(record, calls, self._stall_ms)
         figures = calls.figures()

@@ -110,7 +110,7 @@ class Limits:
 NAMES = tuple(field.name for field in fields(Limits))
 
 
-def exceeded(limits: Limits, calls: Calls, prefix: str = "") -> str:
+def excess_of_limits(limits: Limits, calls: Calls, prefix: str = "") -> str:
     """Return a message about the exceeded limits, with the statements and their lines; "" if no
     limit is exceeded.
 
@@ -137,7 +137,7 @@ def _by_figures(limits: Limits, calls: Calls, prefix: str) -> Iterable[Excess]:
         yield Excess("too many different statements: limits cannot be checked", {})
     yield from _exceeded_counts(limits, figures, prefix)
     if limits.vm_steps is not None:
-        yield from _steps(limits.vm_steps, figures, prefix)
+        yield from _excess_of_steps(limits.vm_steps, figures, prefix)
     if limits.no_full_scans:
         over = _select(figures, lambda one: one.scans_a_large_table)
         if over:
@@ -165,7 +165,7 @@ def _select(figures: TestFigures, is_chosen: Callable[[Figures], bool]) -> dict[
     return {statement: one for statement, one in figures.items() if is_chosen(one)}
 
 
-def _steps(most: int, figures: TestFigures, prefix: str) -> Iterable[Excess]:
+def _excess_of_steps(most: int, figures: TestFigures, prefix: str) -> Iterable[Excess]:
     unknown = _select(figures, lambda one: one.vm_steps is None and one.executions + one.rows > 0)
     if unknown:
         reason = f"VM steps are unknown, so {prefix}vm_steps={most} cannot be checked"
@@ -183,7 +183,7 @@ def _plans(rule: str, figures: TestFigures) -> Iterable[Excess]:
     if kind == "seq scan":
         yield from seq_scans(rule, tables, {s: one for s, one in figures.items() if _has_plan(s)})
         return
-    over = {s: one for s, one in figures.items() if _violates(kind, tables, s, one)}
+    over = {s: one for s, one in figures.items() if _has_forbidden_step(kind, tables, s, one)}
     unknown = {
         s: one for s, one in figures.items() if not one.plans and (s == UNKNOWN or _has_plan(s))
     }
@@ -212,7 +212,7 @@ def _mentioned_names(figures: TestFigures) -> frozenset[str]:
     return frozenset(named | read | {name.rpartition(".")[2] for name in read})
 
 
-def _violates(kind: str, tables: frozenset[str], statement: str, one: Figures) -> bool:
+def _has_forbidden_step(kind: str, tables: frozenset[str], statement: str, one: Figures) -> bool:
     """Return whether a plan of a statement contains the step that a limit excludes."""
     before = _names_before(statement)
     for plan in one.plans:

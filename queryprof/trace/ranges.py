@@ -105,14 +105,14 @@ def _sums(least: int) -> Check:
     def check(values: Values) -> int:
         if min(values) < least:
             raise ValueError("is too small")
-        return _integer(sum(values))
+        return _sum_of_integers(sum(values))
 
     return check
 
 
 def _check_between(least: int, most: int) -> Check:
     def check(values: Values) -> int:
-        _integer(sum(values))
+        _sum_of_integers(sum(values))
         if min(values) < least or max(values) > most:
             raise ValueError(f"is not from {least} to {most}")
         return 0
@@ -120,7 +120,7 @@ def _check_between(least: int, most: int) -> Check:
     return check
 
 
-def _integer(total: Any) -> int:
+def _sum_of_integers(total: Any) -> int:
     """Return the sum. Raises TypeError if a value is not an int."""
     if type(total) is not int:
         raise TypeError

@@ -30,7 +30,7 @@ def create(table: Table) -> str:
     ]
     for column in table.columns:
         is_primary = is_numbered and column.role == KEY
-        lines.append((declared(column) + " PRIMARY KEY" * is_primary, column.meaning))
+        lines.append((column_sql(column) + " PRIMARY KEY" * is_primary, column.meaning))
     names = ", ".join(table.key)
     if names and not is_numbered:
         lines.append((f"{'UNIQUE' if table.has_id else 'PRIMARY KEY'} ({names})", ""))
@@ -46,7 +46,7 @@ def create(table: Table) -> str:
     )
 
 
-def declared(column: Column) -> str:
+def column_sql(column: Column) -> str:
     """Return a column definition in SQL."""
     present = "" if column.is_optional else " NOT NULL"
     refers = f" REFERENCES {column.reference} (id)" if column.name.endswith("_id") else ""

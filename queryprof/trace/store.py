@@ -160,7 +160,7 @@ class TraceStore:
         wide = max(known or 0, width_ns)
         if known and known < wide:
             self._widen(facts, wide)
-        self.add(table, _aligned(facts, wide, rows))
+        self.add(table, _align_starts(facts, wide, rows))
         first, last = self.connection.execute(
             f"SELECT min(start_unix_ns), max(start_unix_ns) FROM {table}"
         ).fetchone()
@@ -173,7 +173,7 @@ class TraceStore:
     def _widen(self, table: Table, width_ns: int) -> None:
         rows = self.connection.execute(f"SELECT * FROM {table.name}").fetchall()
         self.connection.execute(f"DELETE FROM {table.name}")
-        self.add(table.name, _aligned(table, width_ns, rows))
+        self.add(table.name, _align_starts(table, width_ns, rows))
 
     def update(
         self, table: str, number: int, roles: Sequence[int], values: Mapping[str, object]
@@ -326,7 +326,7 @@ def _add_sql(table: Table) -> str:
     return f"{inserted} ON CONFLICT ({', '.join(table.key)}) DO {then}"
 
 
-def _aligned(
+def _align_starts(
     table: Table, width_ns: int, rows: Iterable[Sequence[object]]
 ) -> Iterator[Sequence[object]]:
     """Yield rows with their start rounded down to a multiple of the width."""

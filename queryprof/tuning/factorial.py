@@ -118,7 +118,7 @@ def design(factors: Sequence[str], replications: int, seed: int) -> tuple[Trial,
     draw = random.Random(seed)  # noqa: S311 - no secret
     trials: list[Trial] = []
     for replication in range(1, replications + 1):
-        combined = [Trial(levels, replication) for levels in _combinations(len(factors))]
+        combined = [Trial(levels, replication) for levels in _level_combinations(len(factors))]
         draw.shuffle(combined)
         trials += combined
     return tuple(trials)
@@ -140,7 +140,7 @@ def analyse(
     origin = next(iter(model.values()))
     cells = {
         levels: [model[Trial(levels, r)] - origin for r in range(1, replications + 1)]
-        for levels in _combinations(len(factors))
+        for levels in _level_combinations(len(factors))
     }
     means = {levels: fmean(responses) for levels, responses in cells.items()}
     mean = origin + fmean(means.values())
@@ -174,7 +174,7 @@ def analyse(
     )
 
 
-def _combinations(factors: int) -> tuple[Levels, ...]:
+def _level_combinations(factors: int) -> tuple[Levels, ...]:
     """Return all combinations of levels. The first factor changes fastest, as in the book's
     tables.
     """
@@ -208,7 +208,7 @@ def _check_results(
     """Return the number of replications."""
     if not results:
         raise ValueError("no results: run the trials of the design first")
-    known = _combinations(len(factors))
+    known = _level_combinations(len(factors))
     for trial in results:
         if trial.levels not in known or trial.replication < 1:
             raise ValueError(f"{trial} does not belong to a design with {len(factors)} factors")

@@ -58,7 +58,7 @@ class Variation:
     degrees: int
 
 
-def variation(observations: Observations) -> Variation | None:
+def estimate_variation(observations: Observations) -> Variation | None:
     """Estimate the variation from the median difference of consecutive intervals.
 
     The median is robust against a few dips. Returns None if no number of workers was observed
@@ -91,7 +91,7 @@ def point(workers: int, intervals: Sequence[float], varies: Variation | None) ->
 
 def curve(observations: Observations) -> tuple[Point, ...]:
     """Return a point for each number of workers, in order."""
-    varies = variation(observations)
+    varies = estimate_variation(observations)
     return tuple(point(workers, observations[workers], varies) for workers in sorted(observations))
 
 
@@ -103,6 +103,6 @@ def is_certainly_lower(lower: Point, higher: Point) -> bool:
     return higher.operations - lower.operations > half_width
 
 
-def disagree(intervals: Sequence[float], deviation: float) -> bool:
+def intervals_disagree(intervals: Sequence[float], deviation: float) -> bool:
     """Return whether intervals differ by more than three deviations of a difference."""
     return max(intervals) - min(intervals) > 3 * sqrt(2) * deviation * median(intervals)

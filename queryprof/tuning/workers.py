@@ -10,7 +10,13 @@ from math import isfinite
 from statistics import median
 from typing import Protocol
 
-from queryprof.tuning.throughput import Point, curve, disagree, is_certainly_lower, variation
+from queryprof.tuning.throughput import (
+    Point,
+    curve,
+    estimate_variation,
+    intervals_disagree,
+    is_certainly_lower,
+)
 
 
 class Search(Protocol):
@@ -60,7 +66,7 @@ class SteadySearch:
 
     def __init__(self, lowest: int, highest: int) -> None:
         check_bounds(lowest, highest)
-        grid = _grid(lowest, highest, self.GRID)
+        grid = _geometric_grid(lowest, highest, self.GRID)
         # The highest comes last, so that it does not run twice in a row.
         self._planned = [*grid[1:], *reversed(grid[:-1]), highest]
         self._observations: dict[int, list[float]] = {}
@@ -107,7 +113,7 @@ class SteadySearch:
         """Return the worker counts to measure again: those with one interval, or with a low median
         of scattered intervals.
         """
-        varies = variation(self._observations)
+        varies = estimate_variation(self._observations)
         return [
             workers
             for workers, intervals in self._observations.items()
@@ -115,7 +121,7 @@ class SteadySearch:
             or (
                 varies
                 and len(intervals) < self.DOUBTED
-                and disagree(intervals, varies.deviation)
+                and intervals_disagree(intervals, varies.deviation)
                 and median(intervals) <= (min(intervals) + max(intervals)) / 2
             )
         ]
@@ -155,7 +161,7 @@ class SteadySearch:
         )
 
 
-def _grid(lowest: int, highest: int, size: int) -> list[int]:
+def _geometric_grid(lowest: int, highest: int, size: int) -> list[int]:
     """Return numbers from `lowest` to `highest` with a constant ratio, rounded."""
     ratio = (highest / lowest) ** (1 / (size - 1))
     return sorted({round(lowest * ratio**step) for step in range(size)})

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryprof.analysis.baseline_deviations import deviations, unstable
+from queryprof.analysis.baseline_deviations import deviations, differences_between_runs
 from queryprof.analysis.baseline_figures import Figures, fold_names
 from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.random_names import fold_random
@@ -175,6 +175,6 @@ def test_what_differs_between_two_runs_is_unstable_in_both_directions() -> None:
     """Either run may be the baseline of the other, so more and fewer both count."""
     more, fewer = {"S": figures(3), "T": figures()}, {"S": figures(2), "T": figures()}
     for first, second in ((more, fewer), (fewer, more)):
-        assert [d.statement for d in unstable(first, second, RULES)] == ["S"]
-    assert unstable(more, more, RULES) == []
-    assert [d.statement for d in unstable(more, {"T": figures()}, RULES)] == ["S"]
+        assert [d.statement for d in differences_between_runs(first, second, RULES)] == ["S"]
+    assert differences_between_runs(more, more, RULES) == []
+    assert [d.statement for d in differences_between_runs(more, {"T": figures()}, RULES)] == ["S"]

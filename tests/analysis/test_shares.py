@@ -12,7 +12,7 @@ from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Severity
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.whole import BUSY, RAN, whole_of
-from queryprof.analysis.overview import complete
+from queryprof.analysis.overview import completeness_sentence
 from queryprof.analysis.report import Report
 from queryprof.model import FileWork, Frame, Plan, Profile, StackSample, Thread, ThreadUsage
 from queryprof.operations import OWN_NOTE
@@ -136,7 +136,7 @@ def test_what_a_library_executes_for_itself_is_no_loop() -> None:
 )
 def test_what_is_complete_is_of_the_recorded_processes(processes: int, message: str) -> None:
     """A child process with another environment is not recorded."""
-    assert complete(processes) == f"Complete: {message}, every call recorded."
+    assert completeness_sentence(processes) == f"Complete: {message}, every call recorded."
 
 
 def test_findings_that_are_one_have_one_share() -> None:

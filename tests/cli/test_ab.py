@@ -11,7 +11,7 @@ from time import sleep
 import pytest
 
 from conftest import Run
-from queryprof.cli.ab import turns
+from queryprof.cli.ab import run_order
 
 PROGRAM = """
 import sqlite3
@@ -54,7 +54,7 @@ def repository() -> None:
 
 def test_turns_are_fair() -> None:
     """With A B B A, neither side is always first."""
-    assert turns(4) == [0, 1, 1, 0, 0, 1, 1, 0]
+    assert run_order(4) == [0, 1, 1, 0, 0, 1, 1, 0]
 
 
 @pytest.mark.slow

@@ -30,12 +30,12 @@ def test_readers_are_those_of_other_processes() -> None:
     db.execute("BEGIN")
     db.execute("SELECT * FROM t").fetchone()
     database = os.path.abspath("t.db")
-    (line,) = lock_notes._readers(database)
+    (line,) = lock_notes._reader_notes(database)
     assert line.endswith("a cursor of this process with rows left, or a transaction that has read")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", READER], text=True, **pipes) as other:  # type: ignore[call-overload]
         assert other.stdout.readline() == "reads\n"
-        _, *named = lock_notes._readers(database)
+        _, *named = lock_notes._reader_notes(database)
         other.communicate()
     assert [f"process {other.pid}" in line for line in named] == [True]
     db.close()

@@ -179,8 +179,8 @@ def test_a_module_of_the_current_directory_is_not_imported(queryprof: Run, recor
 LIMITED = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])
-from queryprof.confined.process import confine, limit_files, limit_time
-confine()
+from queryprof.confined.process import confine_process, limit_files, limit_time
+confine_process()
 limit_files(1000)
 limit_time(30)
 soft = lambda name: resource.getrlimit(name)[0]

@@ -13,7 +13,7 @@ import pytest
 
 import queryprof
 from queryprof.collect.reader import read_profile
-from queryprof.testing.limits import exceeded, limits_of
+from queryprof.testing.limits import excess_of_limits, limits_of
 from queryprof.testing.meter import meter
 
 SELECT = "SELECT a FROM big WHERE b = ?"
@@ -270,7 +270,7 @@ def test_a_case_has_the_same_as_an_assertion(con):
 def test_no_limit_exceeds_nothing(con):
     from queryprof.testing.calls import Calls
 
-    assert exceeded(limits_of({}), Calls([], None, None)) == ""  # type: ignore[arg-type]
+    assert excess_of_limits(limits_of({}), Calls([], None, None)) == ""  # type: ignore[arg-type]
 
 
 def test_names_may_have_spaces(con):

@@ -9,10 +9,10 @@ import pytest
 from queryprof.tuning.throughput import (
     Variation,
     curve,
-    disagree,
+    estimate_variation,
+    intervals_disagree,
     is_certainly_lower,
     mean,
-    variation,
 )
 
 pytestmark = pytest.mark.once
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.once
 def test_the_variation_is_relative_and_of_all_numbers_of_workers() -> None:
     draw = random.Random(1)
     observed = {n: [draw.gauss(1000 * n, 50 * n) for _ in range(50)] for n in range(1, 21)}
-    found = variation(observed)
+    found = estimate_variation(observed)
     assert found is not None
     assert found.deviation == pytest.approx(0.05, rel=0.1)
     assert found.degrees == 49 * 20
@@ -30,14 +30,14 @@ def test_the_variation_is_relative_and_of_all_numbers_of_workers() -> None:
 def test_dips_change_the_variation_little() -> None:
     draw = random.Random(2)
     observed = {1: [draw.gauss(100, 5) * (0.5 if i % 10 == 5 else 1) for i in range(1000)]}
-    found = variation(observed)
+    found = estimate_variation(observed)
     assert found is not None
     assert 0.05 < found.deviation < 0.075
 
 
 def test_without_a_repetition_the_variation_is_unknown() -> None:
-    assert variation({1: [10], 2: [20]}) is None
-    assert variation({1: [0, 0]}) == Variation(0, 1)
+    assert estimate_variation({1: [10], 2: [20]}) is None
+    assert estimate_variation({1: [0, 0]}) == Variation(0, 1)
 
 
 def test_a_dip_counts_as_if_it_were_at_the_edge() -> None:
@@ -47,8 +47,8 @@ def test_a_dip_counts_as_if_it_were_at_the_edge() -> None:
 
 def test_intervals_disagree_beyond_what_they_vary_by() -> None:
     """The limit is three deviations of a difference: 3 * sqrt(2) * 5%, or 21%."""
-    assert not disagree([90, 110], deviation=0.05)
-    assert disagree([89, 111], deviation=0.05)
+    assert not intervals_disagree([90, 110], deviation=0.05)
+    assert intervals_disagree([89, 111], deviation=0.05)
 
 
 def test_a_difference_is_certain_if_its_interval_excludes_nothing() -> None:

@@ -67,7 +67,7 @@ def choose(known: Finding, finding: Finding) -> Finding:
         )
         return replace(known, evidence=(*known.evidence, other))
     if known.category in SLOW_STATEMENT_CATEGORIES and finding.category == "duplicate_query":
-        return _repeated(known, finding)
+        return _repeat_advice(known, finding)
     if not _is_alternative(known, finding) or finding.gain_ns < 2 * known.gain_ns:
         return known
     is_copy = known.category == "missing_covering_index"  # of columns that are not needed
@@ -92,7 +92,7 @@ def _index_of(known: Finding) -> tuple[str, ...]:
     return (wins,) if known.code else ()
 
 
-def _repeated(known: Finding, finding: Finding) -> Finding:
+def _repeat_advice(known: Finding, finding: Finding) -> Finding:
     """Return the advice for a slow query that repeats with the same values: cache it or make it
     faster.
     """

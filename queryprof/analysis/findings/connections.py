@@ -47,7 +47,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         first = sum(
             member.self_ns
             for one in used
-            if one.reads and not _works(one) and not _is_setup(one, opened)
+            if one.reads and not _group_works_hard(one) and not _is_setup(one, opened)
             for member in one.members
             if member.operation in STATEMENT_OPERATIONS  # without the time for fetching rows
         )
@@ -114,7 +114,7 @@ def _is_setup(group: Group, opened: int) -> bool:
     return group.verb in SETUP and group.totals.statement_executions >= MIN_USED * opened
 
 
-def _works(group: Group) -> bool:
+def _group_works_hard(group: Group) -> bool:
     return works_hard(group.totals.vm_steps, group.totals.rows_each or 0.0)
 
 
@@ -158,7 +158,7 @@ def _used_by(
     for function in dict.fromkeys((frame.file, frame.function) for frame in connecting.path):
         used = by_function.get(function, [])
         executed = sum(
-            _executed(one, function)
+            _executions_through(one, function)
             for one in used
             if (one.reads or one.writes) and not _is_setup(one, opened)
         )
@@ -169,7 +169,7 @@ def _used_by(
     )
 
 
-def _executed(group: Group, function: Function) -> int:
+def _executions_through(group: Group, function: Function) -> int:
     """Return how often a statement is executed through a function."""
     through = [
         member

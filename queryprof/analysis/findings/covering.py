@@ -82,7 +82,7 @@ def covering_scan(program: Program) -> Iterator[Finding | None]:
         code = served.covering or served.code * served.covers
         if not code:
             continue
-        won = _grouped(group, served, read) or _chosen(group, served, read)
+        won = _grouping_savings(group, served, read) or _lookup_savings(group, served, read)
         if won:
             yield program.finding(
                 "missing_covering_index",
@@ -113,7 +113,7 @@ class _Saving:
     doubt: str = ""
 
 
-def _grouped(group: Group, served: Served, read: float) -> _Saving | None:
+def _grouping_savings(group: Group, served: Served, read: float) -> _Saving | None:
     """Return the savings if rows are sorted into groups that the index already has in order."""
     sorted_for = [
         what for plan in group.plans for what in signs_of(plan).temporary if what in GROUPED
@@ -134,7 +134,7 @@ def _grouped(group: Group, served: Served, read: float) -> _Saving | None:
     )
 
 
-def _chosen(group: Group, served: Served, read: float) -> _Saving | None:
+def _lookup_savings(group: Group, served: Served, read: float) -> _Saving | None:
     """Return the savings if the comparison leaves too many rows to look up."""
     makes_few = served.is_aggregate or group.is_distinct
     if not (group.clauses.chooses and makes_few and served.covering):

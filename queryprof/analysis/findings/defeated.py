@@ -62,7 +62,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
             continue  # see full_scan
         if program.stale_statistics(group.statement):
             continue  # SQLite may skip an index because the table was small
-        reason = _planned(served) if served else _read(program, group, scanned, guesses=True)
+        reason = _planner_reason(served) if served else _read(program, group, scanned, guesses=True)
         if reason is None and served and (served.by_prefix or not served.code):
             reason = _read(program, group, scanned, guesses=False)
         if reason is None:
@@ -108,7 +108,7 @@ class _Reason:
     doubt: str = ""
 
 
-def _planned(served: Served) -> _Reason | None:
+def _planner_reason(served: Served) -> _Reason | None:
     """Return the reason according to SQLite's planner."""
     terms = ", ".join(served.terms)
     if served.partial and (served.partial[2] or not served.code):
@@ -156,22 +156,24 @@ def _read(program: Program, group: Group, scanned: set[str], guesses: bool) -> _
     comparisons = comparisons_of(group.statement)
     served = program.served(group)
     functions = served.functions if served else ()
-    for index in _indexes(program, scanned, group):
+    for index in _indexes_of_scanned(program, scanned, group):
         for comparison in comparisons:
-            found = _unused(group.statement, index.columns[0], comparison, guesses, functions)
+            found = _unused_reason(
+                group.statement, index.columns[0], comparison, guesses, functions
+            )
             if found:
                 listed = ", ".join(index.columns)
                 has = f"{index.table} has the index {index.name} ({listed}); {found.evidence}"
                 return replace(found, evidence=has)
     # without an index there is nothing to defeat
     for comparison in () if program.schemas else comparisons:
-        found = _guessed(group.statement, comparison)
+        found = _guessed_reason(group.statement, comparison)
         if found:
             return found
     return None
 
 
-def _indexes(program: Program, scanned: set[str], group: Group) -> list[Index]:
+def _indexes_of_scanned(program: Program, scanned: set[str], group: Group) -> list[Index]:
     aliases = aliases_of(group.statement)
     tables = {aliases.get(name.lower(), name.lower()) for name in scanned}
     tables |= {name.lower() for name in scanned}
@@ -183,7 +185,7 @@ def _indexes(program: Program, scanned: set[str], group: Group) -> list[Index]:
     ]
 
 
-def _unused(
+def _unused_reason(
     statement: str,
     column: str,
     comparison: Comparison,
@@ -242,7 +244,7 @@ def _computed_pattern(statement: str, operand: Sequence[Token], column: str) -> 
     )
 
 
-def _guessed(statement: str, comparison: Comparison) -> _Reason | None:
+def _guessed_reason(statement: str, comparison: Comparison) -> _Reason | None:
     """Return the reason without a schema, from the text alone."""
     operand, names = comparison.left, names_in(comparison.left)
     if len(names) != 1 or operand[0].keyword not in DEFEATING or comparison.operator == "IS":

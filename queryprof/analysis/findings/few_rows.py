@@ -114,10 +114,10 @@ def _is_prepared(program: Program, path: CallPath, is_test: IsTest) -> bool:
         is_loop = name.startswith("<") and name != MODULE
         if is_loop or program.loop_at(frame, called):
             return True
-    return _prepares(path, is_test)
+    return _is_in_setup(path, is_test)
 
 
-def _prepares(path: CallPath, is_test: IsTest) -> bool:
+def _is_in_setup(path: CallPath, is_test: IsTest) -> bool:
     return any(
         is_test(frame.file) and frame.function.rpartition(".")[2] in SET_UP for frame in path
     )
@@ -131,7 +131,7 @@ def full_scan(program: TestProgram, is_test: IsTest) -> Iterator[Finding]:
             continue
         totals = group.totals
         returns_most = MOST * (totals.rows_each or 0.0) > (totals.full_scan_steps or 0.0) + 1
-        is_own = all(_prepares(one.path, is_test) for one in group.members)
+        is_own = all(_is_in_setup(one.path, is_test) for one in group.members)
         served = program.served(group)
         if returns_most or is_own or served is None or served.is_other:
             continue

@@ -77,7 +77,7 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                 cause.site,
                 stall.stall.total_ns,
                 (
-                    _stalls(loop.loop.kind, stall),
+                    _stalls_in_words(loop.loop.kind, stall),
                     *delayed,
                 ),
                 heavy.off_the_loop(program, cause.statement),
@@ -89,7 +89,7 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                 yield locks.Consequence(finding, is_of_work=True, otherwise=otherwise)
 
 
-def _stalls(kind: str, stall: StallSummary) -> str:
+def _stalls_in_words(kind: str, stall: StallSummary) -> str:
     """Return how often and how long a loop was blocked."""
     if stall.stall.count == 1:
         return f"it blocked the {kind} loop once for {duration(stall.stall.max_ns)}"

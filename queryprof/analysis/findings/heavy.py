@@ -25,7 +25,7 @@ AWAITED = {
 def off_the_loop(program: Program, statement: str) -> str:
     """Return how to keep an event loop from waiting for a statement."""
     return (
-        f"Run the query outside the event loop: {_awaited(program, statement)}await"
+        f"Run the query outside the event loop: {_async_driver_advice(program, statement)}await"
         " asyncio.to_thread(function, ...). Also make the query faster."
     )
 
@@ -34,11 +34,11 @@ def to_thread(program: Program, statement: str) -> str:
     """Return the same advice as an addition to another fix."""
     return (
         "or run it unchanged outside the event loop:"
-        f" {_awaited(program, statement)}asyncio.to_thread()"
+        f" {_async_driver_advice(program, statement)}asyncio.to_thread()"
     )
 
 
-def _awaited(program: Program, statement: str) -> str:
+def _async_driver_advice(program: Program, statement: str) -> str:
     driver = AWAITED.get(program.report.profile.systems.get(statement, ""))
     return f"{driver}, or " if driver else ""
 
@@ -94,7 +94,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                 most=Severity.MEDIUM,
             )
             continue
-        yield _heavy(program, group, [group])
+        yield _heavy_finding(program, group, [group])
 
 
 def heavy_kind(program: Program) -> Iterator[Finding | None]:
@@ -103,7 +103,7 @@ def heavy_kind(program: Program) -> Iterator[Finding | None]:
         groups = [group for group in program.all_groups if is_of_kind(group)]
         share = sum(program.share_of(one, one.work_ns) for one in groups)
         if len(groups) > 1 and share >= NAMED_SHARE:
-            yield _heavy(program, max(groups, key=lambda one: one.work_ns), groups)
+            yield _heavy_finding(program, max(groups, key=lambda one: one.work_ns), groups)
 
 
 def _is_commit(group: Group) -> bool:
@@ -127,7 +127,7 @@ def _is_definition(group: Group) -> bool:
     return group.verb in ("CREATE", "DROP", "ALTER")
 
 
-def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding | None:
+def _heavy_finding(program: Program, group: Group, groups: Sequence[Group]) -> Finding | None:
     """Return a finding about statements of one kind, at the place that takes most of the time."""
     runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
     took_ns = sum(one.work_ns for one in groups)
@@ -157,7 +157,7 @@ def _heavy(program: Program, group: Group, groups: Sequence[Group]) -> Finding |
                 f"{rows}"
             ),
             *cause.evidence,
-            *_longest(groups),
+            *_longest_execution_note(groups),
         ),
         cause.fix,
         program.loop_of(group),
@@ -190,7 +190,7 @@ def _is_in_transactions(program: Program, groups: Sequence[Group]) -> bool:
     return bool(program.profile.file_work) and syncs < sum(one.totals.executions for one in groups)
 
 
-def _longest(groups: Sequence[Group]) -> Iterator[str]:
+def _longest_execution_note(groups: Sequence[Group]) -> Iterator[str]:
     """Return a sentence if a single execution took most of the time."""
     for totals in (one.totals for one in groups if one.outlier_ns):
         yield (

@@ -99,10 +99,10 @@ def cause_of(program: Program, group: Group) -> Cause | None:
         return Cause(ROW_LOCKS, gain_ns, waits, NOT_RECORDED, "lock_wait")
     if is_slow_on_server(program, group):
         return Cause(_slow_on_server(program, group), group.work_ns, (), NOT_RECORDED)
-    called = _called(program, group)
+    called = _program_function_called(program, group)
     if called:
         return Cause(CALLED.format(name=called), group.work_ns)
-    spilled = _spilled(group) or _read_again(group)
+    spilled = _spill_note(group) or _read_again(group)
     if spilled:
         fix = BIGGER_CACHE if group.writes else BIGGER_CACHE_TO_READ
         return Cause(fix, group.files.read_ns + group.files.write_ns, spilled)
@@ -140,7 +140,7 @@ def python_inside(program: Program, group: Group) -> str:
     )
 
 
-def _called(program: Program, group: Group) -> str:
+def _program_function_called(program: Program, group: Group) -> str:
     """Return a function of the program that a query calls for many rows; "" if there is none."""
     served = program.served(group) if group.reads and group.work_ns else None
     rows = max(group.totals.rows_each or 0.0, group.totals.full_scan_steps or 0.0)
@@ -213,7 +213,7 @@ def _read_again(group: Group) -> tuple[str, ...]:
     )
 
 
-def _spilled(group: Group) -> tuple[str, ...]:
+def _spill_note(group: Group) -> tuple[str, ...]:
     """Return a sentence if a write reads and writes pages repeatedly before its commit."""
     files = group.files
     moved_ns = files.read_ns + files.write_ns

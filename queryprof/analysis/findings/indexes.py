@@ -48,7 +48,7 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
             if (found := re.search(r"USING (?:COVERING )?INDEX (\S+)", step))
         }
         for schema in program.schemas.values():
-            other = _better(group.statement, used, schema)
+            other = _better_index(group.statement, used, schema)
             if other and not schema.has_statistics:
                 is_ordered = "INDEXED" in keywords_of(tokens_of(group.statement))
                 served = program.served(group)
@@ -85,7 +85,7 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                 break
 
 
-def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
+def _better_index(statement: str, used: set[str], schema: Schema) -> Index | None:
     taken = [index for index in schema.indexes if index.name in used]
     tables = {index.table for index in taken}
     compared = {
@@ -104,7 +104,7 @@ def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
     return None
 
 
-def _work(totals: Totals) -> str:
+def _steps_in_words(totals: Totals) -> str:
     rows = totals.rows_each or 0.0
     return (
         f"{counted(totals.executions, 'execution')} took {average(totals.vm_steps)} VM steps"
@@ -129,7 +129,7 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
             group,
             group.steady_ns * (1 - shares.needed_share(totals)),
             (
-                _work(totals),
+                _steps_in_words(totals),
                 *grown,
             ),
             "Run ANALYZE now, and PRAGMA optimize when you close connections: SQLite chooses"
@@ -162,7 +162,7 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
             group,
             group.steady_ns * (1 - shares.needed_share(totals)),
             (
-                _work(totals),
+                _steps_in_words(totals),
                 *searches[:1],
             ),
             (

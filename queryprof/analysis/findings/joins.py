@@ -50,12 +50,12 @@ def duplicate_rows(program: Program) -> Iterator[Finding | None]:
         rows = max(1.0, totals.rows_each or 0.0)
         if not group.reads or totals.executions <= ONCE:
             continue
-        selected = _selected(tokens_of(group.statement))
+        selected = _selected_tables(tokens_of(group.statement))
         joined = [_joined_only(plan, selected) for plan in group.plans if selected]
         if not joined or not all(joined):
             continue
         tables = ", ".join(dict.fromkeys(name for names in joined for name in names))
-        first = next((name for plan in group.plans for name in _loops(plan)), "")
+        first = next((name for plan in group.plans for name in _loop_steps(plan)), "")
         is_first = any(first in names for names in joined)
         made = (totals.vm_steps or 0.0) / JOIN_STEPS
         if not is_first:  # a scan of the table that is selected from reads its rows once
@@ -80,7 +80,7 @@ def duplicate_rows(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _selected(tokens: Sequence[Token]) -> frozenset[str]:
+def _selected_tables(tokens: Sequence[Token]) -> frozenset[str]:
     """Return the tables whose columns a SELECT DISTINCT returns or sorts by, by their names in the
     statement. It is empty if the statement is another query, or if a column has no table's name.
     """
@@ -107,7 +107,7 @@ def _is_alias(before: Token, one: Token) -> bool:
     return "AS" in (before.keyword, one.keyword)
 
 
-def _loops(plan: Steps) -> dict[str, str]:
+def _loop_steps(plan: Steps) -> dict[str, str]:
     """Return the steps of a plan's loops by table, in their order. Subqueries are left out."""
     steps = [step.split(" ") for step in plan if step.startswith(("SCAN ", "SEARCH "))]
     return {words[1].lower(): " ".join(words) for words in steps}
@@ -117,7 +117,7 @@ def _joined_only(plan: Steps, selected: frozenset[str]) -> list[str]:
     """Return the tables that a plan reads but that are not selected; empty if it cannot search
     them.
     """
-    loops = _loops(plan)
+    loops = _loop_steps(plan)
     names = [name for name in loops if name not in selected]
     later = [loops[name] for _, name in pairwise(loops) if name not in selected]
     can_search = all(step.startswith("SEARCH") and "AUTOMATIC" not in step for step in later)

@@ -108,7 +108,7 @@ def outside_of_request(stack: Iterable[Frame]) -> frozenset[Frame]:
     """
     found, is_outside = set(), False
     for frame in stack:
-        is_outside = is_outside or _dispatches(frame)
+        is_outside = is_outside or _is_dispatcher(frame)
         if is_outside and frame.kind == "user":
             found.add(frame)
     return frozenset(found)
@@ -116,10 +116,10 @@ def outside_of_request(stack: Iterable[Frame]) -> frozenset[Frame]:
 
 def is_request(stack: Iterable[Frame]) -> bool:
     """Return whether a web framework called the program's function for a request."""
-    return any(map(_dispatches, stack))
+    return any(map(_is_dispatcher, stack))
 
 
-def _dispatches(frame: Frame) -> bool:
+def _is_dispatcher(frame: Frame) -> bool:
     rests = (parts[2] for folder in INSTALLED if (parts := frame.file.rpartition(folder))[1])
     return next(rests, "").startswith(DISPATCHERS)
 

@@ -33,7 +33,7 @@ class Waits:
         self.own += wait.thread == self.holder.thread
         self.ns += ns
         self.longest_ns = max(self.longest_ns, ns)
-        self.waiters.add(_named(wait, site))
+        self.waiters.add(_event_in_words(wait, site))
         self.places.add((wait.statement, wait.path[:1]))
         is_reader = wait.statement.lstrip().upper().startswith(("SELECT", "WITH"))
         self.has_readers = self.has_readers or is_reader or self.holder.kind == "read"
@@ -71,6 +71,6 @@ def frame_at(path: CallPath, sites: Sites) -> Frame | None:
     return sites.site(path).frame
 
 
-def _named(event: LockEvent, frame: Frame | None) -> str:
+def _event_in_words(event: LockEvent, frame: Frame | None) -> str:
     where = f" {frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
     return f"{shortened(event.statement, 60)}{where}"

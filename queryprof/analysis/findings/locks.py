@@ -130,10 +130,10 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                     f" (longest {duration(found.longest_ns)}):"
                     f" {', '.join(sorted(found.waiters)[:3])}"
                 ),
-                *_failed(program, found),
+                *_failed_calls_note(program, found),
                 *_of_itself(found),
-                _held(hold, sites),
-                *_lost(hold, is_endless),
+                _hold_in_words(hold, sites),
+                *_lost_changes_note(hold, is_endless),
             ),
             (
                 f"Make it faster: its long read blocks writers from committing.{with_log}"
@@ -155,7 +155,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                                 "Do the other work (computing, requests to other services)"
                                 " before it takes the lock (at BEGIN IMMEDIATE, or the first"
                                 " write) or after COMMIT: it holds the lock during all of"
-                                f" it.{_awaited(program, found)}"
+                                f" it.{_awaited_note(program, found)}"
                                 if long
                                 else f"{LEAVE_FREE}{with_log}"
                             )
@@ -185,7 +185,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
         )
         if finding:
             yield Consequence(finding, is_of_work=False)
-    yield from _pinning(program)
+    yield from _pinning_transactions(program)
 
 
 def _of_itself(waits: Waits) -> Iterator[str]:
@@ -194,13 +194,13 @@ def _of_itself(waits: Waits) -> Iterator[str]:
         yield "the waiting thread held the lock itself, on another connection"
 
 
-def _lost(hold: LockHold, is_endless: bool) -> Iterator[str]:
+def _lost_changes_note(hold: LockHold, is_endless: bool) -> Iterator[str]:
     """Yield a sentence if closing the connection rolled back uncommitted changes."""
     if is_endless and hold.end_statement == CLOSED and hold.changed_rows:
         yield "its connection was closed without a COMMIT, so these changes are lost"
 
 
-def _awaited(program: Program, waits: Waits) -> str:
+def _awaited_note(program: Program, waits: Waits) -> str:
     """Return what else interrupts the holder if its calls are awaited."""
     handed = {one.site.frame for one in program.report.handoffs}
     if not handed.intersection(waits.holder.path):
@@ -208,7 +208,7 @@ def _awaited(program: Program, waits: Waits) -> str:
     return " Its calls are awaited, so this time includes other work of the loop."
 
 
-def _failed(program: Program, waits: Waits) -> Iterator[str]:
+def _failed_calls_note(program: Program, waits: Waits) -> Iterator[str]:
     """Yield a sentence about calls that gave up waiting for this holder or for the same
     statements.
     """
@@ -230,7 +230,7 @@ def _worked_ns(program: Program, holder: LockEvent | LockHold) -> int:
     )
 
 
-def _pinning(program: Program) -> Iterator[Consequence]:
+def _pinning_transactions(program: Program) -> Iterator[Consequence]:
     """Yield the read transactions that keep SQLite from restarting the write-ahead log."""
     writes = [hold for hold in program.report.lock_holds if hold.kind == "write"]
     written = {hold.database for hold in writes}
@@ -357,7 +357,7 @@ def _sums_of(waits: Waits, holds: Iterable[LockHold], sites: Sites) -> LockHold:
     )
 
 
-def _held(hold: LockHold, sites: Sites) -> str:
+def _hold_in_words(hold: LockHold, sites: Sites) -> str:
     own = own_code(hold)
     meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
     if hold.changed_rows:

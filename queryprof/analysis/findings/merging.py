@@ -28,7 +28,7 @@ def of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
         if one.code.startswith("CREATE"):
             cause = next((code for code in found if is_part(one.code, code)), one.code)
         found.setdefault(cause, []).append(one)
-    merged = [_merged(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()]
+    merged = [_merge_group(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()]
     return _with_outer_loads(_of_one_line(merged))
 
 
@@ -46,20 +46,20 @@ def _with_outer_loads(findings: Iterable[Finding]) -> list[Finding]:
         )
         if outer:
             found.remove(outer)
-            found[found.index(inner)] = _nested(inner, outer)
+            found[found.index(inner)] = _merge_nested(inner, outer)
     return found
 
 
-def _nested(inner: Finding, outer: Finding) -> Finding:
+def _merge_nested(inner: Finding, outer: Finding) -> Finding:
     gain_ns = inner.gain_ns + outer.gain_ns
     first = max(inner, outer, key=lambda one: one.gain_ns)
-    share = _share(first, gain_ns)
+    share = _common_share(first, gain_ns)
     line = outer.site.frame.line if outer.site.frame else "(unknown)"
     return replace(
         inner,
         gain_ns=gain_ns,
         share=share,
-        severity=most_severe(inner.severity, outer.severity, _severity([inner, outer])),
+        severity=most_severe(inner.severity, outer.severity, _common_severity([inner, outer])),
         evidence=(
             *inner.evidence,
             f"the fix includes the load around it in line {line}: {outer.evidence[0]}",
@@ -100,18 +100,18 @@ def _with_others(first: Finding, *others: Finding) -> Finding:
     return replace(
         first,
         gain_ns=first.gain_ns + gain_ns,
-        share=_share(first, first.gain_ns + gain_ns),
-        severity=most_severe(first.severity, _severity([first, *others])),
+        share=_common_share(first, first.gain_ns + gain_ns),
+        severity=most_severe(first.severity, _common_severity([first, *others])),
         evidence=(*first.evidence, f"{more}: {others[0].statement}"),
     )
 
 
-def _share(first: Finding, gain_ns: float) -> float:
+def _common_share(first: Finding, gain_ns: float) -> float:
     """Return the share that several findings can save together, in the units of the first."""
     return min(1.0, first.share * gain_ns / first.gain_ns) if first.gain_ns else first.share
 
 
-def _severity(group: list[Finding]) -> Severity:
+def _common_severity(group: list[Finding]) -> Severity:
     """Return the severity of their total gain, for findings without doubt."""
     is_sure = not any(one.doubt for one in group)
     return severity_of(sum(one.share for one in group), 0.0) if is_sure else Severity.LOW
@@ -125,7 +125,7 @@ def is_part(code: str, of: str) -> bool:
     return code in of or other.startswith(f"{on}, ")
 
 
-def _merged(group: list[Finding]) -> Finding:
+def _merge_group(group: list[Finding]) -> Finding:
     first, *others = group
     if not others:
         return first
@@ -143,7 +143,7 @@ def _merged(group: list[Finding]) -> Finding:
     return replace(
         first,
         gain_ns=gain_ns,
-        share=_share(first, gain_ns),
-        severity=most_severe(*(one.severity for one in group), _severity(group)),
+        share=_common_share(first, gain_ns),
+        severity=most_severe(*(one.severity for one in group), _common_severity(group)),
         evidence=(*first.evidence, f"{serves}: {', '.join(dict.fromkeys(places))}"),
     )

@@ -41,21 +41,21 @@ def migration_of(library: str, code: str) -> str:
     write = WRITERS.get(library)
     if write is None or not code.startswith("CREATE INDEX "):
         return ""
-    return "\n".join(line for index in _indexes(code) for line in write(index))
+    return "\n".join(line for index in _parse_indexes(code) for line in write(index))
 
 
-def _indexes(code: str) -> Iterator[_Index]:
+def _parse_indexes(code: str) -> Iterator[_Index]:
     tokens: list[Token] = []
     for token in tokens_of(code):
         if token.text != ";" or token.depth:
             tokens.append(token)
             continue
-        if index := _index(code[tokens[0].start : token.start], tokens):
+        if index := _parse_index(code[tokens[0].start : token.start], tokens):
             yield index
         tokens = []
 
 
-def _index(sql: str, tokens: Sequence[Token]) -> _Index | None:
+def _parse_index(sql: str, tokens: Sequence[Token]) -> _Index | None:
     keywords = [token.keyword for token in tokens]
     if keywords[:2] != ["CREATE", "INDEX"] or "ON" not in keywords:
         return None
@@ -67,12 +67,12 @@ def _index(sql: str, tokens: Sequence[Token]) -> _Index | None:
         sql,
         _name(before[-1]) if before else "",
         _name(table),
-        _columns(tokens[on + 3 : -1]) if is_whole else None,
+        _parse_columns(tokens[on + 3 : -1]) if is_whole else None,
         "CONCURRENTLY" in keywords[:on],
     )
 
 
-def _columns(tokens: Sequence[Token]) -> tuple[_Column, ...] | None:
+def _parse_columns(tokens: Sequence[Token]) -> tuple[_Column, ...] | None:
     """Return the columns between the parentheses; None if there is an expression or a collation."""
     found: list[_Column] = []
     for token in tokens:
@@ -91,7 +91,7 @@ def _name(token: Token) -> str:
     return token.text[1:-1].replace('""', '"') if token.kind == "name" else token.text
 
 
-def _django(index: _Index) -> Iterator[str]:
+def _django_migration(index: _Index) -> Iterator[str]:
     if index.columns is None:
         undone = f", {json.dumps(f'DROP INDEX {index.name}')}" if index.name else ""
         yield f"Django: migrations.RunSQL({json.dumps(index.sql)}{undone})"
@@ -106,7 +106,7 @@ def _django(index: _Index) -> Iterator[str]:
         yield "with `atomic = False` in the migration"
 
 
-def _alembic(index: _Index) -> Iterator[str]:
+def _alembic_migration(index: _Index) -> Iterator[str]:
     within = "with op.get_context().autocommit_block(): " if index.is_concurrent else ""
     if index.columns is None:
         yield f"Alembic: {within}op.execute({_text(index.sql)})"
@@ -129,7 +129,7 @@ def _text(sql: str) -> str:
 
 
 WRITERS: dict[str, Callable[[_Index], Iterator[str]]] = {
-    "django": _django,
-    "sqlalchemy": _alembic,
-    "sqlmodel": _alembic,
+    "django": _django_migration,
+    "sqlalchemy": _alembic_migration,
+    "sqlmodel": _alembic_migration,
 }

@@ -45,7 +45,7 @@ def pool_wait(program: Program) -> Iterator[Finding | None]:
             " sleeping): end the `with` block, or close the session. If that is not possible, make"
             " the pool larger: pool_size and max_overflow in SQLAlchemy, max_size in psycopg_pool"
             " and asyncpg.",
-            doubt=USED if is_used else _doubt(program, group),
+            doubt=USED if is_used else _pool_doubt(program, group),
             most=Severity.LOW if is_used else Severity.HIGH,
         )
 
@@ -63,7 +63,7 @@ def _is_used(program: Program, group: Group) -> bool:
     return others_ns >= BUSY_SHARE * max(1, connections) * _waiting_ns(program, group)
 
 
-def _doubt(program: Program, group: Group) -> str:
+def _pool_doubt(program: Program, group: Group) -> str:
     if "psycopg_pool" in program.called_library(group.statement):
         return "The pool may still be opening connections: open it early, or raise min_size."
     return ""

@@ -309,7 +309,7 @@ def _with_as_many_rows(program: Program, group: Group) -> Iterator[Group]:
 def _loaded_before(program: Program, group: Group, parent: Group | None, note: str) -> str:
     """Return how to load the data of a lazy load with the query whose objects lead to it."""
     owner = owner_of(note)
-    outer = _loading(program, group, owner)
+    outer = _lazy_load_note(program, group, owner)
     near = [one for frame in group.path for one in program.near((frame.file, frame.function))]
     is_of_other = parent is not None and not is_table_of(first_table(parent.statement), owner)
     is_preloaded = any(
@@ -323,7 +323,7 @@ def _loaded_before(program: Program, group: Group, parent: Group | None, note: s
     return loaded_before(library, note, outer, is_of_owner) + also
 
 
-def _loading(program: Program, group: Group, owner: str) -> str:
+def _lazy_load_note(program: Program, group: Group, owner: str) -> str:
     """Return the note of the lazy load, also in a loop, that loads the objects for which the group
     runs; "" if not found.
     """
@@ -348,7 +348,7 @@ def one_query(program: Program, group: Group, parent: Group | None) -> str:
     if fix := filtered or fix_of(library, program.calls_by(group)):
         return fix
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
-        return grouped(library, _adding(group)) or GROUP_BY
+        return grouped(library, _first_aggregate(group)) or GROUP_BY
     if _takes_first(group):
         return FIRST_PER_PARENT_FIXES.get(library, FIRST_OF_EACH)
     if library in ONE_QUERY and (parent or group.executions_outside < FEW):
@@ -374,7 +374,7 @@ def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
     return "Fetch all rows before the loop with one WHERE ... IN (...), or with a JOIN."
 
 
-def _adding(group: Group) -> str:
+def _first_aggregate(group: Group) -> str:
     """Return the first aggregate function of a statement, in lower case."""
     named = (token.named for token in tokens_of(group.statement))
     return next((one for one in named if one in ADDING), "count")

@@ -164,7 +164,7 @@ def bad_estimate(program: Program) -> Iterator[Finding | None]:
                     f" {average(returned)} on average"
                     f" ({counted(group.totals.statement_executions, 'execution')})"
                 ),
-                *(_age(one.name, one.changed, one.analyzed) for one in plan.tables),
+                *(_statistics_age(one.name, one.changed, one.analyzed) for one in plan.tables),
                 *server_time(program, group),
             ),
             f"Run ANALYZE {names}. If the statistics are new: CREATE STATISTICS on columns that"
@@ -219,7 +219,7 @@ def server_time(program: Program, group: Group) -> tuple[str, ...]:
     )
 
 
-def _age(table: str, changed: int | None, analyzed: str) -> str:
+def _statistics_age(table: str, changed: int | None, analyzed: str) -> str:
     if not analyzed:
         return f"{table} was never analyzed"
     since = f", and {rows_of(changed)} have changed since" if changed else ""

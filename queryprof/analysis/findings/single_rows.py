@@ -67,13 +67,13 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
                     ),
                 ),
                 (fix_of(library, program.calls_by(group)) or ONE_INSERT[library])
-                + _handlers(program, group),
+                + _handlers_note(program, group),
                 program.loop_of(group),
                 doubt=threads_doubt(group),
             )
 
 
-def _handlers(program: Program, group: Group) -> str:
+def _handlers_note(program: Program, group: Group) -> str:
     """Return a sentence about the program's functions that a library calls during the statement's
     line, such as handlers of signals and events. A bulk insert may not call them.
     """

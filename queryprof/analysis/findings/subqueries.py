@@ -52,10 +52,10 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
             ),
             code=code,
         )
-    yield from _searching(program)
+    yield from _searching_subqueries(program)
 
 
-def _searching(program: Program) -> Iterator[Finding | None]:
+def _searching_subqueries(program: Program) -> Iterator[Finding | None]:
     """Find subqueries that search many rows by an index for each row, such as a running total. The
     plan looks good, but its steps do not.
     """

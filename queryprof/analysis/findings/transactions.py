@@ -116,7 +116,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         if not has_own and cost_ns > 2 * sum(g.work_ns for g in commits):
             evidence += _slow_line(commits)
             fix += EXPIRES.get(library, "")
-        against = _claimed(program, group, by_function) or keeps_rows_locked(program, group)
+        against = _claim_doubt(program, group, by_function) or keeps_rows_locked(program, group)
         is_synced = sync_ns >= cost_ns / 2 and not is_many and 2 * syncs >= number
         yield program.finding(
             "commit_per_write",
@@ -295,7 +295,9 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _claimed(program: Program, group: Group, by_function: Mapping[Function, list[Group]]) -> str:
+def _claim_doubt(
+    program: Program, group: Group, by_function: Mapping[Function, list[Group]]
+) -> str:
     """Return the doubt about the commits of a loop that claims jobs: one of its writes changes the
     first of some rows and returns it. "" for other loops.
     """

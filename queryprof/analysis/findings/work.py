@@ -106,7 +106,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             continue  # no index is known, and it may add up all rows
         columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
         left = rows_left(group, served)
-        covering = _covering(group, served, left)
+        covering = _covering_index(group, served, left)
         is_once = _is_once(group, served)
         wins = wins_of(replace(served, covers=True) if served and covering else served, left, read)
         needed, is_unknown = left.least, wins[1] < wins[0] / 2
@@ -175,7 +175,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                     )
                 )
             ),
-            most=_most(
+            most=_highest_severity(
                 group,
                 served,
                 is_once,
@@ -205,7 +205,7 @@ class _Covering:
         return bool(self.code)
 
 
-def _covering(group: Group, served: Served | None, left: Left) -> _Covering:
+def _covering_index(group: Group, served: Served | None, left: Left) -> _Covering:
     """Return the covering index for a statement that may leave many rows to look up."""
     makes_few = is_aggregate(group, served) or group.is_distinct
     if served is None or not served.covering or not makes_few or left.most < MANY_LOOKED_UP:
@@ -275,7 +275,9 @@ def _has_no_help(group: Group, served: Served | None) -> bool:
     return not stored_function(group.statement, served) and not reads_json(group.statement)
 
 
-def _most(group: Group, served: Served | None, is_once: bool, is_wide: bool) -> Severity:
+def _highest_severity(
+    group: Group, served: Served | None, is_once: bool, is_wide: bool
+) -> Severity:
     """Return the highest severity of a scan."""
     has_none = _has_no_help(group, served)
     if is_once and has_none:

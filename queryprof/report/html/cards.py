@@ -15,7 +15,7 @@ from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.proved import planned_in
 from queryprof.analysis.findings.unknown_causes import unknown_causes
-from queryprof.analysis.overview import complete
+from queryprof.analysis.overview import completeness_sentence
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import count, counted, duration, percent
 from queryprof.model import Frame
@@ -129,7 +129,7 @@ class _Cards:
         found += self._stalls()
         found += self._errors()
         if not overview.cautions:
-            found.append(_tag("p", complete(report.overview.processes), cls="dim"))
+            found.append(_tag("p", completeness_sentence(report.overview.processes), cls="dim"))
         return found
 
     def _what_to_do(self) -> list[Element]:

@@ -20,7 +20,7 @@ from queryprof.analysis.findings.proved import planned_in
 from queryprof.analysis.findings.unknown_causes import unknown_causes
 from queryprof.analysis.lock_holders import sum_of
 from queryprof.analysis.loops import LoopSummary, cumulative
-from queryprof.analysis.overview import complete
+from queryprof.analysis.overview import completeness_sentence
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import SpanSummary
 from queryprof.analysis.timeline import timeline_of
@@ -135,7 +135,7 @@ class _Page:
                 "places": ranking.count if overview.calls else 0,
             },
             "cautions": [self._numbers.text(caution) for caution in overview.cautions],
-            "complete": complete(report.overview.processes),
+            "complete": completeness_sentence(report.overview.processes),
             "timeline": self._timeline(),
             "pareto": self._pareto(self._notable()),
             "findings": [self._finding(finding) for finding in self._findings],

@@ -14,7 +14,7 @@ from rich.padding import Padding
 
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.overview import Overview, complete
+from queryprof.analysis.overview import Overview, completeness_sentence
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, count, counted, duration, percent, seconds
 from queryprof.analysis.views import Caller, Row, View
@@ -62,8 +62,8 @@ def print_report(
     parts += errors(report, places) + lock_summary(report)
     parts += repeat_summary(report, places) + handoff_summary(report, places)
     if report.overview.calls:
-        parts += [Text(""), _more(report, _shown(report, beyond))]
-    write(console, [*parts, *_method(report.overview)])
+        parts += [Text(""), _further_options(report, _rows_shown(report, beyond))]
+    write(console, [*parts, *_method_line(report.overview)])
 
 
 def print_block(
@@ -99,12 +99,12 @@ def print_view(
         parts.append(_operations(report.view(dimension), places))
     elif report.overview.calls:
         parts.append(_view(report.view(dimension), places, console.width))
-    write(console, [*parts, Text(""), *_method(report.overview)])
+    write(console, [*parts, Text(""), *_method_line(report.overview)])
 
 
-def _method(overview: Overview) -> list[RenderableType]:
+def _method_line(overview: Overview) -> list[RenderableType]:
     """Return how complete the figures are, and the recording overhead."""
-    parts = [] if overview.cautions else [complete(overview.processes)]
+    parts = [] if overview.cautions else [completeness_sentence(overview.processes)]
     if overview.calls and overview.profiler_ns:  # 0 if a process was killed early
         share = overview.profiler_ns / overview.process_ns if overview.process_ns else 0
         parts.append(
@@ -148,7 +148,7 @@ def _overview(report: Report) -> Iterable[RenderableType]:
         yield Text(f"! {caution}", style="yellow")
 
 
-def _shown(report: Report, beyond: bool) -> int:
+def _rows_shown(report: Report, beyond: bool) -> int:
     """Return how many statements and call sites to show."""
     is_cut = report.sort == "time" and not beyond
     most = report.ranking.vital if is_cut else report.ranking.count
@@ -159,7 +159,7 @@ def _vital_few(
     report: Report, findings: Sequence[Finding], places: Places, width: int, beyond: bool
 ) -> Iterator[RenderableType]:
     ranking, sort = report.ranking, report.sort
-    shown = ranking.bottlenecks[: _shown(report, beyond)]
+    shown = ranking.bottlenecks[: _rows_shown(report, beyond)]
     vital = ranking.vital if sort == "time" else len(shown)
     title = (
         f"The vital few: {ranking.vital} of {ranking.count} statements and call sites"
@@ -237,7 +237,7 @@ def _site(bottleneck: Bottleneck, places: Places) -> Text:
     return site
 
 
-def _more(report: Report, shown: int) -> RenderableType:
+def _further_options(report: Report, shown: int) -> RenderableType:
     """Return the options that show more."""
     is_cut = report.ranking.count > shown
     views = [

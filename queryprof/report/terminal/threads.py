@@ -7,7 +7,7 @@ from rich.padding import Padding
 
 from queryprof.analysis.handoffs import HandoffSummary
 from queryprof.analysis.report import Report
-from queryprof.analysis.threads import busy
+from queryprof.analysis.threads import cpu_time_by_thread
 from queryprof.analysis.units import count, counted, duration, size
 from queryprof.model import Profile
 from queryprof.report.places import Places
@@ -88,7 +88,7 @@ def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("busy", no_wrap=True, min_width=SPARKLINE_WIDTH)
         table.add_column("thread", overflow="fold", ratio=1)
-        part_ns, cpu_ns = busy(usage, SPARKLINE_WIDTH)
+        part_ns, cpu_ns = cpu_time_by_thread(usage, SPARKLINE_WIDTH)
         highest = max((value for line in cpu_ns.values() for value in line), default=0)
         for name, used in list(usage.items())[:top]:
             figures = [

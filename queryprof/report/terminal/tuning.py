@@ -30,8 +30,8 @@ def print_pragmas(
         if len(effect.factors) <= MAX_ORDER:
             certain = "" if found.effects.is_certain(effect) else "may be chance"
             table.add_row(
-                _named(effect, found),
-                _ratio(effect.effect),
+                _effect_in_words(effect, found),
+                _change_in_percent(effect.effect),
                 _interval(effect),
                 percent(effect.share),
                 certain,
@@ -58,7 +58,7 @@ def print_pragmas(
     write(console, parts)
 
 
-def _named(effect: Effect, found: PragmaExperiment) -> str:
+def _effect_in_words(effect: Effect, found: PragmaExperiment) -> str:
     levels = {factor.name: factor.levels for factor in found.factors}
     if len(effect.factors) > 1:
         return effect.name
@@ -66,7 +66,7 @@ def _named(effect: Effect, found: PragmaExperiment) -> str:
     return f"{effect.name}: {low} -> {high}"
 
 
-def _ratio(effect: float) -> str:
+def _change_in_percent(effect: float) -> str:
     """Return the change from the low level to the high one.
 
     An effect is half of that change, as a logarithm.
@@ -77,7 +77,7 @@ def _ratio(effect: float) -> str:
 def _interval(effect: Effect) -> str:
     if effect.interval is None:
         return "?"
-    return f"{_ratio(effect.interval[0])} to {_ratio(effect.interval[1])}"
+    return f"{_change_in_percent(effect.interval[0])} to {_change_in_percent(effect.interval[1])}"
 
 
 def _combination(title: str, one: Combination) -> list[RenderableType]:

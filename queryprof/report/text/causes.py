@@ -39,7 +39,7 @@ def cause_of(deviation: Deviation, is_shuffled: bool = False) -> Cause:
         is_shuffled: whether the test order changes from run to run.
     """
     after = deviation.after
-    why = [_meaning(deviation.before, after, is_shuffled)] if after else []
+    why = [_usual_meaning(deviation.before, after, is_shuffled)] if after else []
     if deviation.before and after:
         why += plans_before_and_after(deviation.before.plans, after.plans)
     elif after:
@@ -65,7 +65,7 @@ def cause_lines(found: Iterable[tuple[str, Cause]]) -> list[str]:
     lines = []
     for (statement, why), members in ranked[:MAX_CAUSES]:
         reasons = dict.fromkeys(reason for _, cause in members for reason in cause.reasons)
-        place = min(members, key=lambda member: _natural(member[0]))[1].place
+        place = min(members, key=lambda member: _natural_sort_key(member[0]))[1].place
         lines.append(f"In {tests_in_words([test for test, _ in members])}: {statement}")
         lines += [f"    {line}" for line in (", ".join(reasons), *why, *place)]
     if len(ranked) > MAX_CAUSES:
@@ -75,7 +75,7 @@ def cause_lines(found: Iterable[tuple[str, Cause]]) -> list[str]:
 
 def tests_in_words(tests: Sequence[str]) -> str:
     """Return the number of tests, and the first and last test."""
-    ordered = sorted(set(tests), key=_natural)
+    ordered = sorted(set(tests), key=_natural_sort_key)
     first, last = ordered[0], ordered[-1]
     if len(ordered) == 1:
         return first
@@ -86,12 +86,12 @@ def tests_in_words(tests: Sequence[str]) -> str:
     return f"{len(ordered):,} tests ({first}{between} {last})"
 
 
-def _natural(test: str) -> list[tuple[int, str]]:
+def _natural_sort_key(test: str) -> list[tuple[int, str]]:
     """Return a sort key that puts test[2] before test[10]."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", test)]
 
 
-def _meaning(before: Figures | None, after: Figures, is_shuffled: bool) -> str:
+def _usual_meaning(before: Figures | None, after: Figures, is_shuffled: bool) -> str:
     """Return what such a change usually means."""
     if before is None:
         return (

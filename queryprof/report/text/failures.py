@@ -66,7 +66,7 @@ def finding_message(found: Sequence[Finding]) -> str:
     if not found:
         return ""
     names = ", ".join(f"{one.category} at {_place(one)}" for one in found)
-    return _text([names], *map(_fault, found))
+    return _text([names], *map(_finding_lines, found))
 
 
 def _place(found: Finding) -> str:
@@ -74,7 +74,7 @@ def _place(found: Finding) -> str:
     return file_and_line(os.path.basename(frame.file), frame.line) if frame else "?"
 
 
-def _fault(found: Finding) -> list[str]:
+def _finding_lines(found: Finding) -> list[str]:
     frame = found.site.frame
     place = f"{frame.function} {file_and_line(file_of(frame.file), frame.line)}" if frame else "?"
     code = "\n".join(filter(None, (found.code, found.migration))).splitlines()
