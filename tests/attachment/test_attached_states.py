@@ -305,7 +305,7 @@ def test_a_descriptor_that_the_program_closes(
     ours, theirs = socket.socketpair()
     messages.send(theirs, end="")
     number = ours.fileno()
-    monkeypatch.setattr(answer, "_connected", lambda: ours)
+    monkeypatch.setattr(answer, "_connect", lambda: ours)
 
     def close_all(_connection: object, **_message: object) -> None:
         if reused:
