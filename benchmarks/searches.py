@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 from worker_searches import HillClimbing, LinearSearch
 
-from queryprof.replay.replaying import Replay, Setting, load_replay, played
+from queryprof.replay.replaying import Replay, Setting, load_replay, play_on_copy
 from queryprof.replay.workers import search_workers
 from queryprof.tuning.workers import Search, SteadySearch
 
@@ -87,7 +87,7 @@ def fixed_speeds(
     speeds: dict[int, list[float]] = {workers: [] for workers in range(1, most + 1)}
     for _ in range(FIXED_INTERVALS):
         for workers, found in speeds.items():
-            run = played(replay, setting, workers=workers, seconds=interval_s)
+            run = play_on_copy(replay, setting, workers=workers, seconds=interval_s)
             found.append(run.executions / run.wall_s)
     return {workers: statistics.fmean(found) for workers, found in speeds.items()}
 

@@ -26,7 +26,7 @@ from queryprof.core.user_code import ROOTS_VARIABLE
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.region.region import RECORDS, opened_region
-from queryprof.region.region_files import is_living, nearby, regions_of, remove
+from queryprof.region.region_files import is_living, regions_of, remove, temporary_stem
 from queryprof.trace.store import TraceStore
 
 GRACE_S = 2.0
@@ -80,7 +80,7 @@ class Parts:
             refuse_to_replace(self.output)
         try:
             self.directory = tempfile.mkdtemp(
-                prefix=os.path.basename(nearby(self.output)) + ".",
+                prefix=os.path.basename(temporary_stem(self.output)) + ".",
                 suffix=SUFFIX,
                 dir=os.path.dirname(self.output) if self.keeps_output else None,
             )

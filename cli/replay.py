@@ -79,7 +79,13 @@ def replay(
     replays the recorded and the changed settings alternately, and compares them.
     """
     from queryprof.confined.folder import passing_folder
-    from queryprof.replay.replaying import Setting, differing, load_replay, parse_pragma, played
+    from queryprof.replay.replaying import (
+        Setting,
+        load_replay,
+        parse_pragma,
+        play_on_copy,
+        texts_with_different_rows,
+    )
 
     chosen = Setting(tuple(map(parse_pragma, pragmas)), indexes, library or "")
     sides = [Setting()] if chosen == Setting() else [Setting(), chosen]
@@ -90,9 +96,9 @@ def replay(
         for turn in range(rounds):
             for number, setting in enumerate(sides) if turn % 2 else reversed([*enumerate(sides)]):
                 trace = os.path.join(folder, f"{number}-{turn}.qprof") if len(sides) > 1 else ""
-                runs[number].append(played(found, setting, trace, workers))
+                runs[number].append(play_on_copy(found, setting, trace, workers))
                 traces[number].append(trace)
-        others = differing([run for side in runs for run in side])
+        others = texts_with_different_rows([run for side in runs for run in side])
         _print_summary(found, sides, runs, others)
         if len(sides) > 1:
             print_verdict(traces[0], traces[1], **judgement)

@@ -36,14 +36,14 @@ def pragmas(file: str, database: str, factors: tuple[str, ...]) -> None:
     FILE is a trace with a workload. This is a 2^k factorial experiment.
     """
     from queryprof.cli.progress import progress
-    from queryprof.replay.pragmas import DEFAULT_FACTORS, experiment, parse_factor
+    from queryprof.replay.pragmas import DEFAULT_FACTORS, parse_factor, replay_combinations
     from queryprof.replay.replaying import load_replay
     from queryprof.report.terminal.tuning import print_pragmas
 
     chosen = [parse_factor(text) for text in factors or DEFAULT_FACTORS]
     found = load_replay(file, database)
     with progress("replaying", REPLICATIONS * 2 ** len(chosen)) as step:
-        result = experiment(found, chosen, REPLICATIONS, lambda *_: step())
+        result = replay_combinations(found, chosen, REPLICATIONS, lambda *_: step())
     print_pragmas(result)
 
 

@@ -262,7 +262,7 @@ class Session:
 
     def _keep_or_complain(self, target: Target) -> tuple[bool, str]:
         try:
-            return self._leave(target) if self.parts.are_windows else self._keep(target)
+            return self._write_last_window(target) if self.parts.are_windows else self._keep(target)
         except Exception as error:
             reason, folder = str(error), os.path.dirname(target.path) or "."
             named = reason if target.path in reason else f"{target.path}: {reason}"
@@ -276,7 +276,7 @@ class Session:
             complain(f"the {what} is not written: {named}{later if _core.region_path() else ''}")
             return False, ""
 
-    def _leave(self, target: Target) -> tuple[bool, str]:
+    def _write_last_window(self, target: Target) -> tuple[bool, str]:
         """Write the last window, which stays with the others for readers."""
         path = _core.region_path()
         if target.even_if_empty or self.has_recorded():

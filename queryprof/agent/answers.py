@@ -30,7 +30,7 @@ from queryprof.errors import ProofError, QueryprofError
 from queryprof.findings import findings_of
 from queryprof.given_file import UNDISTURBED
 from queryprof.program.sources import Sources
-from queryprof.report.findings.brief import bounded, briefs, shortened
+from queryprof.report.findings.brief import brief_findings, shorten_fields, shortened
 from queryprof.report.findings.text import details, nothing_found
 from queryprof.report.places import Places
 from queryprof.report.text.cards import one_line_summary
@@ -105,7 +105,7 @@ class Answers:
         unknown = tuple(unknown_causes(report, planned_in(found)))
         answer: dict[str, Any] = {
             "summary": one_line_summary(report.overview),
-            "findings": briefs(found[:MAX_FINDINGS], Places(report.profile)),
+            "findings": brief_findings(found[:MAX_FINDINGS], Places(report.profile)),
             "cautions": [shortened(one, MAX_LINE_CHARACTERS) for one in report.overview.cautions],
             "not_known": [shortened(one, MAX_LINE_CHARACTERS) for one in unknown],
         }
@@ -121,7 +121,7 @@ class Answers:
         finding = self._finding_of(found, identity)
         sources, frame = self._sources(report.profile), finding.site.frame
         around = sources.lines_around(frame) if frame else None
-        (short,) = briefs([finding], Places(report.profile))
+        (short,) = brief_findings([finding], Places(report.profile))
         whole = {
             **short,
             "details": [shortened(text, 1000) for _, text in details(finding)][:MAX_LINES],
@@ -130,7 +130,7 @@ class Answers:
             "source": [shortened(f"{number}  {line}", 200) for number, line in around or ()],
             "plan": self._plan(report, finding.statement),
         }
-        return bounded(whole, MAX_CHARACTERS)
+        return shorten_fields(whole, MAX_CHARACTERS)
 
     def plan(self, trace: str, statement: str) -> Answer:
         """Return the query plans of a statement.

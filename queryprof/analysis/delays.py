@@ -48,7 +48,7 @@ class Delays:
     def of(self, span: SlowSpan) -> tuple[Delay, ...]:
         """Return what explains a notable part of a span, largest first."""
         found: dict[tuple[str, Frame | None], list[int]] = {}
-        for kind, ns, frame in (*self._stalls(span), *self._locks(span)):
+        for kind, ns, frame in (*self._stalls_in(span), *self._locks(span)):
             found.setdefault((kind, frame), []).append(ns)
         delays = [Delay(kind, sum(ns), frame, len(ns)) for (kind, frame), ns in found.items()]
         delays += self._of_threads(span, sum(one.ns for one in delays))
@@ -89,7 +89,7 @@ class Delays:
             if usage.width_ns
         )
 
-    def _stalls(self, span: SlowSpan) -> Iterator[tuple[str, int, Frame | None]]:
+    def _stalls_in(self, span: SlowSpan) -> Iterator[tuple[str, int, Frame | None]]:
         for loop in self._loops:
             if loop.thread == span.thread:
                 for event in loop.stall_events:

@@ -160,11 +160,11 @@ class Holders:
         lock, or whoever blocked that holder.
         """
         found: dict[int, tuple[LockEvent, int]] = {}
-        for hold, ns in self._causes(wait):
+        for hold, ns in self._parts_of_wait(wait):
             found[id(hold)] = hold, ns + found.get(id(hold), (hold, 0))[1]
         return sorted(found.values(), key=lambda item: -item[1])
 
-    def _causes(self, wait: LockEvent) -> Iterator[tuple[LockEvent, int]]:
+    def _parts_of_wait(self, wait: LockEvent) -> Iterator[tuple[LockEvent, int]]:
         """Yield the parts of a wait. While the holder itself waits, whoever blocks it is
         the cause.
         """
@@ -179,7 +179,7 @@ class Holders:
 
     def _waits_of(self, hold: LockEvent, wait: LockEvent) -> list[LockEvent]:
         """Return the waits of a holder while it blocked a call, longest first."""
-        waits = self._during(hold, _connection(hold), "wait")
+        waits = self._events_during(hold, _connection(hold), "wait")
         parts = [_overlap(_overlap(waited, hold), wait) for waited, _ in waits]
         parts = [part for part in parts if part.duration_ns > 0]
         return sorted(parts, key=lambda part: -part.duration_ns)[:LOOKED_BEHIND]
@@ -189,12 +189,12 @@ class Holders:
         waiter's next attempt, the time counts for the last holder.
         """
         own = _connection(wait)
-        writers = self._during(wait, self._file(wait), "write")
+        writers = self._events_during(wait, self._file(wait), "write")
         writes = wait.writes or any(
             _connection(hold) == own and hold.start_unix_ns <= wait.start_unix_ns
             for hold, _ in writers
         )
-        holds = self._during(wait, self._file(wait), "read") if writes else writers
+        holds = self._events_during(wait, self._file(wait), "read") if writes else writers
         others = [(hold, ns) for hold, ns in holds if _connection(hold) != own]
         if others:
             last = max(range(len(others)), key=lambda at: _end_ns(others[at][0]))
@@ -207,7 +207,9 @@ class Holders:
     def _file(self, event: LockEvent) -> object:
         return self._hosts.get(event.thread.process_id, ""), event.database
 
-    def _during(self, event: LockEvent, of: object, kind: str) -> list[tuple[LockEvent, int]]:
+    def _events_during(
+        self, event: LockEvent, of: object, kind: str
+    ) -> list[tuple[LockEvent, int]]:
         known = self._events.get((of, kind))
         return known.during(event) if known else []
 

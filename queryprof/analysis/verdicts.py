@@ -175,7 +175,7 @@ class Comparer:
             if verdict in CHANGED and not self._is_sure(known_before, known_after):
                 verdict = Verdict.UNCLEAR
         else:
-            verdict = self._exact(metric, known_before, known_after)
+            verdict = self._verdict_of_counts(metric, known_before, known_after)
         return Change(metric.name, metric.gate, first, second, ratio, interval, verdict)
 
     def _is_sure(self, before: list[float], after: list[float]) -> bool:
@@ -195,7 +195,9 @@ class Comparer:
         bound = 1 + self.tolerance
         return Verdict.SAME if 1 / bound < low and high < bound else Verdict.UNCLEAR
 
-    def _exact(self, metric: Metric, before: list[float], after: list[float]) -> Verdict:
+    def _verdict_of_counts(
+        self, metric: Metric, before: list[float], after: list[float]
+    ) -> Verdict:
         drift = self.tolerance if metric.gate == "vmsteps" and not self.same_sqlite else 0
         if min(after) > max(before) * (1 + drift):
             return Verdict.WORSE

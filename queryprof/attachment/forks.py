@@ -38,7 +38,7 @@ class Forks:
         """Register the hook."""
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
-                before=self._before,
+                before=self._wait_for_threads,
                 after_in_parent=self._after_in_parent,
                 after_in_child=self._after_in_child,
             )
@@ -51,7 +51,7 @@ class Forks:
     def __exit__(self, *_: object) -> None:
         self._lock.release()
 
-    def _before(self) -> None:
+    def _wait_for_threads(self) -> None:
         """Wait until no such thread is running.
 
         Python (3.12 and newer) warns about a fork if there are other threads. The program may have

@@ -122,7 +122,7 @@ class _WsgiBadge(_Badge):
             return self.app(environ, start_response)  # type: ignore[no-any-return]
         path = environ.get("PATH_INFO", "")
         if path.startswith(_PREFIX):
-            return self._own(path, environ, start_response)
+            return self._answer_own_path(path, environ, start_response)
         method = environ.get("REQUEST_METHOD", "?")
         route = f"{method} {wsgi_route(self.app, environ)}"
         running = self._requests.begin(f"{method} {_text(path)}", route)
@@ -136,7 +136,9 @@ class _WsgiBadge(_Badge):
         host = environ.get("HTTP_HOST") or environ.get("SERVER_NAME", "")
         return self._is_for(environ.get("REMOTE_ADDR"), host)
 
-    def _own(self, path: str, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    def _answer_own_path(
+        self, path: str, environ: dict[str, Any], start_response: Any
+    ) -> list[bytes]:
         from queryprof.badge.pages import answer
 
         query = environ.get("QUERY_STRING", "")
@@ -233,7 +235,7 @@ class _AsgiBadge(_Badge):
         root = scope.get("root_path", "")
         inside = path[len(root) :] if root and path.startswith(f"{root}/") else path
         if inside.startswith(_PREFIX):
-            await self._own(inside, scope, send)
+            await self._answer_own_path(inside, scope, send)
             return
         method = scope.get("method", "?")
         route = f"{method} {asgi_route(self.app, scope)}"
@@ -244,7 +246,9 @@ class _AsgiBadge(_Badge):
         if sends_otherwise:  # pass on the scope itself: other code reads values written to it
             scope["extensions"] = {n: e for n, e in extensions.items() if n not in SENDING}
         try:
-            await running.span.watch(self.app(scope, receive, self._sending(scope, send, running)))
+            await running.span.watch(
+                self.app(scope, receive, self._wrap_send(scope, send, running))
+            )
         except BaseException as error:
             self._requests.end(running, error)
             raise
@@ -260,7 +264,7 @@ class _AsgiBadge(_Badge):
         hosts = [value for name, value in scope.get("headers", ()) if name.lower() == b"host"]
         return self._is_for(scope["client"][0], hosts[0].decode("latin-1") if hosts else "")
 
-    def _sending(self, scope: Scope, send: Any, running: Running) -> Any:
+    def _wrap_send(self, scope: Scope, send: Any, running: Running) -> Any:
         from queryprof.badge.injection import badge_element, changed_headers, is_page, wants_page
 
         added = b""
@@ -300,7 +304,7 @@ class _AsgiBadge(_Badge):
 
         return sending
 
-    async def _own(self, path: str, scope: Scope, send: Any) -> None:
+    async def _answer_own_path(self, path: str, scope: Scope, send: Any) -> None:
         from queryprof.badge.pages import answer
 
         query = scope.get("query_string", b"").decode("latin-1")

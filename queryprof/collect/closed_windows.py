@@ -21,10 +21,10 @@ from queryprof.region.region_files import (
     copies_in,
     is_living,
     names_in,
-    nearby,
     regions,
     remove,
-    resolved,
+    resolve_directory,
+    temporary_stem,
 )
 
 TYPE_CHECKING = False
@@ -92,7 +92,7 @@ class _Search:
     def __init__(self, place: str) -> None:
         is_whole = os.path.isdir(place)
         self._directory = os.path.realpath(place if is_whole else os.path.dirname(place) or ".")
-        self._trace = None if is_whole else resolved(place)
+        self._trace = None if is_whole else resolve_directory(place)
         self._unreadable: list[str] = []
 
     def closed(self) -> tuple[list[Window], list[str]]:
@@ -133,7 +133,7 @@ class _Search:
 
     def _parts(self) -> Iterator[str]:
         """Yield the paths of parts; the parts of each process are in order."""
-        trace = os.path.basename(nearby(self._trace)) if self._trace else None
+        trace = os.path.basename(temporary_stem(self._trace)) if self._trace else None
         named = [
             name
             for name in names_in(self._directory)
@@ -151,7 +151,7 @@ class _Search:
     def _save_ended_regions(self) -> None:
         """Move the regions of ended processes from memory to the disk."""
         ended = {
-            resolved(trace_of(region))
+            resolve_directory(trace_of(region))
             for _, region in self._opened(regions())
             if self._belongs_here(region) and is_living(region) is False
         }
@@ -171,7 +171,7 @@ class _Search:
 
     def _belongs_here(self, region: Region) -> bool:
         """Return whether a region in memory belongs to a recording in this place."""
-        trace = resolved(trace_of(region))
+        trace = resolve_directory(trace_of(region))
         is_in_it = not self._trace and os.path.dirname(trace) == self._directory
         return trace == self._trace or is_in_it
 

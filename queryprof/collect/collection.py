@@ -29,11 +29,11 @@ from queryprof.region.region_files import (
     is_living,
     is_process_living,
     names_in,
-    nearby,
     place_of_process,
     regions_of,
     remove,
     started_at,
+    temporary_stem,
 )
 from queryprof.trace.processes import identities_in
 from queryprof.trace.store import TraceStore
@@ -244,7 +244,7 @@ class Collection:
 
 def collections_of_trace(path: str) -> Iterator[Collection]:
     """Yield the directories of running or killed commands whose trace belongs at `path`."""
-    directory, name = os.path.split(nearby(os.path.abspath(path)))
+    directory, name = os.path.split(temporary_stem(os.path.abspath(path)))
     for one in sorted(names_in(directory)):
         is_named = one.startswith(f"{name}.") and one.endswith(SUFFIX)
         if is_named and _is_trusted(os.path.join(directory, one)):

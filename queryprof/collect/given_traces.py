@@ -24,8 +24,8 @@ from queryprof.region.region_files import (
     PART_SUFFIX,
     SHORT_NAME_BYTES,
     names_in,
-    nearby,
-    resolved,
+    resolve_directory,
+    temporary_stem,
 )
 
 EXTENSION = ".qprof"
@@ -113,8 +113,8 @@ def _trace_of_part(directory: str, trace: str, part: str) -> str:
         return path
     try:
         with opened_region(os.path.join(directory, part)) as region:
-            own = resolved(trace_of(region))
-            return own if nearby(own) == path else path
+            own = resolve_directory(trace_of(region))
+            return own if temporary_stem(own) == path else path
     except (TraceError, ValueError):
         return path
 

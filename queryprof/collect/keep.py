@@ -11,7 +11,7 @@ from queryprof.collect.output_path import JOURNAL, free_path
 from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.region.region import Region, opened_region
-from queryprof.region.region_files import nearby, remove, token
+from queryprof.region.region_files import remove, temporary_stem, unique_token
 from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ def write_trace(
     Raises:
         TraceError, OSError, sqlite3.Error: the trace cannot be written.
     """
-    temporary = f"{nearby(path)}.{os.getpid()}-{token()}.new"
+    temporary = f"{temporary_stem(path)}.{os.getpid()}-{unique_token()}.new"
     try:
         with no_signal_of_limits():
             store = TraceStore(temporary)

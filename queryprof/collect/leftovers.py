@@ -10,7 +10,7 @@ from bisect import bisect_left
 
 from queryprof.collect.output_path import without_process
 from queryprof.collect.recorded_files import RecordedFiles
-from queryprof.region.region_files import names_in, nearby, region_key, region_keys
+from queryprof.region.region_files import names_in, region_key, region_keys, temporary_stem
 
 
 class Leftovers:
@@ -35,7 +35,7 @@ class Leftovers:
         )
 
     def _is_beside(self, path: str) -> bool:
-        directory, name = os.path.split(nearby(os.path.abspath(path)))
+        directory, name = os.path.split(temporary_stem(os.path.abspath(path)))
         names = self._names.get(directory)
         if names is None:
             names = self._names[directory] = sorted(names_in(directory))

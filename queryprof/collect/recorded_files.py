@@ -11,7 +11,7 @@ from queryprof.core.absence import absence
 from queryprof.errors import TraceError
 from queryprof.region.identity import trace_of
 from queryprof.region.region import opened_region
-from queryprof.region.region_files import copies_in, regions, resolved
+from queryprof.region.region_files import copies_in, regions, resolve_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ class RecordedFiles:
         """Return the regions of the trace at `path`, owned by this user or by the directory's
         owner.
         """
-        return self._all_regions().get(resolved(path), [])
+        return self._all_regions().get(resolve_directory(path), [])
 
     def copies_of(self, path: str) -> list[str]:
         """Return the copies of regions in the directory of the trace at `path`.
 
         The directory may have moved since the copies were made.
         """
-        directory, name = os.path.split(resolved(path))
+        directory, name = os.path.split(resolve_directory(path))
         return self._copies_in(directory).get(name, [])
 
     def traces_in(self, directory: str) -> list[str]:
@@ -76,7 +76,7 @@ def _traces_of(paths: Iterable[str]) -> list[tuple[str, str]]:
     for path in paths:
         try:
             with opened_region(path) as region:
-                found.append((path, resolved(trace_of(region))))
+                found.append((path, resolve_directory(trace_of(region))))
         except (TraceError, ValueError, OSError):
             continue
     return found

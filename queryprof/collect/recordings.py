@@ -24,7 +24,7 @@ from queryprof.region.region_files import (
     checkpoints_of,
     is_living,
     regions_of,
-    resolved,
+    resolve_directory,
 )
 from queryprof.trace.processes import identities_in
 
@@ -150,7 +150,7 @@ def recordings_at(
                     found[identity] = _recording(identity, collection.parts(region), region)
             except (TraceError, ValueError) as error:
                 unread.append(_with_path(one, error))
-    for parts in parts_in_reach(resolved(path)):
+    for parts in parts_in_reach(resolve_directory(path)):
         for ended in _recording_in_windows(parts, unread):
             found.setdefault(ended.identity, ended)
     return list(found.values())
@@ -231,11 +231,11 @@ def _is_of_trace(region: Region, path: str) -> bool:
     """Return whether a region belongs to the trace at a path. Copies may be in a moved
     directory.
     """
-    trace, wanted = resolved(trace_of(region)), resolved(path)
+    trace, wanted = resolve_directory(trace_of(region)), resolve_directory(path)
     if trace == wanted:
         return True
     is_copy = region.path.endswith(PART_SUFFIX)
-    beside = os.path.dirname(resolved(region.path)) == os.path.dirname(wanted)
+    beside = os.path.dirname(resolve_directory(region.path)) == os.path.dirname(wanted)
     return is_copy and beside and os.path.basename(trace) == os.path.basename(wanted)
 
 

@@ -33,11 +33,11 @@ from queryprof.region.region_files import (
     checkpoints_of,
     is_living,
     names_in,
-    nearby,
     regions_of,
     remove,
-    resolved,
+    resolve_directory,
     started_at,
+    temporary_stem,
 )
 from queryprof.trace.header import is_sqlite
 from queryprof.trace.processes import identities_in
@@ -54,7 +54,7 @@ UNFINISHED_NS = 60_000_000_000
 """A file of this age is no longer being written, even if its process is not visible to this one."""
 
 TOKEN = re.compile("[0-9a-f]+")
-"""The format of region_files.token."""
+"""The format of region_files.unique_token."""
 
 MAX_LOCK_TRIES, LOCK_RETRY_S = 200, 0.05
 """How often, and at what interval, to try a lock. A stopped process that holds the lock must not
@@ -214,9 +214,9 @@ def _place_of(region: Region, path: str) -> str:
     The path recorded in the region is used only if it is in the same directory and has a similar
     name: a path from a file must not lead elsewhere.
     """
-    path = resolved(path)
+    path = resolve_directory(path)
     stem, extension = os.path.splitext(path)
-    named = resolved(trace_of(region))
+    named = resolve_directory(trace_of(region))
     is_like_it = named.startswith(f"{stem}-") and named.endswith(extension)
     same_place = os.path.dirname(named) == os.path.dirname(path)
     return (
@@ -231,7 +231,7 @@ def _remove_unfinished(path: str) -> None:
 
     Their sources still exist.
     """
-    directory, name = os.path.split(nearby(os.path.abspath(path)))
+    directory, name = os.path.split(temporary_stem(os.path.abspath(path)))
     for one in names_in(directory):
         rest = one.removeprefix(f"{name}.").removesuffix(UNFINISHED)
         pid, _, its_token = rest.partition("-")
@@ -269,7 +269,7 @@ def child_traces(path: str, since_unix_ns: int) -> list[str]:
 
     They are traces of children, written or still to be written.
     """
-    directory, name = os.path.split(resolved(path))
+    directory, name = os.path.split(resolve_directory(path))
     stem, extension = os.path.splitext(name)
     found = []
     for one in names_in(directory):
@@ -297,7 +297,7 @@ def child_traces(path: str, since_unix_ns: int) -> list[str]:
                 found += [trace_of(region)] * (identity_of(region)[1] >= since_unix_ns)
         except (TraceError, ValueError):
             continue
-    return sorted({one for one in map(resolved, found) if one != resolved(path)})
+    return sorted({one for one in map(resolve_directory, found) if one != resolve_directory(path)})
 
 
 def recorded_commands(path: str) -> list[str]:

@@ -60,7 +60,7 @@ class span:
         return self
 
     def __exit__(self, kind: object, *exc_info: object) -> None:
-        begun = self._innermost()
+        begun = self._innermost_span()
         try:
             self._begun.remove(begun)  # type: ignore[arg-type]
         except ValueError:
@@ -111,7 +111,7 @@ class span:
         """
         return _core.span_figures(self._number())
 
-    def _innermost(self) -> tuple[int, Token[int] | None] | None:
+    def _innermost_span(self) -> tuple[int, Token[int] | None] | None:
         """Return the span that this object began last in this context, since several threads or
         tasks may share the object. None if it was not entered.
         """
@@ -124,7 +124,7 @@ class span:
         return next(iter(here or others), None)
 
     def _number(self) -> int:
-        begun = self._innermost()
+        begun = self._innermost_span()
         return begun[0] if begun else 0
 
 

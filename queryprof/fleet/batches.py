@@ -145,7 +145,7 @@ class Batches:
     def _open(self) -> None:
         try:
             self._place_handle = os.open(self._place, DIRECTORY & ~os.O_NOFOLLOW)
-            self._handle = self._locked()
+            self._handle = self._lock_folder()
             for name in os.listdir(self._handle):
                 if name.startswith(SENT):
                     _remove(name, self._handle)
@@ -163,7 +163,7 @@ class Batches:
                 os.close(handle)
         self._handle = self._place_handle = -1
 
-    def _locked(self) -> int:
+    def _lock_folder(self) -> int:
         import fcntl
 
         for _ in range(MAX_TRIES):
@@ -192,7 +192,7 @@ class Batches:
 
     def take(self, windows: Iterable[Window]) -> None:
         """Move windows into a new batch, together with the count of lost windows."""
-        name = f"{TAKEN}{self._time()}"
+        name = f"{TAKEN}{self._next_time()}"
         os.mkdir(name, 0o700, dir_fd=self._handle)
         with self.opened(name) as batch:
             for window in windows:
@@ -203,15 +203,15 @@ class Batches:
                     os.rename(part, taken, src_dir_fd=self._place_handle, dst_dir_fd=batch.handle)
             _move_lost(self._handle, batch.handle)
 
-    def _time(self) -> int:
+    def _next_time(self) -> int:
         """Return the time of the next batch, which is later than all others."""
-        known = [_time(name) + 1 for name in ["", *os.listdir(self._handle)]]
+        known = [_time_in_name(name) + 1 for name in ["", *os.listdir(self._handle)]]
         return max(time.time_ns(), *known)
 
     def waiting(self) -> list[str]:
         """Return the names of the batches, oldest first."""
         names = [name for name in os.listdir(self._handle) if name.startswith(TAKEN)]
-        return sorted(names, key=_time)
+        return sorted(names, key=_time_in_name)
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Batch]:
@@ -275,10 +275,10 @@ class Batches:
             lost += count
         for name in os.listdir(self._handle):
             if name.startswith(LOST):  # includes leftovers of a killed run
-                self._empty(name)
+                self._remove_content(name)
         return lost
 
-    def _empty(self, name: str) -> None:
+    def _remove_content(self, name: str) -> None:
         with suppress(QueryprofError), self.opened(name) as batch:
             for inner in os.listdir(batch.handle):
                 _remove(inner, batch.handle)
@@ -303,7 +303,7 @@ def _stat(name: str, handle: int) -> os.stat_result:
     return os.stat(name, dir_fd=handle, follow_symlinks=False)
 
 
-def _time(name: str) -> int:
+def _time_in_name(name: str) -> int:
     """Return the time in the name of a batch, or 0."""
     text = name.partition("-")[2].partition("-")[0]
     return int(text) if text.isdecimal() and len(text) < 30 else 0

@@ -107,7 +107,7 @@ class Compaction:
         self._location.remove_unfinished(self._now_ns - KEEP_SOURCES_NS)
         days = sources = removed = 0
         for table in FLEET_TABLES:
-            for folder, entries in sorted(self._folders(table.name).items()):
+            for folder, entries in sorted(self._files_by_folder(table.name).items()):
                 if self._is_past(folder, self._policy.keep):
                     removed += self._remove(entries)
                 elif self._is_past(folder, self._policy.older) and not _is_compact(entries):
@@ -117,7 +117,7 @@ class Compaction:
                     removed += gone
         return Compacted(days, sources, removed)
 
-    def _folders(self, table: str) -> dict[str, list[Entry]]:
+    def _files_by_folder(self, table: str) -> dict[str, list[Entry]]:
         """Return the files of a table, by service and date."""
         found: dict[str, list[Entry]] = {}
         for entry in self._location.entries(table):

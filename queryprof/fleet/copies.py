@@ -89,7 +89,7 @@ class Copies:
         """Copy the files of all tables and return their place. Raises QueryprofError."""
         files = {
             table.name: [
-                self._of(entry.name)
+                self._copy_path(entry.name)
                 for entry in self._copy_files(table.name, wanted)
                 if entry.name.endswith(ENDING)
             ]
@@ -97,7 +97,7 @@ class Copies:
         }
         return Place(self._store.url, files)
 
-    def _of(self, name: str) -> str:
+    def _copy_path(self, name: str) -> str:
         return os.path.join(self._own, *name.split("/"))
 
     def _copy_files(self, table: str, wanted: Wanted) -> list[Entry]:
@@ -105,7 +105,9 @@ class Copies:
             one for one in self._store.entries(table) if is_plain(one.name) and wanted.has(one.name)
         ]
         missing = [one for one in entries if not self._is_copied(one)]
-        self._make_room(sum(one.bytes for one in missing), {self._of(one.name) for one in entries})
+        self._make_room(
+            sum(one.bytes for one in missing), {self._copy_path(one.name) for one in entries}
+        )
         local = Directory(self._own)
         for entry in missing:
             path = local.put(entry.name, self._store.get(entry.name))
@@ -115,7 +117,7 @@ class Copies:
 
     def _is_copied(self, entry: Entry) -> bool:
         try:
-            found = os.stat(self._of(entry.name))
+            found = os.stat(self._copy_path(entry.name))
         except OSError:
             return False
         return (found.st_size, found.st_mtime_ns) == (entry.bytes, entry.modified_ns)

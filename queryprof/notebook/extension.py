@@ -169,7 +169,7 @@ class Extension:
             if self.last is None:
                 raise self._usage_error("nothing was recorded yet; %queryprof? shows how")
             return self.last
-        body, value = self._compiled(statement)
+        body, value = self._compile(statement)
         names = self.shell.user_ns
         running = self._begin(options, statement)
         try:
@@ -179,7 +179,7 @@ class Extension:
         finally:
             self._end(running)
 
-    def _compiled(self, statement: str) -> tuple[CodeType | None, CodeType | None]:
+    def _compile(self, statement: str) -> tuple[CodeType | None, CodeType | None]:
         """Compile a line of Python code into its body and its last expression, with the real line
         numbers.
         """

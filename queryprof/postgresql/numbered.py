@@ -23,7 +23,7 @@ NUMBER = re.compile(r"\$(\d+)")
 MAX_PARAMETERS = 1000
 
 
-def numbered(statement: str) -> tuple[str, int] | None:
+def number_parameters(statement: str) -> tuple[str, int] | None:
     """Return the statement with numbered parameters, and their number.
 
     A recording has `?` for each literal. %s and %(name)s are psycopg's placeholders

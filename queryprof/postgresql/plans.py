@@ -129,7 +129,7 @@ def plan_of(
     cost = nodes[0].number("Total Cost")
     names = dict.fromkeys(node.table for node in nodes if node.table)
     return ServerPlan(
-        tuple((node.depth, _step(node)) for node in nodes),
+        tuple((node.depth, _step_text(node)) for node in nodes),
         nodes[0].rows,
         parameters,
         tuple(
@@ -177,14 +177,16 @@ def equal_columns(
     for part in conjuncts_of(str(node.fields.get("Filter") or "")):
         left, _, right = part[1:-1].partition(" = ")
         sides = ((left, right), (right, left)) if table and right else ()
-        for term in filter(None, (_compared(*both, table, aliases) for both in sides)):
+        for term in filter(None, (_compared_column(*both, table, aliases) for both in sides)):
             called = FUNCTION.findall(term)
             if all(name in immutable for name in called):
                 found.setdefault(term)
     return tuple(found)
 
 
-def _compared(side: str, other: str, table: ServerTable | None, aliases: tuple[str, ...]) -> str:
+def _compared_column(
+    side: str, other: str, table: ServerTable | None, aliases: tuple[str, ...]
+) -> str:
     """Return the column or expression of a table on one side of a comparison with a value.
 
     Returns "" if the side is neither, or the other side is not a value.
@@ -221,7 +223,7 @@ def _scan(
     )
 
 
-def _step(node: Node) -> str:
+def _step_text(node: Node) -> str:
     strategy = node.fields.get("Strategy")
     words = [f"{strategy} {node.kind}" if strategy in ("Hashed", "Sorted") else node.kind]
     if node.fields.get("Parallel Aware"):

@@ -15,7 +15,7 @@ from typing import Any
 
 from queryprof.errors import QueryprofError
 from queryprof.model.postgresql import Reference, ServerFacts, ServerPlan, ServerTable, ServerTime
-from queryprof.postgresql.numbered import numbered
+from queryprof.postgresql.numbered import number_parameters
 from queryprof.postgresql.plans import nodes_of, plan_of
 from queryprof.postgresql.times import times_of
 from queryprof.sql.clauses import verb_of
@@ -132,7 +132,7 @@ def server_facts(
     wanted = [one for one in statements if verb_of(one) in PLANNED]
     until_s = time.monotonic() + BUDGET_S
     answers: dict[str, Mapping[str, Any] | str] = {}
-    with _connected(dsn, avoids_seq_scans) as server:
+    with _connect(dsn, avoids_seq_scans) as server:
         for one in wanted[:MAX_STATEMENTS]:
             if time.monotonic() > until_s:
                 break
@@ -143,7 +143,7 @@ def server_facts(
         )
         immutable = server.immutable()
         plans = {
-            one: plan_of(document, tables, (numbered(one) or ("", 0))[1], immutable)
+            one: plan_of(document, tables, (number_parameters(one) or ("", 0))[1], immutable)
             for one, document in documents.items()
         }
         times, times_off, since = server.times(plans)
@@ -159,7 +159,7 @@ def server_facts(
 
 
 @contextmanager
-def _connected(dsn: str, avoids_seq_scans: bool) -> Iterator[_Server]:
+def _connect(dsn: str, avoids_seq_scans: bool) -> Iterator[_Server]:
     try:
         import psycopg
     except ImportError as error:
@@ -180,7 +180,9 @@ def _connected(dsn: str, avoids_seq_scans: bool) -> Iterator[_Server]:
             yield _Server(connection, avoids_seq_scans)
             connection.rollback()
     except psycopg.Error as error:
-        raise QueryprofError(f"the PostgreSQL server cannot be used: {_first(error)}") from error
+        raise QueryprofError(
+            f"the PostgreSQL server cannot be used: {_first_line(error)}"
+        ) from error
 
 
 class _Server:
@@ -216,7 +218,7 @@ class _Server:
 
     def explained(self, statement: str) -> Mapping[str, Any] | str:
         """Return EXPLAIN's output for a recorded statement, or why it is missing."""
-        text = numbered(statement)
+        text = number_parameters(statement)
         if text is None:
             return "its text is too long or has a zero byte, or it has too many parameters"
         sql, parameters = text
@@ -326,7 +328,7 @@ class _Server:
         except psycopg.Error as error:
             if self._connection.closed:
                 raise
-            reason = _reason(error)
+            reason = _refusal_reason(error)
         else:
             if command.startswith("SET"):
                 return ""
@@ -335,7 +337,7 @@ class _Server:
         return reason
 
 
-def _reason(error: Any) -> str:
+def _refusal_reason(error: Any) -> str:
     """Return why a server refused a statement.
 
     Messages may contain more than the statement's text, such as a value that a stranger's statement
@@ -343,11 +345,11 @@ def _reason(error: Any) -> str:
     """
     state = error.sqlstate or ""
     if state[:2] in SAFE_ERROR_CLASSES or state in STOPPED:
-        return _first(error)
+        return _first_line(error)
     return f"the server refused it (SQLSTATE {state or 'unknown'})"
 
 
-def _first(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Return the first line of an error."""
     return next(iter(str(error).splitlines()), type(error).__name__)
 

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from queryprof.model.postgresql import ServerPlan, ServerTime
-from queryprof.postgresql.numbered import numbered
+from queryprof.postgresql.numbered import number_parameters
 from queryprof.sql.tokens import tokens_of
 
 VALUE = "?"
@@ -50,7 +50,7 @@ def times_of(
 
 def without_values(statement: str) -> str:
     """Return a statement's tokens with one sign for each value or list of values."""
-    text = numbered(statement)
+    text = number_parameters(statement)
     found: list[str] = []
     for token in tokens_of(text[0] if text else statement):
         is_value = token.kind in ("text", "number") or (

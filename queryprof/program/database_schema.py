@@ -58,7 +58,7 @@ def read_schema(path: str) -> Schema:
             connection.set_authorizer(_authorize)
             indexes = []
             for name, table, unique, partial in connection.execute(INDEXES).fetchall():
-                keys = _columns(connection, name)
+                keys = _index_columns(connection, name)
                 columns = tuple(column for column, *_ in keys)
                 order = tuple((collation, is_descending) for _, collation, is_descending in keys)
                 indexes.append(Index(name, table, columns, bool(unique), bool(partial), order))
@@ -137,7 +137,7 @@ def schemas_of(paths: Iterable[str]) -> dict[str, Schema]:
     return found
 
 
-def _columns(connection: sqlite3.Connection, index: str) -> tuple[tuple[str, str, bool], ...]:
+def _index_columns(connection: sqlite3.Connection, index: str) -> tuple[tuple[str, str, bool], ...]:
     """Return the columns of an index, each with its collation and whether it is descending."""
     rows = connection.execute(KEYS, (index,)).fetchall()
     return tuple(

@@ -65,13 +65,13 @@ class SourceFacts:
         """Yield rows of the table `source`, for files that have not changed since a time."""
         for file in sorted(files):
             if file not in self._known and len(self._known) < MAX_FILES:
-                self._known[file] = _facts(file)
+                self._known[file] = _file_facts(file)
             digest, size, changed_unix_ns = self._known.get(file, NO_FACTS)
             if digest and changed_unix_ns <= end_unix_ns:
                 yield file, digest, size
 
 
-def _facts(file: str) -> tuple[str, int, int]:
+def _file_facts(file: str) -> tuple[str, int, int]:
     """Return a file's hash, its size in bytes, and its modification time."""
     from hashlib import sha256
 

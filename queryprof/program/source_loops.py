@@ -65,12 +65,12 @@ def follows_rows(text: str, line: int) -> bool:
     others = [one for one in changes if not spans_line(one.value, line)]
     rows = set().union(*(one.names for one in query))
     loops = [one for one in around if not isinstance(one, ast.While)]
-    items = set().union(*(_stored(one.target) for one in loops))
+    items = set().union(*(_assigned_names(one.target) for one in loops))
     for one in sorted(others, key=lambda one: (one.value.lineno < line, one.value.lineno)):
         rows = rows | one.names if _names(one.value) & rows else rows - one.names
         if one.value.lineno < line:
             items = items | one.names if _names(one.value) & items else items - one.names
-    given = set().union(*(_given(one.value) for one in query))
+    given = set().union(*(_argument_names(one.value) for one in query))
     return bool(given & rows - items) and not given & items
 
 
@@ -94,13 +94,13 @@ def _variable_changes(loop: ast.For | ast.AsyncFor | ast.While) -> Iterator[_Cha
     for one in (node for part in _each_pass(loop) for node in ast.walk(part)):
         match one:
             case ast.Assign():
-                yield _Change(set().union(*map(_stored, one.targets)), one.value)
+                yield _Change(set().union(*map(_assigned_names, one.targets)), one.value)
             case ast.AnnAssign(value=ast.expr() as value):
-                yield _Change(_stored(one.target), value)
+                yield _Change(_assigned_names(one.target), value)
             case ast.AugAssign() | ast.NamedExpr():
-                yield _Change(_stored(one.target), one.value)
+                yield _Change(_assigned_names(one.target), one.value)
             case ast.For() | ast.AsyncFor():
-                yield _Change(_stored(one.target), one.iter)
+                yield _Change(_assigned_names(one.target), one.iter)
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
                 yield _Change({name}, one.value)
 
@@ -110,7 +110,7 @@ def _each_pass(loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.AST]:
     return [loop.test, *loop.body] if isinstance(loop, ast.While) else [*loop.body]
 
 
-def _stored(target: ast.AST) -> set[str]:
+def _assigned_names(target: ast.AST) -> set[str]:
     """Return the variables that get a new value, without those of `items[key] = ...`."""
     names = (one for one in ast.walk(target) if isinstance(one, ast.Name))
     return {one.id for one in names if isinstance(one.ctx, ast.Store)}
@@ -120,7 +120,7 @@ def _names(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
-def _given(value: ast.expr) -> set[str]:
+def _argument_names(value: ast.expr) -> set[str]:
     """Return the names in the arguments of the innermost calls, or in a value without calls."""
     calls = [one for one in ast.walk(value) if isinstance(one, ast.Call)]
     arguments = [[*one.args, *(each.value for each in one.keywords)] for one in calls]

@@ -60,7 +60,7 @@ def reduces(text: str, line: int, attribute: str = "") -> str:
         for node in ast.walk(tree)
         if isinstance(node, ast.expr | ast.stmt) and spans_line(node, line)
     ]
-    reductions = list(_reductions(here))
+    reductions = list(_find_reductions(here))
     if attribute:
         loads = [one for one in here if isinstance(one, ast.Attribute) and one.attr == attribute]
         whole = {id(rows): kind for rows, kind in reductions}
@@ -94,7 +94,7 @@ def _root_of(value: ast.expr) -> str:
     return value.id if isinstance(value, ast.Name) else ""
 
 
-def _reductions(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
+def _find_reductions(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
     """Yield the rows that a function of REDUCERS takes, and what it reduces them to."""
     first = {
         id(one.value)
@@ -110,7 +110,7 @@ def _reductions(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
         kind = REDUCERS.get(one.func.id, "")
         if not kind or (kind == FIRST and id(one) not in first) or len(one.args) > 1:
             continue
-        if any(map(_computes, one.keywords)):
+        if any(map(_may_compute, one.keywords)):
             continue
         rows = one.args[0]
         if not isinstance(rows, COMPREHENSIONS):
@@ -122,7 +122,7 @@ def _reductions(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
                 yield only.iter, kind
 
 
-def _computes(argument: ast.keyword) -> bool:
+def _may_compute(argument: ast.keyword) -> bool:
     """Return whether the key of a comparison may be more than a column."""
     is_simple = isinstance(argument.value, ast.Lambda | ast.Constant)
     return not is_simple or any(isinstance(one, ast.Call) for one in ast.walk(argument.value))
@@ -143,7 +143,7 @@ def _reduced_later(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
         for one in inside
         if isinstance(one, ast.Name) and one.id == name.id and isinstance(one.ctx, ast.Load)
     }
-    kinds = {id(rows): kind for rows, kind in _reductions(inside) if id(rows) in loads}
+    kinds = {id(rows): kind for rows, kind in _find_reductions(inside) if id(rows) in loads}
     found = set(kinds.values())
     return found.pop() if len(found) == 1 and loads == kinds.keys() else ""
 

@@ -80,12 +80,12 @@ class Sources:
         if file in self.cells:
             return self.cells[file][0]
         hashes = self.hashes.get(file, NO_HASHES)
-        text, digest = _source(file) if hashes else ("", "")
+        text, digest = _read_source(file) if hashes else ("", "")
         return text if digest in hashes else ""
 
 
 @cache
-def _source(file: str) -> tuple[str, str]:
+def _read_source(file: str) -> tuple[str, str]:
     """Return a file's text and hash; ("", "") if it is not a readable source file."""
     found = source_of(file)
     if found is None:

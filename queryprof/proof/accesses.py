@@ -80,15 +80,15 @@ class Accesses:
         module: Any = _Module({table.name: table for table in schema.tables}, self._met)
         self._connection.create_module(MODULE, module, use_bestindex_object=True)
         for table in schema.tables:
-            self._do(f'CREATE VIRTUAL TABLE "{_doubled(table.name)}" USING {MODULE}')
+            self._execute_all(f'CREATE VIRTUAL TABLE "{_doubled(table.name)}" USING {MODULE}')
         for sql in schema.others:
             if re.match(r"CREATE\s+(?:TEMP\w*\s+)?VIEW\b", sql, re.IGNORECASE):
-                self._do(sql)
+                self._execute_all(sql)
 
     def close(self) -> None:
         self._connection.close()
 
-    def _do(self, sql: str) -> None:
+    def _execute_all(self, sql: str) -> None:
         try:
             refuse_several(self._connection, sql)
             self._connection.execute(sql)
@@ -98,16 +98,16 @@ class Accesses:
     def of(self, sql: str) -> tuple[Access, ...]:
         """Return the planner's accesses to each table.
 
-        Each placeholder becomes a text of its own: the `marker` of its number. The value of a
-        comparison shows which placeholder it is compared with.
+        Each placeholder becomes the `placeholder_marker` of its number. The value of a comparison
+        shows which placeholder it is compared with.
 
         Raises:
             NotPrepared: a table is missing, or the statement is wrong.
         """
         count = len(placeholders(sql))
-        marked = replaced(sql, [f"'{marker(number)}'" for number in range(count)])
+        marked = replaced(sql, [f"'{placeholder_marker(number)}'" for number in range(count)])
         reason = ""
-        for one in dict.fromkeys(_simpler(marked)):
+        for one in dict.fromkeys(_simpler_versions(marked)):
             for _ in range(MAX_DUMMIES):
                 try:
                     refuse_several(self._connection, "EXPLAIN " + one)
@@ -139,7 +139,7 @@ class Accesses:
         return bool(function or collation)
 
 
-def _simpler(sql: str) -> Iterator[str]:
+def _simpler_versions(sql: str) -> Iterator[str]:
     """Yield the statement, and then versions without parts that virtual tables do not support."""
     yield sql
     sql = _without_indexed_by(sql)
@@ -172,7 +172,7 @@ def _is_not(tokens: Sequence[Token], place: int) -> bool:
     return place >= 0 and tokens[place].keyword == "NOT"
 
 
-def marker(number: int) -> str:
+def placeholder_marker(number: int) -> str:
     """Return the text that replaces a placeholder."""
     return f"queryprof?{number}"
 

@@ -8,7 +8,7 @@ from queryprof.model.advice import Cost
 from queryprof.proof.judging import Measured
 
 
-def total(found: Sequence[Measured]) -> Cost:
+def total_cost(found: Sequence[Measured]) -> Cost:
     """Return the total cost of statements that are executed one after another."""
     return Cost(
         float(sum(one.ns for one in found)),
@@ -17,7 +17,7 @@ def total(found: Sequence[Measured]) -> Cost:
     )
 
 
-def mean(costs: Sequence[Cost]) -> Cost:
+def mean_cost(costs: Sequence[Cost]) -> Cost:
     """Return the mean cost of one statement over several sets of parameters."""
     steps = _sum([one.vm_steps for one in costs])
     pages = _sum([one.page_fetches for one in costs])

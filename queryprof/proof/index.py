@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import apsw
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a name as SQL, in quotes only if needed."""
     if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name.upper() not in apsw.keywords:
         return name
@@ -31,8 +31,8 @@ class Term:
     @property
     def sql(self) -> str:
         return (
-            (self.column if self.is_expression else quoted(self.column))
-            + (f" COLLATE {quoted(self.collation)}" if self.collation else "")
+            (self.column if self.is_expression else quote_name(self.column))
+            + (f" COLLATE {quote_name(self.collation)}" if self.collation else "")
             + (" DESC" if self.is_descending else "")
         )
 
@@ -56,7 +56,8 @@ class Candidate:
 
     def sql(self, name: str) -> str:
         """Return the statement that creates it."""
-        return f"CREATE INDEX {quoted(name)} ON {quoted(self.table)} ({', '.join(self.columns)})"
+        columns = ", ".join(self.columns)
+        return f"CREATE INDEX {quote_name(name)} ON {quote_name(self.table)} ({columns})"
 
     def starts(self, other: Candidate) -> bool:
         """Return whether another index has its columns first, or is the same."""

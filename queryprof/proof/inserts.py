@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from queryprof.model.advice import Outweighed
-from queryprof.proof.index import Candidate, quoted
+from queryprof.proof.index import Candidate, quote_name
 from queryprof.proof.judging import AFTER, BEFORE, Judge, StatementError
 from queryprof.proof.schema import DatabaseSchema, Table
 from queryprof.proof.workload import Query
@@ -73,7 +73,7 @@ def insert_costs(judge: Judge, table: Table, rounds: int) -> dict[str, float]:
     measured.
     """
     try:
-        key, columns = ([quoted(one) for one in names] for names in (table.key, table.inserted))
-        return dict(judge.insert_ns((BEFORE, AFTER), quoted(table.name), key, columns, rounds))
+        key, columns = ([quote_name(one) for one in names] for names in (table.key, table.inserted))
+        return dict(judge.insert_ns((BEFORE, AFTER), quote_name(table.name), key, columns, rounds))
     except StatementError:
         return {}

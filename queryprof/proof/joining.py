@@ -14,7 +14,7 @@ from queryprof.proof.rewriting import (
     Rows,
     Text,
     Turn,
-    parsed,
+    parse_statement,
     plain_select,
     text_of,
     whole,
@@ -58,7 +58,7 @@ def join(
     keys = rows(f"SELECT * FROM ({sql}) LIMIT {MAX_KEYS}", outer.values)
     inner = plain_select(Parameters().numbered(inners[0].sql, inners[0].values))
     inner_order = inner is not None and inner.args.get("order")
-    for place, number in _keys(inners, names, keys):
+    for place, number in _pair_keys(inners, names, keys):
         parts = _Joined(names, place, number, is_unique)
         turn = parts.turn(measured, inners[0], around, rows, rows_each)
         shown = parts.text(outer, inners[0])
@@ -66,7 +66,7 @@ def join(
             how = (
                 f"One query returns all rows: {names[number]} of the first replaces the parameter."
             )
-            tree = parsed(sql)
+            tree = parse_statement(sql)
             if tree is None or tree.args.get("order"):
                 how += " Their order is not certain: add an ORDER BY."
             if inner_order:
@@ -74,7 +74,7 @@ def join(
             yield Rewriting(shown[0], how, (turn,))
 
 
-def _keys(
+def _pair_keys(
     inners: Sequence[Sample], names: Sequence[str], keys: Sequence[Row]
 ) -> Iterator[tuple[int, int]]:
     """Yield pairs of parameter and column with the same values, by name or else by recorded values.
@@ -85,7 +85,7 @@ def _keys(
     where = select.args.get("where") if select else None
     if not select or not where:
         return
-    compared = _compared(where)
+    compared = _compared_columns(where)
     for place in range(len(placeholders(inners[0].sql))):
         others = [at for at in range(len(placeholders(inners[0].sql))) if at != place]
         # A parameter that differs per row must come from a column of the other query.
@@ -106,7 +106,7 @@ def _keys(
             return
 
 
-def _compared(where: exp.Expr) -> dict[int, str]:
+def _compared_columns(where: exp.Expr) -> dict[int, str]:
     """Return the column that each parameter is compared with, by parameter number."""
     found: dict[int, str] = {}
     for equal in where.find_all(exp.EQ):
@@ -143,7 +143,7 @@ class _Joined:
         """Return the joined statement; None if the inner query cannot be joined."""
         parameters = Parameters()
         first = parameters.numbered(outer.sql.strip().rstrip(";"), outer.values)
-        tree = parsed(first)
+        tree = parse_statement(first)
         first = text_of(tree) if tree else first  # in one line
         before = parameters.count
         select = plain_select(parameters.numbered(inner.sql, inner.values))
@@ -180,7 +180,7 @@ class _Joined:
             return False
         return any(
             isinstance(one, exp.EQ) and self._is_key(one, select.args["from_"].this.name, before)
-            for one in _conditions(select.args["where"].this)
+            for one in _split_conditions(select.args["where"].this)
         )
 
     def _is_key(self, equal: exp.EQ, table: str, before: int) -> bool:
@@ -201,7 +201,7 @@ class _Joined:
         program, which shows that this column is wrong.
         """
         text = self.text(outer, inner)
-        each = tuple(self._each(inner, row[self.number]) for row in around)
+        each = tuple(self._query_of_row(inner, row[self.number]) for row in around)
         found = [rows(sql, values) for sql, values in each] if text else []
         width = max((len(row) for of_row in found for row in of_row), default=0)
         if not text or not width or sum(map(len, found)) < FOUND * rows_each * len(found):
@@ -213,7 +213,7 @@ class _Joined:
         )
         return Turn(((outer.sql, outer.values), *each), text, expected)
 
-    def _each(self, inner: Sample, value: object) -> Text:
+    def _query_of_row(self, inner: Sample, value: object) -> Text:
         """Return the inner query for one row."""
         if isinstance(inner.values, dict):
             name = placeholders(inner.sql)[self.place][1:]
@@ -223,12 +223,12 @@ class _Joined:
         return inner.sql, tuple(values)
 
 
-def _conditions(where: exp.Expr) -> list[exp.Expr]:
+def _split_conditions(where: exp.Expr) -> list[exp.Expr]:
     """Return the conditions that must all be true."""
     if isinstance(where, exp.Paren):
-        return _conditions(where.this)
+        return _split_conditions(where.this)
     if isinstance(where, exp.And):
-        return [*_conditions(where.this), *_conditions(where.expression)]
+        return [*_split_conditions(where.this), *_split_conditions(where.expression)]
     return [where]
 
 

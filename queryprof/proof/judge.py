@@ -104,7 +104,7 @@ class Executor:
                 source.close()
         if name in self._copies:
             self._copies[name].close()
-        self._copies[name] = self._ready(copy)
+        self._copies[name] = self._prepare_copy(copy)
         size = self.size(name)
         limit_files(FILE_SHARE * size + FILE_BYTES)
         return size
@@ -129,9 +129,9 @@ class Executor:
         limit_files(FILE_BYTES)
         copy = self._library.open(":memory:")
         copy.execute("PRAGMA temp_store = MEMORY")
-        self._copies[name] = self._ready(copy)
+        self._copies[name] = self._prepare_copy(copy)
 
-    def _ready(self, copy: Any) -> Any:
+    def _prepare_copy(self, copy: Any) -> Any:
         copy.execute("PRAGMA journal_mode = MEMORY").fetchall()
         copy.execute("PRAGMA synchronous = OFF")
         copy.execute(f"PRAGMA foreign_keys = {int(self._references)}")
@@ -266,7 +266,7 @@ class Executor:
             self._library.refuse_several(self._copies[name], sql, values)
             self._limit_s = time.monotonic() + limit_ns / 1e9
             try:
-                facts[name] = self._counted(self._copies[name], sql, values, writes, most_rows)
+                facts[name] = self._measure_work(self._copies[name], sql, values, writes, most_rows)
             except Exception:
                 if not self._limit_s < time.monotonic() < self._end_s:
                     raise
@@ -290,7 +290,7 @@ class Executor:
     def _timed(
         self, copy: Any, sql: str, values: Values, writes: bool, most_rows: int | None
     ) -> tuple[int, list[Any]]:
-        with _undone(copy) if writes else nullcontext():
+        with _undo_changes(copy) if writes else nullcontext():
             start = time.perf_counter_ns()
             cursor = copy.execute(sql, values)
             rows = list(islice(cursor, most_rows))
@@ -300,7 +300,7 @@ class Executor:
                 rows += copy.execute("SELECT changes()").fetchall()
             return took_ns, rows
 
-    def _counted(self, copy: Any, *arguments: Any) -> Any:
+    def _measure_work(self, copy: Any, *arguments: Any) -> Any:
         counters = self._library.counters
         if counters:
             counters.watch(copy)
@@ -332,7 +332,7 @@ class Executor:
         for _ in range(rounds):
             for name in names:
                 copy = self._copies[name]
-                with _undone(copy):
+                with _undo_changes(copy):
                     copy.executemany(delete, [row[: len(key)] for row in rows])
                     inserted = [row[len(key) :] for row in rows]
                     start = time.perf_counter_ns()
@@ -342,7 +342,7 @@ class Executor:
 
 
 @contextmanager
-def _undone(copy: Any) -> Iterator[None]:
+def _undo_changes(copy: Any) -> Iterator[None]:
     copy.execute("SAVEPOINT queryprof")
     try:
         yield
@@ -352,7 +352,7 @@ def _undone(copy: Any) -> Iterator[None]:
             copy.execute("RELEASE queryprof")
 
 
-def _reason(error: Exception, authorizer: Authorizer) -> tuple[str, str]:
+def _error_in_words(error: Exception, authorizer: Authorizer) -> tuple[str, str]:
     """Return the kind of an error, and its message in one line."""
     text = re.sub(r"\s+", " ", str(error)) or type(error).__name__
     if authorizer.refused and ("authoriz" in text or "prohibited" in text):
@@ -388,7 +388,7 @@ def main() -> None:  # answers requests until their stream ends
         try:
             answer: tuple[bool, Any] = (True, getattr(executor, name)(*arguments))
         except Exception as error:
-            answer = (False, _reason(error, executor.authorizer))
+            answer = (False, _error_in_words(error, executor.authorizer))
         pickle.dump(answer, answers, protocol=4)
         answers.flush()
 

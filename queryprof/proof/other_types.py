@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OTHER_TYPES = ("TEXT", "INTEGER", "")
 
 
-def differing(
+def columns_of_other_types(
     trial: Trial, before: Steps, columns: Mapping[str, tuple[str, ...]]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the columns of scanned tables for which an index would help with another type, and

@@ -35,7 +35,7 @@ def partial_indexes(judge: Judge) -> list[PartialIndex]:
     return [index for index in found if index.comparisons]
 
 
-def missed(
+def missed_partial_index(
     judge: Judge, trial: Trial, statement: str, before: Steps
 ) -> tuple[str, str, bool] | None:
     """Return a partial index that the planner would use if it had all rows, and whose condition the
@@ -63,7 +63,7 @@ def _is_meant(condition: Comparison, statement: str) -> bool | None:
     unknown value, and None if it does not imply the condition.
     """
     column = column_of(condition.left)
-    if not column or column not in set(_conditions(statement)):
+    if not column or column not in set(_compared_names(statement)):
         return None
     own = [one for one in comparisons_of(statement) if column == column_of(one.left)]
     if any(one.operator == condition.operator for one in own):
@@ -78,7 +78,7 @@ def _is_of_truth(one: Comparison) -> bool:
     return words in (["IS", "TRUE"], ["IS", "FALSE"])
 
 
-def _conditions(statement: str) -> Iterator[str]:
+def _compared_names(statement: str) -> Iterator[str]:
     """Yield the names in WHERE and ON."""
     is_inside = False
     for token in tokens_of(statement):

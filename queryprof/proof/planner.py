@@ -17,7 +17,12 @@ from queryprof.errors import ProofError
 from queryprof.model import Schema
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.judging import EMPTY, Judge, OutOfTime, StatementError, judge_for
-from queryprof.proof.partial_indexes import is_used, missed, partial_indexes, with_values_of
+from queryprof.proof.partial_indexes import (
+    is_used,
+    missed_partial_index,
+    partial_indexes,
+    with_values_of,
+)
 from queryprof.proof.row_steps import row_steps, scan_of
 from queryprof.proof.statistics import set_statistics
 from queryprof.proof.trial import Trial
@@ -128,7 +133,7 @@ class Planner:
     def knows(self, statement: str) -> bool:
         """Return whether its database has the names in it, as far as there is time to check."""
         try:
-            Trial(self._started(self._databases.get(statement, "")), statement).plan()
+            Trial(self._start_judge(self._databases.get(statement, "")), statement).plan()
         except StatementError:
             return False
         except (OutOfTime, ProofError):
@@ -138,7 +143,7 @@ class Planner:
     def tables(self, statement: str) -> frozenset[str]:
         """Return the tables that a statement reads; empty if its schema is unknown."""
         with suppress(StatementError, OutOfTime, ProofError):
-            return Trial(self._started(self._databases.get(statement, "")), statement).tables()
+            return Trial(self._start_judge(self._databases.get(statement, "")), statement).tables()
         return frozenset()
 
     def triggers(self, statement: str) -> Sequence[Trigger]:
@@ -155,17 +160,17 @@ class Planner:
         """Return whether the planner chooses another plan without the statistics."""
         database = self._databases.get(statement, "")
         with suppress(StatementError, OutOfTime, ProofError):
-            found = Trial(self._started(database, with_statistics=False), statement).plan()
+            found = Trial(self._start_judge(database, with_statistics=False), statement).plan()
             return bool(plans) and found not in plans
         return False
 
     def _served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
-        judge = self._started(self._databases.get(statement, ""))
+        judge = self._start_judge(self._databases.get(statement, ""))
         trial = Trial(judge, statement)
         before = trial.plan()
         if before in plans or not plans:
             served = trial.served(before)
-            if unused := missed(judge, trial, statement, before):
+            if unused := missed_partial_index(judge, trial, statement, before):
                 return replace(served, partial=unused)
             with_prefixes = with_prefixes_of(statement)
             if served.code or with_prefixes == statement:
@@ -178,7 +183,7 @@ class Planner:
             return trial.served(before) if before in plans else None
         return _served_otherwise(judge, statement, plans) or Served(before, is_other=True)
 
-    def _started(self, database: str, *, with_statistics: bool = True) -> Judge:
+    def _start_judge(self, database: str, *, with_statistics: bool = True) -> Judge:
         """Return the judge with the schema of a database."""
         judge = self._judge
         if judge is None:
@@ -256,12 +261,12 @@ def created_by(texts: Iterable[str]) -> Iterator[str]:
         if not text.lstrip()[:6].upper().startswith(CHANGES_SCHEMA) and ";" not in text:
             continue
         left -= len(text)
-        for sql in _statements(text[:MAX_SCRIPT]):
+        for sql in _split_script(text[:MAX_SCRIPT]):
             if sql.lstrip()[:6].upper().startswith(CHANGES_SCHEMA):
                 yield replaced(sql, ["0"] * len(placeholders(sql)))
 
 
-def _statements(script: str) -> Iterator[str]:
+def _split_script(script: str) -> Iterator[str]:
     """Yield a script's statements. SQLite decides where they end."""
     start = tries = 0
     for found in re.finditer(";|$", script):

@@ -20,7 +20,7 @@ from queryprof.model.advice import Advice, Change, NotMeasured, Proof
 from queryprof.program.database_schema import unchanged_uri, why_unreadable
 from queryprof.proof.accesses import Accesses
 from queryprof.proof.analysis import Analysis
-from queryprof.proof.costs import is_less_work, mean, total
+from queryprof.proof.costs import is_less_work, mean_cost, total_cost
 from queryprof.proof.judging import (
     AFTER,
     BEFORE,
@@ -204,7 +204,7 @@ def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proo
         costs = {query.statement: search.base_ns(query) for query in search.queries}
         # Statistics describe existing indexes, so ANALYZE comes last.
         steps = sorted(search.chosen, key=lambda step: isinstance(step, Analysis))
-        made.extend((step, _made(judge, search, step, costs)) for step in steps)
+        made.extend((step, _make_change(judge, search, step, costs)) for step in steps)
         # Some changes help only together.
         made = [(step, change) for step, change in made if _is_of_use(search, step, change)]
         losing = [step for step, change in made if change.win_ns < 0]
@@ -213,12 +213,14 @@ def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proo
             return _prove(judge, search)
         proofs.extend(_proof(search, query) for query in search.queries)
     changes = tuple(change for _, change in made)
-    return (_agreeing(changes, proofs) if len(proofs) == len(search.queries) else changes), tuple(
-        proofs
-    )
+    return (
+        _changes_that_add_up(changes, proofs) if len(proofs) == len(search.queries) else changes
+    ), tuple(proofs)
 
 
-def _agreeing(changes: tuple[Change, ...], proofs: Sequence[Proof]) -> tuple[Change, ...]:
+def _changes_that_add_up(
+    changes: tuple[Change, ...], proofs: Sequence[Proof]
+) -> tuple[Change, ...]:
     """Return the changes with savings that add up to the total over all statements. These were
     measured again after the last change.
     """
@@ -242,7 +244,7 @@ def _is_of_use(search: Search, step: Step, change: Change) -> bool:
     return is_used
 
 
-def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> Change:
+def _make_change(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> Change:
     """Make a change, and update `costs`: the time (ns) of each statement."""
     name = search.name(step)
     bytes_before = judge.size(AFTER)
@@ -277,27 +279,29 @@ def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> 
 
 def _statistics_again(search: Search) -> str:
     """Return the SQL that undoes ANALYZE."""
-    rows = [", ".join(map(_literal, row)) for row in search.statistics]
+    rows = [", ".join(map(_quote_value, row)) for row in search.statistics]
     again = (
         f" INSERT INTO sqlite_stat1 VALUES {', '.join(f'({row})' for row in rows)};" if rows else ""
     )
     return "DELETE FROM sqlite_stat1;" + again
 
 
-def _literal(value: object) -> str:
+def _quote_value(value: object) -> str:
     return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
 
 
 def _proof(search: Search, query: Query) -> Proof:
     pairs = []
     for number in range(len(query.samples)):
-        pair = _pair(search, query, number)
+        pair = _measure_pair(search, query, number)
         if CLOSE * pair[BEFORE].ns < pair[AFTER].ns < SAME * pair[BEFORE].ns:
             pair = search.measured((BEFORE, AFTER), query, number, ROUNDS, CLOSE_ENOUGH_NS)
         pairs.append(pair)
         if pair[BEFORE].ns > LONG_NS:
             break
-    before, after = (mean([total([pair[copy]]) for pair in pairs]) for copy in (BEFORE, AFTER))
+    before, after = (
+        mean_cost([total_cost([pair[copy]]) for pair in pairs]) for copy in (BEFORE, AFTER)
+    )
     uses = tuple(
         dict.fromkeys(
             search.name(step)
@@ -329,7 +333,7 @@ def _proof(search: Search, query: Query) -> Proof:
     )
 
 
-def _pair(search: Search, query: Query, number: int) -> dict[str, Measured]:
+def _measure_pair(search: Search, query: Query, number: int) -> dict[str, Measured]:
     """Measure a sample on both copies, alternating, unless the search found it to be many times
     slower.
     """

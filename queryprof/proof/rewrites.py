@@ -9,7 +9,7 @@ from sqlglot.errors import SqlglotError
 
 from queryprof.analysis.findings.finding import Finding
 from queryprof.model.advice import Cost, Rewrite
-from queryprof.proof.costs import is_less_work, mean, total
+from queryprof.proof.costs import is_less_work, mean_cost, total_cost
 from queryprof.proof.joining import join
 from queryprof.proof.judging import AFTER, BEFORE, Judge, Measured, OutOfTime, StatementError
 from queryprof.proof.rewriting import Rewriting, Text, Turn, comparisons, keyset
@@ -45,7 +45,7 @@ def rewrites_of(search: Search, findings: Sequence[Finding]) -> tuple[Rewrite, .
                 and not query.writes
                 and query.statement not in found
             ):
-                best = _best(search, query, _rewritings(search, finding, queries))
+                best = _fastest_rewrite(search, query, _rewritings(search, finding, queries))
                 if best:
                     found[query.statement] = best
     return tuple(found.values())
@@ -115,25 +115,31 @@ def _columns(judge: Judge, sql: str, values: object) -> list[str]:
     return [str(name) for (name,) in listed]
 
 
-def _best(search: Search, query: Query, rewritings: Iterator[Rewriting]) -> Rewrite | None:
+def _fastest_rewrite(
+    search: Search, query: Query, rewritings: Iterator[Rewriting]
+) -> Rewrite | None:
     """Return the fastest rewrite on the unchanged database, or else with the changes."""
     tried = list(rewritings)
     for copy in (BEFORE, AFTER):
-        found = [one for rewriting in tried if (one := _measured(search, query, copy, rewriting))]
+        found = [
+            one for rewriting in tried if (one := _measure_rewrite(search, query, copy, rewriting))
+        ]
         if found:
             return min(found, key=lambda one: one.after.ns)
     return None
 
 
-def _measured(search: Search, query: Query, copy: str, rewriting: Rewriting) -> Rewrite | None:
+def _measure_rewrite(
+    search: Search, query: Query, copy: str, rewriting: Rewriting
+) -> Rewrite | None:
     """Return a rewrite if it is faster for the same rows."""
     costs: list[tuple[Cost, Cost]] = []
     with contextlib.suppress(StatementError):
         for turn in rewriting.turns:
             if not _has_equal_rows(search.judge, copy, turn):
                 return None
-            costs.append(_least(search.judge, copy, turn))
-        before, after = (mean([pair[side] for pair in costs]) for side in (0, 1))
+            costs.append(_least_times(search.judge, copy, turn))
+        before, after = (mean_cost([pair[side] for pair in costs]) for side in (0, 1))
         if (
             copy == BEFORE
             and MIN_INDEX_SPEEDUP * _original_ns_after_changes(search.judge, rewriting) <= after.ns
@@ -158,7 +164,10 @@ def _original_ns_after_changes(judge: Judge, rewriting: Rewriting) -> float:
     each.
     """
     found = [
-        min(total([_once(judge, AFTER, text) for text in turn.before]).ns for _ in range(ROUNDS))
+        min(
+            total_cost([_execute_once(judge, AFTER, text) for text in turn.before]).ns
+            for _ in range(ROUNDS)
+        )
         for turn in rewriting.turns
     ]
     return sum(found) / max(len(found), 1)
@@ -168,20 +177,20 @@ def _has_equal_rows(judge: Judge, copy: str, turn: Turn) -> bool:
     if turn.expected is not None:
         found = judge.rows(copy, *turn.after)
         return sorted(map(repr, found)) == sorted(map(repr, turn.expected))
-    digests = {_once(judge, copy, text).digest for text in (*turn.before, turn.after)}
+    digests = {_execute_once(judge, copy, text).digest for text in (*turn.before, turn.after)}
     return len(digests) == 1
 
 
-def _once(judge: Judge, copy: str, text: Text) -> Measured:
+def _execute_once(judge: Judge, copy: str, text: Text) -> Measured:
     return judge.measure([copy], *text, False, 1, 0)[copy]
 
 
-def _least(judge: Judge, copy: str, turn: Turn) -> tuple[Cost, Cost]:
+def _least_times(judge: Judge, copy: str, turn: Turn) -> tuple[Cost, Cost]:
     """Return the least times of several alternating rounds."""
     rounds: list[tuple[Cost, Cost]] = []
     while len(rounds) < ROUNDS and sum(before.ns for before, _ in rounds) < LONG_NS:
         before, after = (
-            total([_once(judge, copy, text) for text in texts])
+            total_cost([_execute_once(judge, copy, text) for text in texts])
             for texts in (turn.before, (turn.after,))
         )
         rounds.append((before, after))

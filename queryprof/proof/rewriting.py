@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from queryprof.proof.index import quoted
+from queryprof.proof.index import quote_name
 from queryprof.proof.parameters import Parameters
 from queryprof.proof.schema import Column, DatabaseSchema, Table
 from queryprof.proof.values import Values
@@ -63,7 +63,7 @@ class Rewriting:
     turns: tuple[Turn, ...]
 
 
-def parsed(sql: str) -> exp.Expr | None:
+def parse_statement(sql: str) -> exp.Expr | None:
     """Return a statement as a tree; None if it cannot be parsed."""
     if len(sql) > MAX_CHARACTERS:
         return None
@@ -77,7 +77,7 @@ def plain_select(sql: str) -> exp.Select | None:
     """Return a SELECT from one table without grouping and DISTINCT; None for all other
     statements.
     """
-    found = parsed(sql)
+    found = parse_statement(sql)
     if not isinstance(found, exp.Select) or any(found.args.get(name) for name in NOT_PLAIN):
         return None
     source = found.args.get("from_")
@@ -203,7 +203,7 @@ def comparisons(
     for sample in samples:
         parameters = Parameters()
         text = parameters.numbered(sample.sql, sample.values)
-        tree = parsed(text)
+        tree = parse_statement(text)
         for place, how, changed in _changes(text, tree, columns) if tree else ():
             turn = Turn(((sample.sql, sample.values),), parameters.finished(text_of(changed)))
             by_change.setdefault((place, how), []).append(turn)
@@ -237,8 +237,8 @@ class _Columns:
         """Return the storage classes of its values, without NULL. A column may hold other classes
         than its type defines (https://www.sqlite.org/datatype3.html).
         """
-        named = quoted(column.name)
-        found = self.rows(f"SELECT DISTINCT typeof({named}) FROM {quoted(table.name)}", ())
+        named = quote_name(column.name)
+        found = self.rows(f"SELECT DISTINCT typeof({named}) FROM {quote_name(table.name)}", ())
         return {str(kind) for (kind,) in found} - {"null"}
 
 
@@ -249,14 +249,14 @@ def _changes(text: str, tree: exp.Expr, columns: _Columns) -> Iterator[tuple[int
         yield 0, THE_COLUMN, tree
     number = 0
     for place, equal in enumerate(list(tree.find_all(exp.EQ))):
-        for how, instead in _instead(equal, tree, columns):
+        for how, instead in _replacements(equal, tree, columns):
             number += 1
             changed = tree.copy()
             list(changed.find_all(exp.EQ))[place].replace(condition(instead))
             yield number, how, changed
 
 
-def _instead(equal: exp.EQ, tree: exp.Expr, columns: _Columns) -> Iterator[tuple[str, str]]:
+def _replacements(equal: exp.EQ, tree: exp.Expr, columns: _Columns) -> Iterator[tuple[str, str]]:
     left, right = equal.this, equal.expression
     if isinstance(left, exp.Column) and isinstance(right, exp.Column):
         yield from _of_one_kind(left, right, tree, columns)
@@ -264,9 +264,9 @@ def _instead(equal: exp.EQ, tree: exp.Expr, columns: _Columns) -> Iterator[tuple
         if not _is_value(other):
             continue
         if isinstance(one, exp.Column):
-            yield from _collated(one, other, tree, columns)
+            yield from _collated_comparisons(one, other, tree, columns)
         else:
-            yield from _unwrapped(one, other, tree, columns)
+            yield from _unwrapped_comparisons(one, other, tree, columns)
 
 
 def _is_value(node: exp.Expr) -> bool:
@@ -274,7 +274,7 @@ def _is_value(node: exp.Expr) -> bool:
     return isinstance(node, exp.Placeholder | exp.Literal)
 
 
-def _unwrapped(
+def _unwrapped_comparisons(
     one: exp.Expr, other: exp.Expr, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
     """Yield replacements for a function or operator over a column that is compared with a value."""
@@ -329,7 +329,7 @@ def _is_day(one: exp.Expr, column: exp.Column) -> bool:
     return False
 
 
-def _collated(
+def _collated_comparisons(
     name: exp.Column, value: exp.Expr, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
     """Yield replacements for a column and a value if the column's index has another collation.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from queryprof.proof.index import quoted
+from queryprof.proof.index import quote_name
 from queryprof.proof.judging import BEFORE, WHOLE, Judge, StatementError
 from queryprof.proof.schema import DatabaseSchema, Table, create
 from queryprof.proof.statistics import set_statistics, statistics_of
@@ -47,8 +47,8 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
 
 
 def _fill(judge: Judge, table: Table, every: int) -> None:
-    columns = ", ".join(quoted(name) for name in table.inserted)
-    name = quoted(table.name)
+    columns = ", ".join(quote_name(name) for name in table.inserted)
+    name = quote_name(table.name)
     # Not simply every n-th row: repeating values in a table might have the same period.
     place = "rowid * 48271 % 65537" if table.has_rowid else "abs(random())"
     chosen = f" WHERE {place} % {every} = 0" if table.rows > LARGE_ROWS else ""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from queryprof.proof.dummies import with_dummies
-from queryprof.proof.index import Candidate, Term, quoted
+from queryprof.proof.index import Candidate, Term, quote_name
 from queryprof.proof.judging import BEFORE, EMPTY, Judge, StatementError
 from queryprof.proof.statistics import set_statistics, statistics_of
 
@@ -91,7 +91,7 @@ def schema_of(judge: Judge) -> DatabaseSchema:
             others.append(sql)
     for table in tables:
         for name, is_partial in judge.rows(EMPTY, INDEXES, (table.name,)):
-            terms = _terms(judge, name, table)
+            terms = _index_terms(judge, name, table)
             if terms and not is_partial:
                 indexes.append(Candidate(table.name, terms))
     if kinds.get("sqlite_stat1"):
@@ -112,11 +112,11 @@ def _table_of(judge: Judge, name: str, sql: str) -> Table:
     listed = "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)"
     info = [row for row in judge.rows(EMPTY, listed, (name,)) if row[3] != HIDDEN]
     try:
-        judge.rows(EMPTY, f"SELECT rowid FROM {quoted(name)}")
+        judge.rows(EMPTY, f"SELECT rowid FROM {quote_name(name)}")
         has_rowid = True
     except StatementError:
         has_rowid = False
-    rows = judge.rows(BEFORE, f"SELECT count(*) FROM {quoted(name)}")[0][0]
+    rows = judge.rows(BEFORE, f"SELECT count(*) FROM {quote_name(name)}")[0][0]
     primary = [row for row in sorted(info, key=lambda row: row[2]) if row[2]]
     alias = (
         primary[0][0]
@@ -136,9 +136,9 @@ def _table_of(judge: Judge, name: str, sql: str) -> Table:
 
 def _collations(judge: Judge, table: str, columns: list[str]) -> dict[str, str]:
     """Return the collations by column. SQLite reports them only for an index on all columns."""
-    listed = ", ".join(map(quoted, columns))
+    listed = ", ".join(map(quote_name, columns))
     try:
-        judge.do(EMPTY, f"CREATE INDEX queryprof_columns ON {quoted(table)} ({listed})")
+        judge.do(EMPTY, f"CREATE INDEX queryprof_columns ON {quote_name(table)} ({listed})")
     except StatementError:
         return {}
     rows = judge.rows(
@@ -148,7 +148,7 @@ def _collations(judge: Judge, table: str, columns: list[str]) -> dict[str, str]:
     return {name: collation.upper() for name, collation in rows}
 
 
-def _terms(judge: Judge, index: str, table: Table) -> tuple[Term, ...]:
+def _index_terms(judge: Judge, index: str, table: Table) -> tuple[Term, ...]:
     """Return the terms of an index; () if it contains expressions."""
     listed = 'SELECT name, "desc", coll FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno'
     found = []

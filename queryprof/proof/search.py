@@ -111,7 +111,7 @@ class Search:
         # then.
         heap = [
             (-bound, sum(len(one.terms) for one in team), number, team, -1)
-            for number, (team, bound) in enumerate(self._bounds().items())
+            for number, (team, bound) in enumerate(self._indexes_with_bounds().items())
         ]
         heapq.heapify(heap)
         self._try_analyze(-heap[0][0] if heap else 0.0)
@@ -130,22 +130,22 @@ class Search:
                 gain = self.times.win_ns(costs)
                 win = gain - loss
                 if win < self.times.least_ns() or self.times.measured_win_ns(costs) <= 0:
-                    self._outweigh(new, costs, loss)
+                    self._store_outweighed(new, costs, loss)
                     win = 0.0
             if is_best and win >= self.times.least_ns():
                 self.chosen += new
                 self.times.now |= costs
                 continue
             if gain >= self.times.least_ns() > gain - loss:
-                self._outweigh(new, costs, loss)
+                self._store_outweighed(new, costs, loss)
             for one in new:
                 self._drop(one)
             if win > 0 and beside != len(self.chosen):
                 heapq.heappush(heap, (-win, width, number, team, len(self.chosen)))
         self._try_analyze(0.0)
-        self._prune()
+        self._remove_useless()
 
-    def _outweigh(self, team: Team, costs: dict[str, float], loss_ns: float) -> None:
+    def _store_outweighed(self, team: Team, costs: dict[str, float], loss_ns: float) -> None:
         """Store indexes that inserts or other statements outweigh."""
         won = {
             query.statement: self.times.won_ns(
@@ -183,7 +183,7 @@ class Search:
                         best[statement] = found
         return tuple(dict.fromkeys(best.values()))
 
-    def _bounds(self) -> dict[Team, float]:
+    def _indexes_with_bounds(self) -> dict[Team, float]:
         """Return the planner's indexes for a statement, with an upper bound of their savings."""
         found: dict[Team, float] = {}
         for query in self.queries:
@@ -312,8 +312,8 @@ class Search:
     def _try_analyze(self, bound: float) -> None:
         """Choose ANALYZE if no index is expected to save clearly more: it costs writes nothing.
 
-        Statistics may be outdated. `_prune` tries without each change, and so finds indexes that do
-        better.
+        Statistics may be outdated. `_remove_useless` tries without each change, and so finds
+        indexes that do better.
         """
         if ANALYZE in self.chosen:
             return
@@ -339,7 +339,7 @@ class Search:
             if self.plan(query, AFTER) != plans[query.statement]
         }
 
-    def _prune(self) -> None:
+    def _remove_useless(self) -> None:
         """Remove changes that others make useless, and columns that save nothing."""
         if ANALYZE in self.chosen and len(self.chosen) > 1:
             self._prune_analyze()

@@ -30,7 +30,7 @@ from queryprof.proof.catalogue import (
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.expressions import expressions_of
 from queryprof.proof.judging import EMPTY, Judge, StatementError
-from queryprof.proof.other_types import differing
+from queryprof.proof.other_types import columns_of_other_types
 from queryprof.proof.tried_index import (
     ANYCASE,
     TriedIndex,
@@ -139,7 +139,7 @@ class Trial:
                 sorts_less=sorting_in(after) < sorting_in(before),
                 by_range=is_by_range(after),
             )
-        types, collations = differing(self, before, columns)
+        types, collations = columns_of_other_types(self, before, columns)
         wide = self._widened(before, columns)
         return Served(before, differing=types, recollated=collations, widened=wide)
 

@@ -14,8 +14,8 @@ from queryprof.analysis.units import average
 from queryprof.analysis.units import rows as rows_of
 from queryprof.model import Exemplar
 from queryprof.operations import FETCH_OPERATIONS
-from queryprof.proof.accesses import Access, Accesses, NotPrepared, marker
-from queryprof.proof.index import quoted
+from queryprof.proof.accesses import Access, Accesses, NotPrepared, placeholder_marker
+from queryprof.proof.index import quote_name
 from queryprof.proof.judging import BEFORE, Judge, Measured, StatementError
 from queryprof.proof.schema import DatabaseSchema
 from queryprof.proof.values import Values, placeholders, recorded_values, replaced
@@ -206,7 +206,7 @@ def _with_samples(
         return of((), used, "an INSERT is measured by its table")
     if recorded:
         chosen = dict.fromkeys((recorded[0], recorded[len(recorded) // 2], recorded[-1]))
-        samples = [Sample(one[0], _plain(one[1]), False, read[one] + 1) for one in chosen]
+        samples = [Sample(one[0], _plain_values(one[1]), False, read[one] + 1) for one in chosen]
         if not query.writes or any(_changes(judge, one) for one in samples):
             return of(tuple(samples), used)
         # The program already made these changes, so repeating them changes nothing.
@@ -228,7 +228,7 @@ def _drawn_samples(
     # Other values may have more rows than the program's.
     is_cut = exemplars and not query.reads_all
     most_rows = max(one.rows for one in exemplars) + 1 if is_cut else None
-    drawn = dict.fromkeys(_drawn(query.statement, used, judge, schema))
+    drawn = dict.fromkeys(_draw_values(query.statement, used, judge, schema))
     return [Sample(sql, values, True, most_rows) for sql, values in drawn]
 
 
@@ -272,12 +272,12 @@ def _rows_by_values(exemplars: Sequence[Exemplar]) -> dict[tuple[str, tuple[obje
     return found
 
 
-def _plain(values: tuple[object, ...]) -> Values:
+def _plain_values(values: tuple[object, ...]) -> Values:
     is_named, *rest = values
     return dict(rest) if is_named else tuple(rest)  # type: ignore[arg-type]
 
 
-def _drawn(
+def _draw_values(
     statement: str, accesses: Sequence[Access], judge: Judge, schema: DatabaseSchema
 ) -> Iterator[tuple[str, tuple[object, ...]]]:
     """Yield the statement with values from rows at several places of its tables."""
@@ -319,43 +319,45 @@ def _source(
     unknown.
     """
     found = [
-        (access.table, "rowid" if one.column == "rowid" else quoted(one.column))
+        (access.table, "rowid" if one.column == "rowid" else quote_name(one.column))
         for access in accesses
         for one in access.comparisons
-        if str(one.value).lower() == marker(number)
+        if str(one.value).lower() == placeholder_marker(number)
     ]
     if found:
         return max(found, key=lambda one: one[1] != "rowid")
-    before = _before(statement, number)
+    before = _keyword_before(statement, number)
     if before == "LIMIT":
         return "", ""
     if before == "OFFSET":
         first = first_table(statement)
         return (first if schema.table(first) else ""), ""
-    return _compared(statement, number, schema)
+    return _compared_operand(statement, number, schema)
 
 
-def _before(statement: str, number: int) -> str:
+def _keyword_before(statement: str, number: int) -> str:
     """Return the keyword before a placeholder; for the second one of LIMIT ?, ? the first one's
     keyword.
     """
     tokens = tokens_of(statement)
-    place = _parameter(tokens, number)
+    place = _parameter_place(tokens, number)
     if place > 2 and tokens[place - 1].text == "," and tokens[place - 3].keyword == "LIMIT":
         place -= 2
     return tokens[place - 1].keyword if place else ""
 
 
-def _parameter(tokens: Sequence[Token], number: int) -> int:
+def _parameter_place(tokens: Sequence[Token], number: int) -> int:
     """Return its position among the tokens; 0 if it is beyond those considered."""
     places = [place for place, token in enumerate(tokens) if token.kind == "parameter"]
     return places[number] if number < len(places) else 0
 
 
-def _compared(statement: str, number: int, schema: DatabaseSchema) -> tuple[str, str] | None:
+def _compared_operand(
+    statement: str, number: int, schema: DatabaseSchema
+) -> tuple[str, str] | None:
     """Return what the text compares a placeholder with, if the planner does not report it."""
     tokens = tokens_of(statement)
-    parameter = tokens[_parameter(tokens, number)]
+    parameter = tokens[_parameter_place(tokens, number)]
     words = {token.named for token in tokens}
     for comparison in all_comparisons_of(statement):
         columns = names_in(comparison.left)
@@ -376,7 +378,7 @@ def _value_at(
     found = schema.table(table)
     if not found or not found.rows:
         return None
-    sql = f"SELECT {expression} FROM {quoted(table)} LIMIT 1 OFFSET ?"
+    sql = f"SELECT {expression} FROM {quote_name(table)} LIMIT 1 OFFSET ?"
     try:
         return judge.rows(BEFORE, sql, (int(place * (found.rows - 1)),))[0][0]
     except (StatementError, IndexError):

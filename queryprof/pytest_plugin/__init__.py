@@ -168,7 +168,7 @@ def queryprof(request: pytest.FixtureRequest) -> Queries:
     """The queries of the test so far: `.queries`, `.count()`, `.at_most(3)`."""
     recorder = _recorder(request.config)
     if recorder is None:
-        from queryprof.pytest_plugin.queries import unrecorded
+        from queryprof.pytest_plugin.queries import queries_without_recording
 
-        return unrecorded()
+        return queries_without_recording()
     return recorder.queries()

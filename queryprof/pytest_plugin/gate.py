@@ -17,7 +17,7 @@ from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.findings.finding import TEST_CATEGORIES
 from queryprof.core.settings import read_settings
 from queryprof.pytest_plugin.times import TestTimes
-from queryprof.pytest_plugin.verification import Verification, verify
+from queryprof.pytest_plugin.verification import Verification, run_again
 from queryprof.report.text.failures import finding_message, slower_message, stall_message
 from queryprof.testing.calls import Calls
 from queryprof.testing.limits import excess_of_limits, limits_of
@@ -136,7 +136,7 @@ class Gate:
         if self._times is not None:
             self._times.keep({test: report["database_ns"] for test, report in passed.items()})
 
-    def verify(self, passed: Mapping[str, TestRecord]) -> Verification:
+    def run_again(self, passed: Mapping[str, TestRecord]) -> Verification:
         """Run the tests a second time. Raises QueryprofError."""
         executed = {test: one for test, one in baseline_figures(passed).items() if one}
-        return verify(self._config, executed, self._rules)
+        return run_again(self._config, executed, self._rules)

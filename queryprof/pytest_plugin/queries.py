@@ -62,7 +62,7 @@ class _Unrecorded(Queries):
         return nullcontext()
 
 
-def unrecorded() -> Queries:
+def queries_without_recording() -> Queries:
     """Return the fixture's value for systems where nothing can be recorded."""
 
     def skip() -> Calls:

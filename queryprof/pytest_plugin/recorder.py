@@ -114,7 +114,7 @@ class TestRecorder:
         if self._finds:
             self._gate()  # raises an error now if the accepted findings cannot be read
             _core.take_all_stacks(True)  # stacks show whether a library or the program makes a call
-            self._phase()  # modules may create the tables while they are imported
+            self._recorded_block()  # modules may create the tables while they are imported
         self._collected: set[str] = set()
         self._selected: set[str] = set()
         # Data from test reports, by test:
@@ -136,7 +136,7 @@ class TestRecorder:
 
     # -- recording -------------------------------------------------------------------------
 
-    def _phase(self) -> Block:
+    def _recorded_block(self) -> Block:
         """Return the block of the running phase, which is being recorded."""
         if self._block is None:
             settings = read_settings()
@@ -147,7 +147,7 @@ class TestRecorder:
 
     def _begin_phase(self, is_call: bool = False) -> None:
         """Begin a phase. Queries since the last phase count for the new one."""
-        phase = self._phase()
+        phase = self._recorded_block()
         if not is_call:
             meter.renew()
         meter.want_plans(phase, is_call)
@@ -160,7 +160,7 @@ class TestRecorder:
 
     def _calls_so_far(self) -> Calls:
         """Return the calls of the running phase so far. This ends a part of the phase."""
-        phase = self._phase()
+        phase = self._recorded_block()
         meter.border()
         return Calls(list(phase.parts), meter.descriptions, self._rules)
 
@@ -168,7 +168,7 @@ class TestRecorder:
         """Return the fixture's value."""
         from queryprof.pytest_plugin.queries import Queries
 
-        self._phase()
+        self._recorded_block()
         return Queries(self._calls_so_far)
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
@@ -186,13 +186,13 @@ class TestRecorder:
         self._begin_phase(is_call=True)
         outcome = yield
         report = self._end_phase()
-        calls = Calls(list(self._phase().parts), meter.descriptions, self._rules)
+        calls = Calls(list(self._recorded_block().parts), meter.descriptions, self._rules)
         is_held = self._saves or self._checks or item.get_closest_marker("queryprof") is not None
         is_held = is_held or self._finds
         if is_held or is_suspicious(calls.parts):
             has_passed = outcome.excinfo is None
             message = self._gate().check(item, calls, report, has_passed)
-            if is_held and has_passed and not self._phase().is_whole:
+            if is_held and has_passed and not self._recorded_block().is_whole:
                 message = ENDED
             if message:
                 outcome.force_exception(pytest.fail.Exception(message, pytrace=False))
@@ -230,7 +230,7 @@ class TestRecorder:
         self._selected |= set(ids)
         self._collected |= self._selected
 
-    def _selection(self, session: pytest.Session) -> Selection:
+    def _command_line_selection(self, session: pytest.Session) -> Selection:
         """Return what the command line selects. An interrupted run has not collected the rest."""
         chosen = any(self._config.getoption(name, None) for name in SELECTING_OPTIONS)
         given = self._config.args if self._config.args_source is FROM_COMMAND_LINE else []
@@ -263,26 +263,26 @@ class TestRecorder:
             try:
                 if not passed:
                     raise QueryprofError("the baseline is not saved: no test has passed")
-                gate.baseline.save(passed, self._collected, self._selection(session))
+                gate.baseline.save(passed, self._collected, self._command_line_selection(session))
                 if self._verifies and session.exitstatus in COMPLETE:
-                    self._verify(session, passed)
+                    self._run_again(session, passed)
             except QueryprofError as error:
                 self._not_saved = str(error)
         self._compares_nothing = (
             gate.baseline.compares_nothing(self._calls)
-            and self._selection(session) is Selection.ALL
+            and self._command_line_selection(session) is Selection.ALL
         )
         self._has_seen_nothing = gate.baseline.has_seen_nothing(self._calls, self._selected)
         is_wrong = self._not_saved or self._compares_nothing or self._has_seen_nothing
         if is_wrong and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _verify(self, session: pytest.Session, passed: dict[str, TestRecord]) -> None:
+    def _run_again(self, session: pytest.Session, passed: dict[str, TestRecord]) -> None:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             reporter.write_line("")
             reporter.write_line("queryprof: running the tests a second time ...")
-        found = self._gate().verify(passed)
+        found = self._gate().run_again(passed)
         self._verification = found.lines()
         if not found.is_stable:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -63,7 +63,7 @@ class Verification:
             )
         groups: dict[tuple[str, str], list[str]] = {}
         for test, deviation in self.differing:
-            key = (cut(deviation.statement), ", ".join(_differences(deviation)))
+            key = (cut(deviation.statement), ", ".join(_differences_in_words(deviation)))
             groups.setdefault(key, []).append(test)
         ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
         for (statement, differences), tests in ranked[:MAX_SHOWN]:
@@ -80,7 +80,7 @@ class Verification:
         return lines
 
 
-def verify(config: pytest.Config, first: Tests, rules: Rules) -> Verification:
+def run_again(config: pytest.Config, first: Tests, rules: Rules) -> Verification:
     """Run the tests again and compare the results.
 
     Args:
@@ -109,7 +109,7 @@ def _run_again(config: pytest.Config) -> Tests:
     with TemporaryDirectory(prefix="queryprof-") as directory:
         path = Path(directory) / "baseline.json"
         result = subprocess.run(
-            [*_interpreter(), *_arguments(config), "--queryprof-save-to", str(path)],
+            [*_python_command(), *_arguments(config), "--queryprof-save-to", str(path)],
             cwd=config.invocation_params.dir,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -128,7 +128,7 @@ def _run_again(config: pytest.Config) -> Tests:
             ) from error
 
 
-def _interpreter() -> list[str]:
+def _python_command() -> list[str]:
     """Return the Python command of this run.
 
     `python -m pytest` puts the working directory first in sys.path; the script `pytest` does not.
@@ -149,7 +149,7 @@ def _arguments(config: pytest.Config) -> list[str]:
     return arguments
 
 
-def _differences(deviation: Deviation) -> list[str]:
+def _differences_in_words(deviation: Deviation) -> list[str]:
     """Describe the differences without saying which run did more."""
     if deviation.before is None:
         return ["in one of the two runs only"]

@@ -91,7 +91,7 @@ KINDS: dict[str, Callable[[object], bool]] = {
 """Checks by name of the fact."""
 
 
-def checked(facts: Mapping[Any, Any]) -> dict[str, Any]:
+def check_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the known facts. Raises ValueError with the name of a missing or invalid one."""
     known = {name: facts[name] for name in KINDS if name in facts}
     for name in REQUIRED:

@@ -58,9 +58,11 @@ class Descriptions:
     def aggregates(self, part: Part) -> list[Aggregate]:
         """Return the changed aggregates, without histograms."""
         unpack = self._aggregate.unpack
-        return [self._described(unpack(before), unpack(now)) for before, now in part.aggregates]
+        return [
+            self._describe_change(unpack(before), unpack(now)) for before, now in part.aggregates
+        ]
 
-    def _described(self, before: tuple[Any, ...], now: tuple[Any, ...]) -> Aggregate:
+    def _describe_change(self, before: tuple[Any, ...], now: tuple[Any, ...]) -> Aggregate:
         row, was = (dict(zip(AGGREGATE, values, strict=True)) for values in (now, before))
         figures = {name: row[name] - was[name] for name in SUMS}
         figures["execution_sum_sq_ns2"] = max(figures["execution_sum_sq_ns2"], 0.0)

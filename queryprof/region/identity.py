@@ -6,7 +6,7 @@ import os
 from ast import literal_eval
 
 from queryprof.errors import TraceError
-from queryprof.region.checked_facts import checked
+from queryprof.region.checked_facts import check_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def facts_of(region: Region) -> dict[str, Any]:
     if not isinstance(facts, dict):
         raise TraceError(f"{region.path}: has no data about its process")
     try:
-        region.facts = number, checked(facts)
+        region.facts = number, check_facts(facts)
     except ValueError as error:
         raise TraceError(f"{region.path}: damaged: the process's {error}") from None
     return region.facts[1]

@@ -177,7 +177,7 @@ class _Process:
             self._directory,
             self.has_ended,
             max(now_ns - self._looked_ns, 1),
-            (*activities, *self._activities(packed)),
+            (*activities, *self._current_activities(packed)),
             (*loops, *self._loop_activities()),
             tuple(self.held()),
             self._service,
@@ -202,14 +202,14 @@ class _Process:
                     part = _Process(Region(path=path))
                     if identity_of(part._region) == identity_of(region):
                         part._before, part._loops = self._before, self._loops
-                        activities += part._activities(part._region.packed("aggregates"))
+                        activities += part._current_activities(part._region.packed("aggregates"))
                         loops += part._loop_activities()
                         self._before, self._loops = b"", {}
                     part.close()
         self._before, self._loops, self._paths = b"", {}, {0: ()}
         return activities, loops
 
-    def _activities(self, now: bytes) -> Iterator[Activity]:
+    def _current_activities(self, now: bytes) -> Iterator[Activity]:
         table, before = self._region.tables["aggregates"], self._before
         for rows, old in _changed_rows(now, before, table.row_bytes):
             known = table.unpack_rows(old, FIGURES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from queryprof.region.region_files import PART_SUFFIX, names_in, nearby, token
+from queryprof.region.region_files import PART_SUFFIX, names_in, temporary_stem, unique_token
 
 MAX_NUMBER_DIGITS = 10
 """Maximum digits of a part's number."""
@@ -13,7 +13,7 @@ MAX_NUMBER_DIGITS = 10
 
 def parts_prefix(path: str) -> str:
     """Return the common start of this process's part paths for the trace at `path`."""
-    return f"{nearby(path)}.{os.getpid()}-{token()}"
+    return f"{temporary_stem(path)}.{os.getpid()}-{unique_token()}"
 
 
 def parts_with(prefix: str) -> list[str]:
@@ -29,7 +29,7 @@ def parts_with(prefix: str) -> list[str]:
 
 def parts_of(path: str, pid: int) -> list[str]:
     """Return the parts of the trace at `path` from processes with this id, oldest first."""
-    return parts_with(f"{nearby(path)}.{pid}")
+    return parts_with(f"{temporary_stem(path)}.{pid}")
 
 
 def part_path(prefix: str, number: int) -> str:
@@ -61,7 +61,7 @@ def parts_in_reach(path: str) -> list[list[str]]:
 
     Includes only files of this user and of the directory's owner.
     """
-    directory, name = os.path.split(nearby(path))
+    directory, name = os.path.split(temporary_stem(path))
     found: dict[str, list[str]] = {}
     for one in names_in(directory):
         part = os.path.join(directory, one)

@@ -48,7 +48,7 @@ def is_removed(path: str) -> bool:
     return not os.path.lexists(path) and os.path.isdir(os.path.dirname(path))
 
 
-def resolved(path: str) -> str:
+def resolve_directory(path: str) -> str:
     """Return the path of a trace with its directory resolved."""
     directory, name = os.path.split(os.path.abspath(path))
     return os.path.join(os.path.realpath(directory), name)
@@ -63,7 +63,7 @@ def region_name(path: str) -> str:
 
 def region_key(path: str) -> str:
     """Return the hash of a trace's path, which is in the names of its regions."""
-    return _hash(os.fsencode(resolved(path)))
+    return _hash(os.fsencode(resolve_directory(path)))
 
 
 def _hash(content: bytes) -> str:
@@ -74,7 +74,7 @@ def _hash(content: bytes) -> str:
     return f"{key:016x}"
 
 
-def nearby(path: str) -> str:
+def temporary_stem(path: str) -> str:
     """Return the common start of paths of temporary files next to the file at `path`.
 
     This is the path itself, or a shorter one if names would become too long.
@@ -86,7 +86,7 @@ def nearby(path: str) -> str:
     return os.path.join(directory, name)
 
 
-def token() -> str:
+def unique_token() -> str:
     """Return a unique part of a name: process ids can be equal in different containers."""
     return os.urandom(6).hex()
 
@@ -96,12 +96,12 @@ def checkpoint_of(path: str, pid: int) -> str:
 
     The path is unique to the process and to the program that it executes.
     """
-    return f"{nearby(path)}.{pid}.{token()}{PART_SUFFIX}"
+    return f"{temporary_stem(path)}.{pid}.{unique_token()}{PART_SUFFIX}"
 
 
 def checkpoints_of(path: str) -> list[str]:
     """Return the copies of the trace at `path`, from all processes."""
-    directory, name = os.path.split(nearby(path))
+    directory, name = os.path.split(temporary_stem(path))
     return [
         os.path.join(directory, one)
         for one in sorted(names_in(directory))
@@ -332,7 +332,10 @@ def records_to(region: Region, path: str) -> bool:
     """Return whether a process that may run records in this region for the trace at `path`."""
     from queryprof.region.identity import trace_of
 
-    return resolved(trace_of(region)) == resolved(path) and is_living(region) is not False
+    return (
+        resolve_directory(trace_of(region)) == resolve_directory(path)
+        and is_living(region) is not False
+    )
 
 
 def remove(paths: Iterator[str] | list[str]) -> None:

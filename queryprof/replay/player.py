@@ -147,7 +147,7 @@ class Player:
         if one.operation == "close":
             self.close_one(one.identity)
             return
-        connection = self._connections.get(one.identity) or self._opened(one.identity)
+        connection = self._connections.get(one.identity) or self._open_connection(one.identity)
         start_ns = time.perf_counter_ns()
         self._authorizer.refused = ""
         self._runs = connection, one, start_ns / 1e9
@@ -174,7 +174,7 @@ class Player:
             return "has values that were not recorded"
         return ""
 
-    def _opened(self, identity: object) -> sqlite3.Connection:
+    def _open_connection(self, identity: object) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self._order.database,
             timeout=LOCK_TIMEOUT_S,
@@ -281,7 +281,7 @@ def units_of(executions: Iterable[Execution]) -> list[list[Execution]]:
     return units
 
 
-def play(order: Order) -> Played:
+def play_workload(order: Order) -> Played:
     """Play a workload, and add up the results of its threads."""
     executions = executions_of(order)
     players = [Player(order) for _ in range(order.workers)]
@@ -360,7 +360,7 @@ def main(path: str) -> None:
     limit_files(order.file_bytes)
     gc.disable()
     try:
-        played = play(order)
+        played = play_workload(order)
     except QueryprofError as error:
         sys.exit(str(error))
     content = {one.name: getattr(played, one.name) for one in fields(played)}

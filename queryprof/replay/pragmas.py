@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from queryprof.errors import ProofError
-from queryprof.replay.replaying import Replay, Setting, parse_pragma, played
+from queryprof.replay.replaying import Replay, Setting, parse_pragma, play_on_copy
 from queryprof.tuning.factorial import MAX_FACTORS, Trial, analyse, design
 from queryprof.tuning.pragmas import RISKS, Combination, Factor, PragmaExperiment, pragmas_of
 
@@ -33,7 +33,7 @@ def parse_factor(text: str) -> Factor:
     return Factor(name, (low, high))
 
 
-def experiment(
+def replay_combinations(
     replay: Replay,
     factors: Sequence[Factor],
     replications: int,
@@ -54,7 +54,9 @@ def experiment(
     taken_s: dict[Trial, float] = {}
     for number, trial in enumerate(trials, 1):
         report_progress(number, len(trials))
-        taken_s[trial] = max(played(replay, Setting(pragmas_of(factors, trial))).database_s, 1e-9)
+        taken_s[trial] = max(
+            play_on_copy(replay, Setting(pragmas_of(factors, trial))).database_s, 1e-9
+        )
     combinations: dict[tuple[tuple[str, str], ...], list[float]] = {}
     for trial, seconds in taken_s.items():
         combinations.setdefault(pragmas_of(factors, trial), []).append(seconds)

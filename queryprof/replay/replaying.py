@@ -136,7 +136,7 @@ def parse_pragma(text: str) -> tuple[str, str]:
     return name.lower(), value.lower()
 
 
-def played(
+def play_on_copy(
     replay: Replay, setting: Setting, profile: str = "", workers: int = 1, seconds: float = 0.0
 ) -> Played:
     """Play a workload once, on a fresh copy that is removed afterwards.
@@ -264,7 +264,7 @@ def _refuse_locked(status: int, _remaining: int, _pages: int) -> None:
         raise sqlite3.OperationalError("database is locked")
 
 
-def differing(runs: Sequence[Played]) -> list[str]:
+def texts_with_different_rows(runs: Sequence[Played]) -> list[str]:
     """Return the texts whose rows differ between runs."""
     texts = {text for run in runs for text in run.digests}
     return sorted(text for text in texts if len({run.digests.get(text) for run in runs}) > 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryprof.replay.replaying import Replay, Setting, played
+from queryprof.replay.replaying import Replay, Setting, play_on_copy
 from queryprof.tuning.throughput import Point, curve
 from queryprof.tuning.workers import Search
 
@@ -27,7 +27,7 @@ def search_workers(
     observed: dict[int, list[float]] = {}
     for interval in range(most_intervals + WARM_UP_INTERVALS):
         workers = search.workers
-        run = played(replay, setting, workers=workers, seconds=interval_s)
+        run = play_on_copy(replay, setting, workers=workers, seconds=interval_s)
         speed = run.executions / run.wall_s
         if interval < WARM_UP_INTERVALS:
             continue  # the file is not in memory yet

@@ -46,7 +46,7 @@ def _escape(found: re.Match[str]) -> str:
     return _PLAIN_CONTROLS.get(character, escape)
 
 
-def markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape the characters that have a meaning in Markdown."""
     return visible(text).translate(_MARKDOWN)
 
@@ -59,7 +59,7 @@ def markdown_code(text: str) -> str:
     short = text if len(text) <= MAX_CELL_CHARACTERS else text[:MAX_CELL_CHARACTERS] + " ..."
     short = " ".join(visible(short).split())
     if _TAG_OR_BAR.search(short):
-        return f"<code>{_entities(short)}</code>"
+        return f"<code>{_escape_html(short)}</code>"
     short = short.replace("|", "\\|")
     fence = "`"
     while fence in short:
@@ -68,7 +68,7 @@ def markdown_code(text: str) -> str:
     return f"{fence}{pad}{short}{pad}{fence}" if short else ""
 
 
-def _entities(text: str) -> str:
+def _escape_html(text: str) -> str:
     """Escape a text for HTML inside Markdown: write all punctuation as entities."""
     return "".join(c if c.isalnum() or c in " .,;" else f"&#{ord(c)};" for c in text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, count, duration, percent
 from queryprof.report.columns import Cell, table_of
-from queryprof.report.inert import markdown, markdown_code
+from queryprof.report.inert import escape_markdown, markdown_code
 
 HIDDEN_COLUMNS = frozenset({"calls", "total_ns", "errors", "p50_ns"})
 
@@ -24,7 +24,7 @@ def markdown_report(report: Report, dimension: str | None = None) -> str:
     if rows:
         lines += ["", _row([_heading(names[p]) for p in shown]), _row(["---"] * len(shown))]
     lines += [_row([_cell(names[p], row[p]) for p in shown]) for row in rows]
-    lines += [f"\n> {markdown(caution)}" for caution in overview.cautions]
+    lines += [f"\n> {escape_markdown(caution)}" for caution in overview.cautions]
     return "\n".join(lines)
 
 

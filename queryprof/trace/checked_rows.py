@@ -78,15 +78,17 @@ class CheckedTrace:
         Raises:
             TraceError: a value is not valid for its column, or the file cannot be read.
         """
-        for chunk in self._checked(table, columns):
+        for chunk in self._check_columns(table, columns):
             yield from chunk
 
-    def _checked(self, table: str, columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
+    def _check_columns(self, table: str, columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
         all_checks = checks()[table]
         column_checks = [(name, all_checks[name]) for name in columns]
         totals = dict.fromkeys(columns, 0)
         left = self._bytes // MIN_ROW_BYTES
-        for chunk in self._chunks(f"SELECT {', '.join(columns)} FROM {table} NOT INDEXED", table):
+        for chunk in self._read_chunks(
+            f"SELECT {', '.join(columns)} FROM {table} NOT INDEXED", table
+        ):
             left -= len(chunk)
             if left < 0:
                 raise self.damaged(f"{table} has more rows than a file of this size can hold")
@@ -122,7 +124,7 @@ class CheckedTrace:
             for at, column in enumerate(facts.columns)
             if column.reference
         ]
-        for chunk in self._checked(table, columns):
+        for chunk in self._check_columns(table, columns):
             values: list[Iterable[Any]] = list(zip(*chunk, strict=True))
             for at, others, is_list in references:
                 find = others.__getitem__
@@ -152,7 +154,7 @@ class CheckedTrace:
         """Return the error for a damaged trace."""
         return TraceError(f"{self.path}: damaged: {what}")
 
-    def _chunks(self, sql: str, table: str) -> Iterator[list[tuple[Any, ...]]]:
+    def _read_chunks(self, sql: str, table: str) -> Iterator[list[tuple[Any, ...]]]:
         with reading(self.path, table):
             cursor = self._connection.execute(sql)
         while True:

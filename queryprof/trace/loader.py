@@ -135,7 +135,7 @@ class _Loader:
     def _rows(self, table: str) -> Iterator[Any]:
         return self._trace.resolved(table, self._known)
 
-    def _sorted(self, table: str, *by: str) -> list[Any]:
+    def _sorted_rows(self, table: str, *by: str) -> list[Any]:
         """Return a table's rows sorted by columns; "-" before a name sorts in descending order."""
         at = [(TABLE[table].in_order.index(name.lstrip("-")), name[0] == "-") for name in by]
         rows = list(self._rows(table))
@@ -212,7 +212,7 @@ class _Loader:
             )
 
     def _steps(self) -> Mapping[int, tuple[Step, ...]]:
-        rows = self._sorted("step", "-total_ns")
+        rows = self._sorted_rows("step", "-total_ns")
         self._keep_ids("step", rows)
         histograms, causes = self._histograms("step_histogram"), self._causes("step_cause")
         found: dict[int, list[Step]] = defaultdict(list)
@@ -222,7 +222,7 @@ class _Loader:
         return defaultdict(tuple, {loop: tuple(steps) for loop, steps in found.items()})
 
     def _stalls(self) -> Mapping[int, tuple[Stall, ...]]:
-        rows = self._sorted("stall", "-total_ns")
+        rows = self._sorted_rows("stall", "-total_ns")
         self._keep_ids("stall", rows)
         causes = self._causes("stall_cause")
         found: dict[int, list[Stall]] = defaultdict(list)
@@ -232,7 +232,7 @@ class _Loader:
 
     def _stall_events(self) -> Mapping[int, list[StallEvent]]:
         found: dict[int, list[StallEvent]] = defaultdict(list)
-        for _, loop, *row in self._sorted("stall_event", "started_unix_ns"):
+        for _, loop, *row in self._sorted_rows("stall_event", "started_unix_ns"):
             found[loop].append(StallEvent(*row))
         return found
 
@@ -250,7 +250,7 @@ class _Loader:
         for name, status, count in self._rows("span_status"):
             statuses[name][status] = count
         repeats: dict[str, list[Repeat]] = defaultdict(list)
-        for name, *facts in self._sorted("span_repeat", "-executions"):
+        for name, *facts in self._sorted_rows("span_repeat", "-executions"):
             repeats[name].append(Repeat(*facts))
         names = self._known["span"]
         columns = TABLE["span_total"].names
@@ -275,7 +275,7 @@ class _Loader:
             )
 
     def _slow_spans(self) -> Iterator[SlowSpan]:
-        rows = self._sorted("span_slowest", "span_id", "-duration_ns")
+        rows = self._sorted_rows("span_slowest", "span_id", "-duration_ns")
         self._keep_ids("span_slowest", rows)
         runs: dict[int, list[SpanRun]] = defaultdict(list)
         for owner, _, *row in self._rows("span_run"):

@@ -159,18 +159,18 @@ class TraceStore:
         ).fetchone()
         wide = max(known or 0, width_ns)
         if known and known < wide:
-            self._widen(facts, wide)
+            self._widen_intervals(facts, wide)
         self.add(table, _align_starts(facts, wide, rows))
         first, last = self.connection.execute(
             f"SELECT min(start_unix_ns), max(start_unix_ns) FROM {table}"
         ).fetchone()
         while first is not None and (last - first) // wide >= facts.intervals:
             wide *= 2
-            self._widen(facts, wide)
+            self._widen_intervals(facts, wide)
             first -= first % wide
         self.add("setting", [(facts.width, wide)])
 
-    def _widen(self, table: Table, width_ns: int) -> None:
+    def _widen_intervals(self, table: Table, width_ns: int) -> None:
         rows = self.connection.execute(f"SELECT * FROM {table.name}").fetchall()
         self.connection.execute(f"DELETE FROM {table.name}")
         self.add(table.name, _align_starts(table, width_ns, rows))
@@ -219,7 +219,7 @@ class _Rows:
         return number
 
     def add(self, rows: Iterable[Sequence[object]]) -> list[int]:
-        stored = self._stored(rows)
+        stored = self._storable_rows(rows)
         if not self._table.has_id:
             cursor = self._connection.executemany(self._sql, stored)
             self._count(cursor.rowcount)
@@ -280,7 +280,7 @@ class _Rows:
         self._last = max((number for number, *_ in rows), default=0)
         return {tuple(key): number for number, *key in rows} if self._key_width else {}
 
-    def _stored(self, rows: Iterable[Sequence[object]]) -> Iterator[tuple[object, ...]]:
+    def _storable_rows(self, rows: Iterable[Sequence[object]]) -> Iterator[tuple[object, ...]]:
         if not self._texts:
             yield from map(tuple, rows)
             return

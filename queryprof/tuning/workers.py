@@ -89,12 +89,12 @@ class SteadySearch:
         leader = max(points, key=lambda point: point.operations)
         following = None
         if self._intervals < self.MAX_INTERVALS:
-            following = self._next(points, leader)
-        self.best = self._fewest(points, leader)
+            following = self._next_number(points, leader)
+        self.best = self._fewest_equal(points, leader)
         self.is_settled = following is None
         self.workers = self.best if following is None else following
 
-    def _next(self, points: tuple[Point, ...], leader: Point) -> int | None:
+    def _next_number(self, points: tuple[Point, ...], leader: Point) -> int | None:
         """Return the number to measure next; None if nothing is left to learn.
 
         Avoids the current number if possible, because a dip may outlast an interval.
@@ -102,14 +102,14 @@ class SteadySearch:
         if self._planned:
             return self._planned.pop(0)
         wanted = [
-            *self._doubtful(),
-            *self._between(points, leader),
-            *self._rivals(points, leader),
+            *self._doubtful_numbers(),
+            *self._half_way_numbers(points, leader),
+            *self._leader_and_rival(points, leader),
         ]
         others = [workers for workers in wanted if workers != self.workers]
         return next(iter(others or wanted), None)
 
-    def _doubtful(self) -> list[int]:
+    def _doubtful_numbers(self) -> list[int]:
         """Return the worker counts to measure again: those with one interval, or with a low median
         of scattered intervals.
         """
@@ -126,14 +126,14 @@ class SteadySearch:
             )
         ]
 
-    def _between(self, points: tuple[Point, ...], leader: Point) -> list[int]:
+    def _half_way_numbers(self, points: tuple[Point, ...], leader: Point) -> list[int]:
         """Return numbers half-way from the leader to its measured neighbours."""
         place = points.index(leader)
         neighbours = points[max(place - 1, 0) : place] + points[place + 1 : place + 2]
         middles = [(leader.workers + neighbour.workers) // 2 for neighbour in neighbours]
         return [middle for middle in middles if middle not in self._observations]
 
-    def _rivals(self, points: tuple[Point, ...], leader: Point) -> list[int]:
+    def _leader_and_rival(self, points: tuple[Point, ...], leader: Point) -> list[int]:
         """Return the leader and its most promising rival, the less measured one first.
 
         Returns [] if no rival can be distinguished from the leader any more.
@@ -151,7 +151,7 @@ class SteadySearch:
         pair = sorted((rival, leader), key=lambda point: point.intervals)
         return [point.workers for point in pair]
 
-    def _fewest(self, points: tuple[Point, ...], leader: Point) -> int:
+    def _fewest_equal(self, points: tuple[Point, ...], leader: Point) -> int:
         """Return the fewest workers that are equal to the leader."""
         least = leader.operations * (1 - self.EQUAL)
         return next(

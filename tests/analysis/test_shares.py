@@ -16,7 +16,7 @@ from queryprof.analysis.overview import completeness_sentence
 from queryprof.analysis.report import Report
 from queryprof.model import FileWork, Frame, Plan, Profile, StackSample, Thread, ThreadUsage
 from queryprof.operations import OWN_NOTE
-from queryprof.report.findings.text import hint
+from queryprof.report.findings.text import server_hint
 
 pytestmark = pytest.mark.once
 
@@ -100,7 +100,7 @@ def test_a_server_s_shares_are_of_the_time_that_it_was_busy(
     assert whole_of(profile, 50 * MS)[0] == 50 * MS
     found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
     assert {one.whole for one in found} <= {whole[1]}
-    assert ("WsgiMiddleware" in hint(found)) == (whole[1] == BUSY)  # those with findings
+    assert ("WsgiMiddleware" in server_hint(found)) == (whole[1] == BUSY)  # those with findings
 
 
 @pytest.mark.parametrize(("cpu_ms", "is_low"), [(499, True), (500, False)])

@@ -20,7 +20,7 @@ import queryprof
 from conftest import Run
 from queryprof.errors import QueryprofError
 from queryprof.model.postgresql import ServerFacts
-from queryprof.postgresql.numbered import numbered
+from queryprof.postgresql.numbered import number_parameters
 from queryprof.postgresql.server import server_facts
 from queryprof.postgresql.times import times_of, without_values
 
@@ -231,7 +231,7 @@ def test_a_server_that_is_not_there_is_one_sentence(queryprof: Run, dsn: str) ->
     ],
 )
 def test_parameters_get_numbers(statement: str, expected: tuple[str, int] | None) -> None:
-    assert numbered(statement) == expected
+    assert number_parameters(statement) == expected
 
 
 def test_the_server_s_text_is_compared_without_values() -> None:

@@ -20,7 +20,7 @@ from queryprof.analysis.findings.proved import with_proofs
 from queryprof.analysis.report import Report
 from queryprof.findings import findings_of
 from queryprof.model.advice import Advice
-from queryprof.proof.joining import _Joined, _keys
+from queryprof.proof.joining import _Joined, _pair_keys
 from queryprof.proof.judging import Measured
 from queryprof.proof.rewriting import plain_select
 from queryprof.proof.workload import Sample
@@ -156,7 +156,7 @@ def test_a_value_is_missing_only_where_all_rows_are_known(
     sql = "SELECT name FROM author WHERE id = ?"
     inners = [Sample(sql, (number,), is_drawn=False) for number in (1, 2, 3)]
     asked = [(number, number * 7 % 550, "x") for number in range(rows)]
-    ((place, number),) = _keys(inners, names, asked)
+    ((place, number),) = _pair_keys(inners, names, asked)
     assert (place, names[number]) == (0, column)
 
 

@@ -58,7 +58,7 @@ def test_what_another_begins_with_is_not_made_beside_it(
     search.chosen = [short, long]
     for one in (short, long):
         judge.do(AFTER, one.sql(search.name(one)))
-    search._prune()
+    search._remove_useless()
     assert search.chosen == [long]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queryprof.model.advice import Cost
-from queryprof.proof.costs import is_less_work, mean, total
+from queryprof.proof.costs import is_less_work, mean_cost, total_cost
 from queryprof.proof.judging import Measured
 
 pytestmark = pytest.mark.once
@@ -16,6 +16,6 @@ def test_counters_of_some_parameters_are_none_of_all() -> None:
     too small.
     """
     known, unknown = Measured(1.0, 100, 10, 1, "rows"), Measured(9.0, None, None, 0, "")
-    assert total([known, unknown]) == Cost(10.0, None, None)
-    assert mean([total([known]), total([unknown])]) == Cost(5.0, None, None)
-    assert is_less_work(Cost(1.0, 200.0, 20.0), total([known, unknown])) is None
+    assert total_cost([known, unknown]) == Cost(10.0, None, None)
+    assert mean_cost([total_cost([known]), total_cost([unknown])]) == Cost(5.0, None, None)
+    assert is_less_work(Cost(1.0, 200.0, 20.0), total_cost([known, unknown])) is None

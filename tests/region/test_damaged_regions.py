@@ -17,7 +17,7 @@ import queryprof
 from conftest import EXAMPLES
 from queryprof.core import _core
 from queryprof.errors import TraceError
-from queryprof.region.checked_facts import KINDS, REQUIRED, checked
+from queryprof.region.checked_facts import KINDS, REQUIRED, check_facts
 from queryprof.region.identity import facts_of
 from queryprof.region.live import Watch
 from queryprof.region.region import Region, opened_region
@@ -47,7 +47,7 @@ WRONG = [
 
 
 def test_what_a_recording_writes_is_right(tmp_path: Path) -> None:
-    assert checked(FACTS) == FACTS
+    assert check_facts(FACTS) == FACTS
     with queryprof.profile():
         assert session.parts.identity is not None
         facts = facts_of(Region(_core.region()))
@@ -61,13 +61,13 @@ def test_a_fact_of_another_kind_is_refused(name: str) -> None:
     assert len(wrong) >= len(WRONG) - 6
     for value in wrong:
         with pytest.raises(ValueError, match=name):
-            checked({**FACTS, name: value})
+            check_facts({**FACTS, name: value})
 
 
 @pytest.mark.parametrize("name", REQUIRED)
 def test_a_fact_that_is_missing_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=name):
-        checked({key: value for key, value in FACTS.items() if key != name})
+        check_facts({key: value for key, value in FACTS.items() if key != name})
 
 
 ANYTHING = st.recursive(
@@ -80,7 +80,7 @@ ANYTHING = st.recursive(
 @given(st.dictionaries(st.sampled_from(sorted(KINDS)) | st.text(), ANYTHING))
 def test_any_facts_are_checked_or_refused(changes: dict[str, object]) -> None:
     try:
-        found = checked({**FACTS, **changes})
+        found = check_facts({**FACTS, **changes})
     except ValueError:
         return
     assert set(found) <= set(KINDS)

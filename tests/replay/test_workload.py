@@ -225,11 +225,11 @@ def test_a_replay_has_the_programs_transactions(
     queryprof: Run, before: Path, tmp_path: Path
 ) -> None:
     """The copy has the same content as the program's database afterwards."""
-    from queryprof.replay.player import Order, play
+    from queryprof.replay.player import Order, play_workload
 
     copy = tmp_path / "copy.db"
     copy.write_bytes(before.read_bytes())
-    played = play(Order("x.qprof", str(tmp_path / "t.db"), str(copy), ""))
+    played = play_workload(Order("x.qprof", str(tmp_path / "t.db"), str(copy), ""))
     assert rows_of(copy) == rows_of(tmp_path / "t.db")
     assert played.executions > 120
     assert not played.left_out

@@ -17,7 +17,7 @@ import pytest
 from fleet.fleets import Work, add_host
 from strangers.region_mutations import copy_region
 
-from queryprof.region.region_files import SHARED_MEMORY, resolved
+from queryprof.region.region_files import SHARED_MEMORY, resolve_directory
 
 pytestmark = pytest.mark.once
 pytest.importorskip("pyarrow")
@@ -90,7 +90,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     Recordings contain their original path, so each case is at this path.
     """
-    root = Path(resolved(str(tmp_path_factory.mktemp("stores"))))
+    root = Path(resolve_directory(str(tmp_path_factory.mktemp("stores"))))
     case, victim = root / "case", root / "victim"
     for name in ("place", "shm", "store"):
         (case / name).mkdir(parents=True)

@@ -115,13 +115,13 @@ class Recorded:
         """The groups that take most of the time. The others can save too little."""
         least_ns = min(MIN_SHARE * self.run_ns, MIN_NS)
         return tuple(
-            self._planned(group)
+            self._with_plan(group)
             for group in self.all_groups[:MAX_GROUPS]
             if max(group.self_ns, group.cost_ns) >= least_ns
             and not any(map(is_own, self._stacks.get(group.statement, ())))
         )
 
-    def _planned(self, group: Group) -> Group:
+    def _with_plan(self, group: Group) -> Group:
         """Return a group with its statement's plan from here if the program's plan is unknown."""
         if not group.plans and (group.reads or group.writes):
             served = self.planner.served(group.statement, ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queryprof.analysis.comparison_result import Comparison, StatementChange, Verdict
-from queryprof.report.inert import markdown, markdown_code
+from queryprof.report.inert import escape_markdown, markdown_code
 from queryprof.report.places import Places
 from queryprof.report.text.comparison import (
     cautions,
@@ -34,7 +34,7 @@ def comparison_markdown(comparison: Comparison, places: Places) -> str:
         f" | {c.verdict} |"
         for c in comparison.whole
     ]
-    lines += [f"\n> {markdown(caution)}" for caution in cautions(comparison)]
+    lines += [f"\n> {escape_markdown(caution)}" for caution in cautions(comparison)]
     return "\n".join(lines)
 
 
@@ -43,7 +43,7 @@ def _row(change: StatementChange, places: Places) -> str:
     cells = (
         f"{change.verdict}{kind}",
         markdown_code(change.statement),
-        markdown(what_changed(change)),
+        escape_markdown(what_changed(change)),
         markdown_code(where(change, places)),
     )
     return "| " + " | ".join(cells) + " |"

@@ -30,7 +30,7 @@ def function_tree(content: bytes) -> Node:
     Raises:
         ValueError: the file has another format.
     """
-    statistics = _checked(content)
+    statistics = _check_content(content)
     called: Called = defaultdict(list)
     for function, figures in statistics.items():
         for caller, of_caller in figures[-1].items():
@@ -72,7 +72,7 @@ def _add_call(above: Node, function: Function, spent_s: float) -> Node:
     return node
 
 
-def _checked(content: bytes) -> Statistics:
+def _check_content(content: bytes) -> Statistics:
     try:
         found = marshal.loads(content)  # noqa: S302  # as pstats reads it: the person's own file
         for (file, line, name), (primitive, calls, own_s, all_s, callers) in found.items():

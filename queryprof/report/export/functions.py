@@ -49,7 +49,7 @@ def with_statements(statistics: Statistics, profile: Profile) -> bytes:
             continue
         for caller, figures in callers.items():
             members = by_place.get((caller, operation), [])
-            for statement, share in _shares(members, figures).items():
+            for statement, share in _split_figures(members, figures).items():
                 number = numbers.setdefault(statement, len(numbers) + 1)
                 node = (SQL_FILE, number, visible(statement[:MAX_NAME_CHARACTERS]))
                 found[node] = _add_share(found.get(node), caller, share, 1)
@@ -90,7 +90,7 @@ def _operation(leaf: Function) -> str | None:
     return matched[1] if matched and leaf[0] == "~" else None
 
 
-def _shares(members: list[Aggregate], figures: Figures) -> dict[str, Figures]:
+def _split_figures(members: list[Aggregate], figures: Figures) -> dict[str, Figures]:
     """Split a leaf's figures among its statements, by their time.
 
     The trace may have more calls than cProfile, which sees one thread only. The numbers of calls

@@ -31,7 +31,7 @@ FIELD_LIMITS = {
 MAX_EVIDENCE, MAX_EVIDENCE_CHARACTERS = 4, 120
 
 
-def brief(finding: Finding, places: Places) -> Mapping[str, Any]:
+def brief_fields(finding: Finding, places: Places) -> Mapping[str, Any]:
     """Return a finding's fields. Empty fields are omitted."""
     texts = {
         "place": change_at(finding, places),
@@ -53,10 +53,10 @@ def brief(finding: Finding, places: Places) -> Mapping[str, Any]:
             shortened(one, MAX_EVIDENCE_CHARACTERS) for one in finding.evidence[:MAX_EVIDENCE]
         ],
     }
-    return bounded(fields, MAX_CHARACTERS)
+    return shorten_fields(fields, MAX_CHARACTERS)
 
 
-def bounded(fields: dict[str, Any], max_characters: int) -> dict[str, Any]:
+def shorten_fields(fields: dict[str, Any], max_characters: int) -> dict[str, Any]:
     """Shorten fields until their JSON has at most `max_characters` characters.
 
     Each step halves the longest field. A non-ASCII character counts as six.
@@ -79,10 +79,10 @@ def shortened(text: str, max_characters: int) -> str:
 
 def brief_json(findings: Sequence[Finding], places: Places, cautions: Sequence[str]) -> str:
     """Return the findings as JSON, one per line, with the cautions that limit them."""
-    lines = ",\n  ".join(json.dumps(one) for one in briefs(findings, places))
+    lines = ",\n  ".join(json.dumps(one) for one in brief_findings(findings, places))
     return f'{{"cautions": {json.dumps(list(cautions))},\n "findings": [\n  {lines}\n]}}'
 
 
-def briefs(findings: Sequence[Finding], places: Places) -> list[Mapping[str, Any]]:
+def brief_findings(findings: Sequence[Finding], places: Places) -> list[Mapping[str, Any]]:
     """Return all findings as brief objects, largest saving first."""
-    return [brief(one, places) for one in findings]
+    return [brief_fields(one, places) for one in findings]

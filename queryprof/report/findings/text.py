@@ -64,7 +64,7 @@ def combined_saving(findings: Sequence[Finding]) -> str:
     )
 
 
-def hint(findings: Sequence[Finding]) -> str:
+def server_hint(findings: Sequence[Finding]) -> str:
     """Return advice that makes a server's findings more precise, or ""."""
     if not any(one.whole == BUSY for one in findings):
         return ""
@@ -96,7 +96,7 @@ def change_at(finding: Finding, places: Places) -> str:
     return place
 
 
-def codes(finding: Finding) -> list[str]:
+def code_of_fix(finding: Finding) -> list[str]:
     """Return the fix as SQL or Python, and as a migration if it is an index."""
     return [code for code in (finding.code, finding.migration) if code]
 
@@ -106,7 +106,7 @@ def details(finding: Finding) -> Iterator[tuple[str, str]]:
     for evidence in finding.evidence:
         yield "evidence", evidence
     yield "fix", finding.fix
-    for code in codes(finding):
+    for code in code_of_fix(finding):
         for line in code.splitlines():
             yield "code", line
     if finding.doubt:

@@ -29,7 +29,7 @@ from queryprof.report.findings.text import (
 )
 from queryprof.report.inert import visible
 from queryprof.report.places import Places
-from queryprof.report.text.cards import figures, one_line_summary, reasons
+from queryprof.report.text.cards import figures, findings_at, one_line_summary
 from queryprof.report.text.loops import verdict
 from queryprof.report.text.plans import marked_steps
 
@@ -64,11 +64,11 @@ def cards(
         ways: text that names the methods which show more; "" for none.
     """
     page = _Cards(report, findings, source, heading, ways) if report else None
-    parts = page.parts(compared) if page else [_tag("p", NOT_ENDED)]
-    return tostring(_tag("div", _style(), *parts, cls=CLASSES), "unicode", method="html")
+    parts = page.parts(compared) if page else [_build_element("p", NOT_ENDED)]
+    return tostring(_build_element("div", _style(), *parts, cls=CLASSES), "unicode", method="html")
 
 
-def _tag(name: str, *inside: Element | str, cls: str = "") -> Element:
+def _build_element(name: str, *inside: Element | str, cls: str = "") -> Element:
     """Build an element. Strings become text with escaped control characters."""
     made = Element(name, {"class": cls} if cls else {})
     last: Element | None = None
@@ -98,7 +98,7 @@ def _code(lines: Iterable[tuple[str, bool]]) -> Element:
     """Return lines in a fixed-width font. Lines with a true flag are bold."""
     made = Element("pre")
     for text, is_marked in lines:
-        line = _tag("b" if is_marked else "span", text)
+        line = _build_element("b" if is_marked else "span", text)
         line.tail = "\n"
         made.append(line)
     return made
@@ -120,51 +120,55 @@ class _Cards:
 
     def parts(self, compared: Sequence[str]) -> list[Element]:
         report, overview = self._report, self._report.overview
-        found = [_tag("p", _tag("b", one_line_summary(overview)))]
-        found += [_tag("p", line, cls="compared") for line in compared]
-        found += [_tag("p", f"! {caution}", cls="caution") for caution in overview.cautions]
+        found = [_build_element("p", _build_element("b", one_line_summary(overview)))]
+        found += [_build_element("p", line, cls="compared") for line in compared]
+        found += [
+            _build_element("p", f"! {caution}", cls="caution") for caution in overview.cautions
+        ]
         if overview.calls:
             found += self._what_to_do()
             found += self._vital_few()
         found += self._stalls()
         found += self._errors()
         if not overview.cautions:
-            found.append(_tag("p", completeness_sentence(report.overview.processes), cls="dim"))
+            found.append(
+                _build_element("p", completeness_sentence(report.overview.processes), cls="dim")
+            )
         return found
 
     def _what_to_do(self) -> list[Element]:
         unknown = tuple(unknown_causes(self._report, planned_in(self._findings)))
-        doubts = [_tag("p", f"! {one}", cls="caution") for one in unknown]
+        doubts = [_build_element("p", f"! {one}", cls="caution") for one in unknown]
         if not self._findings:
-            return [_tag("p", nothing_found(unknown)), *doubts]
+            return [_build_element("p", nothing_found(unknown)), *doubts]
         found_fixes = [one for one in self._findings if not one.is_unexplained]
         if not found_fixes:
             return doubts
         more = len(self._findings) - min(FINDINGS, len(found_fixes))
         left = f" ({counted(more, 'more finding')}: .findings)" if more > 0 else ""
-        found = [_tag(self._heading, f"What to do{left}")]
+        found = [_build_element(self._heading, f"What to do{left}")]
         if line := combined_saving(self._findings):
-            found.append(_tag("p", f"{line}."))
+            found.append(_build_element("p", f"{line}."))
         return [*found, *map(self._finding, found_fixes[:FINDINGS]), *doubts]
 
     def _finding(self, finding: Finding) -> Element:
         lines: list[Element] = [
-            _tag(
+            _build_element(
                 "div",
-                _tag("b", title(finding)),
+                _build_element("b", title(finding)),
                 " ",
-                _tag("span", f"({finding.severity})", cls=f"severity {finding.severity}"),
+                _build_element("span", f"({finding.severity})", cls=f"severity {finding.severity}"),
                 f" {gain(finding)}",
             ),
-            _tag("div", change_at(finding, self._places)),
+            _build_element("div", change_at(finding, self._places)),
             *self._source_of(finding.site.frame),
         ]
         for kind, text in details(finding):
             if kind == "code":
                 lines.append(_code((line, False) for line in text.splitlines()))
             else:
-                lines.append(_tag("div", "-> " * (kind == "fix") + text, cls=kind))
-        return _tag("div", *lines, cls="card")
+                lines.append(_build_element("div", "-> " * (kind == "fix") + text, cls=kind))
+        return _build_element("div", *lines, cls="card")
 
     def _source_of(self, frame: Frame | None) -> list[Element]:
         """Return the frame's source line as code, or [] if the source is unknown."""
@@ -182,34 +186,34 @@ class _Cards:
             f"The vital few: {ranking.vital} of {ranking.count} statements and call sites make up"
             f" {percent(ranking.vital_share)} of the database time"
         )
-        found = [_tag(self._heading, heading), *map(self._bottleneck, shown)]
+        found = [_build_element(self._heading, heading), *map(self._bottleneck, shown)]
         if ranking.count > len(shown):
             left = f"{ranking.count - len(shown)} more{self._ways}"
-            found.append(_tag("p", left, cls="dim"))
+            found.append(_build_element("p", left, cls="dim"))
         return found
 
     def _bottleneck(self, one: Bottleneck) -> Element:
         totals = one.totals
-        notes = [f"! {reason}" for reason in reasons(one, self._report, self._findings)]
+        notes = [f"! {reason}" for reason in findings_at(one, self._report, self._findings)]
         if one.statement in self._report.notes:
             notes.insert(0, self._report.notes[one.statement])
         failed = f", {counted(totals.errors, 'error')}" if totals.errors else ""
         caller = "".join(f" <- {self._places.frame(frame)}" for frame, _ in one.callers[:1])
         text = one.statement[:MAX_STATEMENT_CHARS]
         cut = " ..." if len(one.statement) > MAX_STATEMENT_CHARS else ""
-        return _tag(
+        return _build_element(
             "div",
-            _tag(
+            _build_element(
                 "div",
-                _tag("b", f"{one.rank}. {percent(one.share)}"),
+                _build_element("b", f"{one.rank}. {percent(one.share)}"),
                 f" {duration(totals.self_ns)}: {count(totals.executions)} x"
                 f" {duration(totals.mean_ns)}{failed}",
             ),
-            _tag("div", self._places.site(one.site) + caller),
+            _build_element("div", self._places.site(one.site) + caller),
             *self._source_of(one.site.frame),
             _code([(text + cut, False)]),
-            *(_tag("div", note, cls="caution") for note in notes),
-            *(_tag("div", line, cls="figures") for line in figures(one, notes)),
+            *(_build_element("div", note, cls="caution") for note in notes),
+            *(_build_element("div", line, cls="figures") for line in figures(one, notes)),
             *self._plan(one),
             cls="card",
         )
@@ -220,21 +224,27 @@ class _Cards:
         more = len(lines) - PLAN_LINES
         if more > 0:
             lines = [*lines[:PLAN_LINES], (f"... ({more} more lines)", False)]
-        return [_tag("div", "plan", cls="dim"), _code(lines)] if lines else []
+        return [_build_element("div", "plan", cls="dim"), _code(lines)] if lines else []
 
     def _stalls(self) -> list[Element]:
         stalls = [stall for loop in self._report.loops for stall in loop.stalls]
         if not stalls:
             return []
         stalls.sort(key=lambda one: -one.stall.total_ns)
-        found = [_tag(self._heading, f"The event loop stalled ({counted(len(stalls), 'place')})")]
-        return found + [_tag("p", verdict(one, self._places)) for one in stalls[:STALLS]]
+        found = [
+            _build_element(
+                self._heading, f"The event loop stalled ({counted(len(stalls), 'place')})"
+            )
+        ]
+        return found + [_build_element("p", verdict(one, self._places)) for one in stalls[:STALLS]]
 
     def _errors(self) -> list[Element]:
         errors = self._report.errors
         if not errors:
             return []
-        return [_tag(self._heading, "Errors")] + [
-            _tag("p", f"{count(one.count)} x {one.exception}: {self._places.site(one.site)}")
+        return [_build_element(self._heading, "Errors")] + [
+            _build_element(
+                "p", f"{count(one.count)} x {one.exception}: {self._places.site(one.site)}"
+            )
             for one in errors[:BOTTLENECKS]
         ]

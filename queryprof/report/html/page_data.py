@@ -137,13 +137,13 @@ class _Page:
             "cautions": [self._numbers.text(caution) for caution in overview.cautions],
             "complete": completeness_sentence(report.overview.processes),
             "timeline": self._timeline(),
-            "pareto": self._pareto(self._notable()),
+            "pareto": self._pareto_rows(self._notable_bottlenecks()),
             "findings": [self._finding(finding) for finding in self._findings],
             "nothing": [
                 self._numbers.text(line)
                 for line in (nothing_found(unknown), *(f"! {one}" for one in unknown))
             ],
-            "headline": self._headline(),
+            "headline": self._headline_texts(),
             "spans": [self._span(each) for each in report.spans[:MAX_SPANS]],
             "repeats": [
                 {
@@ -187,13 +187,13 @@ class _Page:
         """Return the texts and sites that all other parts refer to. Call this last."""
         return self._numbers.columns()
 
-    def _notable(self) -> Sequence[Bottleneck]:
+    def _notable_bottlenecks(self) -> Sequence[Bottleneck]:
         """Return the vital few, and other bottlenecks above NOTABLE_SHARE, up to PARETO_ROWS."""
         ranking = self._report.ranking
         notable = sum(one.share >= NOTABLE_SHARE for one in ranking.bottlenecks)
         return ranking.bottlenecks[: min(max(ranking.vital, notable), PARETO_ROWS)]
 
-    def _headline(self) -> list[int]:
+    def _headline_texts(self) -> list[int]:
         """Return one line for the first finding and one for the combined saving."""
         lines = [headline(one, self._places) for one in self._findings[:1]]
         lines += filter(None, [combined_saving(self._findings)])
@@ -217,7 +217,7 @@ class _Page:
             "busy": [round(one.busy, 4) for one in timeline.moments],
         }
 
-    def _pareto(self, bottlenecks: Sequence[Bottleneck]) -> dict[str, Any]:
+    def _pareto_rows(self, bottlenecks: Sequence[Bottleneck]) -> dict[str, Any]:
         found: dict[str, Any] = {
             "statement": [self._numbers.statement(one.statement) for one in bottlenecks],
             "site": [self._numbers.site(one.site.frame) for one in bottlenecks],
@@ -263,8 +263,8 @@ class _Page:
                 f"{loop.kind} in {loop.thread.name}: ran {duration(loop.run_ns)}{busy},"
                 f" blocked {counted(sum(one.stall.count for one in found.stalls), 'time')}"
             ),
-            "timer": _curve(loop.timer_lag),
-            "beat": _curve(loop.beat_lag),
+            "timer": _curve_points(loop.timer_lag),
+            "beat": _curve_points(loop.beat_lag),
             "events": self._spans.stalls(loop),
             "stalls": [
                 {
@@ -340,7 +340,7 @@ def _instant(processes: Sequence[Process]) -> str:
     return datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%d %H:%M UTC") if begun else ""
 
 
-def _curve(distribution: Distribution) -> tuple[list[int], list[float]]:
+def _curve_points(distribution: Distribution) -> tuple[list[int], list[float]]:
     points = list(cumulative(distribution))
     return [ns for ns, _ in points], [round(share, 5) for _, share in points]
 

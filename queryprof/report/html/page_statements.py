@@ -13,7 +13,7 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, executions_of, group_by, self_ns_of
 from queryprof.model import Aggregate, Exemplar, Frame
 from queryprof.report.html.numbers import Numbers
-from queryprof.report.text.cards import reasons
+from queryprof.report.text.cards import findings_at
 from queryprof.report.text.plans import marked_steps
 
 Groups = Sequence[tuple[str, list[Aggregate]]]
@@ -117,7 +117,7 @@ class PageStatements:
             histogram = add_histograms(a.histogram for a in group)
             notes = [self._report.notes[statement]] if statement in self._report.notes else []
             if statement in first:
-                notes += reasons(first[statement], self._report, findings)
+                notes += findings_at(first[statement], self._report, findings)
             found.append(
                 {
                     "plan": [

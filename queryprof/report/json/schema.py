@@ -24,7 +24,7 @@ TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(N
 def schema_of(name: str) -> dict[str, Any]:
     """Return the schema of one of DOCUMENTS."""
     known: dict[str, Any] = {}
-    whole = _object(import_module(DOCUMENTS[name]).Document, known)
+    whole = _object_schema(import_module(DOCUMENTS[name]).Document, known)
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"queryprof {name}",
@@ -32,36 +32,38 @@ def schema_of(name: str) -> dict[str, Any]:
     return {**head, **whole, "$defs": known}
 
 
-def _object(kind: type, known: dict[str, Any]) -> dict[str, Any]:
+def _object_schema(kind: type, known: dict[str, Any]) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
     return {
         "type": "object",
         "description": " ".join(cleandoc(kind.__doc__ or "").split()),
-        "properties": {name: _of(hint, known) for name, hint in hints.items()},
+        "properties": {name: _schema_of(hint, known) for name, hint in hints.items()},
         "required": list(hints),
         "additionalProperties": False,
     }
 
 
-def _of(hint: Any, known: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911 a case for each kind
+def _schema_of(hint: Any, known: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911 a case for each kind
     arguments = get_args(hint)
     origin = get_origin(hint)
     if origin is Annotated:
-        return {**_of(arguments[0], known), "description": arguments[1]}
+        return {**_schema_of(arguments[0], known), "description": arguments[1]}
     if origin is Literal:
         return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
     if origin in (Union, types.UnionType):
-        return {"anyOf": [_of(one, known) for one in arguments]}
+        return {"anyOf": [_schema_of(one, known) for one in arguments]}
     if origin is tuple:
-        return {"type": "array", "items": _of(arguments[0], known)}
+        return {"type": "array", "items": _schema_of(arguments[0], known)}
     if origin is Mapping:
-        names = {"propertyNames": _of(arguments[0], known)} if arguments[0] is not str else {}
-        return {"type": "object", **names, "additionalProperties": _of(arguments[1], known)}
+        names = (
+            {"propertyNames": _schema_of(arguments[0], known)} if arguments[0] is not str else {}
+        )
+        return {"type": "object", **names, "additionalProperties": _schema_of(arguments[1], known)}
     hint = SHAPES.get(hint, hint) if isinstance(hint, type) else hint
     if is_dataclass(hint) or hasattr(hint, "_fields"):
         name = hint.__name__.lower()
         if name not in known:
             known[name] = {}  # first, because the type may refer to itself
-            known[name] = _object(hint, known)
+            known[name] = _object_schema(hint, known)
         return {"$ref": f"#/$defs/{name}"}
     return {"type": TYPES[hint]}

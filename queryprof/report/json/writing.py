@@ -69,16 +69,16 @@ def to_shape(value: Any) -> Any:
 
 def document_pieces(document: DataclassInstance) -> Iterator[str]:
     """Yield a document as JSON text: one line per field, and per element of a list."""
-    yield from _pieces({name: getattr(document, name) for name in _names(type(document))})
+    yield from _json_pieces({name: getattr(document, name) for name in _names(type(document))})
     yield "\n"
 
 
-def _pieces(value: object) -> Iterator[str]:
+def _json_pieces(value: object) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
         separator = "{"
         for name, each in value.items():
             yield f"{separator}{_of_str(str(name))}: "
-            yield from _pieces(each)
+            yield from _json_pieces(each)
             separator = ",\n"
         yield "}"
     elif type(value) is tuple and value:
@@ -100,11 +100,11 @@ class _Writers(dict[type, Callable[[Any], str]]):
     """Writers by type. Other modules add theirs; missing ones are created."""
 
     def __missing__(self, kind: type) -> Callable[[Any], str]:
-        self[kind] = write = _writer(kind)
+        self[kind] = write = _writer_of(kind)
         return write
 
 
-def _writer(kind: type) -> Callable[[Any], str]:
+def _writer_of(kind: type) -> Callable[[Any], str]:
     shape = to_shape.dispatch(kind)
     if shape is not to_shape.dispatch(object):
         return lambda value: to_json(shape(value))

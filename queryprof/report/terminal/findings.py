@@ -12,12 +12,12 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.units import counted
 from queryprof.report.findings.text import (
     change_at,
-    codes,
+    code_of_fix,
     combined_saving,
     details,
     gain,
-    hint,
     nothing_found,
+    server_hint,
     title,
 )
 from queryprof.report.places import Places
@@ -68,7 +68,7 @@ def what_to_do(
     parts: list[RenderableType] = [heading(f"What to do{more}")]
     if line := combined_saving(findings):
         parts.append(Text(f"{line}."))
-    if line := hint(findings):
+    if line := server_hint(findings):
         parts.append(Text(f"{line}.", "dim"))
     for number, finding in enumerate(findings[:SHOWN], 1):
         inside = [
@@ -76,15 +76,15 @@ def what_to_do(
             Text(f"-> {finding.fix}", "green", overflow="fold"),
         ]
         if with_code:
-            lines = "\n".join(codes(finding)).splitlines()
+            lines = "\n".join(code_of_fix(finding)).splitlines()
             inside += [Text(f"   {line}", STYLES["code"]) for line in lines]
         if finding.doubt:
             inside.append(Text(f"Not sure: {finding.doubt}", STYLES["doubt"], overflow="fold"))
-        parts += [_head(number, finding), Padding(Group(*inside), (0, 0, 0, 5))]
+        parts += [_heading_of(number, finding), Padding(Group(*inside), (0, 0, 0, 5))]
     return parts
 
 
-def _head(number: int, finding: Finding) -> RenderableType:
+def _heading_of(number: int, finding: Finding) -> RenderableType:
     return Group(
         Text.assemble((f"{number:>3}  ", "bold"), (title(finding), "bold")),
         Text.assemble(
@@ -103,4 +103,4 @@ def finding_card(number: int, finding: Finding, places: Places, width: int) -> R
         for kind, line in details(finding)
     ]
     inside.append(Text(finding.identity, "dim"))
-    return Group(Text(""), _head(number, finding), Padding(Group(*inside), (0, 0, 0, 5)))
+    return Group(Text(""), _heading_of(number, finding), Padding(Group(*inside), (0, 0, 0, 5)))

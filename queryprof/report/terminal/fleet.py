@@ -51,10 +51,10 @@ def print_cards(
 
 def ranking_cards(rows: Sequence[Record]) -> list[Card]:
     """Return cards for the vital few."""
-    return [_ranked(row) for row in rows]
+    return [_ranking_card(row) for row in rows]
 
 
-def _ranked(row: Record) -> Card:
+def _ranking_card(row: Record) -> Card:
     ns = row["seconds"] * 1e9
     executions = row["executions"] or row["calls"]
     head = (

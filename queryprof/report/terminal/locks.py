@@ -47,7 +47,7 @@ def print_locks(report: Report, file: TextIO | None = None, width: int | None = 
     console = console_for(file, width)
     places = Places(report.profile)
     holds = sorted(report.lock_holds, key=lambda hold: -hold.total_ns)
-    waits = _waits(report, places)
+    waits = _longest_waits(report, places)
     parts: list[RenderableType] = []
     if report.profile.running:
         parts.append(Text(GOES_ON))
@@ -57,26 +57,26 @@ def print_locks(report: Report, file: TextIO | None = None, width: int | None = 
         here = [hold for hold in holds if hold.database == database]
         parts.append(heading(f"Locks on {os.path.basename(database) or database}"))
         for hold in here[: report.top or SHOWN]:
-            parts += _hold(hold, report, places)
+            parts += _hold_lines(hold, report, places)
         if len(here) > (report.top or SHOWN):
             parts.append(Text(f"{len(here) - (report.top or SHOWN)} more: --top", style="dim"))
     write(console, [*parts, *waits])
 
 
-def _hold(hold: LockHold, report: Report, places: Places) -> list[RenderableType]:
+def _hold_lines(hold: LockHold, report: Report, places: Places) -> list[RenderableType]:
     each = f", longest {duration(hold.max_ns)}" if hold.count > 1 else ""
     times = f"{hold.kind}  {count(hold.count)} x {duration(hold.total_ns / max(hold.count, 1))}"
     site = Text.assemble(
         (_site(hold.path, report, places), "bold cyan"), f"  {_thread(hold, report)}"
     )
-    lines = [Text(hold.statement), *(Text(fact, "dim") for fact in _facts(hold, places))]
+    lines = [Text(hold.statement), *(Text(fact, "dim") for fact in _hold_facts(hold, places))]
     return [
         Text.assemble((f"{duration(hold.total_ns):>9}", "bold"), f"  {times}{each}"),
         *(Padding(line, (0, 0, 0, 11)) for line in (site, *lines)),
     ]
 
 
-def _facts(hold: LockHold, places: Places) -> list[str]:
+def _hold_facts(hold: LockHold, places: Places) -> list[str]:
     """Return further facts about a hold, as far as they matter."""
     facts = []
     if hold.end_statement != hold.statement or hold.end_path[:1] != hold.path[:1]:
@@ -92,7 +92,7 @@ def _facts(hold: LockHold, places: Places) -> list[str]:
     return facts
 
 
-def _waits(report: Report, places: Places) -> list[RenderableType]:
+def _longest_waits(report: Report, places: Places) -> list[RenderableType]:
     """Return the longest waits, each with the holder of the lock."""
     events = report.profile.lock_events
     waits = [event for event in events if event.kind == "wait"]
@@ -106,7 +106,7 @@ def _waits(report: Report, places: Places) -> list[RenderableType]:
     for wait in sorted(waits, key=lambda event: -event.duration_ns)[: report.top or SHOWN]:
         table.add_row(
             duration(wait.duration_ns),
-            _at(wait, report, places),
+            _place_and_thread(wait, report, places),
             _held_by(wait, holders, report, places),
         )
     left = len(waits) - (report.top or SHOWN)
@@ -122,11 +122,11 @@ def _held_by(wait: LockEvent, holders: Holders, report: Report, places: Places) 
     if not found:
         return "(not seen)"
     (holder, ns), *others = found
-    by = _at(holder, report, places)
+    by = _place_and_thread(holder, report, places)
     rest = []
     behind = holders.of(wait)[0][0]
     if all(behind is not hold for hold, _ in found):
-        by = f"{by}, which waited for {_at(behind, report, places)}"
+        by = f"{by}, which waited for {_place_and_thread(behind, report, places)}"
     if others and ns < MOSTLY * wait.duration_ns:
         others_ns = sum(of_other for _, of_other in others)
         rest.append(f"{counted(len(others), 'other hold')} for {duration(others_ns)}")
@@ -136,7 +136,7 @@ def _held_by(wait: LockEvent, holders: Holders, report: Report, places: Places) 
     return ", ".join([f"{by} for {duration(ns)}", *rest]) if rest else by
 
 
-def _at(event: LockEvent, report: Report, places: Places) -> str:
+def _place_and_thread(event: LockEvent, report: Report, places: Places) -> str:
     """Return a place and its thread."""
     return f"{_site(event.path, report, places)} ({_thread(event, report)})"
 

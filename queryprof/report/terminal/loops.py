@@ -81,7 +81,7 @@ def _loop(finding: LoopSummary, report: Report, places: Places, width: int) -> l
                 else ""
             ),
         ),
-        _lags(finding),
+        _lags_table(finding),
     ]
     if finding.stalls:
         parts.append(heading("What blocked it, by total time"))
@@ -96,7 +96,7 @@ def _loop(finding: LoopSummary, report: Report, places: Places, width: int) -> l
         parts += [head, Padding(Text(verdict(stall, places)), (0, 0, 0, 5))]
     if top and len(finding.stalls) > top:
         parts.append(Text(f"{len(finding.stalls) - top} more: --top {len(finding.stalls)}"))
-    parts += _delays(finding, places, top)
+    parts += _delays_table(finding, places, top)
     words = many_short(finding, LATE_NS)
     if words:
         parts.append(Text(words))
@@ -119,7 +119,7 @@ def _no_stalls(has_steps: bool) -> Text:
     )
 
 
-def _delays(finding: LoopSummary, places: Places, top: int | None) -> list[RenderableType]:
+def _delays_table(finding: LoopSummary, places: Places, top: int | None) -> list[RenderableType]:
     """Return the functions that delayed others, by total delay. Empty without delays."""
     found = sorted((s for s in finding.stalls if s.delay_ns), key=lambda s: -s.delay_ns)
     if not found:
@@ -139,7 +139,7 @@ def _delays(finding: LoopSummary, places: Places, top: int | None) -> list[Rende
     return [table]
 
 
-def _lags(finding: LoopSummary) -> Table:
+def _lags_table(finding: LoopSummary) -> Table:
     table = plain_table("")
     table.add_column("lag", no_wrap=True)
     for name in ("count", "mean", "p50", "p95", "p99", "max"):

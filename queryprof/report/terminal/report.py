@@ -27,7 +27,7 @@ from queryprof.report.terminal.loops import loop_summary
 from queryprof.report.terminal.spans import repeat_summary, spans
 from queryprof.report.terminal.sql import Sql
 from queryprof.report.terminal.threads import handoff_summary, threads
-from queryprof.report.text.cards import figures, group_by_site, one_line_summary, reasons
+from queryprof.report.text.cards import figures, findings_at, group_by_site, one_line_summary
 from queryprof.report.text.deployment import deployments_in_words, names_of
 from queryprof.report.text.plans import marked_steps
 
@@ -186,7 +186,7 @@ def _cards(
 ) -> Iterator[RenderableType]:
     for group in group_by_site(shown):
         for number, found in enumerate(group):
-            notes = [f"! {reason}" for reason in reasons(found, report, findings)]
+            notes = [f"! {reason}" for reason in findings_at(found, report, findings)]
             if found.statement in report.notes:
                 notes.insert(0, report.notes[found.statement])
             yield _card(found, notes, places, width, group[0] if number else None)

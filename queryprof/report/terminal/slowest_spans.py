@@ -75,7 +75,7 @@ def _span(
             count(run.rows),
         ]
         if width >= WIDE:
-            figures.append(_bar(run, one))
+            figures.append(_draw_bar(run, one))
         what = Text(run_title(run), no_wrap=True, overflow="ellipsis")
         site = Text(places.site(report.sites.site(run.path)), "cyan", overflow="fold")
         table.add_row(*figures, Group(what, site) if run.path else what)
@@ -84,7 +84,7 @@ def _span(
     return Group(Text(""), head, *(Padding(line, (0, 0, 0, 5)) for line in (*why, inside)))
 
 
-def _bar(run: SpanRun, one: SlowSpan) -> Text:
+def _draw_bar(run: SpanRun, one: SlowSpan) -> Text:
     """Draw a run's place in the span's time."""
     whole = one.duration_ns or 1
     start = min(run.start_ns * BAR_COLUMNS // whole, BAR_COLUMNS - 1)

@@ -20,31 +20,34 @@ FEW_STEPS = 20
 """VM steps below which a statement does no notable work (COMMIT, for example)."""
 
 
-def reasons(bottleneck: Bottleneck, report: Report, findings: Sequence[Finding]) -> Iterator[str]:
+def findings_at(
+    bottleneck: Bottleneck, report: Report, findings: Sequence[Finding]
+) -> Iterator[str]:
     """Yield the findings on a statement at its call site.
 
     Stalls and repeated queries follow if no finding covers them.
     """
     reported = set()
     for number, finding in enumerate(findings, 1):
-        if _same(bottleneck, finding.statement, finding.site):
+        if _findings_of(bottleneck, finding.statement, finding.site):
             reported.add(finding.category)
             named = "no known cause" if finding.is_unexplained else f"finding {number}"
             yield f"{CATEGORIES[finding.category].title} ({named})"
     if not reported:
         for repeat in report.repeats:
-            if _same(bottleneck, repeat.statement, repeat.site):
+            if _findings_of(bottleneck, repeat.statement, repeat.site):
                 yield repeat_in_words(repeat)
     if "blocked_loop" not in reported:
-        yield from _stalls(bottleneck, report)
+        yield from _stalls_line(bottleneck, report)
 
 
-def _stalls(bottleneck: Bottleneck, report: Report) -> Iterator[str]:
+def _stalls_line(bottleneck: Bottleneck, report: Report) -> Iterator[str]:
     for loop in report.loops:
         mine = [
             stall.stall
             for stall in loop.stalls
-            if stall.causes and _same(bottleneck, stall.causes[0].statement, stall.causes[0].site)
+            if stall.causes
+            and _findings_of(bottleneck, stall.causes[0].statement, stall.causes[0].site)
         ]
         if mine:
             times = counted(sum(stall.count for stall in mine), "time")
@@ -52,7 +55,7 @@ def _stalls(bottleneck: Bottleneck, report: Report) -> Iterator[str]:
             yield f"it blocked the {loop.loop.kind} loop {times}, longest {duration(longest_ns)}"
 
 
-def _same(bottleneck: Bottleneck, statement: str, site: CallSite) -> bool:
+def _findings_of(bottleneck: Bottleneck, statement: str, site: CallSite) -> bool:
     return (statement, site.frame) == (bottleneck.statement, bottleneck.site.frame)
 
 
@@ -112,7 +115,11 @@ def figures(bottleneck: Bottleneck, notes: Sequence[str]) -> list[str]:
     Args:
         notes: the other notes on the card.
     """
-    lines = (_time_split(bottleneck), _spread(bottleneck.totals), _work(bottleneck, notes))
+    lines = (
+        _time_split(bottleneck),
+        _percentiles_line(bottleneck.totals),
+        _work_line(bottleneck, notes),
+    )
     return [line for line in lines if line]
 
 
@@ -127,7 +134,7 @@ def _time_split(bottleneck: Bottleneck) -> str:
     return "  ".join(f"{name} {percent(share)}" for name, share in notable)
 
 
-def _spread(totals: Totals) -> str:
+def _percentiles_line(totals: Totals) -> str:
     """Return the percentiles of a statement with several executions."""
     if totals.executions < 2 or totals.p50_ns is None:
         return ""
@@ -138,7 +145,7 @@ def _spread(totals: Totals) -> str:
     )
 
 
-def _work(bottleneck: Bottleneck, notes: Sequence[str]) -> str:
+def _work_line(bottleneck: Bottleneck, notes: Sequence[str]) -> str:
     """Return the work per execution, if it is notable. Unknown and zero figures are omitted."""
     totals = bottleneck.totals
     figures = {"rows": totals.rows_each}
