@@ -61,7 +61,7 @@ def start() -> None:
     if value == "standby":
         _or_complain(_stand_by)
         return
-    runner = Runner.of(os.environ.get(RUNNER_VARIABLE, "")) if value == "1" else None
+    runner = Runner.parse(os.environ.get(RUNNER_VARIABLE, "")) if value == "1" else None
     beginning = Beginning(value, runner)
     if beginning.is_child:
         _or_complain(beginning.at_first_use)
@@ -101,7 +101,7 @@ class Runner:
         return f"{self.pid}:{'cprofile' if self.profiles_functions else ''}:{self.directory}"
 
     @classmethod
-    def of(cls, variable: str) -> Runner | None:
+    def parse(cls, variable: str) -> Runner | None:
         """Parse the value of QUERYPROF_RUNNER. Returns None if it is invalid."""
         pid, _, rest = variable.partition(":")
         functions, _, directory = rest.partition(":")
@@ -146,7 +146,7 @@ class Beginning:
         Raises:
             Exception: this process cannot be recorded.
         """
-        self._runner, self._owner, self.is_child = Runner.of(runner), owner, False
+        self._runner, self._owner, self.is_child = Runner.parse(runner), owner, False
         if self._runner is None:
             raise ValueError(f"{runner!r} is not a runner")
         return self._begin()

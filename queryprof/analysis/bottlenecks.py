@@ -90,7 +90,7 @@ def rank_bottlenecks(
     before_ns = 0
     for rank, key in enumerate(keys[:top], 1):
         statement, members = key[0], by_site[key]
-        totals = sums.of(members)
+        totals = sums.totals_of(members)
         before_ns += totals.self_ns
         most = max(members, key=lambda a: a.self_ns)
         bottlenecks.append(

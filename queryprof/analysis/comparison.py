@@ -119,7 +119,7 @@ def compare(
     totals = [
         [add_up(a for group in run.values() for a in group) for run in side] for side in sides
     ]
-    whole = [compared(m, *([m.of(run) for run in side] for side in totals)) for m in WHOLE]
+    whole = [compared(m, *([m.value_in(run) for run in side] for side in totals)) for m in WHOLE]
     whole.append(compared(RUN, [_run_ns(p) for p in before], [_run_ns(p) for p in after]))
     has_loops = any(profile.loops for profile in (*before, *after))
     has_cpu = all(profile.thread_usage for profile in (*before, *after))
@@ -209,7 +209,7 @@ def _compare_statement(
     for metric in STATEMENT:
         # A statement that a run did not execute took exactly 0 steps.
         pair = [
-            [metric.of(run) if run.calls or metric.name == "mean_ns" else 0.0 for run in side]
+            [metric.value_in(run) if run.calls or metric.name == "mean_ns" else 0.0 for run in side]
             for side in totals
         ]
         changes.append(judges(metric, *pair))

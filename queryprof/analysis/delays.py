@@ -45,7 +45,7 @@ class Delays:
         self._holders = Holders(profile.lock_events, hosts_of(profile))
         self._usage = profile.thread_usage
 
-    def of(self, span: SlowSpan) -> tuple[Delay, ...]:
+    def causes_of(self, span: SlowSpan) -> tuple[Delay, ...]:
         """Return what explains a notable part of a span, largest first."""
         found: dict[tuple[str, Frame | None], list[int]] = {}
         for kind, ns, frame in (*self._stalls_in(span), *self._locks(span)):
@@ -113,5 +113,5 @@ class Delays:
                     yield "lock", ns, self._taken_at(wait)
 
     def _taken_at(self, wait: LockEvent) -> Frame | None:
-        holders = self._holders.of(wait)
+        holders = self._holders.blockers_of(wait)
         return holders[0][0].path[0] if holders and holders[0][0].path else None

@@ -155,7 +155,7 @@ class Holders:
             found.setdefault((of, event.kind), []).append(event)
         self._events = {key: _Sorted(some) for key, some in found.items()}
 
-    def of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
+    def blockers_of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
         """Return who blocked a call, each with the time in ns, longest first: the holder of the
         lock, or whoever blocked that holder.
         """

@@ -170,7 +170,7 @@ class Sums:
     def __init__(self) -> None:
         self._known: dict[tuple[int, ...], Totals] = {}
 
-    def of(self, group: list[Aggregate]) -> Totals:
+    def totals_of(self, group: list[Aggregate]) -> Totals:
         """Return the totals of a group. The aggregates must live as long as this object."""
         key = tuple(map(id, group))
         totals = self._known.get(key)

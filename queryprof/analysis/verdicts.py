@@ -36,7 +36,7 @@ NOISY = frozenset({"io", "time"})
 class Metric:
     name: str
     gate: str
-    of: Callable[[Totals], float | None]
+    value_in: Callable[[Totals], float | None]
     more_is_better: bool = False
 
 

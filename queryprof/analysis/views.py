@@ -61,7 +61,7 @@ def view_by(
     groups.sort(key=lambda item: (-measure(item[1]), str(item[0])))
     rows = []
     for name, members in groups[:top]:
-        totals = sums.of(members)
+        totals = sums.totals_of(members)
         share = totals.self_ns / database_ns if database_ns else 0.0
         rows.append(Row(str(name), totals, share, _top_callers(members, sites, sums)))
     return View(dimension, tuple(rows), len(groups))
@@ -72,7 +72,7 @@ def _top_callers(members: list[Aggregate], sites: Sites, sums: Sums) -> tuple[Ca
     by_place = group_by(members, lambda a: sites.place(a.path))
     groups = sorted(by_place.items(), key=lambda item: (-self_ns_of(item[1]), item[0] or NO_PLACE))
     return tuple(
-        Caller(sites.site(max(group, key=lambda a: a.self_ns).path), sums.of(group))
+        Caller(sites.site(max(group, key=lambda a: a.self_ns).path), sums.totals_of(group))
         for _, group in groups[:TOP_CALLERS]
     )
 

@@ -69,7 +69,7 @@ def answer(name: str, query: str, requests: Requests) -> Answer:
         return Answer(200, "application/json", text.encode())
     kind, _, number_text = name.partition("/")
     number = _number(number_text)
-    found_one = requests.of(number) if kind == "request" and number else None
+    found_one = requests.by_number(number) if kind == "request" and number else None
     if found_one is None:
         return Answer(404, "text/html; charset=utf-8", _page("queryprof", f"<p>{NOT_KEPT}</p>"))
     with own_imports(), muted():  # the planner reads the schema of the program's databases

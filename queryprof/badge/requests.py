@@ -200,7 +200,7 @@ class Requests:
         """
         return [one for one in tuple(self._kept) if one.number >= first and one.ended > ended]
 
-    def of(self, number: int) -> Request | None:
+    def by_number(self, number: int) -> Request | None:
         """Return a kept request by its number, or None."""
         return next((one for one in tuple(self._kept) if one.number == number), None)
 

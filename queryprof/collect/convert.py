@@ -83,7 +83,7 @@ class Conversion:
             end_unix_ns = int(str(values["end_unix_ns"]))
             addition.add(aggregates, end_unix_ns)
             if is_of_this_machine(region):
-                self.store.add("source", self._sources.of(addition.own_files, end_unix_ns))
+                self.store.add("source", self._sources.rows_of(addition.own_files, end_unix_ns))
         except sqlite3.OperationalError:
             raise
         except (

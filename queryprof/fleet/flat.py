@@ -217,7 +217,7 @@ class _Flattening:
             _add_histogram(histograms.setdefault(key, {}), one.histogram)
         for work in self._profile.file_work:
             FILES.fold(files, self._key(work), _values_of_files(work))
-        of, systems = self._names.of, self._profile.systems
+        outgoing, systems = self._names.outgoing_text, self._profile.systems
         for key in {**calls, **files}:
             owner, statement, path, span, operation = key
             buckets, counts = _bucket_lists(histograms.get(key, {}))
@@ -227,9 +227,9 @@ class _Flattening:
             }
             yield (
                 owner,
-                (identifier(statement), path, of(span), operation),
+                (identifier(statement), path, outgoing(span), operation),
                 (
-                    of(statement),
+                    outgoing(statement),
                     systems.get(statement),
                     *self._sites[path],
                     *_none_if_uncounted(named, sum(counts)),
@@ -244,13 +244,13 @@ class _Flattening:
                 buckets, counts = _bucket_lists(span.durations.histogram)
                 named = dict(zip(SPANS.names, _values_of_span(span), strict=True))
                 values = (*_none_if_uncounted(named), buckets, counts)
-                yield self._of_all, (self._names.of(span.name),), values
+                yield self._of_all, (self._names.outgoing_text(span.name),), values
 
     def _plans(self) -> Iterator[Flat]:
-        of = self._names.of
+        outgoing = self._names.outgoing_text
         plans = {
-            (identifier(one.statement), self._names.database(one.database), of(one.tree)): (
-                of(one.statement),
+            (identifier(one.statement), self._names.database(one.database), outgoing(one.tree)): (
+                outgoing(one.statement),
                 identifier(one.tree),
             )
             for one in self._profile.plans
@@ -260,14 +260,18 @@ class _Flattening:
 
     def _findings(self) -> Iterator[Flat]:
         """Yield the findings that need only the trace, without reading source code or databases."""
-        of = self._names.of
+        outgoing = self._names.outgoing_text
         for one in find(self._report, lambda *_: None, {}):
             statement = identifier(one.statement) if one.statement else None
             site = self._names.site(one.site)
             fix = "\n".join(filter(None, (one.fix, one.code)))
             values = (one.category, one.severity.name.lower(), one.gain_ns, statement, site)
             evidence = "\n".join(one.evidence)
-            yield self._of_all, (of(one.identity),), (*values, of(fix), of(evidence))
+            yield (
+                self._of_all,
+                (outgoing(one.identity),),
+                (*values, outgoing(fix), outgoing(evidence)),
+            )
 
 
 FILE_NAMES = [f"file_{name}" for name in FILES.names]

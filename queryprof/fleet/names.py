@@ -53,7 +53,7 @@ class Names:
         self._is_anonymous = is_anonymous
         self._of_paths: dict[int, tuple[CallPath, tuple[str, str, str]]] = {}
 
-    def of(self, text: str) -> str:
+    def outgoing_text(self, text: str) -> str:
         """Return a text of the program in the form that may leave the machine."""
         return identifier(text) if self._is_anonymous and text else text
 
@@ -67,13 +67,17 @@ class Names:
         if known is None:
             frames = "\n".join(map(self._frame, path))
             ranked = self._sites.site(path)
-            names = self.of(frames), self.site(ranked), self.of(self._place(ranked.frame))
+            names = (
+                self.outgoing_text(frames),
+                self.site(ranked),
+                self.outgoing_text(self._place(ranked.frame)),
+            )
             known = self._of_paths[id(path)] = (path, names)
         return known[1]
 
     def site(self, site: CallSite) -> str:
         """Return a call site as "file:line function"; "" if unknown."""
-        return self.of(self._frame(site.frame)) if site.frame else ""
+        return self.outgoing_text(self._frame(site.frame)) if site.frame else ""
 
     def _frame(self, frame: Frame) -> str:
         return f"{self._places.file(frame.file)}:{frame.line} {frame.function}"
@@ -83,4 +87,4 @@ class Names:
 
     def database(self, database: str) -> str:
         """Return the name of a database's file."""
-        return self.of(self._places.file(database))
+        return self.outgoing_text(self._places.file(database))

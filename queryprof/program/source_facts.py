@@ -61,7 +61,7 @@ class SourceFacts:
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, int, int]] = {}
 
-    def of(self, files: Iterable[str], end_unix_ns: int) -> Iterator[tuple[str, str, int]]:
+    def rows_of(self, files: Iterable[str], end_unix_ns: int) -> Iterator[tuple[str, str, int]]:
         """Yield rows of the table `source`, for files that have not changed since a time."""
         for file in sorted(files):
             if file not in self._known and len(self._known) < MAX_FILES:

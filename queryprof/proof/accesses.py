@@ -95,7 +95,7 @@ class Accesses:
         except (apsw.Error, ValueError):
             pass  # statements that need it raise an error with its name
 
-    def of(self, sql: str) -> tuple[Access, ...]:
+    def accesses_of(self, sql: str) -> tuple[Access, ...]:
         """Return the planner's accesses to each table.
 
         Each placeholder becomes the `placeholder_marker` of its number. The value of a comparison

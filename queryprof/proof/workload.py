@@ -187,7 +187,7 @@ def _with_samples(
     schema: DatabaseSchema,
     accesses: Accesses,
 ) -> Query:
-    def of(
+    def sampled_query(
         samples: tuple[Sample, ...] = (), used: tuple[Access, ...] = (), reason: str = ""
     ) -> Query:
         return replace(query, accesses=used, samples=samples, reason=reason)
@@ -196,23 +196,23 @@ def _with_samples(
     recorded = list(read)
     text = recorded[0][0] if recorded else query.statement
     try:
-        used = accesses.of(text)
+        used = accesses.accesses_of(text)
     except NotPrepared as error:
         missing = re.search(r"no such table: (?:main\.)?(\S+)", str(error))
         if missing and missing[1].lower() in schema.names:
-            return of(reason=f"it reads {missing[1]}, a virtual table")
-        return of(reason=str(error))
+            return sampled_query(reason=f"it reads {missing[1]}, a virtual table")
+        return sampled_query(reason=str(error))
     if query.inserts_into:
-        return of((), used, "an INSERT is measured by its table")
+        return sampled_query((), used, "an INSERT is measured by its table")
     if recorded:
         chosen = dict.fromkeys((recorded[0], recorded[len(recorded) // 2], recorded[-1]))
         samples = [Sample(one[0], _plain_values(one[1]), False, read[one] + 1) for one in chosen]
         if not query.writes or any(_changes(judge, one) for one in samples):
-            return of(tuple(samples), used)
+            return sampled_query(tuple(samples), used)
         # The program already made these changes, so repeating them changes nothing.
         # Draw values from other rows.
     samples = _drawn_samples(query, exemplars, used, judge, schema)
-    return of(tuple(samples), used, "" if samples else _unknown(query, bool(recorded)))
+    return sampled_query(tuple(samples), used, "" if samples else _unknown(query, bool(recorded)))
 
 
 def _drawn_samples(

@@ -154,7 +154,7 @@ def test_a_waiter_sleeps_a_tenth_of_a_second_at_most(wait_ms: int, held_ms: int)
     """
     hold = LockEvent("write", "a.db", "BEGIN", SITE, "", T1, "COMMIT", SITE, 0, 50 * MS)
     wait = LockEvent("wait", "a.db", READ, SITE, "", T2, READ, SITE, 0, wait_ms * MS)
-    assert Holders([hold, wait]).of(wait) == [(hold, held_ms * MS)]
+    assert Holders([hold, wait]).blockers_of(wait) == [(hold, held_ms * MS)]
 
 
 @pytest.mark.parametrize(

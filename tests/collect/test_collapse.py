@@ -309,7 +309,9 @@ def test_single_executions_keep_their_process() -> None:
     pids = {one.id: one.pid for one in profile.processes}
     held, waits = sorted(profile.lock_events, key=lambda one: one.kind == "wait")
     assert [pids[one.thread.process_id] for one in (held, waits)] == [number, number - 1]
-    assert [one for one, _ in Holders([held, waits], hosts_of(profile)).of(waits)] == [held]
+    assert [one for one, _ in Holders([held, waits], hosts_of(profile)).blockers_of(waits)] == [
+        held
+    ]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,10 @@ def waits_of(profile: Profile) -> list[tuple[str, list[str]]]:
     """Return the waits in order: the statement, and those of the holders, longest first."""
     holders = Holders(profile.lock_events)
     waits = [event for event in whole_events(profile.lock_events) if event.kind == "wait"]
-    return [(wait.statement, [hold.statement for hold, _ in holders.of(wait)]) for wait in waits]
+    return [
+        (wait.statement, [hold.statement for hold, _ in holders.blockers_of(wait)])
+        for wait in waits
+    ]
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
@@ -229,7 +232,7 @@ def test_while_a_holder_waits_others_hold_up() -> None:
     first, second = event("write", "first", 0, 100, 1), event("read", "second", 10, 60, 2)
     inner = replace(event("wait", "commit", 20, 60, 1), writes=1)
     outer = event("wait", "late", 0, 100, 3)
-    found = Holders([first, second, inner, outer]).of(outer)
+    found = Holders([first, second, inner, outer]).blockers_of(outer)
     assert [(hold.statement, ns // 10**6) for hold, ns in found] == [("first", 60), ("second", 40)]
 
 
@@ -254,7 +257,7 @@ def test_holders_that_all_wait_are_looked_behind_once(monkeypatch: pytest.Monkey
     holders = Holders([*events, *waits])
     direct, looked = holders.direct, []
     monkeypatch.setattr(holders, "direct", lambda wait: looked.append(wait) or direct(wait))
-    assert len(holders.of(waits[0])) == 200
+    assert len(holders.blockers_of(waits[0])) == 200
     assert len(looked) <= 1 + LOOKED_BEHIND**2
 
 
@@ -292,7 +295,7 @@ def test_a_wait_goes_on_up_to_the_next_look(end_ms: int, ns: int) -> None:
     holder.
     """
     hold, wait = event("write", "BEGIN", 0, 200, 1), event("wait", "UPDATE", 0, end_ms, 2)
-    ((found, for_ns),) = Holders([hold, wait]).of(wait)
+    ((found, for_ns),) = Holders([hold, wait]).blockers_of(wait)
     assert (found, for_ns // 10**6) == (hold, ns)
 
 
@@ -327,7 +330,7 @@ def test_a_transaction_that_is_open_at_the_end_held_the_lock(tmp_path: Path) -> 
     (hold,) = recording.profile.lock_holds
     assert (hold.kind, hold.statement, hold.count) == ("write", "BEGIN IMMEDIATE", 1)
     (wait,) = (one for one in recording.profile.lock_events if one.kind == "wait")
-    ((found, _),) = Holders(recording.profile.lock_events).of(wait)
+    ((found, _),) = Holders(recording.profile.lock_events).blockers_of(wait)
     assert found.statement == "BEGIN IMMEDIATE"
 
 
@@ -372,9 +375,9 @@ def test_nobody_waits_for_a_lock_of_its_own_connection() -> None:
     other = [event("write", "INSERT", 0, 90, 2), event("read", "SELECT other", 0, 90, 2)]
     for writes in (False, True):
         asked = replace(wait, writes=writes)
-        found = Holders([asked, *own, *other]).of(asked)
+        found = Holders([asked, *own, *other]).blockers_of(asked)
         assert [hold.connection for hold, _ in found] == [2]
-        assert Holders([asked, *own]).of(asked) == []
+        assert Holders([asked, *own]).blockers_of(asked) == []
 
 
 @pytest.mark.parametrize("is_running", [True, False])

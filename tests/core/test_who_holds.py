@@ -29,7 +29,7 @@ def holder_of_wait(profile: Profile, statement: str) -> LockEvent:
         for event in profile.lock_events
         if event.kind == "wait" and event.statement.startswith(statement)
     ]
-    return Holders(profile.lock_events).of(wait)[0][0]
+    return Holders(profile.lock_events).blockers_of(wait)[0][0]
 
 
 def beside(work: Callable[[threading.Event], None], name: str, then: Callable[[], None]) -> None:

@@ -231,5 +231,5 @@ def test_two_callers_that_were_waited_for_are_two_findings() -> None:
 def test_one_path_on_two_hosts_is_two_files() -> None:
     held, waits = event("write", 1, 0, 50), event("wait", 2, 0, 50)
     waits = replace(waits, thread=Thread(2, "T2"))
-    assert Holders([held, waits], {1: "a", 2: "a"}).of(waits)
-    assert not Holders([held, waits], {1: "a", 2: "b"}).of(waits)
+    assert Holders([held, waits], {1: "a", 2: "a"}).blockers_of(waits)
+    assert not Holders([held, waits], {1: "a", 2: "b"}).blockers_of(waits)

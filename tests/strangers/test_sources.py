@@ -124,5 +124,5 @@ def test_what_is_no_source_has_no_hash(tmp_path: Path) -> None:
         "<string>",
     ]
     changed_unix_ns = kept.stat().st_mtime_ns
-    assert [row[0] for row in SourceFacts().of(files, changed_unix_ns)] == [str(kept)]
-    assert not list(SourceFacts().of(files, changed_unix_ns - 1))
+    assert [row[0] for row in SourceFacts().rows_of(files, changed_unix_ns)] == [str(kept)]
+    assert not list(SourceFacts().rows_of(files, changed_unix_ns - 1))

@@ -160,7 +160,7 @@ def test_planning_executes_nothing(database: Path) -> None:
     accesses = Accesses(DatabaseSchema((), (view,), (), frozenset()))
     for text in REFUSED:
         with suppress(NotPrepared):  # VACUUM has a plan
-            accesses.of(text.format(database.parent))
+            accesses.accesses_of(text.format(database.parent))
     accesses.close()
     assert sorted(path.name for path in database.parent.iterdir()) == ["other.db", "t.db"]
 

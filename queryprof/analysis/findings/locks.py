@@ -88,7 +88,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
     known_ns = 0
     for wait in waits:
         of_wait: dict[int, tuple[Waits, int]] = {}
-        for holder, ns in holders.of(wait):
+        for holder, ns in holders.blockers_of(wait):
             cause = of_holder.get(id(holder))
             if cause is None:
                 key = (

@@ -42,7 +42,7 @@ def with_statements(statistics: Statistics, profile: Profile) -> bytes:
     found: Statistics = dict(statistics)
     numbers: dict[str, int] = {}
     functions = _FunctionFinder(statistics, profile)
-    by_place = group_by(profile.aggregates, lambda a: (functions.of(a), a.operation))
+    by_place = group_by(profile.aggregates, lambda a: (functions.function_of(a), a.operation))
     for leaf, (*_, callers) in statistics.items():
         operation = _operation(leaf)
         if operation is None:
@@ -136,7 +136,7 @@ class _FunctionFinder:
                 file = os.path.normpath(os.path.join(directory, function[0]))
                 self._known.setdefault((file, function[2]), []).append(function)
 
-    def of(self, aggregate: Aggregate) -> Function | None:
+    def function_of(self, aggregate: Aggregate) -> Function | None:
         if not aggregate.path:
             return None
         frame = aggregate.path[0]

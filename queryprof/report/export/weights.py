@@ -64,7 +64,7 @@ def weights_of(profile: Profile, takes_stacks: bool = False) -> list[Weight]:
                 add(a.statement, a.path, executions_of([a]), a.self_ns)
     nodes = _NodeMaker(profile, (path for _, path in paths))
     return [
-        Weight((*nodes.of(path), nodes.statement(statement)), executions, ns)
+        Weight((*nodes.nodes_of(path), nodes.statement(statement)), executions, ns)
         for (statement, path), (executions, ns) in paths.items()
     ]
 
@@ -85,7 +85,7 @@ class _NodeMaker:
         """
         return frame.first_line or self._first[frame.file, frame.function]
 
-    def of(self, path: CallPath) -> list[Node]:
+    def nodes_of(self, path: CallPath) -> list[Node]:
         return [
             Node(
                 visible(self._places.file(frame.file)),

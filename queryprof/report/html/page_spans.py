@@ -52,7 +52,7 @@ class PageSpans:
             "status": one.status,
             "why": [
                 self._numbers.text(delay_in_words(delay, self._places))
-                for delay in self._delays.of(one)
+                for delay in self._delays.causes_of(one)
             ],
             "without_runs": self._numbers.text(None if one.runs else without_runs(one)),
             "runs": {

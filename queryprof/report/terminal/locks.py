@@ -124,7 +124,7 @@ def _held_by(wait: LockEvent, holders: Holders, report: Report, places: Places) 
     (holder, ns), *others = found
     by = _place_and_thread(holder, report, places)
     rest = []
-    behind = holders.of(wait)[0][0]
+    behind = holders.blockers_of(wait)[0][0]
     if all(behind is not hold for hold, _ in found):
         by = f"{by}, which waited for {_place_and_thread(behind, report, places)}"
     if others and ns < MOSTLY * wait.duration_ns:

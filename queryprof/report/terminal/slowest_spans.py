@@ -38,7 +38,7 @@ def print_slowest_spans(
     shown = report.slowest_spans[: report.top or SHOWN]
     delays = Delays(report.profile)
     parts: list[RenderableType] = [
-        _span(number, one, delays.of(one), report, places, console.width)
+        _span(number, one, delays.causes_of(one), report, places, console.width)
         for number, one in enumerate(shown, 1)
     ]
     write(console, parts or [Text(NOT_RECORDED if report.spans else NO_SPANS)])
