@@ -1,11 +1,11 @@
-"""Durations, sizes and percentages on the command line."""
+"""Durations and sizes on the command line."""
 
 from __future__ import annotations
 
 import click
 import pytest
 
-from queryprof.cli.amounts import DURATION, PERCENTAGE, SIZE, Amount, duration, size
+from queryprof.cli.amounts import DURATION, SIZE, Amount, duration, size
 
 pytestmark = pytest.mark.once
 
@@ -22,7 +22,6 @@ pytestmark = pytest.mark.once
         (duration(0.05, 3600), "1h", 3600),
         (SIZE, "1KB", 1000),
         (SIZE, "1.5gb", 1.5e9),
-        (PERCENTAGE, "100%", 100),
     ],
 )
 def test_a_value_is_in_the_base_unit(kind: Amount, text: str, value: float) -> None:
@@ -44,8 +43,6 @@ def test_a_value_is_in_the_base_unit(kind: Amount, text: str, value: float) -> N
         (SIZE, "999B", "'999B' is not a size: 500MB, 1GB (at least 1KB)"),
         (SIZE, "0.9KB", "(at least 1KB)"),
         (size(1e6, 1e12), "9000000TB", "(at least 1MB, at most 1TB)"),
-        (PERCENTAGE, "0%", "'0%' is not a percentage"),
-        (PERCENTAGE, "-1%", "'-1%' is not a percentage"),
     ],
 )
 def test_invalid_values_are_reported_with_the_limits(kind: Amount, text: str, message: str) -> None:
