@@ -82,3 +82,50 @@ def test_a_commit_for_each_of_many_objects(queryprof: Run, tmp_path: Path) -> No
     assert "expire_on_commit" in found[0].fix
     (others_ns,) = [one.gain_ns for one in found if one.category == "n_plus_one"] or [0]
     assert found[0].gain_ns > others_ns
+
+
+COUNTED = """
+import django
+from django.conf import settings
+settings.configure(
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+    TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates"}],
+    DEFAULT_AUTO_FIELD="django.db.models.AutoField",
+)
+django.setup()
+from django.db import connection, models
+from django.template import engines
+
+
+class Book(models.Model):
+    title = models.TextField()
+
+    class Meta:
+        app_label = "library"
+
+
+with connection.schema_editor() as editor:
+    editor.create_model(Book)
+Book.objects.bulk_create(Book(title=f"title {number}") for number in range(3000))
+page = engines["django"].from_string("{% for book in books %}<li>{{ book.title }}{% endfor %}")
+for _ in range(5):
+    print(len(BOOKS))
+"""
+
+
+@pytest.mark.parametrize(
+    ("books", "counts"),
+    [
+        ("Book.objects.order_by('title')", True),
+        ("page.render({'books': Book.objects.order_by('title')})", False),
+    ],
+)
+def test_a_page_of_rows_is_no_count_of_rows(
+    queryprof: Run, tmp_path: Path, books: str, counts: bool
+) -> None:
+    """Only the length of the query set is the number of its rows."""
+    program = tmp_path / "program.py"
+    program.write_text(COUNTED.replace("BOOKS", books))
+    (found,) = (one for one in recorded(queryprof, program) if "ORDER BY" in one.statement)
+    assert found.category == "many_objects"
+    assert ("only counts the rows" in found.fix) == counts

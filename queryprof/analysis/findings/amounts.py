@@ -145,11 +145,21 @@ def reduced_rows(program: Program) -> Iterator[Finding | None]:
 def _use_of(program: Program, group: Group) -> str:
     """Return what the program reduces a query's rows to (source_lines.Lines.reduces)."""
     note, frame = program.note_of(group) or "", group.site.frame
-    if frame is None:
+    if frame is None or _is_read_elsewhere(program, group):
         return ""
     relation = note.removeprefix(LAZY).removeprefix(MANY_OBJECTS).partition(" in ")[0]
     attribute = relation.rpartition(".")[2] if note.startswith(LAZY) else ""
     return program.lines.reduces(frame, attribute)
+
+
+def _is_read_elsewhere(program: Program, group: Group) -> bool:
+    """Return whether another library than the ORM reads the rows for the program's line, such as a
+    template engine or a serializer.
+    """
+    package = program.called_library(group.statement)
+    folder = {"django": "django/db"}.get(package, package)
+    frames = program.library_frames(group)
+    return bool(package and frames) and f"/{folder}/" not in frames[0].file
 
 
 ONLY = {

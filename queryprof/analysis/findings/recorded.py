@@ -369,9 +369,15 @@ class Recorded:
         """Return the library's functions from that one to the driver, nearest to the
         program first.
         """
+        return [one.function.rpartition(".")[2] for one in self.library_frames(group)]
+
+    def library_frames(self, group: Group) -> Sequence[Frame]:
+        """Return the frames of libraries between the program's line and the driver, nearest to the
+        program first; empty if unknown.
+        """
         frame = group.path[0] if group.path else None
         for stack in self._stacks.get(group.statement, ()):
             place = stack.index(frame) if frame in stack else 0
             if place:
-                return [one.function.rpartition(".")[2] for one in reversed(stack[:place])]
+                return stack[:place][::-1]
         return ()
