@@ -237,7 +237,7 @@ class Target:
         location = _location(self.to) if self.to else None
         export = otlp_export(self.endpoint, self.has_text) if self.endpoint else None
 
-        def send(profile: Profile, batch: Batch) -> None:
+        def send(profile: Profile, batch: Batch) -> bool:
             from queryprof.telemetry.otlp_sending import RejectedError
 
             try:
@@ -245,6 +245,8 @@ class Target:
                     export.send(profile, batch)
             except (RejectedError, TraceError) as error:
                 notes(f"not sent, and not tried again: {error}")
+                return False
+            return True
 
         return lambda places: Shipper(places, location, shipping, notes, send if export else None)
 

@@ -15,7 +15,7 @@ from queryprof.collect.recovery import save_left_recordings
 from queryprof.errors import TraceError
 from queryprof.region.identity import identity_of, trace_of
 from queryprof.region.part_names import has_an_owner_of, part_number, trace_name
-from queryprof.region.region import opened_region
+from queryprof.region.region import IncompleteError, opened_region
 from queryprof.region.region_files import (
     checkpoints_of,
     copies_in,
@@ -165,6 +165,8 @@ class _Search:
                 with opened_region(path) as region:
                     if region["window_ns"] and trace_of(region):
                         yield identity_of(region), region
+            except IncompleteError:
+                continue  # the process has the same figures in memory
             except (TraceError, ValueError) as error:
                 if os.path.dirname(path) == self._directory and os.path.lexists(path):
                     self._unreadable.append(str(error))

@@ -82,7 +82,7 @@ class Shipper:
         location: the store; None without one.
         note: called with one line for each message.
         telemetry: called with each batch's profile, and with the batch, which records what was
-            delivered.
+            delivered. Returns whether the other side took it; a rejected batch is not tried again.
 
     Attributes:
         directory: path of the directory.
@@ -97,7 +97,7 @@ class Shipper:
         location: Location | None,
         shipping: Shipping,
         note: Callable[[str], None],
-        telemetry: Callable[[Profile, Batch], None] | None = None,
+        telemetry: Callable[[Profile, Batch], bool] | None = None,
     ) -> None:
         self._places = places
         self.directory = directory_of(places[0])
@@ -132,11 +132,12 @@ class Shipper:
             with self._batches.opened(name) as batch:
                 files = batch.files()
                 try:
-                    written += self._send(batch, reaches_telemetry=not away)
+                    count, is_taken = self._send(batch, reaches_telemetry=not away)
                 except AwayError as error:  # the store has the batch, so the other batches continue
                     away = away or error.reason
                     continue
-                sent += len(files)
+                written += count
+                sent += len(files) * is_taken
         if away:
             raise away
         return Sent(sent, written)
@@ -174,13 +175,13 @@ class Shipper:
                         self._note(f"skipped: {error}")
         return [groups[key] for key in sorted(groups)]
 
-    def _send(self, batch: Batch, reaches_telemetry: bool) -> int:
-        """Send a batch, and return the number of written files.
+    def _send(self, batch: Batch, reaches_telemetry: bool) -> tuple[int, bool]:
+        """Send a batch. Return the number of written files, and whether anybody took the batch.
 
         Raises:
             AwayError: the telemetry does not accept the batch, or is known to be unavailable.
         """
-        lost, written = batch.lost, 0
+        lost, written, is_taken = batch.lost, 0, self._location is not None
         profile = self._readable_sum(batch)
         if self._location and not batch.has(STORED):
             for window in host_windows(profile, self._shipping.is_anonymous):
@@ -192,13 +193,13 @@ class Shipper:
             try:
                 if not reaches_telemetry:
                     raise QueryprofError("the telemetry is away")
-                self._telemetry(profile, batch)
+                is_taken |= self._telemetry(profile, batch)
             except QueryprofError as error:
                 raise AwayError(error) from error
         if lost and not batch.has(STORED):
             self._batches.keep_lost(batch)
         self._batches.end(batch)
-        return written
+        return written, is_taken
 
     def _readable_sum(self, batch: Batch) -> Profile:
         """Return the sum of a batch's files.

@@ -165,9 +165,11 @@ class _Reading:
 
 
 def overlapping(windows: Iterable[tuple[str, str]]) -> int:
-    """Count the windows that begin before an earlier window of the same process has ended.
+    """Count the windows that an earlier window of the same process contains, so that both have the
+    same calls.
 
-    Such windows share calls.
+    Windows that follow each other may overlap: the last call of a window can end after the next one
+    has begun.
 
     Args:
         windows: service and window, as in Footer.processes.
@@ -182,7 +184,7 @@ def overlapping(windows: Iterable[tuple[str, str]]) -> int:
     for some in found.values():
         last: tuple[int, int] | None = None
         for window in sorted(some):
-            count += last is not None and (window[0] < last[1] or window == last)
+            count += last is not None and (window[0] == last[0] or window[1] <= last[1])
             last = window if last is None or window[1] > last[1] else last
     return count
 

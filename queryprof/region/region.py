@@ -62,6 +62,10 @@ MAX_READINGS = 20
 MAX_FILE_BYTES = 1 << 28
 
 
+class IncompleteError(TraceError):
+    """A copy on disk has no header yet: the process writes it last."""
+
+
 class Region:
     """The tables of one region.
 
@@ -104,7 +108,10 @@ class Region:
             struct.error,
             OSError,
         ) as error:
+            is_begun = self._bytes >= START.size and not any(self._read(0, START.size))
             self.close()
+            if is_begun:
+                raise IncompleteError(f"{path}: an incomplete copy of a recording") from error
             raise TraceError(f"{path}: not a queryprof recording") from error
         except TraceError:
             self.close()

@@ -40,6 +40,8 @@ from queryprof.sql.clauses import verb_of
 
 LOCK_TIMEOUT_S = 30.0
 BEGINS = frozenset({"BEGIN", "SAVEPOINT"})
+TRANSACTION_VERBS = BEGINS | {"COMMIT", "END", "ROLLBACK", "RELEASE"}
+FAILS_HERE = "fails here, but not when it was recorded"
 
 PATIENCE_S, PATIENCE_SHARE, MAX_PATIENCE_S = 60.0, 20.0, 3600.0
 """An execution is interrupted after PATIENCE_S plus PATIENCE_SHARE times its recorded duration. The
@@ -88,6 +90,7 @@ class Played:
     """The result of a replay.
 
     Attributes:
+        statements: executions without those that only begin or end a transaction.
         database_s: time in the driver, summed over all threads.
         began_unix_s, ended_unix_s: start of the first execution, end of the last.
         left_out: number of skipped executions, by reason.
@@ -95,6 +98,7 @@ class Played:
     """
 
     executions: int = 0
+    statements: int = 0
     database_s: float = 0.0
     began_unix_s: float = float("inf")
     ended_unix_s: float = 0.0
@@ -110,6 +114,7 @@ class Played:
         self.began_unix_s = min(self.began_unix_s, other.began_unix_s)
         self.ended_unix_s = max(self.ended_unix_s, other.ended_unix_s)
         self.executions += other.executions
+        self.statements += other.statements
         self.database_s += other.database_s
         self.left_out += other.left_out
         self.digests |= other.digests
@@ -154,7 +159,7 @@ class Player:
         try:
             rows = _execute(connection, one)
         except (sqlite3.Error, ValueError, OverflowError, TypeError, MemoryError) as error:
-            reason = f"fails here, but not when it was recorded: {error}"
+            reason = f"{FAILS_HERE}: {error}"
             if self._authorizer.refused:
                 reason = f"is refused in a replay: {self._authorizer.refused}"
             self.played.left_out[reason] += 1
@@ -163,6 +168,7 @@ class Player:
             self._runs = None
             self.played.database_s += (time.perf_counter_ns() - start_ns) / 1e9
         self.played.executions += 1
+        self.played.statements += bool(one.text) and verb_of(one.text) not in TRANSACTION_VERBS
         if rows and keeps_rows and one.text:
             found = self._hashes.setdefault(one.text, hashlib.blake2b(digest_size=16))
             found.update(repr(rows).encode("utf-8", "surrogatepass"))

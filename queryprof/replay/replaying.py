@@ -18,7 +18,7 @@ from pathlib import Path
 from queryprof.confined.folder import passing_folder
 from queryprof.errors import ProofError
 from queryprof.program.database_schema import unchanged_uri, why_unreadable
-from queryprof.replay.player import Order, Played
+from queryprof.replay.player import FAILS_HERE, Order, Played
 from queryprof.replay.workload import Execution, Workload, read_workload
 
 FILE_PRAGMAS = frozenset({"page_size", "journal_mode", "auto_vacuum"})
@@ -89,7 +89,8 @@ def load_replay(trace: str, database: str) -> Replay:
         ProofError: the database does not exist, or the workload belongs to others.
     """
     if not Path(database).is_file():
-        raise ProofError(f"{database}: no such file")
+        why = "is not a regular file" if Path(database).exists() else "no such file"
+        raise ProofError(f"{database}: {why}")
     workload = read_workload(trace)
     recorded = _recorded_path(workload, database)
     of_it = [one for one in workload.executions if one.database == recorded]
@@ -196,7 +197,7 @@ def _folder() -> Iterator[str]:
 
 
 def _check_schema(replay: Replay, found: Played) -> None:
-    """Raise ProofError if most of the workload uses another schema."""
+    """Raise ProofError if most of the workload fails, for example with another schema."""
     missing = [
         reason
         for reason in found.left_out
@@ -207,6 +208,14 @@ def _check_schema(replay: Replay, found: Played) -> None:
         raise ProofError(
             f"{replay.database}: no such {what.replace(':', '')}, so most of the workload fails;"
             " use a copy from before the recording"
+        )
+    failing = Counter({one: n for one, n in found.left_out.items() if one.startswith(FAILS_HERE)})
+    skipped = failing if failing.total() > found.statements else found.left_out
+    if skipped.total() and (skipped is failing or not found.statements):
+        (reason, count), *_ = skipped.most_common()
+        raise ProofError(
+            f"{replay.database}: most of the workload cannot be replayed ({count:,} executions):"
+            f" {reason}"
         )
 
 

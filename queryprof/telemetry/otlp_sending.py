@@ -230,7 +230,11 @@ class Sender:
                     opener.open(message, timeout=self._settings.timeout_s) as answer,
                 ):
                     kind = answer.headers.get("Content-Type", "")
-                    self._read(path, url, kind, answer.read(MAX_ANSWER_BYTES))
+                    found = answer.read(MAX_ANSWER_BYTES)
+                    is_cut = answer.length and len(found) < MAX_ANSWER_BYTES
+                    if is_cut or answer.headers.defects:
+                        raise OtlpError(f"{url}: the answer breaks off")
+                    self._read(path, url, kind, found)
                 return True
             except urllib.error.HTTPError as error:
                 error.close()

@@ -45,3 +45,12 @@ def test_windows_inside_of_a_longer_one_all_overlap_it() -> None:
 
     assert overlapping([window(0, 100), window(10, 20), window(30, 40)]) == 2
     assert overlapping([window(0, 100), window(100, 120)]) == 0
+    assert overlapping([window(0, 100), window(0, 60), window(0, 100)]) == 2
+
+
+def test_a_call_across_the_border_of_windows_is_no_overlap() -> None:
+    """A window ends with the call that closes it, which may end after the next one has begun."""
+    from queryprof.fleet.store import overlapping
+
+    windows = [("shop", json.dumps(["h", 1, 0, at, at + 101])) for at in range(0, 500, 100)]
+    assert overlapping(windows) == 0

@@ -23,11 +23,12 @@ pytest.importorskip("pyarrow")
 duckdb = pytest.importorskip("duckdb")
 
 from queryprof.fleet.comparison import compare_versions, interval  # noqa: E402
-from queryprof.fleet.duck import Engine, Selection, question  # noqa: E402  needs DuckDB
+from queryprof.fleet.duck import Engine, Selection  # noqa: E402  needs DuckDB
 from queryprof.fleet.flat import host_windows  # noqa: E402
 from queryprof.fleet.location import Directory  # noqa: E402
 from queryprof.fleet.names import FleetPlaces  # noqa: E402
 from queryprof.fleet.parquet_files import write  # noqa: E402
+from queryprof.fleet.question_texts import question_sql  # noqa: E402
 from queryprof.fleet.store import directory_place, read_store  # noqa: E402
 
 HOSTS = 10
@@ -383,10 +384,10 @@ def test_findings() -> None:
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_one_text_for_two_engines(name: str) -> None:
     """The SQL avoids everything that only one of DuckDB and Spark supports."""
-    words = question(name).upper().replace("(", " ( ").replace(",", " , ").split()
+    words = question_sql(name).upper().replace("(", " ( ").replace(",", " , ").split()
     for word in ("QUALIFY", "FILTER", "LIMIT", "LIST", "UNNEST", "EXPLODE", "ILIKE", "::"):
         assert word not in words, word
-    text = question(name)
+    text = question_sql(name)
     assert text.startswith("-- ")
     assert "\nWITH " in text
     body = text[text.rindex("ORDER BY") :]

@@ -89,6 +89,13 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE other (a)")
     assert "no such table t" in bad("lab", "replay", "x.qprof", "--db", tmp_path / "other.db")
+    assert "is not a regular file" in bad("lab", "replay", "x.qprof", "--db", os.devnull)
+    with closing(sqlite3.connect(tmp_path / "changed.db")) as changed:
+        changed.execute("CREATE VIEW t AS SELECT no_such_function() AS a, 1 AS b, 2 AS c")
+        changed.commit()
+    for command in (("replay", "--fail-on", "counts"), ("workers", "--most", 1)):
+        message = bad("lab", *command, "x.qprof", "--db", tmp_path / "changed.db")
+        assert "most of the workload cannot be replayed" in message
     assert "write NAME=VALUE,VALUE" in bad(
         "lab", "pragmas", "x.qprof", "--db", before, "--factor", "synchronous=full"
     )

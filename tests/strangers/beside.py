@@ -283,7 +283,7 @@ def fate(case: Path, changed: Case, step: Step, result: dict[str, Any], before: 
         sent = re.search(r"([0-9,]+) windows? sent", result["message"])
         least = len(PARTS) + ("own" not in changed.how)
         is_taken = sent is not None and int(sent[1].replace(",", "")) > least
-    elif command == "fleet":
+    elif step.arguments[:2] == ["fleet", "compact"]:
         is_taken = bool(days_of(case / "store"))
     else:
         made = {path.name for path in case.rglob("*")} - before - {"plain.qprof"}

@@ -100,8 +100,8 @@ def _values(draw: random.Random, path: Path) -> str:
         at = draw.randrange(table.num_columns)
         field = table.schema.field(at)
         value: Any = draw.choice([*TEXTS, *NUMBERS, [], [None], [-1, 40_000, 2**40], [1] * 5000])
-        values = table.column(at).to_pylist()
         with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
+            values = table.column(at).to_pylist()
             rows = [value if draw.random() < 0.7 else old for old in values]
             table = table.set_column(at, field, pa.array(rows, field.type))
             done.append(f"{field.name} = {str(value)[:30]!r}")

@@ -136,8 +136,9 @@ def wrong_in(program: str, root: Path, *kinds: str) -> list[str]:
         )
         *lines, counts = done.stdout.splitlines() or [""]
         print(counts)
-        assert done.returncode == 0, f"{done.stdout[-1500:]}{done.stderr[-1500:]}"
         wrong += lines
+        ended = [*wrong[-20:], done.stdout[-1500:], done.stderr[-1500:]]
+        assert done.returncode == 0, "\n\n".join(ended)
     return wrong
 
 

@@ -183,6 +183,8 @@ def answering(content: bytes | None) -> Iterator[str]:
         (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "answers 302"),
         (b"HTTP/1.1 307 T\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "answers 307"),
         (b"HTTP/1.1 401 Unauthorized\r\n\r\n", "answers 401"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", "the answer breaks off"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc", "the answer breaks off"),
         (b"\xff\xfe garbage\r\n\r\n", "garbage|BadStatusLine|:"),
     ],
 )
