@@ -339,13 +339,13 @@ def test_a_fork_waits_for_a_thread_that_is_on_its_way(monkeypatch: pytest.Monkey
     thread = threading.Thread(target=come)
     thread.start()
     monkeypatch.setattr("time.sleep", lambda _: waits.set())
-    own._before()
+    own._wait_for_threads()
     steps.append("fork")
     assert steps == ["thread", "fork"]
     assert thread.native_id is not None
     assert not os.path.exists(f"/proc/self/task/{thread.native_id}")
     own._after_in_parent()
-    own._before()  # no command is expected any more
+    own._wait_for_threads()  # no command is expected any more
     own._after_in_parent()
 
 

@@ -1,6 +1,4 @@
-"""Merges of random traces, made from the declarations of the tables: the sums do not depend on
-order and grouping, collapsed or not.
-"""
+"""Merges of random traces: the sums do not depend on order and grouping, collapsed or not."""
 
 from __future__ import annotations
 
@@ -309,9 +307,8 @@ def test_single_executions_keep_their_process() -> None:
     pids = {one.id: one.pid for one in profile.processes}
     held, waits = sorted(profile.lock_events, key=lambda one: one.kind == "wait")
     assert [pids[one.thread.process_id] for one in (held, waits)] == [number, number - 1]
-    assert [one for one, _ in Holders([held, waits], hosts_of(profile)).blockers_of(waits)] == [
-        held
-    ]
+    ((blocker, _),) = Holders([held, waits], hosts_of(profile)).blockers_of(waits)
+    assert blocker == held
 
 
 @pytest.mark.parametrize(
