@@ -133,6 +133,25 @@ def _argument_names(value: ast.expr) -> set[str]:
     return set().union(*map(_names, innermost)) if calls else _names(value)
 
 
+@cache
+def sleeps(text: str, line: int) -> bool:
+    """Return whether each pass of the loop in a line calls a function named sleep. Waiting before
+    another try, in an `except` block, does not count.
+    """
+    found = [one for one in _loops(text) if isinstance(one, STATEMENTS) and one.lineno == line]
+    rest: list[ast.AST] = [statement for loop in found for statement in loop.body]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, ast.Call):
+            named = node.func
+            name = named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")
+            if name == "sleep":
+                return True
+        if not isinstance(node, ast.ExceptHandler | ast.FunctionDef | ast.Lambda):
+            rest += ast.iter_child_nodes(node)
+    return False
+
+
 def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
     """Return the innermost loop around a frame's call in its function, as a frame of the loop's
     line.

@@ -78,13 +78,20 @@ def reduces(text: str, line: int, attribute: str = "") -> str:
         if isinstance(name, ast.Name)
     }
     for rows, kind in reductions:
-        if _root_of(rows) in items:
-            continue  # an item's own collection, which an earlier query may have loaded
+        if _root_of(rows) in items or _takes_each_row(rows):
+            continue  # an item's own collection, which an earlier query may have loaded; or a text
         inside = {id(one) for one in ast.walk(rows)}
         around = {id(one) for one in here if id(rows) in map(id, ast.walk(one))}
         if id(rows) in map(id, queries) and all(id(one) in inside | around for one in queries):
             return kind
     return _reduced_later(tree, here, line) or _added_up(here, line)
+
+
+def _takes_each_row(value: ast.expr) -> bool:
+    """Return whether a call makes something else of each row, such as ",".join(f(x) for x in y)."""
+    return isinstance(value, ast.Call) and any(
+        isinstance(one, COMPREHENSIONS) for one in ast.walk(value)
+    )
 
 
 def _root_of(value: ast.expr) -> str:
@@ -132,7 +139,7 @@ def _reduced_later(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
     """Return what the rest of a function reduces the rows to that the line assigns to a name."""
     assigned = [one for one in here if isinstance(one, ast.Assign) and len(one.targets) == 1]
     name = assigned[-1].targets[0] if assigned else None
-    if not isinstance(name, ast.Name):
+    if not isinstance(name, ast.Name) or _takes_each_row(assigned[-1].value):
         return ""
     functions = [
         one for one in ast.walk(tree) if isinstance(one, FUNCTIONS) and spans_line(one, line)

@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from queryprof.model import Frame
 from queryprof.program.source_facts import source_of
-from queryprof.program.source_loops import follows_rows, loop_in, makes_tasks
+from queryprof.program.source_loops import follows_rows, loop_in, makes_tasks, sleeps
 from queryprof.program.source_uses import adds_to, reduces
 
 NO_HASHES: frozenset[str] = frozenset()
@@ -49,6 +49,11 @@ class Sources:
         """
         text = self._text(frame.file)
         return bool(text) and follows_rows(text, frame.line)
+
+    def sleeps(self, frame: Frame) -> bool:
+        """Return whether each pass of a loop sleeps; False without the source."""
+        text = self._text(frame.file)
+        return bool(text) and sleeps(text, frame.line)
 
     def adds_to(self, frame: Frame) -> frozenset[str]:
         """Return the attributes that a frame's line only appends to; empty without the source."""

@@ -15,7 +15,7 @@ from analysis.by_hand import aggregate, profile_of
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.report import Report
 from queryprof.model import ENDLESS, Frame, StackSample
-from queryprof.program.source_loops import follows_rows
+from queryprof.program.source_loops import follows_rows, sleeps
 from queryprof.program.sources import Sources
 
 pytestmark = pytest.mark.once
@@ -294,6 +294,26 @@ def test_queries_that_need_the_row_before(tmp_path: Path) -> None:
     }
     assert found == marked
     assert not Sources({}).follows_rows(Frame("f", str(file), 4))
+
+
+PACED = """
+for number in range(20):
+    time.sleep(0.05)
+    db.execute("INSERT INTO t VALUES (1)")
+for number in range(20):
+    try:
+        db.execute("INSERT INTO t VALUES (1)")
+    except OSError:
+        time.sleep(1)
+while True:
+    db.execute("INSERT INTO t VALUES (1)")
+    await asyncio.sleep(1)
+"""
+
+
+def test_loops_that_sleep_in_each_pass() -> None:
+    """Waiting before another try is no pause of each pass."""
+    assert [line for line in range(1, 13) if sleeps(PACED, line)] == [2, 10]
 
 
 def test_a_loop_with_thousands_of_assignments_is_read_once(tmp_path: Path) -> None:

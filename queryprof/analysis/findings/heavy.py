@@ -231,8 +231,8 @@ KINDS = (
 INSERTS_AT_ONCE = {
     "postgresql": "Insert many rows with one call: executemany(), or COPY.",
     "duckdb": (
-        "Insert many rows with one statement: INSERT INTO t SELECT * FROM a_dataframe, or load"
-        " the file with read_csv() or read_parquet()."
+        "Insert many rows with one statement: INSERT INTO t SELECT unnest(?), unnest(?), with a"
+        " list of values for each column. Load files with read_csv() or read_parquet()."
     ),
 }
 """By database system: what is faster than INSERTs of single rows."""

@@ -19,6 +19,9 @@ class Lines(Protocol):
     def follows_rows(self, frame: Frame) -> bool:
         """Return whether a query in a loop needs the row of the one before."""
 
+    def sleeps(self, frame: Frame) -> bool:
+        """Return whether each pass of the loop in a line sleeps."""
+
     def adds_to(self, frame: Frame) -> frozenset[str]:
         """Return the attributes that a line only appends to."""
 
@@ -30,6 +33,9 @@ class NoLines:
     """No source is known."""
 
     def follows_rows(self, frame: Frame) -> bool:  # noqa: ARG002
+        return False
+
+    def sleeps(self, frame: Frame) -> bool:  # noqa: ARG002
         return False
 
     def adds_to(self, frame: Frame) -> frozenset[str]:  # noqa: ARG002

@@ -125,9 +125,18 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             tuple(evidence),
             fix + BY_ITSELF * is_synced,
             program.loop_of(group),
-            doubt=against or doubt or MOVE_WAITS_OUT * (program.whole == RAN),
-            most=Severity.LOW if against or program.whole == RAN else most,
+            doubt=against or doubt or MOVE_WAITS_OUT * _waits_between(program, group),
+            most=Severity.LOW if against or _waits_between(program, group) else most,
         )
+
+
+def _waits_between(program: Program, group: Group) -> bool:
+    """Return whether the program waits between the writes, so that one transaction around the loop
+    would keep others waiting.
+    """
+    loop = program.loop_of(group)
+    sleeps = loop is not None and loop.frame is not None and program.lines.sleeps(loop.frame)
+    return program.whole == RAN or sleeps
 
 
 def _slow_line(commits: Sequence[Group]) -> Iterator[str]:
