@@ -26,6 +26,9 @@ REDUCERS = {
 }
 """Functions of Python that SQL has as well."""
 
+DISTINCT = frozenset({"set", "frozenset", "dict", "Counter"})
+"""Functions that keep equal values once."""
+
 
 @cache
 def adds_to(text: str, line: int) -> frozenset[str]:
@@ -88,10 +91,23 @@ def reduces(text: str, line: int, attribute: str = "") -> str:
 
 
 def _takes_each_row(value: ast.expr) -> bool:
-    """Return whether a call makes something else of each row, such as ",".join(f(x) for x in y)."""
+    """Return whether a call makes something of each row, such as ",".join(f(x) for x in rows)."""
     return isinstance(value, ast.Call) and any(
         isinstance(one, COMPREHENSIONS) for one in ast.walk(value)
     )
+
+
+def _keeps_rows(value: ast.expr) -> bool:
+    """Return whether a value has one item for each row of its query. Sets, dicts and lists with a
+    condition may have fewer.
+    """
+    if isinstance(value, ast.ListComp):
+        is_one = len(value.generators) == 1 and not value.generators[0].ifs
+        return is_one and not any(isinstance(one, ast.Call) for one in ast.walk(value.elt))
+    is_distinct = isinstance(value, ast.Call) and (
+        isinstance(value.func, ast.Name) and value.func.id in DISTINCT
+    )
+    return not isinstance(value, COMPREHENSIONS) and not is_distinct and not _takes_each_row(value)
 
 
 def _root_of(value: ast.expr) -> str:
@@ -139,7 +155,7 @@ def _reduced_later(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
     """Return what the rest of a function reduces the rows to that the line assigns to a name."""
     assigned = [one for one in here if isinstance(one, ast.Assign) and len(one.targets) == 1]
     name = assigned[-1].targets[0] if assigned else None
-    if not isinstance(name, ast.Name) or _takes_each_row(assigned[-1].value):
+    if not isinstance(name, ast.Name) or not _keeps_rows(assigned[-1].value):
         return ""
     functions = [
         one for one in ast.walk(tree) if isinstance(one, FUNCTIONS) and spans_line(one, line)

@@ -168,7 +168,8 @@ class Player:
             self._runs = None
             self.played.database_s += (time.perf_counter_ns() - start_ns) / 1e9
         self.played.executions += 1
-        self.played.statements += bool(one.text) and verb_of(one.text) not in TRANSACTION_VERBS
+        verb = verb_of(one.text) if one.text else "COMMIT"
+        self.played.statements += verb not in TRANSACTION_VERBS
         if rows and keeps_rows and one.text:
             found = self._hashes.setdefault(one.text, hashlib.blake2b(digest_size=16))
             found.update(repr(rows).encode("utf-8", "surrogatepass"))

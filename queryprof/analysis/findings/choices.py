@@ -84,7 +84,8 @@ def _is_alternative(known: Finding, finding: Finding) -> bool:
     is_much_more = finding.gain_ns >= MUCH_MORE * known.gain_ns  # as of an object mapper's line
     is_query = finding.category == "n_plus_one" and (is_much_more or not finding.doubt)
     is_read = known.category in PLAN_CATEGORIES and is_query
-    return is_inserted or is_read or finding.category == "many_objects"
+    is_made = finding.category == "many_objects" and (is_much_more or not finding.doubt)
+    return is_inserted or is_read or is_made
 
 
 def _index_of(known: Finding) -> tuple[str, ...]:
