@@ -376,3 +376,16 @@ def test_a_partial_index_is_used_for_its_value() -> None:
         assert (served.is_other, served.plan) == (False, plans[0])
         assert "(prio, worker)" in served.code or "(worker, prio" in served.code
         assert planner.served(other, plans) is None
+
+
+def test_a_trigger_into_a_virtual_table_hides_no_table() -> None:
+    """The copy for the planner has no virtual tables."""
+    created = (
+        "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT)",
+        "CREATE VIRTUAL TABLE words USING fts5 (text)",
+        "CREATE TRIGGER indexing AFTER UPDATE ON note BEGIN UPDATE words SET text = new.text; END",
+    )
+    update, other = "UPDATE note SET text = ?", "UPDATE other SET text = ?"
+    schemas = {"app.db": Schema("app.db", (), created)}
+    with Planner(schemas, dict.fromkeys((update, other), "app.db"), ()) as planner:
+        assert [planner.knows(statement) for statement in (update, other)] == [True, False]

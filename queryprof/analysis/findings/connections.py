@@ -83,7 +83,9 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
             ),
             most=Severity.HIGH if is_one_each else Severity.MEDIUM,
         )
-        yield replace(found, is_least=True) if found and threads else found
+        # The time of the thread, or of create_engine(), was not measured.
+        is_least = bool(threads) or program.library(group.statement) == "sqlalchemy"
+        yield replace(found, is_least=True) if found and is_least else found
 
 
 def _keep_one(program: Program, group: Group, is_one_each: bool) -> str:
