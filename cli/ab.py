@@ -73,7 +73,7 @@ def ab(
     from queryprof.cli.revisions import checkouts, find_revision, has_uncommitted_changes
 
     for number in ENDING:
-        signal.signal(number, _end)
+        signal.signal(number, _exit_on_signal)
     commits = [find_revision(base), find_revision(head or "HEAD")]
     if head is None and has_uncommitted_changes():
         raise QueryprofError(
@@ -98,7 +98,7 @@ def ab(
         print_verdict(*sides, **judgement)
 
 
-def _end(number: int, _frame: FrameType | None) -> None:
+def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
     """End this command like an error, so that the checked-out revisions are removed."""
     raise SystemExit(128 + number)
 

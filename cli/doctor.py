@@ -184,4 +184,8 @@ def _startup() -> str:
 
     directories = [*site.getsitepackages(), site.getusersitepackages()]
     found = any(os.path.isfile(os.path.join(d, "queryprof.pth")) for d in directories)
-    return "QUERYPROF=1 records any program here" if found else "only by `queryprof run` (no .pth)"
+    return (
+        "QUERYPROF=1 records any program here"
+        if found
+        else "only `queryprof run` records: queryprof.pth is missing"
+    )

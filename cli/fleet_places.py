@@ -45,8 +45,9 @@ class Notes:
         self.left_out += store.left_out
         if store.repeated:
             windows = counted(store.repeated, "window")
-            where = "in more than one file (or a clock was set back)"
-            self._others.append(f"{windows} of processes {where}: counted each time")
+            are = "is" if store.repeated == 1 else "are"
+            where = "in more than one file, or a host's clock was set back"
+            self._others.append(f"{windows} {are} {where}: the figures count every copy")
         if store.lost:
             were, are = ("was", "is") if store.lost == 1 else ("were", "are")
             self._others.append(

@@ -36,7 +36,7 @@ def average(value: float | None) -> str:
 
 
 def times(value: float) -> str:
-    """Format a factor with at least three digits: x1.23, x12.3, x194,000."""
+    """Format a factor: x1.2, x1.23, x12.3, x194,000."""
     return f"x{value:,.0f}" if value >= 100 else f"x{value:.3g}"
 
 

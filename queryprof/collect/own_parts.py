@@ -28,7 +28,7 @@ class OwnParts:
     Attributes:
         path: common start of their names.
         prefix: `path` with this process's token.
-        are_windows: whether the parts are the trace itself and stay after the recording.
+        are_windows: whether each part is a window, which stays after the recording.
         identity: the process; None if it is not recorded.
     """
 

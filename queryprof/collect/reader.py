@@ -133,7 +133,7 @@ def _read_once(path: str, recorded: RecordedFiles) -> Found | None:
     """Read a trace together with its recordings; None if there are no recordings.
 
     Raises:
-        MovedError: the recording moved on.
+        MovedError: the recording's files changed meanwhile.
     """
     with ExitStack() as files:
         # Taken traces come last: a region that is taken in between is in both lists, never in

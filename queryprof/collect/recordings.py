@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class MovedError(TraceError):
-    """A file of a recording was removed: the recording moved on, or another process took it."""
+    """A recording's files changed while they were read, or another process took them."""
 
 
 class ProcessRecording(NamedTuple):

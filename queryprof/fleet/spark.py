@@ -95,7 +95,7 @@ def tables(
     wanted = Wanted(service, since, until)
     location = location_of(url)
     for table in FLEET_TABLES:
-        files = _files(location, table, wanted)
+        files = _counted_files(location, table, wanted)
         if table.name == "aggregate" and not files:
             raise TraceError(f"{url}: no fleet data")
         frame = _frame(spark, url, table, files)
@@ -124,7 +124,7 @@ def ask(spark: Any, name: str, **values: object) -> Any:
     )
 
 
-def _files(location: Location, table: FleetTable, wanted: Wanted) -> dict[str, list[str]]:
+def _counted_files(location: Location, table: FleetTable, wanted: Wanted) -> dict[str, list[str]]:
     """Return the names of the files that count, by service."""
     folders: dict[str, list[str]] = {}
     for entry in location.entries(table.name):

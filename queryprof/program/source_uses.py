@@ -152,7 +152,7 @@ def _may_compute(argument: ast.keyword) -> bool:
 
 
 def _reduced_later(tree: ast.Module, here: Sequence[ast.AST], line: int) -> str:
-    """Return what the rest of a function reduces the rows to that the line assigns to a name."""
+    """Return what a function later reduces rows to that its line assigns to a name."""
     assigned = [one for one in here if isinstance(one, ast.Assign) and len(one.targets) == 1]
     name = assigned[-1].targets[0] if assigned else None
     if not isinstance(name, ast.Name) or not _keeps_rows(assigned[-1].value):

@@ -233,7 +233,7 @@ class Trial:
         """Extend the indexes that the planner uses, as long as it uses the additions.
 
         Returns:
-            The indexes that improve the plan, and this plan.
+            The indexes that improve the plan, and the improved plan.
         """
         taken: tuple[TriedIndex, ...] = ()
         with self.undone():

@@ -182,7 +182,7 @@ def play_on_copy(
             shutil.move(order.profile, profile)
         made = json.loads(Path(order.result).read_text())
         found = Played(**{**made, "left_out": Counter(made["left_out"])})
-        _check_schema(replay, found)
+        _refuse_failing_workload(replay, found)
         return found
 
 
@@ -196,7 +196,7 @@ def _folder() -> Iterator[str]:
         raise ProofError(f"replay: {error}") from error
 
 
-def _check_schema(replay: Replay, found: Played) -> None:
+def _refuse_failing_workload(replay: Replay, found: Played) -> None:
     """Raise ProofError if most of the workload fails, for example with another schema."""
     missing = [
         reason

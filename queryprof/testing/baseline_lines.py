@@ -65,7 +65,7 @@ def tests_of(statements: Mapping[str, list[Any]], lines: Mapping[str, str]) -> T
         if not all(type(text) is str for text in (sql, *(one for plan in plans for one in plan))):
             raise TypeError(sql)
     return {
-        test: dict(_figures(part.split(), statements) for part in line.split("; ") if part)
+        test: dict(_parse_figures(part.split(), statements) for part in line.split("; ") if part)
         for test, line in lines.items()
     }
 
@@ -98,7 +98,9 @@ def _figures_text(figures: Mapping[str, Any]) -> str:
     )
 
 
-def _figures(words: list[str], statements: Mapping[str, list[Any]]) -> tuple[str, dict[str, Any]]:
+def _parse_figures(
+    words: list[str], statements: Mapping[str, list[Any]]
+) -> tuple[str, dict[str, Any]]:
     key, *numbers = words
     sql, *plans = statements[key]
     found: dict[str, Any] = {"executions": 0, "rows": 0}

@@ -118,7 +118,7 @@ def test_a_repeated_window_is_reported(queryprof: Run) -> None:
     shutil.copy(whole, whole.with_name("copy.parquet"))
     result = queryprof("fleet", "report", "out", "--format", "json")
     assert (
-        "1 window of processes in more than one file (or a clock was set back): counted each time"
+        "1 window is in more than one file, or a host's clock was set back: the figures count every copy"
         in result.stderr
     )
     assert [one["calls"] for one in json.loads(result.stdout)] == [20]

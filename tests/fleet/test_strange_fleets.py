@@ -119,7 +119,7 @@ def test_a_merged_trace_beside_its_windows_is_noted(queryprof: Run) -> None:
         result = ranking(queryprof, *order)
         assert executions(result) == 2 * 555
         assert (
-            "of processes in more than one file (or a clock was set back): counted each time"
+            "in more than one file, or a host's clock was set back: the figures count every copy"
             in result.stderr
         )
 

@@ -85,47 +85,51 @@ def test_a_commit_for_each_of_many_objects(queryprof: Run, tmp_path: Path) -> No
 
 
 COUNTED = """
-import django
-from django.conf import settings
-settings.configure(
-    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
-    TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates"}],
-    DEFAULT_AUTO_FIELD="django.db.models.AutoField",
-)
-django.setup()
-from django.db import connection, models
-from django.template import engines
+from jinja2 import Template
+from sqlalchemy import create_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+engine = create_engine("sqlite://")
 
 
-class Book(models.Model):
-    title = models.TextField()
-
-    class Meta:
-        app_label = "library"
+class Base(DeclarativeBase):
+    pass
 
 
-with connection.schema_editor() as editor:
-    editor.create_model(Book)
-Book.objects.bulk_create(Book(title=f"title {number}") for number in range(3000))
-page = engines["django"].from_string("{% for book in books %}<li>{{ book.title }}{% endfor %}")
+class Book(Base):
+    __tablename__ = "book"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    title: Mapped[str]
+
+
+def joined(books):
+    return ",".join(book.title for book in books)
+
+
+page = Template("{{ joined(books) }}")
+Base.metadata.create_all(engine)
+with Session(engine) as session:
+    session.add_all([Book(title=f"title {number}") for number in range(3000)])
+    session.commit()
 for _ in range(5):
-    print(len(BOOKS))
+    with Session(engine) as session:
+        print(len(BOOKS))
 """
 
 
 @pytest.mark.parametrize(
     ("books", "counts"),
     [
-        ("Book.objects.order_by('title')", True),
-        ("page.render({'books': Book.objects.order_by('title')})", False),
+        ("session.query(Book).order_by(Book.title).all()", True),
+        ("page.render(books=session.query(Book).order_by(Book.title), joined=joined)", False),
+        ("joined(session.query(Book).order_by(Book.title).all())", False),
     ],
 )
 def test_a_page_of_rows_is_no_count_of_rows(
     queryprof: Run, tmp_path: Path, books: str, counts: bool
 ) -> None:
-    """Only the length of the query set is the number of its rows."""
+    """Only the length of the query's list is the number of its rows."""
     program = tmp_path / "program.py"
     program.write_text(COUNTED.replace("BOOKS", books))
-    (found,) = (one for one in recorded(queryprof, program) if "ORDER BY" in one.statement)
-    assert found.category == "many_objects"
-    assert ("only counts the rows" in found.fix) == counts
+    found = [one for one in recorded(queryprof, program) if "ORDER BY" in one.statement]
+    assert ["only counts the rows" in one.fix for one in found] == [counts]

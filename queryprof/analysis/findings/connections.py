@@ -104,11 +104,11 @@ def _keep_one(program: Program, group: Group, is_one_each: bool) -> str:
     if program.called_library(group.statement) in HANDING:  # each has its own thread
         return "Open one connection and keep it for the program, or use a pool of them."
     long = (
-        "the thread (threading.local), the request"
+        "each thread (threading.local), each request"
         if is_one_each
-        else "the thread (threading.local)"
+        else "each thread (threading.local)"
     )
-    return f"Open one connection and keep it: for {long} or the program."
+    return f"Open one connection for {long} or the whole program, and keep it."
 
 
 def _is_setup(group: Group, opened: int) -> bool:

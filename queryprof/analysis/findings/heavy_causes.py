@@ -172,7 +172,7 @@ def _waits_at_times(program: Program, group: Group) -> tuple[str, ...]:
     each_ns = group.work_ns / max(1, group.totals.executions)
     if shortest_ns * AT_TIMES > each_ns:
         return ()
-    return (f"the fastest took {duration(shortest_ns)}, so an index is hardly missing",)
+    return (f"the fastest took {duration(shortest_ns)}, so a missing index is hardly the cause",)
 
 
 def _locks_rows(group: Group) -> bool:
@@ -207,8 +207,8 @@ def _read_again(group: Group) -> tuple[str, ...]:
         return ()
     return (
         (
-            f"each reads {size(files.read_bytes / runs)} from the file, which takes"
-            f" {percent(files.read_ns / max(1, group.work_ns))} of its time"
+            f"each execution reads {size(files.read_bytes / runs)} from the file; these reads"
+            f" take {percent(files.read_ns / max(1, group.work_ns))} of the statement's time"
         ),
     )
 

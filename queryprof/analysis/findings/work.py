@@ -242,8 +242,8 @@ def _fired_scan(program: Program, group: Group) -> Finding | None:
         group.steady_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
         (
             (
-                f"{counted(totals.executions, 'execution')} cause full scans of"
-                f" {rows_of_scan(totals.full_scan_steps or 0)} each, although the statement"
+                f"each of {counted(totals.executions, 'execution')} scans"
+                f" {rows_of_scan(totals.full_scan_steps or 0)} in full, although the statement"
                 " itself scans nothing"
             ),
         ),

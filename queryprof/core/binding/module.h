@@ -10,7 +10,7 @@ bool qp_require_recording(void);
 /* The functions that empty the recorder's tables. */
 extern PyMethodDef qp_table_functions[];
 
-/* The functions for the context of work: spans, handoffs, labels. */
+/* The functions for spans, handoffs and labels. */
 extern PyMethodDef qp_work_functions[];
 
 /* The functions about event loops. */

@@ -1,5 +1,5 @@
-/* The module's functions for the context of work: spans, handoffs to other threads, labels, and the
- * resource usage of threads; and for queryprof's own work, and explanations of refused locks. */
+/* The module's functions for spans, handoffs to other threads, labels, the resource usage of
+ * threads, queryprof's own work, and explanations of refused locks. */
 #include "binding/module.h"
 
 #include "calls/executions.h"

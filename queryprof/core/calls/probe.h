@@ -1,9 +1,9 @@
 /* The probe: what happens before and after a call of the driver.
  *
  * qp_call_begin and qp_call_end run before and after the driver's function, whichever way it was
- * attached; qp_fetch_begin and qp_fetch_end do for the fetches that need no table. Only these touch
- * what threads share, under the GIL; a free-threaded build would need its lock here and in
- * recorder.h alone.
+ * attached; qp_fetch_begin and qp_fetch_end do for the fetches that need no table. Only these
+ * functions change data that threads share, and they hold the GIL. A free-threaded build would need
+ * a lock here and in recorder.h.
  */
 #pragma once
 

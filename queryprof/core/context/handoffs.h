@@ -18,7 +18,7 @@ void qp_handoffs_clear(void);
 
 /* A new wrapper of `original`, a callable that functions are submitted to.
  *
- * `kind` names the owner of the threads they run in; `position` is the index of the function
+ * `kind` names the owner of the threads that run them; `position` is the index of the function
  * argument. `is_awaited`: the call returns a coroutine, which ends with the function's result;
  * `is_timed`: the function is submitted in that same call; `is_database`: the function always
  * counts as a call of a driver. NULL with an exception. */

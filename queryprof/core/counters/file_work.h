@@ -32,7 +32,7 @@ struct qp_locked_file;
 
 typedef struct {
     bool any;    /* false if the sums are zero */
-    bool opened; /* the call opened a database's file, which is watched */
+    bool opened; /* the call opened a database file, which the VFS watches */
     qp_file_sums sums;
     struct qp_locked_file
         *taken;       /* the file whose lock was taken last, in this call or an earlier one */

@@ -29,8 +29,7 @@ static struct {
     uint64_t steps;    /* number of steps that have begun; the number of the last step */
 } table;
 
-static qp_step
-    *free_steps; /* owned; never freed, for steps that are in progress when recording stops */
+static qp_step *free_steps; /* owned; never freed: steps may be in progress when recording stops */
 
 static qp_step_row *sums_of(uint32_t row)
 {

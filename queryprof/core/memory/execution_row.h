@@ -13,16 +13,16 @@ typedef enum { QP_TRANSACTION_UNKNOWN, QP_NO_TRANSACTION, QP_IN_TRANSACTION } qp
 
 /* Data that a probed call in progress and the trace callback exchange. */
 typedef struct qp_meter {
-    qp_key key;                         /* key of the operation that began the execution */
-    bool counts;                        /* the statement's counters can be read later, or at the
-                                         * statement's end */
-    bool drops;                         /* the driver drops its statements before the call ends */
-    bool sampled;                       /* the execution's page fetches are counted */
-    bool counted;                       /* a statement has been counted for this execution */
-    bool is_whole;                      /* the started statements cover all of the execution's
-                                         * text, so SQLite has accepted the text */
-    uint32_t accepted;                  /* number of bytes of the text that the started statements
-                                         * cover */
+    qp_key key;        /* key of the operation that began the execution */
+    bool counts;       /* the statement's counters can be read later, or at the
+                        * statement's end */
+    bool drops;        /* the driver finalizes its statements before the call ends */
+    bool sampled;      /* the execution's page fetches are counted */
+    bool counted;      /* a statement has been counted for this execution */
+    bool is_whole;     /* the started statements cover all of the execution's
+                        * text, so SQLite has accepted the text */
+    uint32_t accepted; /* number of bytes of the text that the started statements
+                        * cover */
     struct qp_explanation *explanation; /* where the statement's plan is stored, or NULL */
     const void *main;    /* identity of the sqlite3_stmt that the execution runs. Statements that
                           * start in the meantime are inside it */

@@ -17,7 +17,8 @@ bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, cha
  * be SQL, or if the statement takes the word as a value. */
 bool qp_word_is_shown(scanner *s, const unsigned char *text, size_t length);
 
-/* Update the clause: before a keyword that follows s->keyword; after a name was written. */
+/* Update the scanner's clause. The first function is called before a keyword, which follows
+ * s->keyword; the second one after a name. */
 void qp_clause_after_keyword(scanner *s, const char *keyword);
 void qp_clause_after_name(scanner *s);
 

@@ -112,7 +112,12 @@ def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
         parts.append(table)
         if highest:  # without bars, the run was too short
             scale = f"{duration(highest)} in {duration(part_ns)}"
-            parts.append(Text(f"busy: CPU time over the run; the highest bar is {scale}", "dim"))
+            parts.append(
+                Text(
+                    f"busy: CPU time during the run; the highest bar is {scale}",
+                    "dim",
+                )
+            )
     parts += _processes(report.profile)
     handoffs = report.handoffs
     if handoffs:

@@ -88,7 +88,8 @@ def cautions(advice: Advice) -> Iterator[str]:
     if advice.other_version:
         yield (
             f"measured with SQLite {advice.sqlite_version}, but the program ran with"
-            f" SQLite {advice.other_version}: plans may differ (--python chooses another Python)"
+            f" SQLite {advice.other_version}: plans may differ."
+            " To measure with another Python, use --python"
         )
     if advice.sample_every > 1:
         yield (

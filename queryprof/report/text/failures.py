@@ -91,7 +91,7 @@ def _finding_lines(found: Finding) -> list[str]:
 def stall_message(budget: str, stalls: Iterable[Step]) -> str:
     """Return a message about steps that stalled an event loop for too long."""
     lines = [f"  {duration(step.durations.max_ns):>8}  {stall_line(step)}" for step in stalls]
-    advice = "Move what waits or computes off the loop (aiosqlite, or asyncio.to_thread)."
+    advice = "Move waits and computations to another thread (aiosqlite, or asyncio.to_thread)."
     head = f"an event loop stalled, {budget}:"
     return _text([head], lines, [advice])
 
