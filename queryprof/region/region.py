@@ -108,7 +108,7 @@ class Region:
             struct.error,
             OSError,
         ) as error:
-            is_begun = self._bytes >= START.size and not any(self._read(0, START.size))
+            is_begun = isinstance(error, ValueError) and not any(self._read(0, START.size))
             self.close()
             if is_begun:
                 raise IncompleteError(f"{path}: an incomplete copy of a recording") from error

@@ -306,6 +306,22 @@ def test_files_in_another_shape_are_reported_and_stay(queryprof: Run) -> None:
     assert os.listdir("place") == ["a.qprof.1-abc-1.live"]
 
 
+def test_a_copy_that_is_not_complete_yet_is_skipped(queryprof: Run) -> None:
+    """A process writes the header of its copy last. Its figures are in memory."""
+    os.mkdir("place")
+    count = record("place/b.qprof", 1)
+    copy = Path("place/a.qprof.1.0123456789ab.live")
+    copy.write_bytes(bytes(1000))
+    copy.chmod(0o600)
+    result = ship(queryprof, "place")
+    assert (result.returncode, "skipped" in result.stderr) == (0, False)
+    assert executions("store") == count
+    copy.write_bytes(b"x" * 1000)
+    result = ship(queryprof, "place")
+    assert result.returncode == 1
+    assert f"skipped: {copy.absolute()}: not a queryprof recording" in result.stderr
+
+
 def test_names_are_hashes(queryprof: Run) -> None:
     os.mkdir("place")
     record("place/a.qprof", 1)

@@ -379,5 +379,6 @@ def test_copies_on_the_disk(script: Script) -> None:
     asked = by_operation(read_profile("x.qprof"))[SELECT]
     assert not checkpoints_of(os.path.abspath("x.qprof"))
     copied = sum(1 for seconds in turns if seconds < turns[-1] - 2.5)
-    assert 10 * copied <= asked <= 10 * (len(turns) + 1)
+    # The last line may be whole, and another turn may have begun.
+    assert 10 * copied <= asked <= 10 * (len(turns) + 2)
     assert copied > 100
