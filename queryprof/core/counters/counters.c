@@ -189,7 +189,7 @@ void qp_counters_stop(void)
 const char *qp_counters_start_private(void)
 {
     if (!qp_counting.is_on) {
-        return "the counters of sqlite3 are off, and these need them";
+        return "they need the counters of sqlite3, which are off";
     }
     const qp_sqlite_functions *loaded = qp_sqlite_that_loaded();
     if (!loaded || private.count == QP_PRIVATE_LIBRARIES) {
