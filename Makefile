@@ -108,7 +108,7 @@ coverage: $(BIN)/nox ## which lines of Python and of C the tests run
 site: $(BIN)/queryprof ## the documentation as a site, with the API's reference, in site/
 	$(BIN)/python -m nox --session site
 
-release: $(BIN)/queryprof ## checks a version, and makes what is uploaded: docs/releasing.md
+release: $(BIN)/queryprof ## checks a version, and makes what is uploaded: CONTRIBUTING.md
 	$(BIN)/python -m nox --session release
 
 sanitize: $(BIN)/nox ## the tests of the core under ASan and UBSan, and without memory

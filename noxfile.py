@@ -342,7 +342,7 @@ def release(session: nox.Session) -> None:
     """Checks that the changes name this version, and makes sdist and wheels in dist/, checked."""
     version = Path("queryprof/version.py").read_text().split('"')[-2]
     if f"## {version}\n" not in Path("CHANGELOG.md").read_text():
-        session.error(f"CHANGELOG.md has no section '## {version}': see docs/releasing.md")
+        session.error(f"CHANGELOG.md has no section '## {version}': see CONTRIBUTING.md")
     if subprocess.run(["git", "status", "--porcelain"], capture_output=True, check=True).stdout:
         session.error("there are changes that are not committed")
     shutil.rmtree("dist", ignore_errors=True)

@@ -93,6 +93,9 @@ CORE_EXTENSION = Extension(
     libraries=["dl", "pthread"] if sys.platform == "linux" and not IS_MUSL else [],
 )
 
+if WITH_CORE == "required" and not IS_RECORDED:
+    raise SystemExit("QUERYPROF_CORE=required: queryprof cannot record on this Python or system")
+
 is_built = WITH_CORE == "required" or (WITH_CORE != "none" and IS_RECORDED and can_compile())
 
 setup(

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import click
@@ -32,8 +33,6 @@ LONG = {
     "pictures.md",
     "production.md",
     "proving.md",
-    "replay.md",
-    "requests-and-threads.md",
     "start.md",
     "testing.md",
     "using.md",
@@ -48,7 +47,11 @@ ACTIVATE = ". .venv-demo/bin/activate"
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    """Return the code blocks of a language, also those in tabs, which are indented."""
+    found = re.finditer(
+        rf"^( *)```{language}\n(.*?)^\1```", page.read_text(), re.MULTILINE | re.DOTALL
+    )
+    return [textwrap.dedent(block[2]) for block in found]
 
 
 def commands(page: Path) -> list[str]:
@@ -108,7 +111,7 @@ def test_the_wsgi_module_shown_works_in_a_project(tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text.lstrip())
-    (module,) = blocks(ROOT / "docs" / "django.md", 'python title="wsgi.py"')
+    (module,) = blocks(ROOT / "docs" / "web.md", 'python title="wsgi.py"')
     (tmp_path / "wsgi.py").write_text(module)
     record = "import queryprof; queryprof.install('x.qprof')"
     request = "from wsgi import application; from django.test import RequestFactory as F"
@@ -214,9 +217,17 @@ def test_every_target_is_in_the_makefile() -> None:
     assert all(re.search(rf"^{re.escape(t)}:", makefile, re.MULTILINE) for t in targets)
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
 def test_links_lead_somewhere() -> None:
-    """Relative links in the pages point to files."""
-    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
-        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+    """Relative links in the pages point to files and headings."""
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]:
+        for link, heading in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text()):
             if not link.startswith("http"):
-                assert (page.parent / link).exists(), f"{page.name}: {link}"
+                target = page.parent / link if link else page
+                assert target.exists(), f"{page.name}: {link}"
+                assert not heading or heading in anchors(target), f"{page.name}: {link}#{heading}"

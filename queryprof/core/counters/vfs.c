@@ -1,9 +1,10 @@
 #if defined(__linux__) && !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* dladdr */
+#define _GNU_SOURCE /* dladdr, pipe2 */
 #endif
 #include "counters/vfs.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -161,7 +162,7 @@ static bool learn_tables(vfs *base)
 static bool is_writable(vfs *v)
 {
     int ends[2];
-    if (pipe(ends) != 0) {
+    if (pipe2(ends, O_CLOEXEC) != 0) {
         return false;
     }
     size_t bytes = sizeof v->open;

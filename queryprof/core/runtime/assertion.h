@@ -1,4 +1,4 @@
-/* Checks the guarantees of docs/safety.md while tests run in the sanitized build; does nothing
+/* Checks the guarantees of POINTERS.md while tests run in the sanitized build; does nothing
  * elsewhere.
  */
 #pragma once

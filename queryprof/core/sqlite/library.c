@@ -1,3 +1,6 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* pipe2 */
+#endif
 #include "sqlite/library.h"
 
 #include <stdbool.h>
@@ -6,6 +9,7 @@
 #include "runtime/compiler.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 qp_sqlite_functions qp_sqlite;
@@ -33,7 +37,7 @@ static void *open_library(const char *path)
 static bool read_pointer(const void *from, void **to)
 {
     int ends[2];
-    if (pipe(ends) != 0) {
+    if (pipe2(ends, O_CLOEXEC) != 0) {
         return false;
     }
     bool readable = write(ends[1], from, sizeof *to) == (ssize_t)sizeof *to &&
