@@ -82,8 +82,9 @@ def instrument(
 
     Args:
         module: its name as the program imports it. It may be imported later.
-        cursors, connections: dotted names, inside the module, of the types of cursors and
-            connections ("cursors.Cursor"). By default, queryprof looks in the usual places.
+        cursors: dotted names, inside the module, of its cursor types ("cursors.Cursor"). By
+            default, queryprof looks in the usual places.
+        connections: dotted names of its connection types, in the same way.
 
     Raises:
         TypeError: `module` is the module itself instead of its name.
