@@ -90,7 +90,7 @@ def analyze(
     cautions = [
         *report.overview.cautions,
         *filter(None, [database_mismatch(report, databases)]),
-        *(f"accepted, but no finding any more: {one}" for one in accepted if one not in known),
+        *(f"in `accepted`, but no longer found: {one}" for one in accepted if one not in known),
     ]
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]
     unknown = tuple(unknown_causes(report, {*server.plans, *planned_in(found)}))

@@ -82,9 +82,9 @@ def run_command(
 
 def _not_found(name: str) -> str:
     if name.startswith("-"):
-        return f"{name}: run has no such option (queryprof run --help shows those it has)"
+        return f"{name}: no such option of run; see queryprof run --help"
     if os.path.exists(name):
-        return f"{name}: neither a command nor a Python script, whose name ends in .py"
+        return f"{name}: neither a command nor a Python script (its name must end in .py)"
     return f"{name}: no such {'file' if name.endswith('.py') else 'command'}"
 
 

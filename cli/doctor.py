@@ -136,7 +136,7 @@ def _left_behind() -> list[str]:
         for (trace, lives), sizes in sorted(left.items(), key=lambda item: -sum(item[1]))
     ]
     more = [f"and {len(lines) - MAX_LEFT} more"] if len(lines) > MAX_LEFT else []
-    advice = ["queryprof doctor --clean makes their traces and frees the memory"] if lines else []
+    advice = ["queryprof doctor --clean writes their traces and frees the memory"] if lines else []
     return [*lines[:MAX_LEFT], *more, *advice]
 
 

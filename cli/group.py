@@ -70,7 +70,9 @@ def _unavailable_command(name: str, reason: str) -> click.Command:
     """Return a replacement for a command where nothing can be recorded."""
     anything = {"ignore_unknown_options": True, "allow_extra_args": True}
 
-    @click.command(name, context_settings=anything, help="Not here: nothing can be recorded.")
+    @click.command(
+        name, context_settings=anything, help="Not available: this installation cannot record."
+    )
     def command() -> None:
         raise QueryprofError(f"{name}: nothing is recorded here: {reason}")
 

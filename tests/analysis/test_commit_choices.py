@@ -366,5 +366,5 @@ def test_processes_that_change_the_same_rows_need_short_transactions(
     ]
     profile = replace(profile_of(*parts), systems={UPDATE: system})
     (found,) = [one for one in findings(profile) if one.category == "commit_per_write"]
-    assert ("keeps them waiting" in found.doubt) == is_against
+    assert ("longer transaction" in found.doubt) == is_against
     assert ("with connection:" in found.fix) == (system == "sqlite")

@@ -223,7 +223,7 @@ def test_pages_that_are_read_again_and_again(
     work = files(QUERY_TEXT, read_bytes=read, read_ns=read_ms * MS)
     one = aggregate(QUERY_TEXT, SITE, ns=300 * MS, count=count)
     found = findings(replace(profile_of(one), file_work=(work,)))
-    assert any("page cache. Enlarge it" in each.fix for each in found) == is_reported
+    assert any("page cache. Enlarge the cache" in each.fix for each in found) == is_reported
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_connections_that_are_used_for_queries_are_busy(
     connect = aggregate("(connect)", (MAIN,), ns=0, count=connections)._replace(operation="connect")
     query = aggregate("SELECT a FROM t WHERE b = ?", (MAIN,), ns=ms * MS, count=10)
     found = only(profile_of(wait(300), query, connect))
-    assert ("wait for it in turn" in found.doubt) == is_used
+    assert ("moves the wait" in found.doubt) == is_used
     assert (found.severity is Severity.LOW) == is_used
 
 

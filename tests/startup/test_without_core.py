@@ -237,7 +237,7 @@ def trace():
         (("export", "t.qprof", "--format", "speedscope", "-o", "-"), "SELECT id FROM sale"),
         (("merge", "m.qprof", "t.qprof"), ""),
         (("doctor",), "core        none: queryprof was installed without its core"),
-        (("--help",), "Not here: nothing can be recorded."),
+        (("--help",), "Cannot record with this installation."),
     ],
 )
 @pytest.mark.parametrize("is_posix", [True, pytest.param(False, marks=pytest.mark.slow)])

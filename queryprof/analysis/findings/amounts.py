@@ -62,8 +62,8 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
 
 SEVERAL_JOINS = 2
 MULTIPLIED = (
-    "If it joins several collections (joinedload()), each row of one is combined with each row"
-    " of the other. Load them with selectinload()."
+    "If the query joins several collections (joinedload()), it combines each row of one with each"
+    " row of the other. Load them with selectinload()."
 )
 
 

@@ -45,8 +45,8 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
                     ),
                 ),
                 (
-                    f"{library} reads in transactions of its own. Keep data that does not change"
-                    " between its calls, or use a write-ahead log (PRAGMA journal_mode = WAL)."
+                    f"{library} reads in transactions of its own. Keep its results if the data does"
+                    " not change, or use a write-ahead log (PRAGMA journal_mode = WAL)."
                     if is_unknown(library := program.library(group.statement))
                     else (
                         "Put them in one transaction (BEGIN before the loop, COMMIT after it),"

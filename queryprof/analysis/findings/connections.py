@@ -93,16 +93,16 @@ def _keep_one(program: Program, group: Group, is_one_each: bool) -> str:
     if library == "sqlalchemy":
         return (
             "Call create_engine() once for the program, with a pool that keeps connections (not"
-            " NullPool): up to pool_size stay open; those beyond it (max_overflow) are closed after"
-            " each use."
+            " NullPool): it keeps pool_size connections open, and closes further ones"
+            " (max_overflow) after each use."
         )
     if is_unknown(library):
         return (
-            f"{library} opens one for each of its calls. Check its documentation for a way to"
-            " keep one, or call it less often."
+            f"{library} opens a connection for each call. Check its documentation for a way to keep"
+            " one open, or call it less often."
         )
     if program.called_library(group.statement) in HANDING:  # each has its own thread
-        return "Open one connection and keep it for the program, or use a pool of them."
+        return "Open one connection for the whole program, or use a connection pool."
     long = (
         "each thread (threading.local), each request"
         if is_one_each

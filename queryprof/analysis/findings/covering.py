@@ -54,8 +54,8 @@ FETCHED = 0.25
 LOOKED_UP_ROWS = 20
 
 WIDTH = (
-    "The gain is an estimate: it saved 0.76 to 0.99 of the time for rows of 300 bytes, and less"
-    " than 0.3 for rows of 20 bytes. --prove measures."
+    "The gain is an estimate: such an index saved 76 to 99% of the time for rows of 300 bytes, and"
+    " less than 30% for rows of 20 bytes. --prove measures."
 )
 
 OUTER = 0.1

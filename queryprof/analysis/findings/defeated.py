@@ -117,17 +117,17 @@ def _planner_reason(served: Served) -> _Reason | None:
             f"the index {name} has only the rows WHERE {condition}, and the statement does not"
             " contain the same condition",
             f"Write the condition as in the index, with its value in the text: {condition}.",
-            "It is unknown whether it needs only these rows.",
+            "It is unknown whether the program needs only these rows.",
         )
     if served.code and served.searches and not (served.is_plain or served.by_prefix):
         if any("COLLATE" in term for term in served.terms):
             return _Reason(
-                f"it compares {terms}; an index on the column has another collation, so SQLite"
-                " cannot use it",
+                f"the query compares {terms}; an index on the column has another collation, so"
+                " SQLite cannot use that index",
                 "Create the index with the comparison's collation, or compare with the index's.",
             )
         return _Reason(
-            f"it compares {terms}; an index on the column alone does not help that",
+            f"the query compares {terms}; an index on the column alone does not help",
             "Compare the stored column itself, or create the index on the compared expression.",
         )
     if served.recollated and not served.code:

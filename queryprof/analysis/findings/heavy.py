@@ -174,7 +174,7 @@ def _kind_of(program: Program, group: Group, groups: Sequence[Group]) -> tuple[s
         ("execution", f"{UNKNOWN_FAULT} Check its plan, and how often it runs."),
     )
     if _is_definition(group) and len(groups) == 1 and runs > 1:
-        fix = "It creates the same table or index each time: create it once, and keep it."
+        fix = "The statement creates the same table or index each time: create it once."
     elif _is_definition(group) and (runs == 1 or _is_in_transactions(program, groups)):
         fix = f"{UNKNOWN_FAULT} Check how often it runs."
     if _is_commit(group) and runs < FEW:
@@ -200,8 +200,8 @@ def _longest_execution_note(groups: Sequence[Group]) -> Iterator[str]:
 
 
 ONE_COMMIT = (
-    "It writes all changed pages and syncs the file: write less, or use a write-ahead log with"
-    " PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
+    "A commit writes all changed pages and syncs the file: write less, or use a write-ahead log"
+    " with PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
 )
 
 KINDS = (

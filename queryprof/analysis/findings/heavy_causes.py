@@ -24,13 +24,13 @@ SPILLED_BYTES = 10_000_000
 """The fewest bytes read and also written that exceed the cache, which has 2 MB by default."""
 
 BIGGER_CACHE = (
-    "SQLite's page cache is too small for its pages. Enlarge it (PRAGMA cache_size = -200000 is"
-    " 200 MB), or write the rows in key order."
+    "SQLite's page cache is too small for the statement's pages. Enlarge it (PRAGMA cache_size ="
+    " -200000 is 200 MB), or write the rows in key order."
 )
 
 BIGGER_CACHE_TO_READ = (
-    "Its pages do not stay in SQLite's page cache. Enlarge it (PRAGMA cache_size = -200000 is"
-    " 200 MB), and keep the connection open. Writes of another process also empty the cache."
+    "The pages do not stay in SQLite's page cache. Enlarge the cache (PRAGMA cache_size = -200000"
+    " is 200 MB), and keep the connection open. Writes of another process also empty the cache."
 )
 
 FEW_READS = 5
@@ -45,7 +45,7 @@ LONG_WRITE_NS = 5_000_000
 """A server takes 0.1 ms to 1 ms to find a row by its key, and a little more for the commit."""
 
 ROW_LOCKS = (
-    "They may wait for each other: a transaction locks the rows that it changed until its"
+    "The executions may wait for each other: a transaction locks the rows that it changed until its"
     " COMMIT. Do slow work (calls, files, rendering) before the first change, or after COMMIT."
 )
 NOT_RECORDED = "The recording does not show what the server does."

@@ -136,15 +136,15 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                 *_lost_changes_note(hold, is_endless),
             ),
             (
-                f"Make it faster: its long read blocks writers from committing.{with_log}"
+                f"Make this query faster: its long read keeps writers from committing.{with_log}"
                 if works
                 else (
-                    "COMMIT (or ROLLBACK) before other work: a transaction that has read blocks"
+                    "COMMIT (or ROLLBACK) before other work: a transaction that has read keeps"
                     f" writers from committing.{with_log}"
                     if reads and found.holder.end_statement.upper().startswith(ENDS)
                     else (
                         "Fetch all rows at once (fetchall()), or close the cursor, before other"
-                        f" work: a reader blocks writers from committing.{with_log}"
+                        f" work: a reader keeps writers from committing.{with_log}"
                         if reads
                         else (
                             "COMMIT it, or ROLLBACK after an exception or a cancellation (`with"
@@ -152,10 +152,9 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                             " COMMIT or ROLLBACK was seen."
                             if is_endless
                             else (
-                                "Do the other work (computing, requests to other services)"
-                                " before it takes the lock (at BEGIN IMMEDIATE, or the first"
-                                " write) or after COMMIT: it holds the lock during all of"
-                                f" it.{_awaited_note(program, found)}"
+                                "Do the other work (computing, requests to other services) before"
+                                " the transaction takes the lock (at BEGIN IMMEDIATE, or the first"
+                                f" write), or after COMMIT.{_awaited_note(program, found)}"
                                 if long
                                 else f"{LEAVE_FREE}{with_log}"
                             )
@@ -278,7 +277,7 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
                 " SELECT does the same: call fetchall(), or close it."
             )
         ),
-        doubt="It costs space, and time to read the log: how much is not measured.",
+        doubt="A long log costs space, and time to read it. This time is not measured.",
         whole=program.whole,
     )
     own = own_code(hold)
@@ -365,6 +364,7 @@ def _hold_in_words(hold: LockHold, sites: Sites) -> str:
     ended = frame_at(hold.end_path, sites)
     until = f", until {shortened(hold.end_statement, 40)} in line {ended.line}" if ended else ""
     return (
-        f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)}"
+        f"the connection held the {hold.kind} lock {counted(hold.count, 'time')},"
+        f" {duration(hold.total_ns)}"
         f" in total, longest {duration(hold.max_ns)}{until}{meanwhile}"
     )

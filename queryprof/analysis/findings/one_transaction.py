@@ -9,7 +9,7 @@ from queryprof.analysis.findings.heavy_causes import SERVERS
 from queryprof.analysis.findings.libraries import ONE_TRANSACTION, ROWS_AT_ONCE, is_unknown
 from queryprof.analysis.findings.program import Program
 
-MEANWHILE = "It blocks other writers until its end, so do slow work before it."
+MEANWHILE = "This transaction blocks other writers until its end, so do slow work before it."
 
 MEANWHILE_ON_A_SERVER = (
     "The transaction locks the rows that it changes until its end, so do slow work before it."
@@ -46,8 +46,8 @@ ITS_OWN_COMMIT = (
 """The fix for an unknown library that writes and commits in one call of the program."""
 
 LOCKED = (
-    "Several processes or threads change rows with it. A longer transaction keeps them waiting for"
-    " its rows."
+    "Several processes or threads change rows with this statement. In a longer transaction, they"
+    " wait for each other's rows longer."
 )
 
 

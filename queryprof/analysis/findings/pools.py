@@ -51,8 +51,8 @@ def pool_wait(program: Program) -> Iterator[Finding | None]:
 
 
 USED = (
-    "The connections are used for queries most of this time. If the database is busy, more"
-    " connections wait for it in turn."
+    "The connections run queries most of this time. If the database is busy, a larger pool only"
+    " moves the wait to the database."
 )
 
 
@@ -65,7 +65,7 @@ def _is_used(program: Program, group: Group) -> bool:
 
 def _pool_doubt(program: Program, group: Group) -> str:
     if "psycopg_pool" in program.called_library(group.statement):
-        return "The pool may still be opening connections: open it early, or raise min_size."
+        return "The pool may still be opening connections: open the pool early, or raise min_size."
     return ""
 
 

@@ -62,12 +62,12 @@ not for one item.
 SIDE_BY_SIDE = "The loop creates tasks, which run concurrently, as requests do."
 
 FOLLOWING = (
-    "If SQL can compute the next value, read all rows with one query (WITH RECURSIVE). Otherwise"
-    " the queries are needed."
+    "If SQL can compute the next value, read all rows with one query (WITH RECURSIVE). Otherwise,"
+    " the queries are necessary."
 )
 ARRIVES = (
-    "The program mostly waits: if the items arrive one by one, such as messages, it cannot know"
-    " the next ones."
+    "The program mostly waits: if the items arrive one by one, such as messages, it cannot fetch"
+    " them together."
 )
 FOLLOWS = "Each query needs a value from the row before."
 
@@ -362,7 +362,7 @@ def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
     if library and library not in (*DRIVERS, *PASSING):
         return (
             f"{library} executes it. Check its documentation for one call that fetches many, or"
-            " keep what does not change between the calls."
+            " keep results that do not change."
         )
     if parent and rows_each > MANY_ROWS:
         return (

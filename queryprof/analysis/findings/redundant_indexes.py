@@ -56,7 +56,7 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
                 f"Drop {index.name}: {wider.name} serves the same"
                 f" queries.{_in_django(program, most)}",
                 code=f"DROP INDEX {index.name};",
-                doubt="The gain is an estimate: it splits the write time equally among the table"
-                " and its indexes.",
+                doubt="The gain is an estimate: the write time, split equally among the table and"
+                " its indexes.",
                 most=Severity.LOW,
             )

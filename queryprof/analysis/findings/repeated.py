@@ -41,7 +41,9 @@ AS_MANY = (
 )
 
 
-OTHERS_WRITE = "Another process writes, perhaps in between: a kept result would be outdated."
+OTHERS_WRITE = (
+    "Another process writes, perhaps between these executions: a kept result may then be outdated."
+)
 
 
 def duplicate_query(program: Program) -> Iterator[Finding | None]:

@@ -70,7 +70,7 @@ def index_fix(group: Group, served: Served | None, columns: str, is_unknown: boo
     if columns:
         several = "indexes" if served and served.code.count("CREATE") > 1 else "an index"
         measure = (
-            " It still reads another table completely: let --prove measure it."
+            " The query still reads another table completely: let --prove measure it."
             if served and served.still_scans
             else ""
         )
