@@ -21,8 +21,8 @@ from pathlib import Path
 from queryprof.analysis.report import Report
 from queryprof.collect.reader import read_profile
 from queryprof.model.advice import Advice
+from queryprof.planner.judging import AFTER, BEFORE, Judge, StatementError
 from queryprof.proof.accesses import Accesses
-from queryprof.proof.judging import AFTER, BEFORE, Judge, StatementError
 from queryprof.proof.prove import prove
 from queryprof.proof.schema import schema_of
 from queryprof.proof.search import Search, names

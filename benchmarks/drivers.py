@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.progress import track
 
 from queryprof.collect.target import Target
-from queryprof.session import session
+from queryprof.recorder.session import session
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from postgresql import server

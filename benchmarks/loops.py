@@ -23,7 +23,7 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from queryprof.session import session
+from queryprof.recorder.session import session
 
 TASKS = 100_000
 DEBUG_EVERY = 15

@@ -21,7 +21,7 @@ from worker_searches import HillClimbing, LinearSearch
 
 from queryprof.replay.replaying import Replay, Setting, load_replay, play_on_copy
 from queryprof.replay.workers import search_workers
-from queryprof.tuning.workers import Search, SteadySearch
+from queryprof.statistics.worker_search import Search, SteadySearch
 
 QUERYPROF = Path(sys.executable).with_name("queryprof")
 SEARCHES: dict[str, type[Search]] = {

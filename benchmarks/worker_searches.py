@@ -6,7 +6,7 @@ of the last step.
 
 from __future__ import annotations
 
-from queryprof.tuning.workers import check_bounds, check_operations
+from queryprof.statistics.worker_search import check_bounds, check_operations
 
 
 class LinearSearch:

@@ -16,8 +16,8 @@ from queryprof.model.postgresql import NO_SERVER
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queryprof.analysis.findings.finding import Finding
     from queryprof.analysis.report import Report
+    from queryprof.findings.finding import Finding
     from queryprof.model.advice import Advice
     from queryprof.model.postgresql import ServerFacts
 
@@ -66,12 +66,12 @@ def analyze(
 
     FILE is a trace, a directory of traces, or a glob pattern.
     """
-    from queryprof.accepted import read_accepted
-    from queryprof.analysis.findings.proved import planned_in, with_proofs
-    from queryprof.analysis.findings.unknown_causes import unknown_causes
     from queryprof.analysis.report import Report
     from queryprof.cli.reading import read_whole
-    from queryprof.findings import database_mismatch, findings_of
+    from queryprof.findings.accepted import read_accepted
+    from queryprof.findings.lookup import database_mismatch, findings_of
+    from queryprof.findings.proved import planned_in, with_proofs
+    from queryprof.findings.unknown_causes import unknown_causes
     from queryprof.report.places import Places
 
     if form == "sql" and not proves:
@@ -116,8 +116,8 @@ def analyze(
 
 
 def _server_facts(report: Report, file: str, dsn: str) -> ServerFacts:
-    from queryprof.findings import sent_to
-    from queryprof.postgresql.server import server_facts
+    from queryprof.findings.lookup import sent_to
+    from queryprof.servers.postgresql.server import server_facts
 
     statements = sent_to(report, "postgresql")
     if not statements:

@@ -18,8 +18,8 @@ from queryprof.errors import QueryprofError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.attachment.attaching import Attachment
     from queryprof.cli.recording import Parts
+    from queryprof.recorder.attaching import Attachment
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -89,9 +89,9 @@ def attached(
     Raises:
         AttachError: a process cannot be attached to.
     """
-    from queryprof.attachment.attaching import attach
-    from queryprof.attachment.guardian import Guardian
     from queryprof.cli.output import print_message
+    from queryprof.recorder.attaching import attach
+    from queryprof.recorder.guardian import Guardian
 
     runner = parts.runner().variable
     each = list(dict.fromkeys(pids))

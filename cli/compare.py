@@ -12,7 +12,7 @@ from queryprof.cli.output import output_to_reader
 from queryprof.errors import QueryprofError
 
 if TYPE_CHECKING:
-    from queryprof.analysis.comparison_result import Change, Comparison, StatementChange
+    from queryprof.comparing.comparison_result import Change, Comparison, StatementChange
     from queryprof.report.places import Places
 
 EXIT_REGRESSION = 1
@@ -65,9 +65,9 @@ def print_verdict(
     form: str,
 ) -> None:
     """Compare trace files, print the changes, and exit with status 1 if something got worse."""
-    from queryprof.analysis.comparison import compare, measured_nothing, regressions
     from queryprof.cli.reading import LeftOut
     from queryprof.collect.reader import read_profile
+    from queryprof.comparing.comparison import compare, measured_nothing, regressions
     from queryprof.report.places import Places
 
     sides = [[read_profile(file) for file in side] for side in (before, after)]

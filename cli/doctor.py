@@ -45,9 +45,9 @@ def doctor(cleans: bool, discards: bool) -> None:
     from queryprof.core.absence import absence
     from queryprof.core.settings import read_settings
     from queryprof.hooks.libraries import DRIVERS
+    from queryprof.recorder.session import session
     from queryprof.report.inert import visible
     from queryprof.report.text.deployment import deployments_in_words
-    from queryprof.session import session
 
     lines = [
         ("queryprof", __version__),

@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from queryprof.analysis.findings.finding import Finding
     from queryprof.analysis.report import Report
     from queryprof.analysis.tree import Node
+    from queryprof.findings.finding import Finding
     from queryprof.model.advice import Advice
 
     Prover = Callable[[Report, Sequence[Finding]], Advice]
@@ -104,10 +104,10 @@ def page_of(
         TraceError: the trace or one of the databases cannot be read.
         QueryprofError: the file with the functions' times cannot be read.
     """
-    from queryprof.analysis.findings.proved import with_proofs
     from queryprof.analysis.report import Report
     from queryprof.cli.reading import read_whole
-    from queryprof.findings import findings_of
+    from queryprof.findings.lookup import findings_of
+    from queryprof.findings.proved import with_proofs
     from queryprof.program.sources import Sources
     from queryprof.report.html.html_report import html_page
     from queryprof.report.html.page_data import page_data

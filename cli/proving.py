@@ -13,8 +13,8 @@ from queryprof.errors import ProofError, QueryprofError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from queryprof.analysis.findings.finding import Finding
     from queryprof.analysis.report import Report
+    from queryprof.findings.finding import Finding
     from queryprof.model.advice import Advice
 
 NEEDED = ("apsw", "sqlglot")
@@ -71,7 +71,7 @@ def prove_advice(
         raise QueryprofError(
             f"--prove needs {error.name}: pip install {' '.join(NEEDED)}"
         ) from error
-    from queryprof.proof.judging import OutOfTime, StatementError
+    from queryprof.planner.judging import OutOfTime, StatementError
 
     try:
         return prove(report, databases[0], budget_s, interpreter or sys.executable, findings)

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from shutil import rmtree
 
 import queryprof.startup
-from queryprof.autoload import RUNNER_VARIABLE, VARIABLE, Runner
 from queryprof.cli.output import print_message
 from queryprof.cli.thread_times import WIDTH_NS, ThreadTimes
 from queryprof.collect.collection import SUFFIX, Collection
@@ -25,6 +24,7 @@ from queryprof.core.settings import (
 from queryprof.core.user_code import ROOTS_VARIABLE
 from queryprof.core.wall_clock import unix_ns
 from queryprof.errors import QueryprofError, TraceError
+from queryprof.recorder.autoload import RUNNER_VARIABLE, VARIABLE, Runner
 from queryprof.region.region import RECORDS, opened_region
 from queryprof.region.region_files import is_living, regions_of, remove, temporary_stem
 from queryprof.trace.store import TraceStore

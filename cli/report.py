@@ -107,7 +107,7 @@ def report(
         from queryprof.report.terminal.report import print_report, print_view
 
         if dimension is None:
-            from queryprof.findings import findings_of
+            from queryprof.findings.lookup import findings_of
 
             print_report(found, findings=findings_of(found), beyond=top is not None)
         else:

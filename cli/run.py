@@ -164,7 +164,7 @@ def _print_report(parts: Parts) -> None:
     if has_recorded(parts.output):
         from queryprof.analysis.report import TOP_SHOWN, Report
         from queryprof.collect.reader import read_profile
-        from queryprof.findings import findings_of
+        from queryprof.findings.lookup import findings_of
         from queryprof.report.terminal.report import print_report
 
         report = Report(read_profile(parts.output), top=TOP_SHOWN)
@@ -214,7 +214,7 @@ def functions_path(trace: str) -> str:
 
 def _functions_beside(parts: Parts) -> str:
     """Return where the recorded process writes cProfile's statistics."""
-    from queryprof.autoload import FUNCTIONS_FILE
+    from queryprof.recorder.autoload import FUNCTIONS_FILE
     from queryprof.report.export.functions import MARK
 
     _need_trace(parts, "--cprofile")

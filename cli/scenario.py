@@ -44,7 +44,7 @@ def scenario(file: str) -> None:
     trace = _record(described)
     from queryprof.analysis.report import TOP_SHOWN, Report
     from queryprof.collect.reader import read_profile
-    from queryprof.findings import findings_of
+    from queryprof.findings.lookup import findings_of
     from queryprof.report.inert import visible
     from queryprof.report.terminal.report import print_report
 

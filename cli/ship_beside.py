@@ -84,9 +84,9 @@ def _directory(place: str | None) -> str:
 
 def _command_environment(directory: str) -> Mapping[str, str]:
     """Return the command's environment: it records in the directory; "" for no recording."""
-    from queryprof.autoload import VARIABLE
     from queryprof.cli.recording import environment_with_hook
     from queryprof.core.settings import WINDOW_VARIABLE
+    from queryprof.recorder.autoload import VARIABLE
 
     if not directory:
         return os.environ

@@ -70,7 +70,7 @@ def workers(file: str, database: str, most: int | None) -> None:
     from queryprof.replay.replaying import Setting, load_replay
     from queryprof.replay.workers import search_workers
     from queryprof.report.terminal.tuning import print_workers
-    from queryprof.tuning.workers import SteadySearch
+    from queryprof.statistics.worker_search import SteadySearch
 
     highest = most or 4 * (os.cpu_count() or 1)
     search = SteadySearch(1, highest)

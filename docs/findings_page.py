@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from queryprof.analysis.findings.finding import CATEGORIES, SERVER_CATEGORIES
+from queryprof.findings.finding import CATEGORIES, SERVER_CATEGORIES
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = ROOT / "tests" / "programs" / "findings"

@@ -16,8 +16,6 @@ PYTEST_DONT_REWRITE: pytest must not rewrite modules that a recorded run has alr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.api import install, instrument, is_installed, profile, uninstall
-    from queryprof.badge.middleware import Badge
     from queryprof.core.span import span
     from queryprof.errors import (
         QueryprofError,
@@ -26,18 +24,20 @@ if TYPE_CHECKING:
         TraceError,
     )
     from queryprof.hooks.event_loops.lag import loop_lag
-    from queryprof.hooks.web.asgi_middleware import AsgiMiddleware
-    from queryprof.hooks.web.wsgi_middleware import WsgiMiddleware
     from queryprof.notebook.extension import (
         load_ipython_extension as load_ipython_extension,
     )
     from queryprof.notebook.extension import (
         unload_ipython_extension as unload_ipython_extension,
     )
-    from queryprof.recording import Recording
+    from queryprof.recorder.api import install, instrument, is_installed, profile, uninstall
+    from queryprof.recorder.recording import Recording
     from queryprof.testing.at_most import at_most
     from queryprof.testing.case import TestCase
     from queryprof.version import __version__
+    from queryprof.web.asgi_middleware import AsgiMiddleware
+    from queryprof.web.badge import Badge
+    from queryprof.web.wsgi_middleware import WsgiMiddleware
 
 __all__ = [
     "AsgiMiddleware",
@@ -61,19 +61,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "queryprof.api": (
+    "queryprof.recorder.api": (
         "install",
         "instrument",
         "is_installed",
         "profile",
         "uninstall",
     ),
-    "queryprof.badge.middleware": ("Badge",),
-    "queryprof.recording": ("Recording",),
+    "queryprof.web.badge": ("Badge",),
+    "queryprof.recorder.recording": ("Recording",),
     "queryprof.core.span": ("span",),
     "queryprof.hooks.event_loops.lag": ("loop_lag",),
-    "queryprof.hooks.web.asgi_middleware": ("AsgiMiddleware",),
-    "queryprof.hooks.web.wsgi_middleware": ("WsgiMiddleware",),
+    "queryprof.web.asgi_middleware": ("AsgiMiddleware",),
+    "queryprof.web.wsgi_middleware": ("WsgiMiddleware",),
     "queryprof.errors": (
         "QueryprofError",
         "SessionError",

@@ -28,10 +28,10 @@ from queryprof.core import _core
 from queryprof.errors import QueryprofError
 from queryprof.hooks.drivers.driver import Driver
 from queryprof.model import Aggregate, Profile
+from queryprof.recorder.session import session
 from queryprof.region.identity import trace_of
 from queryprof.region.region import opened_region
 from queryprof.region.region_files import directories, is_living
-from queryprof.session import session
 
 pytest_plugins = "pytester"
 pytest.register_assert_rewrite("analysis.by_hand")

@@ -13,7 +13,7 @@ from itertools import pairwise
 from queryprof.analysis.report import Report
 from queryprof.analysis.timeline import timeline_of
 from queryprof.analysis.views import DIMENSIONS
-from queryprof.findings import findings_of
+from queryprof.findings.lookup import findings_of
 from queryprof.model import Aggregate, Distribution, Profile
 from queryprof.operations import FETCH_OPERATIONS
 

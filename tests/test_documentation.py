@@ -15,8 +15,8 @@ import click
 import pytest
 from testing.django_project import FILES as PROJECT
 
-from queryprof.analysis.findings.finding import CATEGORIES, SERVER_CATEGORIES
 from queryprof.cli.main import cli
+from queryprof.findings.finding import CATEGORIES, SERVER_CATEGORIES
 from queryprof.fleet.schema import FLEET_TABLES, INTEGER, REAL, SCHEMA
 from queryprof.trace.tables import TABLES
 

@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from queryprof.statistics.factorial import Effects, Trial, analyse
 from queryprof.statistics.student import mean_95
-from queryprof.tuning.factorial import Effects, Trial, analyse
 
 Configuration = frozenset[str]
 

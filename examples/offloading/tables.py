@@ -10,7 +10,7 @@ from effects import Configuration, Estimate, change, estimate
 from one_run import STALL_S, Figures
 from pairs import FILE, KINDS
 
-from queryprof.tuning.factorial import Effects
+from queryprof.statistics.factorial import Effects
 
 NOTHING: Configuration = frozenset()
 EVERYTHING: Configuration = frozenset(KINDS)

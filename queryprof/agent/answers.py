@@ -15,21 +15,21 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from queryprof.analysis.baseline_rules import Rules
-from queryprof.analysis.comparison import compare, regressions
-from queryprof.analysis.comparison_result import Change, StatementChange, Verdict
-from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.findings.proved import planned_in
-from queryprof.analysis.findings.unknown_causes import unknown_causes
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
-from queryprof.autoload import program_named_in
 from queryprof.collect.reader import profile_in
+from queryprof.comparing.comparison import compare, regressions
+from queryprof.comparing.comparison_result import Change, StatementChange, Verdict
 from queryprof.core import _core
 from queryprof.core.absence import absence
 from queryprof.errors import ProofError, QueryprofError
-from queryprof.findings import findings_of
+from queryprof.findings.finding import Finding
+from queryprof.findings.lookup import findings_of
+from queryprof.findings.proved import planned_in
+from queryprof.findings.unknown_causes import unknown_causes
 from queryprof.given_file import UNDISTURBED
 from queryprof.program.sources import Sources
+from queryprof.recorder.autoload import program_named_in
 from queryprof.report.findings.brief import brief_findings, shorten_fields, shortened
 from queryprof.report.findings.text import details, nothing_found
 from queryprof.report.places import Places
@@ -156,7 +156,7 @@ class Answers:
 
     def prove(self, trace: str, database: str, budget_s: float) -> Answer:
         """Return the savings of the proposed changes, measured on a copy of the database."""
-        from queryprof.proof.judging import OutOfTime, StatementError
+        from queryprof.planner.judging import OutOfTime, StatementError
         from queryprof.proof.prove import prove
         from queryprof.report.text.advice import cautions, change_in_words, summary
 

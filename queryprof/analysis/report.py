@@ -11,8 +11,8 @@ from queryprof.analysis.bottlenecks import Ranking, group_calls, rank_bottleneck
 from queryprof.analysis.call_sites import Function, Place, Sites, find_helpers
 from queryprof.analysis.errors import SiteErrors, errors_by_site
 from queryprof.analysis.files import Files, files_by_site
-from queryprof.analysis.findings.libraries import is_own
 from queryprof.analysis.handoffs import HandoffSummary, find_handoffs
+from queryprof.analysis.library_frames import is_own
 from queryprof.analysis.lock_holders import whole_events, whole_holds
 from queryprof.analysis.loops import LoopSummary, find_loops
 from queryprof.analysis.overview import Overview, overview_of

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from queryprof.analysis.findings.find import find
 from queryprof.analysis.report import Report
-from queryprof.autoload import program_named_in
+from queryprof.findings.find import find
 from queryprof.fleet.names import Names, identifier
 from queryprof.fleet.schema import COUNTED_BY, FLEET_TABLE, OWNER, SCHEMA
 from queryprof.model import Aggregate, FileWork, Process, Profile, Span
+from queryprof.recorder.autoload import program_named_in
 from queryprof.trace.collapsed import ALL_PROCESSES
 from queryprof.trace.declaration import KEY, LEAST, MOST, SUM
 from queryprof.trace.tables import TABLE

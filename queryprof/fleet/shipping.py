@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from queryprof.autoload import program_named_in
 from queryprof.collect.closed_windows import closed_windows, has_living
 from queryprof.collect.convert import Conversion
 from queryprof.collect.reader import IN_MEMORY, profile_of
@@ -20,6 +19,7 @@ from queryprof.errors import QueryprofError, TraceError
 from queryprof.fleet.batches import Batches
 from queryprof.fleet.flat import host_windows
 from queryprof.fleet.parquet_files import write
+from queryprof.recorder.autoload import program_named_in
 from queryprof.region.identity import facts_of, identity_of
 from queryprof.region.region import opened_region
 from queryprof.trace.store import TraceStore

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from queryprof.core.recorder import complain
 from queryprof.errors import QueryprofError
 from queryprof.notebook.options import USAGE, Options, read_options
-from queryprof.recording import Recording
+from queryprof.recorder.recording import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,8 +18,8 @@ import apsw
 
 from queryprof.confined.authorizer import LIMIT_LENGTH, MAX_VALUE_BYTES, Authorizer
 from queryprof.confined.several import refuse_several
+from queryprof.planner.values import placeholders, replaced
 from queryprof.proof.schema import DatabaseSchema, Table
-from queryprof.proof.values import placeholders, replaced
 from queryprof.sql.tokens import Token, tokens_of
 
 EQUAL = frozenset({2, 71, 72})  # =, IS NULL, IS

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from queryprof.analysis.plans import signs_of
+from queryprof.planner.expressions import expressions_of
+from queryprof.planner.judging import EMPTY, Judge
 from queryprof.proof.accesses import EQUAL, GLOB, LIKE, RANGE, Access, Comparison
-from queryprof.proof.expressions import expressions_of
 from queryprof.proof.index import Candidate, Term
-from queryprof.proof.judging import EMPTY, Judge
 from queryprof.proof.schema import DatabaseSchema, Table
 
 MAX_COLUMNS, MAX_SHARE_OF_TABLE = 5, 0.6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from queryprof.model.advice import Cost
-from queryprof.proof.judging import Measured
+from queryprof.planner.judging import Measured
 
 
 def total_cost(found: Sequence[Measured]) -> Cost:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from queryprof.model.advice import Outweighed
+from queryprof.planner.judging import AFTER, BEFORE, Judge, StatementError
 from queryprof.proof.index import Candidate, quote_name
-from queryprof.proof.judging import AFTER, BEFORE, Judge, StatementError
 from queryprof.proof.schema import DatabaseSchema, Table
 from queryprof.proof.workload import Query
 

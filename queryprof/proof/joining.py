@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from queryprof.planner.values import placeholders
 from queryprof.proof.parameters import Parameters, number_of
 from queryprof.proof.rewriting import (
     Rewriting,
@@ -19,7 +20,6 @@ from queryprof.proof.rewriting import (
     text_of,
     whole,
 )
-from queryprof.proof.values import placeholders
 from queryprof.proof.workload import Sample
 
 FOUND = 0.9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryprof.proof.values import Values, placeholders, replaced
+from queryprof.planner.values import Values, placeholders, replaced
 
 NAME = ":queryprof_"
 

@@ -12,16 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.errors import ProofError
+from queryprof.findings.finding import Finding
 from queryprof.model.advice import Advice, Change, NotMeasured, Proof
-from queryprof.program.database_schema import unchanged_uri, why_unreadable
-from queryprof.proof.accesses import Accesses
-from queryprof.proof.analysis import Analysis
-from queryprof.proof.costs import is_less_work, mean_cost, total_cost
-from queryprof.proof.judging import (
+from queryprof.planner.judging import (
     AFTER,
     BEFORE,
     EMPTY,
@@ -32,11 +28,15 @@ from queryprof.proof.judging import (
     StatementError,
     judge_for,
 )
+from queryprof.planner.trial import Trial
+from queryprof.program.database_schema import unchanged_uri, why_unreadable
+from queryprof.proof.accesses import Accesses
+from queryprof.proof.analysis import Analysis
+from queryprof.proof.costs import is_less_work, mean_cost, total_cost
 from queryprof.proof.rewrites import rewrites_of
 from queryprof.proof.sample import take_sample
 from queryprof.proof.schema import DatabaseSchema, schema_of
 from queryprof.proof.search import Search, Step, names
-from queryprof.proof.trial import Trial
 from queryprof.proof.workload import Query, queries_of
 from queryprof.sql.clauses import WRITES, clauses_of, verb_of
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot.errors import SqlglotError
 
-from queryprof.analysis.findings.finding import Finding
+from queryprof.findings.finding import Finding
 from queryprof.model.advice import Cost, Rewrite
+from queryprof.planner.judging import AFTER, BEFORE, Judge, Measured, OutOfTime, StatementError
 from queryprof.proof.costs import is_less_work, mean_cost, total_cost
 from queryprof.proof.joining import join
-from queryprof.proof.judging import AFTER, BEFORE, Judge, Measured, OutOfTime, StatementError
 from queryprof.proof.rewriting import Rewriting, Text, Turn, comparisons, keyset
 from queryprof.proof.search import Search
 from queryprof.proof.workload import Query

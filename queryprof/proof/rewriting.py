@@ -15,10 +15,10 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from queryprof.planner.values import Values
 from queryprof.proof.index import quote_name
 from queryprof.proof.parameters import Parameters
 from queryprof.proof.schema import Column, DatabaseSchema, Table
-from queryprof.proof.values import Values
 from queryprof.proof.workload import Sample
 
 Text = tuple[str, Values]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
+from queryprof.planner.judging import BEFORE, WHOLE, Judge, StatementError
+from queryprof.planner.statistics import set_statistics, statistics_of
 from queryprof.proof.index import quote_name
-from queryprof.proof.judging import BEFORE, WHOLE, Judge, StatementError
 from queryprof.proof.schema import DatabaseSchema, Table, create
-from queryprof.proof.statistics import set_statistics, statistics_of
 
 LARGE_BYTES, SAMPLE_BYTES = 200_000_000, 40_000_000
 LARGE_ROWS = 10_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from queryprof.proof.dummies import with_dummies
+from queryprof.planner.dummies import with_dummies
+from queryprof.planner.judging import BEFORE, EMPTY, Judge, StatementError
+from queryprof.planner.statistics import set_statistics, statistics_of
 from queryprof.proof.index import Candidate, Term, quote_name
-from queryprof.proof.judging import BEFORE, EMPTY, Judge, StatementError
-from queryprof.proof.statistics import set_statistics, statistics_of
 
 OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
 INDEXES = "SELECT name, partial FROM pragma_index_list(?)"

@@ -16,12 +16,8 @@ from functools import partial
 from statistics import fmean
 
 from queryprof.model.advice import Outweighed
-from queryprof.proof.analysis import ANALYZE, Analysis
-from queryprof.proof.candidates import candidates_of, of_references
-from queryprof.proof.dummies import with_dummies
-from queryprof.proof.index import Candidate
-from queryprof.proof.inserts import Inserts
-from queryprof.proof.judging import (
+from queryprof.planner.dummies import with_dummies
+from queryprof.planner.judging import (
     AFTER,
     BEFORE,
     EMPTY,
@@ -30,8 +26,12 @@ from queryprof.proof.judging import (
     Measured,
     StatementError,
 )
+from queryprof.planner.statistics import set_statistics, statistics_of
+from queryprof.proof.analysis import ANALYZE, Analysis
+from queryprof.proof.candidates import candidates_of, of_references
+from queryprof.proof.index import Candidate
+from queryprof.proof.inserts import Inserts
 from queryprof.proof.schema import DatabaseSchema
-from queryprof.proof.statistics import set_statistics, statistics_of
 from queryprof.proof.times import Times
 from queryprof.proof.workload import Query, other_work
 

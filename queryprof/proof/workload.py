@@ -14,11 +14,11 @@ from queryprof.analysis.units import average
 from queryprof.analysis.units import rows as rows_of
 from queryprof.model import Exemplar
 from queryprof.operations import FETCH_OPERATIONS
+from queryprof.planner.judging import BEFORE, Judge, Measured, StatementError
+from queryprof.planner.values import Values, placeholders, recorded_values, replaced
 from queryprof.proof.accesses import Access, Accesses, NotPrepared, placeholder_marker
 from queryprof.proof.index import quote_name
-from queryprof.proof.judging import BEFORE, Judge, Measured, StatementError
 from queryprof.proof.schema import DatabaseSchema
-from queryprof.proof.values import Values, placeholders, recorded_values, replaced
 from queryprof.sql.clauses import (
     READS,
     WRITES,

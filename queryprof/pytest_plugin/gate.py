@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from queryprof.accepted import read_accepted
-from queryprof.analysis.baseline_figures import Figures
 from queryprof.analysis.baseline_rules import Rules
-from queryprof.analysis.findings.finding import TEST_CATEGORIES
+from queryprof.comparing.baseline_figures import Figures
 from queryprof.core.settings import read_settings
+from queryprof.findings.accepted import read_accepted
+from queryprof.findings.finding import TEST_CATEGORIES
 from queryprof.pytest_plugin.times import TestTimes
 from queryprof.pytest_plugin.verification import Verification, run_again
 from queryprof.report.text.failures import finding_message, slower_message, stall_message

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from queryprof.analysis.baseline_figures import TestFigures, add_figures
+from queryprof.comparing.baseline_figures import TestFigures, add_figures
 from queryprof.core.absence import absence
 from queryprof.testing.at_most import at_most
 from queryprof.testing.calls import Calls

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from queryprof.analysis.baseline_rules import IGNORED, REPEATS, SCANNED_ROWS, Rules
-from queryprof.analysis.findings.finding import TEST_CATEGORIES
 from queryprof.core import _core
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
+from queryprof.findings.finding import TEST_CATEGORIES
 from queryprof.region.changes import Part
 from queryprof.report.inert import visible
 from queryprof.testing.calls import Calls

@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from queryprof.analysis.baseline_deviations import Deviation, differences_between_runs
-from queryprof.analysis.baseline_figures import figures_from
 from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.units import counted
+from queryprof.comparing.baseline_deviations import Deviation, differences_between_runs
+from queryprof.comparing.baseline_figures import figures_from
 from queryprof.errors import BaselineError, QueryprofError
 from queryprof.report.text.causes import cut, tests_in_words
 from queryprof.testing.baseline_file import read_baseline

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import count, islice
 from pathlib import Path
 
-import queryprof.api
+import queryprof.recorder.api
 from queryprof.confined.authorizer import (
     LIMIT_LENGTH,
     MAX_VALUE_BYTES,
@@ -293,7 +293,7 @@ def play_workload(order: Order) -> Played:
     executions = executions_of(order)
     players = [Player(order) for _ in range(order.workers)]
     threading.Thread(target=_watch, args=(players,), name="queryprof watches", daemon=True).start()
-    with queryprof.api.profile(order.profile) if order.profile else nullcontext():
+    with queryprof.recorder.api.profile(order.profile) if order.profile else nullcontext():
         began_unix_s = time.time()
         if order.workers == 1 and not order.seconds:
             _play_in_turn(executions, players[0])

@@ -1,6 +1,6 @@
 """Find pragmas that make a workload faster: a 2^k factorial experiment of replays.
 
-The method is Jain's: see queryprof.tuning.factorial. Effects on times multiply, so the model uses
+The method is Jain's: see `statistics/factorial.py`. Effects on times multiply, so the model uses
 logarithms.
 """
 
@@ -10,8 +10,14 @@ from collections.abc import Callable, Sequence
 
 from queryprof.errors import ProofError
 from queryprof.replay.replaying import Replay, Setting, parse_pragma, play_on_copy
-from queryprof.tuning.factorial import MAX_FACTORS, Trial, analyse, design
-from queryprof.tuning.pragmas import RISKS, Combination, Factor, PragmaExperiment, pragmas_of
+from queryprof.statistics.factorial import MAX_FACTORS, Trial, analyse, design
+from queryprof.statistics.pragma_effects import (
+    RISKS,
+    Combination,
+    Factor,
+    PragmaExperiment,
+    pragmas_of,
+)
 
 SEED = 1
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from queryprof.replay.replaying import Replay, Setting, play_on_copy
-from queryprof.tuning.throughput import Point, curve
-from queryprof.tuning.workers import Search
+from queryprof.statistics.throughput import Point, curve
+from queryprof.statistics.worker_search import Search
 
 WARM_UP_INTERVALS = 1
 

@@ -15,13 +15,13 @@ def _leave_path() -> None:
 def _record() -> None:
     try:
         try:
-            from queryprof import autoload
+            from queryprof.recorder import autoload
         except ModuleNotFoundError:
             # Another environment's Python of the same version: use this package.
             package_parent = os.path.abspath(f"{__file__}/../../..")
             sys.path.append(package_parent)
             try:
-                from queryprof import autoload
+                from queryprof.recorder import autoload
             finally:
                 sys.path.remove(package_parent)
     except ImportError as error:

@@ -136,6 +136,6 @@ class Counters:
 
 
 def _name_of(command: tuple[str, ...]) -> str:
-    from queryprof.autoload import program_named_in
+    from queryprof.recorder.autoload import program_named_in
 
     return program_named_in(command)

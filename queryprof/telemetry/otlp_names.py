@@ -13,9 +13,9 @@ from itertools import pairwise
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-from queryprof.autoload import program_named_in
 from queryprof.fleet.names import FleetPlaces, identifier
 from queryprof.model import CallPath, Process, Profile
+from queryprof.recorder.autoload import program_named_in
 from queryprof.sql.tokens import tokens_of
 from queryprof.trace.collapsed import ALL_PROCESSES
 from queryprof.version import __version__

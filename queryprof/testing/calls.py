@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from threading import current_thread
 
-from queryprof.analysis.baseline_figures import Figures, TestFigures, figures_of
 from queryprof.analysis.baseline_rules import Rules
+from queryprof.comparing.baseline_figures import Figures, TestFigures, figures_of
 from queryprof.model import Aggregate, LockTime, Plan, Step
 from queryprof.region.changes import Part
 from queryprof.region.descriptions import Descriptions

@@ -24,8 +24,8 @@ from django.test.runner import (
     RemoteTestRunner,
 )
 
-from queryprof.analysis.baseline_figures import Figures
 from queryprof.analysis.baseline_rules import Rules
+from queryprof.comparing.baseline_figures import Figures
 from queryprof.core.absence import is_absent
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError

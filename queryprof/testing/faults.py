@@ -8,15 +8,15 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from queryprof.analysis.findings.few_rows import MIN_LAZY
-from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.plans import plans_by_statement, signs_of
 from queryprof.analysis.report import Report
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import muted
-from queryprof.findings import findings_of_test
+from queryprof.findings.few_rows import MIN_LAZY
+from queryprof.findings.finding import Finding
+from queryprof.findings.lookup import findings_of_test
 from queryprof.model import Aggregate, Plan
-from queryprof.recording import profile_so_far
+from queryprof.recorder.recording import profile_so_far
 from queryprof.sql.clauses import READS, verb_of
 from queryprof.testing.calls import Calls
 

@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from itertools import pairwise
 from math import inf
 
-from queryprof.analysis.baseline_figures import OTHER, UNKNOWN, Figures, TestFigures, count_queries
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import count
+from queryprof.comparing.baseline_figures import OTHER, UNKNOWN, Figures, TestFigures, count_queries
 from queryprof.report.text.failures import Excess, budget_message, lock_message, stall_message
 from queryprof.sql.tokens import tokens_of
 from queryprof.testing.calls import Calls

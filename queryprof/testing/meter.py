@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from queryprof.core import _core
 from queryprof.core.recorder import muted
 from queryprof.core.settings import read_settings
+from queryprof.recorder.session import session
 from queryprof.region.changes import Changes, Part
 from queryprof.region.descriptions import Descriptions
-from queryprof.session import session
 
 if TYPE_CHECKING:
     from queryprof.core.settings import Settings

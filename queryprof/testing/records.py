@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from queryprof.analysis.baseline_figures import Figures, fold_names, numbers_of
 from queryprof.analysis.baseline_rules import REPEATS
+from queryprof.comparing.baseline_figures import Figures, fold_names, numbers_of
 from queryprof.report.text.failures import stall_line
 from queryprof.testing.calls import Calls
 from queryprof.testing.suite_baseline import SILENT, TestRecord

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from queryprof.analysis.baseline_figures import TestFigures
+from queryprof.comparing.baseline_figures import TestFigures
 from queryprof.errors import QueryprofError
 from queryprof.report.text.failures import Excess
 
@@ -36,7 +36,7 @@ def seq_scans(rule: str, tables: AbstractSet[str], figures: TestFigures) -> Iter
         yield Excess(f"plans {rule!r} checks nothing: no PostgreSQL statement was executed", {})
         return
     from queryprof.core.recorder import muted
-    from queryprof.postgresql.server import server_facts
+    from queryprof.servers.postgresql.server import server_facts
 
     try:
         with muted():

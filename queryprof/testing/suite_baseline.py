@@ -10,9 +10,9 @@ from dataclasses import astuple
 from enum import Enum
 from typing import Any
 
-from queryprof.analysis.baseline_deviations import deviations
-from queryprof.analysis.baseline_figures import Figures, TestFigures, figures_from, fold_names
 from queryprof.analysis.baseline_rules import Rules
+from queryprof.comparing.baseline_deviations import deviations
+from queryprof.comparing.baseline_figures import Figures, TestFigures, figures_from, fold_names
 from queryprof.errors import BaselineError
 from queryprof.report.text.causes import cause_of
 from queryprof.report.text.failures import regression_message

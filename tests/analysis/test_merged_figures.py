@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 from analysis.by_hand import QUERY, aggregate, process, profile_of
-from analysis.test_causes import INDEX, Knows
-from analysis.test_causes import findings as planned
-from analysis.test_lock_thresholds import T1, T2, waited
-from analysis.test_thresholds import MS, READ, SITE, findings, has
+from findings.test_causes import INDEX, Knows
+from findings.test_causes import findings as planned
+from findings.test_lock_thresholds import T1, T2, waited
+from findings.test_thresholds import MS, READ, SITE, findings, has
 
-from queryprof.analysis.comparison_result import Verdict
-from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.lock_holders import Holders
 from queryprof.analysis.plans import Steps
 from queryprof.analysis.totals import add_up
-from queryprof.analysis.verdicts import Comparer, Metric
+from queryprof.comparing.comparison_result import Verdict
+from queryprof.comparing.verdicts import Comparer, Metric
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Frame, LockEvent, ParameterSample, Plan, Thread
 from queryprof.model.files import FileWork
+from queryprof.planner.facts import Served
 
 pytestmark = pytest.mark.once
 

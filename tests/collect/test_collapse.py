@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import EXAMPLES, Run
-from queryprof.analysis.findings.groups import groups_of
-from queryprof.analysis.findings.whole import PROCESSES, RUN, whole_of
 from queryprof.analysis.lock_holders import Holders, hosts_of
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.report import Report
 from queryprof.collect.collapse import MAX_LISTED, SINGLE_EVENT_TABLES
 from queryprof.collect.merge import merge_traces
 from queryprof.collect.reader import read_profile
+from queryprof.findings.groups import groups_of
+from queryprof.findings.whole import PROCESSES, RUN, whole_of
 from queryprof.trace.collapsed import MORE_PROCESSES
 from queryprof.trace.declaration import FIRST, KEY, LAST, LEAST, LONGEST, MOST, SUM, Column, Table
 from queryprof.trace.opening import opened_file

@@ -27,10 +27,10 @@ from collect.killed_programs import (
 )
 
 from conftest import QUERYPROF, Run
-from queryprof import autoload
 from queryprof.collect.convert import Conversion
 from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
+from queryprof.recorder import autoload
 from queryprof.region.region_files import SHARED_MEMORY, regions_of
 from queryprof.trace.store import TraceStore
 

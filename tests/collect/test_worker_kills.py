@@ -23,8 +23,8 @@ LONGEST_S = 2.2
 
 SERVER = """
 import mmap, os, random, signal, sqlite3, sys, time
-import queryprof.session
-queryprof.session.CHECKPOINT_INTERVAL_S = 0.0  # with each look
+import queryprof.recorder.session
+queryprof.recorder.session.CHECKPOINT_INTERVAL_S = 0.0  # with each look
 import queryprof
 queryprof.install(sys.argv[1])
 chance = random.Random(int(sys.argv[2]))

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from queryprof.core import _core
 from queryprof.model import Plan
+from queryprof.recorder.session import session
 from queryprof.region.changes import Changes
 from queryprof.region.descriptions import Descriptions
-from queryprof.session import session
 
 SELECT = "SELECT b FROM t WHERE a = ?"
 

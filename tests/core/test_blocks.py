@@ -25,8 +25,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import queryprof
 from conftest import EXAMPLES
 from queryprof.collect.reader import read_profile
-from queryprof.recording import Recording
-from queryprof.session import session
+from queryprof.recorder.recording import Recording
+from queryprof.recorder.session import session
 from queryprof.testing.meter import Block, meter
 
 QUERY = "SELECT 7 AS seven"

@@ -236,7 +236,7 @@ def test_scripts_and_commits_of_threads_that_share_a_connection(tmp_path: Path) 
     program = tmp_path / "program.py"
     program.write_text(
         "import sqlite3, sys, threading, queryprof\n"
-        "from queryprof.session import session\n"
+        "from queryprof.recorder.session import session\n"
         "sys.setswitchinterval(1e-5)\n"
         "queryprof.install('x.qprof')\n"
         "c = sqlite3.connect(':memory:', check_same_thread=False)\n"

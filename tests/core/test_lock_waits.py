@@ -16,9 +16,9 @@ import pytest
 from core.work_programs import database, until_refused
 
 import queryprof
-from queryprof.analysis.findings.find import find
 from queryprof.analysis.lock_holders import LOOKED_BEHIND, Holders, unseen_ns, whole_events
 from queryprof.analysis.report import Report
+from queryprof.findings.find import find
 from queryprof.model import LockEvent, Profile, Thread
 from queryprof.report.terminal.locks import print_locks
 

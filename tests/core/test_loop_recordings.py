@@ -22,7 +22,7 @@ from queryprof.hooks.chosen import chosen
 from queryprof.hooks.event_loops import heartbeat
 from queryprof.hooks.event_loops.heartbeat import Heartbeat, beating
 from queryprof.model import Profile
-from queryprof.session import session
+from queryprof.recorder.session import session
 
 
 def test_recording_that_starts_inside_a_running_loop() -> None:

@@ -17,7 +17,7 @@ import queryprof
 from conftest import by_operation
 from queryprof.collect.reader import read_profile
 from queryprof.model import Profile
-from queryprof.session import session
+from queryprof.recorder.session import session
 
 
 def ask(text: str = "SELECT 1") -> None:

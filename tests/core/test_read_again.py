@@ -9,7 +9,7 @@ import pytest
 
 import queryprof
 from queryprof.collect.reader import read_profile
-from queryprof.recording import profile_so_far
+from queryprof.recorder.recording import profile_so_far
 
 pytestmark = pytest.mark.once
 

@@ -20,7 +20,7 @@ import queryprof
 from conftest import QUERYPROF
 from queryprof.collect.reader import read_profile
 from queryprof.model import Aggregate, Profile
-from queryprof.session import session
+from queryprof.recorder.session import session
 
 HERE = Path(__file__).name
 

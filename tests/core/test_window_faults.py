@@ -23,9 +23,9 @@ from queryprof.collect.recordings import MovedError, recordings_at
 from queryprof.core import _core
 from queryprof.errors import SessionError
 from queryprof.model import Exemplar, LockEvent, StallEvent, Thread
+from queryprof.recorder.session import session
 from queryprof.region.part_names import parts_in_reach
 from queryprof.region.region_files import regions_of
-from queryprof.session import session
 from queryprof.trace.split_events import NEAR_NS, exemplars_once, locks_once, stalls_once
 
 pytestmark = pytest.mark.once

@@ -18,10 +18,10 @@ import queryprof
 from conftest import Run, by_operation
 from queryprof.collect.reader import opened, read_profile
 from queryprof.core import _core
+from queryprof.recorder.session import session
 from queryprof.region.part_names import part_number
 from queryprof.region.region import ENDED, PART, Region, opened_region
 from queryprof.region.region_files import regions_of
-from queryprof.session import session
 from queryprof.trace.declaration import SUM
 from queryprof.trace.tables import TABLES
 

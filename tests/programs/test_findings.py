@@ -18,10 +18,10 @@ from subprocess import CompletedProcess
 import pytest
 
 from conftest import QUERYPROF
-from queryprof.analysis.findings.finding import CATEGORIES, SERVER_CATEGORIES, Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.collect.reader import read_profile
-from queryprof.findings import findings_of
+from queryprof.findings.finding import CATEGORIES, SERVER_CATEGORIES, Finding, Severity
+from queryprof.findings.lookup import findings_of
 from queryprof.model import Frame
 from queryprof.program.database_schema import read_schema
 from queryprof.program.sources import Sources

@@ -11,7 +11,7 @@ import pytest
 
 from queryprof.analysis.report import Report
 from queryprof.collect.reader import read_profile
-from queryprof.findings import findings_of
+from queryprof.findings.lookup import findings_of
 
 pytestmark = pytest.mark.once
 

@@ -9,10 +9,10 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.report import Report
 from queryprof.collect.reader import read_profile
-from queryprof.findings import findings_of
+from queryprof.findings.finding import Finding
+from queryprof.findings.lookup import findings_of
 
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 12), reason="Python 3.11 reports no lines of one function"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
-from queryprof.analysis.findings.migrations import migration_of
+from queryprof.findings.migrations import migration_of
 
 pytestmark = pytest.mark.once
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import queryprof
-from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
-from queryprof.findings import findings_of
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.lookup import findings_of
 
 pytestmark = pytest.mark.once
 

@@ -16,10 +16,10 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.collect.reader import read_profile
-from queryprof.findings import findings_of
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.lookup import findings_of
 
 pytestmark = pytest.mark.once
 

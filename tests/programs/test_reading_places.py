@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from queryprof.analysis.findings.libraries import SEVERAL, loaded_before
-from queryprof.analysis.findings.program import Program
 from queryprof.analysis.report import Report
 from queryprof.collect.reader import read_profile
+from queryprof.findings.libraries import SEVERAL, loaded_before
+from queryprof.findings.program import Program
 
 pytestmark = pytest.mark.once
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
+from queryprof.findings.finding import Finding
 from queryprof.model import Profile
 from queryprof.model.advice import Advice
-from queryprof.proof.judging import UNLIMITED_NS, Judge, Measured
+from queryprof.planner.judging import UNLIMITED_NS, Judge, Measured
 from queryprof.proof.prove import prove
 
 EXECUTION_NS, STEP_NS, PAGE_NS, INSERTED_ENTRY_NS = 5_000.0, 20.0, 200.0, 2_000.0

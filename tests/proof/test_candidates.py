@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from queryprof.planner.judging import BEFORE, Judge
 from queryprof.proof.accesses import EQUAL, RANGE, Access, Comparison
 from queryprof.proof.candidates import candidates_of
-from queryprof.proof.judging import BEFORE, Judge
 from queryprof.proof.schema import schema_of
 
 pytestmark = pytest.mark.once

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
-from queryprof.proof.judging import BEFORE, Judge
+from queryprof.planner.judging import BEFORE, Judge
 
 pytestmark = pytest.mark.once
 

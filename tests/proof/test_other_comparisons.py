@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from queryprof.proof.judging import BEFORE, Judge
+from queryprof.planner.judging import BEFORE, Judge
 from queryprof.proof.parameters import Parameters, numbered
 from queryprof.proof.rewriting import comparisons
 from queryprof.proof.schema import schema_of

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from queryprof.proof.judging import AFTER, BEFORE, Measured
+from queryprof.planner.judging import AFTER, BEFORE, Measured
+from queryprof.planner.tried_index import TriedIndex, TriedTerm
 from queryprof.proof.prove import _proof
 from queryprof.proof.search import Search
 from queryprof.proof.times import Times
-from queryprof.proof.tried_index import TriedIndex, TriedTerm
 from queryprof.proof.workload import Query, Sample, other_work
 
 pytestmark = pytest.mark.once

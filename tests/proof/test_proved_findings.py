@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.findings.finding import Finding, Severity
-from queryprof.analysis.findings.proved import NO_INDEX, with_proofs
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.proved import NO_INDEX, with_proofs
 from queryprof.model import Frame
 from queryprof.model.advice import Advice, Change, Cost, Outweighed, Proof
 from queryprof.report.findings.text import details

@@ -16,12 +16,12 @@ from proof.counted_time import CountingJudge, counted, proved
 
 import queryprof as api
 from conftest import QUERYPROF
-from queryprof.analysis.findings.proved import with_proofs
 from queryprof.analysis.report import Report
-from queryprof.findings import findings_of
+from queryprof.findings.lookup import findings_of
+from queryprof.findings.proved import with_proofs
 from queryprof.model.advice import Advice
+from queryprof.planner.judging import Measured
 from queryprof.proof.joining import _Joined, _pair_keys
-from queryprof.proof.judging import Measured
 from queryprof.proof.rewriting import plain_select
 from queryprof.proof.workload import Sample
 

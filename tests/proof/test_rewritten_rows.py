@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from queryprof.planner.judging import BEFORE, Judge
 from queryprof.proof.joining import _Joined
-from queryprof.proof.judging import BEFORE, Judge
 from queryprof.proof.parameters import Parameters
 from queryprof.proof.rewrites import _is_unique
 from queryprof.proof.rewriting import comparisons, plain_select

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from queryprof.planner.judging import AFTER, BEFORE, Judge
 from queryprof.proof.index import Candidate, Term
-from queryprof.proof.judging import AFTER, BEFORE, Judge
 from queryprof.proof.schema import schema_of
 from queryprof.proof.search import Search
 from queryprof.proof.times import Times

@@ -10,9 +10,9 @@ import pytest
 from proof.counted_time import counted, proved
 
 import queryprof as api
-from queryprof.analysis.findings.proved import with_proofs
 from queryprof.analysis.report import Report
-from queryprof.findings import findings_of
+from queryprof.findings.lookup import findings_of
+from queryprof.findings.proved import with_proofs
 from queryprof.model.advice import Advice, Cost, Proof
 from queryprof.proof.times import Times
 from queryprof.proof.workload import Query

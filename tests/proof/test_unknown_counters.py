@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from queryprof.model.advice import Cost
+from queryprof.planner.judging import Measured
 from queryprof.proof.costs import is_less_work, mean_cost, total_cost
-from queryprof.proof.judging import Measured
 
 pytestmark = pytest.mark.once
 

@@ -10,8 +10,8 @@ import pytest
 from pytest_plugin import pytest_runs
 from pytest_plugin.pytest_runs import Run
 
-from queryprof.analysis.findings.few_rows import RULES
-from queryprof.analysis.findings.finding import CATEGORIES, TEST_CATEGORIES
+from queryprof.findings.few_rows import RULES
+from queryprof.findings.finding import CATEGORIES, TEST_CATEGORIES
 
 pytestmark = pytest.mark.once
 run = pytest_runs.run

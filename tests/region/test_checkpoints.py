@@ -33,9 +33,9 @@ pytestmark = [
 ]
 
 NO_SHARED_MEMORY = (
-    "import queryprof, queryprof.session\n"
-    "queryprof.session.CHECKPOINT_INTERVAL_S = 0.5\n"
-    "queryprof.session.directories = lambda: []\n"
+    "import queryprof, queryprof.recorder.session\n"
+    "queryprof.recorder.session.CHECKPOINT_INTERVAL_S = 0.5\n"
+    "queryprof.recorder.session.directories = lambda: []\n"
     "queryprof.install('x.qprof')\n"
 )
 
@@ -78,9 +78,9 @@ def test_copies_after_a_time_without_descriptors(script: Script) -> None:
 def test_a_copy_counts_once(script: Script, queryprof: Run) -> None:
     """A process without shared memory ends normally after it has made copies."""
     path = script(
-        "import queryprof.session\n"
-        "session = queryprof.session.session\n"
-        "queryprof.session.directories = lambda: []\n"
+        "import queryprof.recorder.session\n"
+        "session = queryprof.recorder.session.session\n"
+        "queryprof.recorder.session.directories = lambda: []\n"
         "session._share_target()\n"
         "began = time.monotonic()\n"
         "times = 0\n"
@@ -99,7 +99,7 @@ def test_a_disk_that_is_full_for_a_while(
     directory = str(tmp_path / "x.parts")
     os.mkdir(directory)
     code = (
-        "import queryprof.session as"
+        "import queryprof.recorder.session as"
         f" module\nmodule.session.start(target=lambda: module.Target({directory + '/t.qprof'!r},"
         f" None, {directory!r}, is_collected=True))\nwork(5)\n{DIES}"
     )

@@ -17,12 +17,12 @@ import queryprof
 from conftest import EXAMPLES
 from queryprof.core import _core
 from queryprof.errors import TraceError
+from queryprof.recorder.session import session
 from queryprof.region.checked_facts import KINDS, REQUIRED, check_facts
 from queryprof.region.identity import facts_of
 from queryprof.region.live import Watch
 from queryprof.region.region import Region, opened_region
 from queryprof.region.region_files import regions
-from queryprof.session import session
 
 pytestmark = pytest.mark.once
 
@@ -96,7 +96,7 @@ for line in sys.stdin:
     for number in range(int(line)):
         connection.execute("SELECT ?", (number,)).fetchall()
     queryprof.is_installed()
-    from queryprof.session import session
+    from queryprof.recorder.session import session
     session.settle()
     print("done", flush=True)
 """

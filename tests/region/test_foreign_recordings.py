@@ -27,7 +27,7 @@ pytestmark = [
 PROGRAM = """
 import os, shutil, signal, sqlite3, sys
 import queryprof
-from queryprof.session import session
+from queryprof.recorder.session import session
 queryprof.install(sys.argv[1])
 connection = sqlite3.connect(":memory:")
 def work(times):

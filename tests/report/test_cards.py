@@ -9,11 +9,11 @@ import pytest
 from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.findings.find import find
-from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import shortened, times
 from queryprof.core._core import histogram_bucket
+from queryprof.findings.find import find
+from queryprof.findings.finding import Finding, Severity
 from queryprof.model import (
     Aggregate,
     Distribution,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.comparison_result import PlanChange, SiteChange, StatementChange
+from queryprof.comparing.comparison_result import PlanChange, SiteChange, StatementChange
 from queryprof.model import Frame
 from queryprof.report.comparison.github import comparison_github
 from queryprof.report.places import Places

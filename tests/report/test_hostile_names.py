@@ -21,9 +21,9 @@ from markdown_it import MarkdownIt
 
 import queryprof as qp
 from conftest import EXAMPLES
-from queryprof.analysis.comparison import compare
-from queryprof.analysis.comparison_result import Comparison
 from queryprof.analysis.report import Report
+from queryprof.comparing.comparison import compare
+from queryprof.comparing.comparison_result import Comparison
 from queryprof.model import (
     Cause,
     Distribution,

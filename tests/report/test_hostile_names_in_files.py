@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from report.test_hostile_names import CONTROL, FUZZED, NAMES, comparisons, profile_of
 
-from queryprof.analysis.baseline_deviations import Deviation
-from queryprof.analysis.baseline_figures import Figures, Site
-from queryprof.analysis.comparison import compare, regressions
 from queryprof.cli.compare import GATES
+from queryprof.comparing.baseline_deviations import Deviation
+from queryprof.comparing.baseline_figures import Figures, Site
+from queryprof.comparing.comparison import compare, regressions
 from queryprof.errors import QueryprofError
 from queryprof.model import (
     Cause,

@@ -8,9 +8,9 @@ from report.browser import BROWSER, Opening, Page
 from report.test_hostile_names import profile_of as hostile_profile
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.analysis.tree import Node
+from queryprof.findings.finding import Finding, Severity
 from queryprof.model import Frame, Interval, Profile
 from queryprof.model.advice import Advice, Change, Cost, Proof
 from queryprof.report.html.html_report import html_page

@@ -9,8 +9,8 @@ from report.browser import BROWSER, Opening
 from report.test_html_browser import many
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
+from queryprof.findings.finding import Finding, Severity
 from queryprof.model import Frame, LockHold, Thread
 from queryprof.report.html.html_report import html_page
 from queryprof.report.html.page_data import page_data

@@ -9,11 +9,11 @@ from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
 from report.test_cards import MS, SITE, finding, findings
 
 from queryprof.analysis.call_sites import CallSite, place_of
-from queryprof.analysis.findings.find import _cause_of, _with_consequence
-from queryprof.analysis.findings.locks import Consequence, lock_findings
-from queryprof.analysis.findings.program import Program
 from queryprof.analysis.lock_holders import Holders
 from queryprof.analysis.report import Report
+from queryprof.findings.find import _cause_of, _with_consequence
+from queryprof.findings.locks import Consequence, lock_findings
+from queryprof.findings.program import Program
 from queryprof.model import (
     FileWork,
     Frame,

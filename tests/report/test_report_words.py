@@ -10,9 +10,9 @@ from analysis.by_hand import aggregate, profile_of
 from report.test_cards import finding
 from report.test_reports import LOOP
 
-from queryprof.analysis.findings.finding import UNKNOWN_FAULT
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, duration
+from queryprof.findings.finding import UNKNOWN_FAULT
 from queryprof.model import (
     Frame,
 )

@@ -17,8 +17,8 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
 from queryprof.analysis.report import Report
+from queryprof.findings.finding import CATEGORIES, Finding, Severity
 from queryprof.model import (
     Aggregate,
     Distribution,

@@ -14,8 +14,8 @@ import pytest
 
 import queryprof.startup
 from conftest import Run, by_operation
-from queryprof.autoload import Runner
 from queryprof.collect.reader import read_profile
+from queryprof.recorder.autoload import Runner
 
 Script = Callable[[str], Path]
 

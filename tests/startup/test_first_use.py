@@ -82,7 +82,7 @@ def test_a_child_that_imports_nothing_measured_loads_next_to_nothing(recorded: R
     output, profile = recorded(LOADED)
     assert json.loads(output) == [
         "queryprof",
-        "queryprof.autoload",
+        "queryprof.recorder.autoload",
         "queryprof.core",
         "queryprof.core.held_signals",
         "queryprof.core.own_imports",
@@ -141,8 +141,8 @@ def test_a_process_that_is_recorded_in_any_case_does_not_wait(tmp_path: Path) ->
     environment = {**os.environ, "QUERYPROF": str(tmp_path / "t.qprof")}
     command = [Path(QUERYPROF).with_name("python"), "-c", LOADED]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    is_installed = "queryprof.autoload" in done.stdout  # not so in an editable install
-    assert not is_installed or "queryprof.session" in done.stdout
+    is_installed = "queryprof.recorder.autoload" in done.stdout  # not so in an editable install
+    assert not is_installed or "queryprof.recorder.session" in done.stdout
 
 
 def test_its_environment_is_that_of_its_start(tmp_path: Path, queryprof: Run) -> None:
@@ -202,7 +202,7 @@ HANDLERS = {
 
 @pytest.mark.parametrize(("handler", "thread"), HANDLERS.values(), ids=HANDLERS)
 @pytest.mark.parametrize(
-    "name", ["queryprof.session", "queryprof.hooks.drivers.sqlite3_driver", "sqlite3"]
+    "name", ["queryprof.recorder.session", "queryprof.hooks.drivers.sqlite3_driver", "sqlite3"]
 )
 @pytest.mark.repeats
 def test_what_a_signals_handler_raises_meanwhile_is_the_programs(
@@ -248,7 +248,7 @@ class Beginning:
 
     def __call__(self) -> None:
         self.count += 1
-        assert self.waiting.find_spec("queryprof.session") is None  # its own imports pass
+        assert self.waiting.find_spec("queryprof.recorder.session") is None  # its own imports pass
         self.has_begun.set()
         assert self.may_end.wait(60)
         sys.meta_path.insert(0, FOUND)

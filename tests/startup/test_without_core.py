@@ -290,7 +290,9 @@ def test_of_a_fleet_what_reads_is_there(run, queryprof_in):
 
 
 def test_the_environment_starts_nothing(run):
-    done = run("-c", "import queryprof.autoload as a; a.start(); print('on')", QUERYPROF="1")
+    done = run(
+        "-c", "import queryprof.recorder.autoload as a; a.start(); print('on')", QUERYPROF="1"
+    )
     assert (done.returncode, done.stdout) == (0, "on\n")
     assert len(done.stderr.splitlines()) == 1
     assert "queryprof was installed without its core" in done.stderr

@@ -99,7 +99,7 @@ def after_a_failed_start(act: Call) -> None:
 
 def inside_install(act: Call) -> None:
     """A signal handler runs while recording starts."""
-    from queryprof.session import session
+    from queryprof.recorder.session import session
 
     attach = session.libraries.attach
 
@@ -113,7 +113,7 @@ def inside_install(act: Call) -> None:
 
 
 def inside_uninstall(act: Call) -> None:
-    from queryprof.session import session
+    from queryprof.recorder.session import session
 
     detach = session.libraries.detach
 

@@ -18,7 +18,7 @@ STATES = subprocess.run(
 
 FORKED_INSIDE = """
 import os, queryprof
-from queryprof.session import session
+from queryprof.recorder.session import session
 attach = session.libraries.attach
 def attach_and_fork():
     attach()

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from conftest import QUERYPROF, Run
-from queryprof.proof.judging import BEFORE, Judge, OutOfTime
+from queryprof.planner.judging import BEFORE, Judge, OutOfTime
 
 pytestmark = pytest.mark.once
 

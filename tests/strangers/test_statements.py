@@ -14,9 +14,9 @@ import pytest
 from analysis.by_hand import aggregate, profile_of
 
 from queryprof.analysis.report import Report
-from queryprof.findings import findings_of
+from queryprof.findings.lookup import findings_of
 from queryprof.model import Plan
-from queryprof.proof.judging import BEFORE, Judge, StatementError
+from queryprof.planner.judging import BEFORE, Judge, StatementError
 from queryprof.report.findings.sarif import findings_sarif
 from queryprof.report.json.findings import findings_json
 from queryprof.report.places import Places

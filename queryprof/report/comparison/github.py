@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from queryprof.analysis.comparison_result import Change, StatementChange
+from queryprof.comparing.comparison_result import Change, StatementChange
 from queryprof.report.inert import github_data, github_property
 from queryprof.report.places import Places
 from queryprof.report.text.comparison import change_text, title

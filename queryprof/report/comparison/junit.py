@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
-from queryprof.analysis.comparison_result import Change, Comparison, StatementChange
+from queryprof.comparing.comparison_result import Change, Comparison, StatementChange
 from queryprof.report.inert import xml_text
 from queryprof.report.places import Places
 from queryprof.report.text.comparison import change_text, title, where

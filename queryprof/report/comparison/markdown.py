@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryprof.analysis.comparison_result import Comparison, StatementChange, Verdict
+from queryprof.comparing.comparison_result import Comparison, StatementChange, Verdict
 from queryprof.report.inert import escape_markdown, markdown_code
 from queryprof.report.places import Places
 from queryprof.report.text.comparison import (

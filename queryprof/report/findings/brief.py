@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from queryprof.analysis.findings.finding import Finding
+from queryprof.findings.finding import Finding
 from queryprof.report.findings.text import change_at, gain, title
 from queryprof.report.inert import visible
 from queryprof.report.places import Places

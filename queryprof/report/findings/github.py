@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.findings.finding import Finding, Severity
 from queryprof.report.findings.text import message
 from queryprof.report.inert import github_data, github_property
 from queryprof.report.places import Places

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queryprof.analysis.findings.finding import Finding
+from queryprof.findings.finding import Finding
 from queryprof.report.findings.text import change_at, details, gain, nothing_found, title
 from queryprof.report.inert import escape_markdown, markdown_code
 from queryprof.report.places import Places

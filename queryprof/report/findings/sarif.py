@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
+from queryprof.findings.finding import CATEGORIES, Finding, Severity
 from queryprof.report.findings.text import message
 from queryprof.report.inert import json_text, visible
 from queryprof.report.places import Places

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
-from queryprof.analysis.findings.whole import BUSY
 from queryprof.analysis.units import duration, percent
+from queryprof.findings.finding import CATEGORIES, Finding, Severity
+from queryprof.findings.whole import BUSY
 from queryprof.report.places import Places
 
 

@@ -12,12 +12,12 @@ from importlib.resources import files
 from xml.etree.ElementTree import Element, tostring
 
 from queryprof.analysis.bottlenecks import Bottleneck
-from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.findings.proved import planned_in
-from queryprof.analysis.findings.unknown_causes import unknown_causes
 from queryprof.analysis.overview import completeness_sentence
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import count, counted, duration, percent
+from queryprof.findings.finding import Finding
+from queryprof.findings.proved import planned_in
+from queryprof.findings.unknown_causes import unknown_causes
 from queryprof.model import Frame
 from queryprof.report.findings.text import (
     change_at,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from queryprof.analysis.findings.proved import factor
+from queryprof.findings.proved import factor
 from queryprof.model.advice import Advice, Proof
 from queryprof.report.html.numbers import Numbers
 from queryprof.report.text.advice import cautions, change_in_words, summary

@@ -15,9 +15,6 @@ from typing import Any
 
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.call_sites import place_of
-from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.findings.proved import planned_in
-from queryprof.analysis.findings.unknown_causes import unknown_causes
 from queryprof.analysis.lock_holders import sum_of
 from queryprof.analysis.loops import LoopSummary, cumulative
 from queryprof.analysis.overview import completeness_sentence
@@ -27,6 +24,9 @@ from queryprof.analysis.timeline import timeline_of
 from queryprof.analysis.totals import called_groups, self_ns_of
 from queryprof.analysis.tree import Node, call_tree
 from queryprof.analysis.units import counted, duration, percent
+from queryprof.findings.finding import Finding
+from queryprof.findings.proved import planned_in
+from queryprof.findings.unknown_causes import unknown_causes
 from queryprof.model import Distribution, Frame, LockHold, Process
 from queryprof.model.advice import Advice
 from queryprof.report.findings.text import (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.histogram import add_histograms
 from queryprof.analysis.marks import mark_of
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, executions_of, group_by, self_ns_of
+from queryprof.findings.finding import Finding
 from queryprof.model import Aggregate, Exemplar, Frame
 from queryprof.report.html.numbers import Numbers
 from queryprof.report.text.cards import findings_at

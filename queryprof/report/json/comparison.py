@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from queryprof.analysis import comparison_result as changes
+from queryprof.comparing import comparison_result as changes
 from queryprof.report.json.writing import build, document_pieces, shape_of, to_shape
 
 Verdict = Literal["better", "worse", "same", "unclear"]

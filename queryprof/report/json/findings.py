@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from queryprof.analysis.findings import finding as found
+from queryprof.findings import finding as found
 from queryprof.model import advice as model
 from queryprof.model.postgresql import NO_SERVER, ServerFacts
 from queryprof.report.json import report as _frames_as_json  # noqa: F401  registers frames' shape

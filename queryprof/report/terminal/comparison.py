@@ -7,8 +7,8 @@ from typing import TextIO
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
-from queryprof.analysis.comparison_result import Change, Comparison, StatementChange, Verdict
 from queryprof.analysis.units import average
+from queryprof.comparing.comparison_result import Change, Comparison, StatementChange, Verdict
 from queryprof.report.places import Places
 from queryprof.report.terminal.comparison_chart import side_by_side
 from queryprof.report.terminal.console import (

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 import plotille
 
-from queryprof.analysis.comparison_result import Course
+from queryprof.comparing.comparison_result import Course
 
 HEIGHT = 8
 MARGIN = 14

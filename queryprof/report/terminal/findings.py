@@ -8,8 +8,8 @@ from typing import TextIO
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
-from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.units import counted
+from queryprof.findings.finding import Finding, Severity
 from queryprof.report.findings.text import (
     change_at,
     code_of_fix,

@@ -13,11 +13,11 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.bottlenecks import Bottleneck
-from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.overview import Overview, completeness_sentence
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, count, counted, duration, percent, seconds
 from queryprof.analysis.views import Caller, Row, View
+from queryprof.findings.finding import Finding
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
 from queryprof.report.terminal.errors import errors

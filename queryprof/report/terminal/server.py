@@ -7,10 +7,10 @@ from typing import TextIO
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
-from queryprof.analysis.findings.groups import Group as Statement
-from queryprof.analysis.findings.groups import groups_of
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
+from queryprof.findings.groups import Group as Statement
+from queryprof.findings.groups import groups_of
 from queryprof.model.postgresql import ServerFacts
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, write

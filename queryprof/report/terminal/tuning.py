@@ -9,9 +9,9 @@ from rich.console import RenderableType
 
 from queryprof.analysis.units import duration, percent
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
-from queryprof.tuning.factorial import Effect
-from queryprof.tuning.pragmas import Combination, PragmaExperiment, notes_of
-from queryprof.tuning.throughput import Point
+from queryprof.statistics.factorial import Effect
+from queryprof.statistics.pragma_effects import Combination, PragmaExperiment, notes_of
+from queryprof.statistics.throughput import Point
 
 MAX_ORDER = 2
 BAR = 30

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.findings.proved import outweighed_in_words, proof_in_words, rewrite_in_words
 from queryprof.analysis.units import counted, duration, percent, size
+from queryprof.findings.proved import outweighed_in_words, proof_in_words, rewrite_in_words
 from queryprof.model.advice import Advice, Change, Proof, Rewrite
 
 NO_CHANGE = "No index and no ANALYZE saves 3% or more of the recorded time; nothing to change."

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.findings.finding import CATEGORIES, Finding
 from queryprof.analysis.overview import Overview
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import RepeatSummary
 from queryprof.analysis.totals import Totals, add_up
 from queryprof.analysis.units import average, count, counted, duration, each_of, percent
+from queryprof.findings.finding import CATEGORIES, Finding
 
 NOTABLE_PART = 0.05
 """Smaller shares of a statement's time are not shown."""

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from queryprof.analysis.baseline_deviations import Deviation
-from queryprof.analysis.baseline_figures import Figures, Site
+from queryprof.comparing.baseline_deviations import Deviation
+from queryprof.comparing.baseline_figures import Figures, Site
 from queryprof.report.places import file_and_line
 from queryprof.report.text.plans import plan_change, plans_before_and_after
 

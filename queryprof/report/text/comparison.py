@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from queryprof.analysis.comparison_result import Change, Comparison, StatementChange, Verdict
 from queryprof.analysis.units import UNKNOWN, average, duration, size
-from queryprof.analysis.verdicts import MIN_TIMED_RUNS
+from queryprof.comparing.comparison_result import Change, Comparison, StatementChange, Verdict
+from queryprof.comparing.verdicts import MIN_TIMED_RUNS
 from queryprof.report.places import Places
 from queryprof.report.text.plans import plan_change
 

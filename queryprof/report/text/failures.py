@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from queryprof.analysis.baseline_deviations import Deviation
-from queryprof.analysis.baseline_figures import Figures, TestFigures
-from queryprof.analysis.findings.finding import CATEGORIES, Finding
 from queryprof.analysis.units import duration, percent
+from queryprof.comparing.baseline_deviations import Deviation
+from queryprof.comparing.baseline_figures import Figures, TestFigures
+from queryprof.findings.finding import CATEGORIES, Finding
 from queryprof.model import BASELINE_FIGURES, LockTime, Step
 from queryprof.report.inert import visible
 from queryprof.report.places import file_and_line

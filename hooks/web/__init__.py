@@ -1,1 +1,0 @@
-"""Spans for the requests of web applications."""

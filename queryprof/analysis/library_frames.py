@@ -1,0 +1,127 @@
+"""What the frames of a stack show about the library that executed a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from queryprof.model import Frame
+
+LAZY = "lazy load of "
+"""The start of an ORM's note, before the class and the attribute."""
+
+MANY, COLUMN = "all ", "column "
+"""What follows LAZY for a relation to many objects, and for a column."""
+
+INSTALLED = ("/site-packages/", "/dist-packages/")
+"""Path parts that precede the package in the file name of a library's frame."""
+
+HANDING = frozenset({"aiosqlite"})
+"""Drivers that hand their work to a thread."""
+
+DRIVERS = HANDING | {
+    "apsw",
+    "asyncpg",
+    "duckdb",
+    "libsql",
+    "MySQLdb",
+    "mysql",
+    "oracledb",
+    "pg8000",
+    "psycopg",
+    "psycopg2",
+    "pymysql",
+    "pysqlite3",
+    "sqlcipher3",
+    "sqlean",
+    "sqlite3",
+}
+"""Packages that execute SQL from the program or from a library around them."""
+
+WRAPPERS = frozenset({"dataset"})
+"""Packages with their own functions around another package."""
+
+
+def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> str:
+    """Return the package of the frames nearest to the driver, or a wrapper around it. The result is
+    "" or the driver's package if the program calls the driver directly.
+    """
+    nearest = ""
+    for frame in stack:
+        if frame.kind == "user":
+            break
+        for folder in INSTALLED:
+            _, found, rest = frame.file.rpartition(folder)
+            package = rest.partition("/")[0].removesuffix(".py") if found else ""
+            if package in wrappers:
+                return package
+            nearest = package if package and nearest in ("", *DRIVERS) else nearest
+    return nearest
+
+
+def is_handed(stack: Iterable[Frame]) -> bool:
+    """Return whether the driver ran the call in its worker thread (aiosqlite). The stack may then
+    lack the library's frames around it.
+    """
+    return package_of(stack, HANDING) in HANDING
+
+
+LOADERS = (
+    "_LazyLoader.",
+    "LazyLoader.",
+    "ForwardManyToOneDescriptor.",
+    "ReverseOneToOneDescriptor.",
+    "DeferredAttribute.",
+)
+"""Classes of ORMs whose methods load the target of an attribute."""
+
+LOADS_MANY = "QuerySet._fetch_all"
+"""Django's function that loads related objects with an ordinary query for such objects."""
+
+
+def loads_lazily(stack: Iterable[Frame], note: str) -> bool:
+    """Return whether the stack shows an ORM lazily loading the attribute in the note."""
+    loaders = (*LOADERS, LOADS_MANY) if note.startswith(LAZY + MANY) else LOADERS
+    return any(frame.function.startswith(loaders) for frame in stack)
+
+
+OWN = ("DatabaseOperations._quote_params_for_last_executed_query",)
+"""Functions of libraries that execute statements for themselves. This one is for Django's query
+list under DEBUG.
+"""
+
+DISPATCHERS = (
+    "werkzeug/",
+    "flask/",
+    "starlette/",
+    "fastapi/",
+    "django/core/handlers/",
+    "aiohttp/web",
+)
+"""Files of packages that call a program's function for a request."""
+
+
+def outside_of_request(stack: Iterable[Frame]) -> frozenset[Frame]:
+    """Return the program's frames around a request that a web framework handles, such as a
+    test's.
+    """
+    found, is_outside = set(), False
+    for frame in stack:
+        is_outside = is_outside or _is_dispatcher(frame)
+        if is_outside and frame.kind == "user":
+            found.add(frame)
+    return frozenset(found)
+
+
+def is_request(stack: Iterable[Frame]) -> bool:
+    """Return whether a web framework called the program's function for a request."""
+    return any(map(_is_dispatcher, stack))
+
+
+def _is_dispatcher(frame: Frame) -> bool:
+    rests = (parts[2] for folder in INSTALLED if (parts := frame.file.rpartition(folder))[1])
+    return next(rests, "").startswith(DISPATCHERS)
+
+
+def is_own(stack: Iterable[Frame]) -> bool:
+    """Return whether a library executes the statement for itself and not for the program."""
+    return any(frame.function.startswith(OWN) for frame in stack)

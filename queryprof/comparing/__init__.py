@@ -1,0 +1,1 @@
+"""Compares recordings with each other and with a baseline."""

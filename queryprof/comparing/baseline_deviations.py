@@ -1,0 +1,151 @@
+"""Compare the statements of a test with its baseline, by figures without noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from queryprof.analysis.baseline_rules import Rules
+from queryprof.analysis.plans import worse_plans
+from queryprof.comparing.baseline_figures import Figures, TestFigures
+from queryprof.comparing.renamed import pair_renamed, pair_widened, replaced_by
+from queryprof.model import BASELINE_FIGURES
+
+NEW = "a new statement"
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """A statement whose figures differ from the baseline.
+
+    Attributes:
+        before: None if the statement is new. after: None if it is no longer executed.
+        reasons: what is worse, in words; empty if it is better.
+        instead_of: the baseline's statement that this one replaces; "" if not found. If only
+            their names differ, `before` holds its figures.
+    """
+
+    statement: str
+    before: Figures | None
+    after: Figures | None
+    reasons: tuple[str, ...]
+    instead_of: str = ""
+
+
+def deviations(
+    before: TestFigures, after: TestFigures, rules: Rules, same_sqlite: bool
+) -> list[Deviation]:
+    """Return the differences between a test and its baseline, what is worse first.
+
+    If a new statement and a missing one differ only in names, they are compared with each other. So
+    are statements that differ in words and VM steps alone: a column more takes more steps per row.
+    """
+    drift = 0.0 if same_sqlite else rules.vm_steps_tolerance
+    before = {s: one for s, one in before.items() if not rules.ignore.match(s)}
+    after = {s: one for s, one in after.items() if not rules.ignore.match(s)}
+    pairs = pair_renamed(_costs_of_missing(before, after), _costs_of_missing(after, before))
+    widened = pair_widened(
+        _figures_without_steps(
+            {s: one for s, one in before.items() if s not in {*after, *pairs.values()}}
+        ),
+        _figures_without_steps({s: one for s, one in after.items() if s not in {*before, *pairs}}),
+    )
+    after |= {s: replace(after[s], vm_steps=before[was].vm_steps) for s, was in widened.items()}
+    pairs |= widened
+    gone = set(before) - set(after) - set(pairs.values())
+    found = []
+    for statement in sorted(gone | set(after)):
+        was = pairs.get(statement, statement)
+        old, new = before.get(was), after.get(statement)
+        reasons = _what_got_worse(old, new, drift, rules.fail_on)
+        if reasons or _what_got_better(old, new, drift):
+            instead_of = was if was != statement else ""
+            if old is None:
+                instead_of = replaced_by(statement, gone)
+            found.append(Deviation(statement, old, new, tuple(reasons), instead_of))
+    if gone and not _does_more(before, after, drift):
+        # Other statements replaced the missing ones, such as a join for a query in a loop.
+        found = [replace(one, reasons=()) if one.reasons == (NEW,) else one for one in found]
+    return sorted(found, key=lambda d: (not d.reasons, d.before is not None, d.statement))
+
+
+def _figures_without_steps(figures: TestFigures) -> dict[str, object]:
+    """Return all figures of each statement but its VM steps."""
+    return {
+        statement: (one.executions, one.rows, one.full_scan_steps, one.plans)
+        for statement, one in figures.items()
+    }
+
+
+def _does_more(before: TestFigures, after: TestFigures, drift: float) -> bool:
+    """Return whether the whole test has more executions or rows, or takes more steps. Unknown
+    figures count as more.
+    """
+    for name in BASELINE_FIGURES:
+        was = [getattr(one, name) for one in before.values()]
+        now = [getattr(one, name) for one in after.values()]
+        if None in was or None in now or sum(now) > sum(was) * (1 + drift * name.endswith("steps")):
+            return True
+    return False
+
+
+def differences_between_runs(
+    first: TestFigures, second: TestFigures, rules: Rules
+) -> list[Deviation]:
+    """Return the differences between two runs of a test on the same code. Each would fail one run
+    if the other run were the baseline.
+    """
+    found = {
+        deviation.statement: deviation
+        for before, after in ((second, first), (first, second))
+        for deviation in deviations(before, after, rules, same_sqlite=True)
+        if deviation.reasons
+    }
+    return list(found.values())
+
+
+def _costs_of_missing(figures: TestFigures, others: TestFigures) -> dict[str, tuple[int, ...]]:
+    """Return the costs of the statements that are missing in `others`."""
+    return {
+        statement: (one.executions, one.rows, one.full_scan_steps or 0, one.vm_steps or 0)
+        for statement, one in figures.items()
+        if statement not in others
+    }
+
+
+def _what_got_worse(
+    before: Figures | None, after: Figures | None, drift: float, fail_on: frozenset[str]
+) -> list[str]:
+    if after is None:
+        return []
+    if before is None:
+        return [NEW] if "counts" in fail_on else []
+    reasons = []
+    if "counts" in fail_on:
+        if after.executions > before.executions:
+            reasons.append("more executions")
+        if after.rows > before.rows:
+            reasons.append("more rows")
+    if "plans" in fail_on and worse_plans(before.plans, after.plans):
+        reasons.append("a worse plan")
+    if "vmsteps" in fail_on:
+        if _more(before.full_scan_steps, after.full_scan_steps, drift):
+            reasons.append("more full-scan steps")
+        if _more(before.vm_steps, after.vm_steps, drift):
+            reasons.append("more VM steps")
+    return reasons
+
+
+def _more(before: int | None, after: int | None, drift: float) -> bool:
+    return before is not None and after is not None and after > before * (1 + drift)
+
+
+def _what_got_better(before: Figures | None, after: Figures | None, drift: float) -> bool:
+    if after is None or before is None:
+        return after is None
+    return (
+        after.executions < before.executions
+        or after.rows < before.rows
+        or _more(after.vm_steps, before.vm_steps, drift)
+        or _more(after.full_scan_steps, before.full_scan_steps, drift)
+        or bool(worse_plans(after.plans, before.plans))
+    )

@@ -1,0 +1,205 @@
+"""The figures of a test that a baseline keeps.
+
+Only figures without noise are kept: executions, rows, SQLite's steps and query plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from queryprof.analysis.baseline_rules import SCANNED_ROWS, Rules
+from queryprof.analysis.call_sites import Function, call_site, find_helpers
+from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
+from queryprof.analysis.totals import group_by
+from queryprof.comparing.random_names import fold_random
+from queryprof.model import BASELINE_FIGURES, Aggregate, Frame, Plan
+from queryprof.operations import STATEMENT_OPERATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What one call site contributes: its frame, its caller, and its executions."""
+
+    frame: Frame | None
+    caller: Frame | None
+    executions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One statement in one test.
+
+    Attributes:
+        vm_steps, full_scan_steps: of all its executions; None: unknown.
+        sites: its call sites, most executions first; not part of a baseline.
+        plans: the plans that SQLite had for it, sorted; empty: unknown.
+    """
+
+    executions: int
+    rows: int
+    vm_steps: int | None
+    full_scan_steps: int | None
+    sites: tuple[Site, ...] = ()
+    plans: tuple[Steps, ...] = ()
+
+    @property
+    def repeats(self) -> int:
+        """The highest number of executions from one line, over all callers."""
+        sums: dict[Frame | None, int] = {}
+        for site in self.sites:
+            sums[site.frame] = sums.get(site.frame, 0) + site.executions
+        return max(sums.values(), default=self.executions)
+
+    @property
+    def scans_a_large_table(self) -> bool:
+        return (self.full_scan_steps or 0) >= SCANNED_ROWS * self.executions > 0
+
+    @property
+    def scanned_tables(self) -> tuple[str, ...]:
+        """The tables that the statement's plans read completely."""
+        return tuple(sorted({table for plan in self.plans for table in signs_of(plan).scans}))
+
+
+OTHER = "(other)"
+"""Stands for statements that did not fit in the recording."""
+
+UNKNOWN = "(unknown)"
+"""Stands for statements that began before the recording."""
+
+TestFigures = Mapping[str, Figures]
+"""The figures of one test by statement."""
+
+
+def figures_of(
+    aggregates: Iterable[Aggregate],
+    rules: Rules,
+    plans: Iterable[Plan] = (),
+    with_sites: bool = True,
+    test_thread: str = "",
+    script: str = "",
+) -> dict[str, Figures]:
+    """Return the figures and plans of the statements that one test executed.
+
+    Args:
+        with_sites: whether to include the call sites. They take the longest to find.
+        test_thread: the thread that ran the test. Its statements without a frame of the program are
+            skipped: a framework ran them to prepare or clean up.
+        script: the file of the command that runs the tests. Its frames are around all tests, and
+            count as the framework's.
+    """
+    met = plans_by_statement(plans)
+
+    def is_frameworks(one: Aggregate) -> bool:
+        first = one.path[0] if one.thread.name == test_thread and one.path else None
+        return first is not None and (first.kind != "user" or first.file == script)
+
+    everything = [a for a in aggregates if _is_named(a.statement) and not is_frameworks(a)]
+    helpers = find_helpers(everything) if with_sites else frozenset()
+    found = {}
+    for statement, group in sorted(group_by(everything, lambda a: a.statement).items()):
+        if rules.ignore.match(statement):
+            continue
+        began = [a for a in group if a.operation in STATEMENT_OPERATIONS and a.count]
+        # An execution that began before the recording has steps, but no count.
+        ran = [a for a in group if a.count or a.vm_steps]
+        counted = [a for a in ran if a.operation.startswith("execute")]
+        known = bool(counted) and sum(a.counted for a in counted) == sum(a.count for a in counted)
+        found[statement] = Figures(
+            executions=sum(a.count for a in began),
+            rows=sum(a.rows for a in group),
+            vm_steps=sum(a.vm_steps for a in counted) if known else None,
+            full_scan_steps=sum(a.full_scan_steps for a in counted) if known else None,
+            sites=_sites(began, helpers) if with_sites else (),
+            plans=met.get(statement, ()),
+        )
+    return found
+
+
+def _is_named(statement: str) -> bool:
+    return statement in (OTHER, UNKNOWN) or not statement.startswith("(")
+
+
+def _sites(began: list[Aggregate], helpers: frozenset[Function]) -> tuple[Site, ...]:
+    places: dict[tuple[Frame | None, Frame | None], int] = {}
+    for aggregate in began:
+        site = call_site(aggregate.path, helpers)
+        place = (site.frame, site.callers[0] if site.callers else None)
+        places[place] = places.get(place, 0) + aggregate.count
+    ranked = sorted(places.items(), key=lambda item: -item[1])
+    return tuple(Site(*place, executions) for place, executions in ranked)
+
+
+def numbers_of(figures: TestFigures) -> dict[str, dict[str, Any]]:
+    """Return the figures in the form of a baseline file, without unknown ones."""
+    return {
+        statement: {
+            **{name: n for name in BASELINE_FIGURES if (n := getattr(one, name)) is not None},
+            **({"plans": [list(plan) for plan in one.plans]} if one.plans else {}),
+        }
+        for statement, one in figures.items()
+    }
+
+
+def figures_from(numbers: Mapping[str, Mapping[str, Any]]) -> dict[str, Figures]:
+    """Return the figures of one test from a baseline file."""
+    return {
+        statement: Figures(
+            one.get("executions", 0),
+            one.get("rows", 0),
+            one.get("vm_steps"),
+            one.get("full_scan_steps"),
+            plans=tuple(tuple(plan) for plan in one.get("plans", ())),
+        )
+        for statement, one in numbers.items()
+    }
+
+
+def count_queries(figures: TestFigures) -> int:
+    """Return the number of executions of all statements."""
+    return sum(f.executions for f in figures.values())
+
+
+def add_figures(parts: Sequence[TestFigures]) -> dict[str, Figures]:
+    """Add up the figures of consecutive parts of one test."""
+    total: dict[str, Figures] = {}
+    for part in parts:
+        for statement, new in part.items():
+            old = total.get(statement)
+            total[statement] = new if old is None else _sum(old, new)
+    return total
+
+
+def fold_names(figures: TestFigures) -> dict[str, Figures]:
+    """Give each statement a name that is the same in every run. Statements with the same name add
+    up; statements without a name are skipped.
+    """
+    named = (item for item in figures.items() if item[0] not in (OTHER, UNKNOWN))
+    return add_figures([{fold_random(s): _with_stable_plans(one)} for s, one in named])
+
+
+def _with_stable_plans(figures: Figures) -> Figures:
+    if not figures.plans:
+        return figures
+    plans = {tuple(fold_random(step) for step in plan) for plan in figures.plans}
+    return replace(figures, plans=tuple(sorted(plans)))
+
+
+def _sum(a: Figures, b: Figures) -> Figures:
+    def sum_if_known(x: int | None, y: int | None) -> int | None:
+        return None if x is None or y is None else x + y
+
+    places: dict[tuple[Frame | None, Frame | None], int] = {}
+    for site in (*a.sites, *b.sites):
+        place = (site.frame, site.caller)
+        places[place] = places.get(place, 0) + site.executions
+    ranked = sorted(places.items(), key=lambda item: -item[1])
+    return Figures(
+        a.executions + b.executions,
+        a.rows + b.rows,
+        sum_if_known(a.vm_steps, b.vm_steps),
+        sum_if_known(a.full_scan_steps, b.full_scan_steps),
+        tuple(Site(*place, executions) for place, executions in ranked),
+        tuple(sorted({*a.plans, *b.plans})),
+    )

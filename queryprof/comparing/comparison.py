@@ -1,0 +1,292 @@
+"""Compare runs before a change with runs after it: by metric, and by statement.
+
+Counts of work (executions, rows, VM steps) have no noise and are compared exactly. Times have noise
+and need several runs per side; with fewer runs, a change of time is "unclear".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from os.path import basename
+from statistics import fmean
+from typing import NamedTuple
+
+from queryprof.analysis.call_sites import CallSite, Function, call_site, find_helpers
+from queryprof.analysis.overview import overview_of
+from queryprof.analysis.plans import plans_by_statement
+from queryprof.analysis.totals import add_up, group_by
+from queryprof.comparing.comparison_result import (
+    MAX_COURSE,
+    TOLERANCE,
+    Change,
+    Comparison,
+    Course,
+    PlanChange,
+    SiteChange,
+    StatementChange,
+    Verdict,
+)
+from queryprof.comparing.random_names import fold_random
+from queryprof.comparing.verdicts import (
+    CHANGED,
+    CPU,
+    IO,
+    LOOPS,
+    MEMORY,
+    RUN,
+    STATEMENT,
+    WHOLE,
+    WHOLE_TESTS,
+    Comparer,
+    Metric,
+    Values,
+)
+from queryprof.model import Aggregate, Profile
+from queryprof.operations import STATEMENT_OPERATIONS
+
+MATTERS = 0.01
+"""A share of the runs' database time. A statement whose time changes by less is neither better nor
+worse.
+"""
+
+SITES = 3
+"""The number of call sites to show for a statement."""
+
+STEPS_MATTER = 0.001
+"""A share of the runs' VM steps. A smaller change is neither better nor worse: with another index
+or column, SQLite takes more steps to read the schema.
+"""
+
+Side = list[Mapping[str, list[Aggregate]]]
+
+
+class _Least(NamedTuple):
+    """The smallest changes of a statement that matter."""
+
+    ns: float
+    vm_steps: float
+
+
+class _Judges(NamedTuple):
+    """Compares a statement's values.
+
+    If the whole runs got slower, statements that got slower too explain it, and the test of the
+    whole runs is enough. All others are judged together.
+    """
+
+    of_whole: Comparer
+    together: Comparer
+    whole: Sequence[Change]
+
+    def __call__(self, metric: Metric, before: Values, after: Values) -> Change:
+        (time,) = (change.verdict for change in self.whole if change.metric == "database_ns")
+        if metric.gate == "time" and time in CHANGED:
+            change = self.of_whole(metric, before, after)
+            if change.verdict is time:
+                return change
+        return self.together(metric, before, after)
+
+
+def _run_ns(profile: Profile) -> float | None:
+    return overview_of(profile).run_ns if profile.processes else None
+
+
+def _with_stable_names(profile: Profile) -> Profile:
+    """Replace random names in statements by names that are the same in every run, as
+    baselines do.
+    """
+    aggregates = [a._replace(statement=fold_random(a.statement)) for a in profile.aggregates]
+    plans = [replace(plan, statement=fold_random(plan.statement)) for plan in profile.plans]
+    return replace(profile, aggregates=tuple(aggregates), plans=tuple(plans))
+
+
+def compare(
+    before: Sequence[Profile], after: Sequence[Profile], tolerance: float = TOLERANCE
+) -> Comparison:
+    """Compare one or several runs per side.
+
+    Raises:
+        ValueError: a side has no run.
+    """
+    if not before or not after:
+        raise ValueError("each side needs a run")
+    before, after = [_with_stable_names(p) for p in before], [_with_stable_names(p) for p in after]
+    versions = {one for profile in (*before, *after) for one in profile.sqlite_versions}
+    same_sqlite = len(versions) <= 1
+    compared = Comparer(tolerance, same_sqlite)
+    sides = ([_statements(p) for p in before], [_statements(p) for p in after])
+    totals = [
+        [add_up(a for group in run.values() for a in group) for run in side] for side in sides
+    ]
+    whole = [compared(m, *([m.value_in(run) for run in side] for side in totals)) for m in WHOLE]
+    whole.append(compared(RUN, [_run_ns(p) for p in before], [_run_ns(p) for p in after]))
+    has_loops = any(profile.loops for profile in (*before, *after))
+    has_cpu = all(profile.thread_usage for profile in (*before, *after))
+    whole += [
+        compared(metric, [of(p) for p in before], [of(p) for p in after])
+        for metric, of in (
+            *(CPU if has_cpu else ()),
+            *MEMORY,
+            *IO,
+            *(LOOPS if has_loops else ()),
+        )
+    ]
+    names = sorted({name for side in sides for run in side for name in run})
+    runs = [run for side in totals for run in side]
+    least = _Least(
+        MATTERS * fmean(run.self_ns for run in runs),
+        STEPS_MATTER * fmean(run.vm_steps_sum or 0 for run in runs),
+    )
+    whole = _same_where(whole, "vmsteps", "vm_steps", least.vm_steps)
+    judges = _Judges(compared, replace(compared, tests=_timed_statements(sides, least)), whole)
+    helpers = find_helpers(a for profile in (*before, *after) for a in profile.aggregates)
+    plans = [plans_by_statement(p for run in side for p in run.plans) for side in (before, after)]
+    changes = [
+        _compare_statement(
+            name,
+            sides,
+            judges,
+            helpers,
+            PlanChange(*(met.get(name, ()) for met in plans)),
+            least,
+        )
+        for name in names
+    ]
+    order = {"new": 0, "gone": 1, "known": 2}
+    changes.sort(key=lambda c: (order[c.kind], _BADNESS[c.verdict], -_spent_ns(c), c.statement))
+    return Comparison(
+        len(before),
+        len(after),
+        same_sqlite,
+        tuple(whole),
+        tuple(changes),
+        (_course(before[0]), _course(after[0])),
+    )
+
+
+def _course(profile: Profile) -> Course:
+    if not profile.timeline:
+        return ()
+    width_ns = profile.timeline_width_ns
+    start_ns, _ = profile.span_unix_ns
+    spent = {(i.start_unix_ns - start_ns) // width_ns: i.self_ns for i in profile.timeline}
+    # The timeline skips intervals without calls, but the chart needs them.
+    numbers = range(min(0, *spent), max(spent) + 1)
+    if len(numbers) > MAX_COURSE:
+        return ()
+    return tuple(
+        (max(0.0, (number + 0.5) * width_ns / 1e9), max(0, spent.get(number, 0)) / width_ns)
+        for number in numbers
+    )
+
+
+_BADNESS = {Verdict.WORSE: 0, Verdict.BETTER: 1, Verdict.UNCLEAR: 2, Verdict.SAME: 3}
+
+
+def _statements(profile: Profile) -> Mapping[str, list[Aggregate]]:
+    return group_by(
+        (a for a in profile.aggregates if not a.statement.startswith("(")), lambda a: a.statement
+    )
+
+
+def _spent_ns(change: StatementChange) -> float:
+    return max((c.after or c.before or 0) for c in change.changes if c.metric == "database_ns")
+
+
+def _compare_statement(
+    statement: str,
+    sides: tuple[Side, Side],
+    judges: _Judges,
+    helpers: frozenset[Function],
+    plans: PlanChange,
+    least: _Least,
+) -> StatementChange:
+    before, after = ([run.get(statement, []) for run in side] for side in sides)
+    kind = "known" if any(before) and any(after) else "gone" if any(before) else "new"
+    totals = [[add_up(run) for run in side] for side in (before, after)]
+    changes = []
+    for metric in STATEMENT:
+        # A statement that a run did not execute took exactly 0 steps.
+        pair = [
+            [metric.value_in(run) if run.calls or metric.name == "mean_ns" else 0.0 for run in side]
+            for side in totals
+        ]
+        changes.append(judges(metric, *pair))
+    changes = _same_where(changes, "time", "database_ns", least.ns)
+    changes = _same_where(changes, "vmsteps", "vm_steps", least.vm_steps)
+    return StatementChange(statement, kind, tuple(changes), _sites((before, after), helpers), plans)
+
+
+def _same_where(changes: list[Change], gate: str, metric: str, least: float) -> list[Change]:
+    """Return the changes. If `metric` changed by less than `least`, those of its gate are SAME."""
+    (one,) = (change for change in changes if change.metric == metric)
+    if abs((one.after or 0) - (one.before or 0)) >= least:
+        return changes
+    return [
+        (
+            replace(change, verdict=Verdict.SAME)
+            if change.gate == gate and change.verdict in CHANGED
+            else change
+        )
+        for change in changes
+    ]
+
+
+def _timed_statements(sides: tuple[Side, Side], least: _Least) -> int:
+    """Return the number of statements whose time can matter, at least WHOLE_TESTS."""
+    means: dict[str, float] = {}
+    for side in sides:
+        for run in side:
+            for name, group in run.items():
+                means[name] = means.get(name, 0.0) + add_up(group).self_ns / len(side)
+    return max(WHOLE_TESTS, sum(mean >= least.ns for mean in means.values()))
+
+
+def _sites(
+    sides: tuple[list[list[Aggregate]], list[list[Aggregate]]], helpers: frozenset[Function]
+) -> tuple[SiteChange, ...]:
+    """Return the call sites whose executions changed most. A function's lines move between
+    revisions, and so does its directory. So the executions of all its lines are compared, and its
+    busiest line is shown, from `after` if possible.
+    """
+    counts: dict[Function, list[float]] = {}
+    shown: dict[Function, CallSite] = {}
+    for side, runs in enumerate(sides):
+        busiest: dict[Function, int] = {}
+        for aggregate in (a for run in runs for a in run):
+            # Without a count, the aggregate holds only SQLite's counters of earlier executions.
+            if aggregate.operation not in STATEMENT_OPERATIONS or not aggregate.count:
+                continue
+            site = call_site(aggregate.path, helpers)
+            place = (basename(site.frame.file), site.frame.function) if site.frame else ("", "")
+            counts.setdefault(place, [0.0, 0.0])[side] += aggregate.count / len(runs)
+            if aggregate.count > busiest.get(place, 0):
+                busiest[place] = aggregate.count
+                shown[place] = site
+    ranked = sorted(counts, key=lambda p: (-(counts[p][1] - counts[p][0]), -counts[p][1], p))
+    return tuple(SiteChange(shown[p], counts[p][0], counts[p][1]) for p in ranked[:SITES])
+
+
+def regressions(
+    comparison: Comparison, gates: Iterable[str]
+) -> tuple[StatementChange | Change, ...]:
+    """Return the changes that got worse and belong to the given gates: metrics of whole runs, and
+    statements.
+
+    A new statement counts under `counts`.
+    """
+    wanted = frozenset(gates)
+    whole = [c for c in comparison.whole if c.gate in wanted and c.verdict is Verdict.WORSE]
+    statements = [
+        change
+        for change in comparison.statements
+        if ("plans" in wanted and change.plans.verdict is Verdict.WORSE)
+        or any(c.gate in wanted and c.verdict is Verdict.WORSE for c in change.changes)
+    ]
+    return (*statements, *whole)
+
+
+def measured_nothing(profiles: Iterable[Profile]) -> bool:
+    """Return whether no run executed a statement, so that there is nothing to compare."""
+    return not any(add_up(profile.aggregates).statement_executions for profile in profiles)

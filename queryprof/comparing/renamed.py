@@ -1,0 +1,112 @@
+"""Pair statements of two runs that differ only in identifiers, or in additional words.
+
+A test with a random table name runs a different statement each time. A renamed table also makes new
+statements that do the same work. Such a pair is compared as one statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from queryprof.comparing.random_names import RANDOM
+
+_TOKEN = re.compile(
+    rf""" "(?:[^"]|"")*" | `[^`]*` | \[[^\]]*\] | (?:\w|\$|{RANDOM})+ | \S """, re.VERBOSE
+)
+_KEYWORD = re.compile(r"[A-Z]+|CURRENT_(?:DATE|TIME|TIMESTAMP)|[0-9].*")
+"""Keywords in statements are in capitals, so an unquoted word in capitals may be a keyword."""
+
+_NAME = re.compile(r'[\w$"`\[]')
+Cost = tuple[int, ...]
+"""Executions, rows and further figures of one statement."""
+
+_SAME_WORDS = 0.4
+"""The smallest share of common words for one statement to replace another."""
+
+
+@lru_cache(maxsize=4096)
+def structure_of(statement: str) -> tuple[str | int, ...]:
+    """Return the tokens of a statement, with numbered identifiers. Statements that differ only in
+    names have equal tokens.
+    """
+    numbers: dict[str, int] = {}
+    return tuple(
+        (
+            numbers.setdefault(token, len(numbers))
+            if _NAME.match(token) and not _KEYWORD.fullmatch(token)
+            else token
+        )
+        for token in _TOKEN.findall(statement)
+    )
+
+
+def pair_renamed(gone: Mapping[str, Cost], new: Mapping[str, Cost]) -> dict[str, str]:
+    """Return {new statement: missing statement} for statements that differ only in names, one to
+    one.
+
+    Args:
+        gone, new: the cost of each statement, executions first. Among equal statements the most
+            expensive are paired. A statement that ran once is not paired with one that ran often.
+    """
+    waiting: dict[object, list[str]] = {}
+    for statement in _most_expensive_first(gone):
+        waiting.setdefault(_similarity_key(statement, gone[statement]), []).append(statement)
+    pairs = {}
+    for statement in _most_expensive_first(new):
+        candidates = waiting.get(_similarity_key(statement, new[statement]))
+        if candidates:
+            pairs[statement] = candidates.pop(0)
+    return pairs
+
+
+def pair_widened(gone: Mapping[str, object], new: Mapping[str, object]) -> dict[str, str]:
+    """Return {new statement: missing statement}, one to one, for statements of which one has
+    additional words, such as another column.
+
+    Args:
+        gone, new: the work of each statement. Only statements with equal work are paired.
+    """
+    waiting = sorted(gone)
+    pairs = {}
+    for statement in sorted(new):
+        was = next(
+            (
+                one
+                for one in waiting
+                if gone[one] == new[statement] and _is_one_inside_the_other(one, statement)
+            ),
+            None,
+        )
+        if was is not None:
+            waiting.remove(was)
+            pairs[statement] = was
+    return pairs
+
+
+def _is_one_inside_the_other(a: str, b: str) -> bool:
+    """Return whether the words of the shorter statement are words of the other, in this order."""
+    shorter, longer = sorted((_TOKEN.findall(a), _TOKEN.findall(b)), key=len)
+    rest = iter(longer)
+    return shorter[:1] == longer[:1] and all(word in rest for word in shorter)
+
+
+def _similarity_key(statement: str, cost: Cost) -> object:
+    return structure_of(statement), cost[0] > 1
+
+
+def _most_expensive_first(costs: Mapping[str, Cost]) -> list[str]:
+    return sorted(sorted(costs), key=costs.__getitem__, reverse=True)
+
+
+def replaced_by(statement: str, gone: Iterable[str]) -> str:
+    """Return the missing statement that a new one most likely replaces; "" if none is similar."""
+    words = set(_TOKEN.findall(statement))
+    best, best_share = "", _SAME_WORDS
+    for candidate in sorted(gone):
+        others = set(_TOKEN.findall(candidate))
+        share = len(words & others) / len(words | others)
+        if share > best_share and candidate.split(" ", 1)[0] == statement.split(" ", 1)[0]:
+            best, best_share = candidate, share
+    return best

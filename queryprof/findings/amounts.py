@@ -1,0 +1,229 @@
+"""Findings about statements that take much of the time, whatever they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from queryprof.analysis.library_frames import LAZY
+from queryprof.analysis.library_frames import MANY as MANY_OBJECTS
+from queryprof.analysis.units import counted, duration, percent
+from queryprof.analysis.units import rows as rows_of
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.groups import Group
+from queryprof.findings.libraries import NO_OBJECTS, NO_RELATION
+from queryprof.findings.program import Program
+from queryprof.sql.tokens import tokens_of
+
+MANY = 1000
+CHEAP_NS = 300_000
+CHEAP_STEPS = 1_000
+"""VM steps per execution. A sqlite3 call on a file takes as long as 900 steps (5.4 us at 6 ns per
+step), in memory as 200 steps. Above this limit, the query's own work dominates, and fetching many
+items at once does not save it. Measured with sums over 0 to 100 rows of a covering index.
+"""
+MANY_SHARE = 0.10
+
+OBJECTS = 50
+"""With at least this many rows per execution, making objects of them takes most of the line's time.
+"""
+
+
+def many_cheap(program: Program) -> Iterator[Finding | None]:
+    """Find many cheap queries, by the driver's time. Time that an ORM takes per request is not a
+    loop's.
+    """
+    for group in program.groups:
+        totals = group.totals
+        share = program.share_of(group, group.steady_ns)
+        is_cheap = group.steady_ns < CHEAP_NS * totals.executions and (
+            totals.vm_steps is None or totals.vm_steps <= CHEAP_STEPS
+        )
+        is_many = group.reads and totals.executions >= MANY and not program.is_inside(group)
+        if is_many and is_cheap and share >= MANY_SHARE:
+            yield program.finding(
+                "many_cheap",
+                group,
+                group.steady_ns * (1 - 1 / totals.executions),
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} of"
+                        f" {duration(group.steady_ns / totals.executions)} take"
+                        f" {percent(min(1.0, share))} of the {program.whole}: each is fast, but"
+                        " together they are slow"
+                    ),
+                ),
+                "Fetch many items with one query (WHERE id IN (...), a JOIN), or keep in memory"
+                " what you read repeatedly.",
+                program.loop_of(group),
+                doubt="queryprof cannot tell whether the program needs all rows.",
+                most=Severity.MEDIUM,
+            )
+
+
+SEVERAL_JOINS = 2
+MULTIPLIED = (
+    "If the query joins several collections (joinedload()), it combines each row of one with each"
+    " row of the other. Load them with selectinload()."
+)
+
+
+def _outer_joins(group: Group) -> int:
+    words = [token.keyword for token in tokens_of(group.statement)]
+    return sum(pair == ("OUTER", "JOIN") for pair in pairwise(words))
+
+
+def many_objects(program: Program) -> Iterator[Finding | None]:
+    """Find queries for which a library takes longer to make objects than the database takes to find
+    rows.
+    """
+    for group in program.groups:
+        library, rows = program.called_library(group.statement), group.totals.rows_each or 0.0
+        if not group.reads or library not in NO_OBJECTS or group.line_ns is None:
+            continue
+        made_ns = group.cost_ns - group.steady_ns - group.handed_ns
+        if rows < OBJECTS or made_ns < group.steady_ns or program.is_inside(group):
+            continue
+        runs = max(1, group.totals.statement_executions)
+        each = " each" if runs > 1 else ""
+        fix = NO_OBJECTS[library]
+        if program.is_preload(group):
+            fix = NO_RELATION.get(library, fix)
+        if library == "sqlalchemy" and _outer_joins(group) >= SEVERAL_JOINS:
+            fix = f"{MULTIPLIED} {fix}"
+        relation = _appended_to(program, group)
+        if relation:
+            fix = ADD_ALONE.format(relation=relation)
+        use = "" if relation else _use_of(program, group)
+        if use:
+            fix = f"{ONLY[use]} {INSTEAD[use][library]}."
+        yield program.finding(
+            "many_objects",
+            group,
+            group.cost_ns,
+            (
+                (
+                    f"{counted(runs, 'execution')} with {rows_of(rows)}{each}; the line takes"
+                    f" {duration(group.mean_line_ns)}{each}, of which the driver takes"
+                    f" {duration(group.steady_ns / runs)}"
+                ),
+            ),
+            fix,
+            program.loop_of(group),
+            doubt=COMPUTED if use == "sum" else NEEDED * (not relation and not use),
+            most=Severity.HIGH if relation or use else Severity.LOW,
+        )
+
+
+COMPUTED = "The added values may be properties that Python computes."
+NEEDED = "It is unknown whether the program needs all of the objects."
+
+
+def reduced_rows(program: Program) -> Iterator[Finding | None]:
+    """Find queries with many rows that the program only counts, adds up or sorts."""
+    for group in program.groups:
+        rows, use = group.totals.rows_each or 0.0, ""
+        if (
+            group.reads
+            and rows >= MANY
+            and program.called_library(group.statement) not in NO_OBJECTS
+        ):
+            use = _use_of(program, group)
+        if not use:
+            continue
+        runs = max(1, group.totals.statement_executions)
+        each = " each" if runs > 1 else ""
+        yield program.finding(
+            "over_fetch",
+            group,
+            group.steady_ns * SAVED[use],
+            (f"{counted(runs, 'execution')} returned {rows_of(rows)}{each}",),
+            f"{ONLY[use]} {INSTEAD[use]['']}.",
+            program.loop_of(group),
+        )
+
+
+def _use_of(program: Program, group: Group) -> str:
+    """Return what the program reduces a query's rows to (source_lines.Lines.reduces)."""
+    note, frame = program.note_of(group) or "", group.site.frame
+    if frame is None or _is_read_elsewhere(program, group):
+        return ""
+    relation = note.removeprefix(LAZY).removeprefix(MANY_OBJECTS).partition(" in ")[0]
+    attribute = relation.rpartition(".")[2] if note.startswith(LAZY) else ""
+    return program.lines.reduces(frame, attribute)
+
+
+def _is_read_elsewhere(program: Program, group: Group) -> bool:
+    """Return whether another library than the ORM reads the rows for the program's line, such as a
+    template engine or a serializer.
+    """
+    package = program.called_library(group.statement)
+    folder = {"django": "django/db"}.get(package, package)
+    frames = program.library_frames(group)
+    return bool(package and frames) and f"/{folder}/" not in frames[0].file
+
+
+ONLY = {
+    "count": "The program only counts the rows: let the database count them with",
+    "sum": "The program only adds up the rows, or takes the largest: let the database do it with",
+    "exists": "The program only asks whether there are rows: use",
+    "first": "The program sorts all rows and keeps the first: let the database do it with",
+}
+INSTEAD = {
+    "count": {
+        "": "count(*)",
+        "django": '`.count()`, or for all parents at once `.annotate(n=Count("relation"))`',
+        "sqlalchemy": "`func.count()`, and GROUP BY for all parents at once",
+        "peewee": "`.count()`, and `fn.COUNT()` with `.group_by()` for all parents at once",
+        "pony": "`count()` in one `select()`",
+        "tortoise": '`.count()`, or for all parents at once `.annotate(n=Count("relation"))`',
+    },
+    "sum": {
+        "": "sum() or max(), and GROUP BY for several sums",
+        "django": '`.aggregate(Sum("column"))`',
+        "sqlalchemy": "`func.sum(Model.column)`, and GROUP BY for several sums",
+        "peewee": "`fn.SUM(Model.column)`, and `.group_by()` for several sums",
+        "pony": "`sum()` in one `select()`",
+        "tortoise": '`.annotate(total=Sum("column"))`',
+    },
+    "exists": {
+        "": "EXISTS, or LIMIT 1",
+        "django": "`.exists()`",
+        "sqlalchemy": "`select(exists(query))`",
+        "peewee": "`.exists()`",
+        "pony": "`exists()`",
+        "tortoise": "`.exists()`",
+    },
+    "first": {
+        "": "ORDER BY and LIMIT",
+        "django": '`.order_by("column")[:10]`',
+        "sqlalchemy": "`.order_by(Model.column).limit(10)`",
+        "peewee": "`.order_by(Model.column).limit(10)`",
+        "pony": "`.order_by()[:10]`",
+        "tortoise": '`.order_by("column").limit(10)`',
+    },
+}
+"""What replaces each use, by library; "" is SQL."""
+
+SAVED = {"count": 0.96, "sum": 0.6, "exists": 0.96, "first": 0.5}
+"""The part of the driver's time that the database saves. For tables of 10,000 to 300,000 rows and
+five or two columns: 0.96 to 1.0 for count(*), 0.84 to 0.95 for one sum, 0.47 to 0.79 for sums by
+group, 0.01 to 0.77 for the first ten (SQLite 3.40).
+"""
+
+
+ADD_ALONE = (
+    "The line only appends to {relation}, which loads all of its objects first. Add the new object"
+    " by its foreign key: `session.add(Model(parent_id=parent.id, ...))`. Or use"
+    ' `lazy="write_only"` in the relationship.'
+)
+
+
+def _appended_to(program: Program, group: Group) -> str:
+    """Return the relation that a line of the program loads only to append to it; "" otherwise."""
+    note, frame = program.note_of(group) or "", group.site.frame
+    relation = note.removeprefix(LAZY).removeprefix(MANY_OBJECTS).partition(" in ")[0]
+    if frame is None or not note.startswith(LAZY):
+        return ""
+    is_added = relation.rpartition(".")[2] in program.lines.adds_to(frame)
+    return relation if is_added else ""

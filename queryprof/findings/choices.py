@@ -1,0 +1,106 @@
+"""Choose between two findings about one statement if both may be right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from queryprof.analysis.units import duration
+from queryprof.findings.finding import Finding, Severity, most_severe
+
+PLAN_CATEGORIES = (
+    "full_scan",
+    "narrow_index",
+    "temp_btree_sort",
+    "automatic_index",
+    "bad_index_choice",
+)
+"""Findings that a different plan may resolve."""
+
+SLOW_STATEMENT_CATEGORIES = (
+    "stale_statistics",
+    "index_defeated",
+    "offset_pagination",
+    "over_fetch",
+    "correlated_subquery",
+    "duplicate_rows",
+    "automatic_index",
+    "full_scan",
+    "temp_btree_sort",
+    "bad_index_choice",
+    "narrow_index",
+)
+"""Reasons why a statement takes so long that others wait."""
+
+MIN_GAIN_RATIO = 1.25
+"""A gain must be this many times larger to be clearly larger. Gains vary slightly from run to run.
+"""
+
+MUCH_MORE = 5
+"""A doubtful fix is chosen if it saves this many times as much as an index."""
+
+ONE_BY_ONE = ("commit_per_write", "single_inserts", "single_changes", "autocommit_reads")
+"""Findings whose fix may save more than passing values as parameters."""
+
+
+def choose(known: Finding, finding: Finding) -> Finding:
+    """Return the finding with the larger gain, and put the other one on its card. It chooses
+    between inserting and committing row by row, and between a repeated query, a missing index, and
+    a separate text for each value.
+    """
+    if known.category == "re_prepare" and (
+        (finding.category == "n_plus_one" and not finding.doubt)
+        or (finding.category in ONE_BY_ONE and finding.gain_ns > known.gain_ns)
+    ):
+        most = most_severe(known.severity, finding.severity)
+        return replace(
+            finding,
+            severity=most,
+            evidence=(*finding.evidence, *known.evidence),
+            fix=f"{finding.fix} Pass its values as parameters.",
+        )
+    if (known.category, finding.category) == ("autocommit_reads", "n_plus_one"):
+        if finding.gain_ns >= 2 * known.gain_ns:
+            return replace(finding, evidence=(*finding.evidence, *known.evidence))
+        other = (
+            f"or use one query instead of all, which saves up to {duration(finding.gain_ns)}:"
+            f" {finding.fix}"
+        )
+        return replace(known, evidence=(*known.evidence, other))
+    if known.category in SLOW_STATEMENT_CATEGORIES and finding.category == "duplicate_query":
+        return _repeat_advice(known, finding)
+    if not _is_alternative(known, finding) or finding.gain_ns < 2 * known.gain_ns:
+        return known
+    is_copy = known.category == "missing_covering_index"  # of columns that are not needed
+    index = () if is_copy else _index_of(known)
+    return replace(finding, evidence=(*finding.evidence, *known.evidence, *index))
+
+
+def _is_alternative(known: Finding, finding: Finding) -> bool:
+    """Return whether the second finding may be the cause instead of the first."""
+    is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
+    is_slow = finding.category in ("heavy_query", "lock_wait")
+    is_known = is_slow and finding.severity is not Severity.LOW
+    is_inserted = is_inserted or (known.category == "commit_per_write" and is_known)
+    is_much_more = finding.gain_ns >= MUCH_MORE * known.gain_ns  # as of an object mapper's line
+    is_query = finding.category == "n_plus_one" and (is_much_more or not finding.doubt)
+    is_read = known.category in PLAN_CATEGORIES and is_query
+    is_made = finding.category == "many_objects" and (is_much_more or not finding.doubt)
+    return is_inserted or is_read or is_made
+
+
+def _index_of(known: Finding) -> tuple[str, ...]:
+    wins = f"an index saves up to {duration(known.gain_ns)} of it: {known.code}"
+    return (wins,) if known.code else ()
+
+
+def _repeat_advice(known: Finding, finding: Finding) -> Finding:
+    """Return the advice for a slow query that repeats with the same values: cache it or make it
+    faster.
+    """
+    is_surer = bool(known.doubt) and finding.severity.rank < known.severity.rank
+    if finding.gain_ns >= MIN_GAIN_RATIO * known.gain_ns or (
+        is_surer and MIN_GAIN_RATIO * finding.gain_ns >= known.gain_ns
+    ):
+        return replace(finding, evidence=(*finding.evidence, *known.evidence, *_index_of(known)))
+    other = f"or run it once and keep the result, which saves up to {duration(finding.gain_ns)}"
+    return replace(known, evidence=(*known.evidence, *finding.evidence, other))

@@ -1,0 +1,182 @@
+"""Findings about connections that are opened for a single query."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from queryprof.analysis.call_sites import Function, Place, place_of
+from queryprof.analysis.library_frames import HANDING
+from queryprof.analysis.totals import add_up
+from queryprof.analysis.units import counted
+from queryprof.findings import shares
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.groups import Group
+from queryprof.findings.indexes import works_hard
+from queryprof.findings.libraries import is_unknown
+from queryprof.findings.program import Program
+from queryprof.findings.queries import FEW
+from queryprof.operations import STATEMENT_OPERATIONS
+
+CONNECT = "(connect)"
+
+MAX_STATEMENTS = 2
+"""The most statements of a connection that is opened per query."""
+
+MIN_USED = 0.5
+"""A function uses the connections if it runs at least this many statements for each."""
+
+
+SETUP = frozenset({"PRAGMA", "CREATE", "ATTACH", "SET"})
+"""Statements that prepare a connection, and that a kept connection runs once."""
+
+
+def connection_per_query(program: Program) -> Iterator[Finding | None]:
+    by_function = _through_functions(program)
+    for group in program.groups:
+        opened = group.calls_of.get("connect", 0)
+        if group.statement != CONNECT or opened < FEW:
+            continue
+        used, executed = _used_by(program, group, opened, by_function)
+        if executed > MAX_STATEMENTS * opened:
+            continue
+        if 2 * program.files_of(one.statement for one in used) > opened:
+            continue  # each file needs its own connection
+        closed = sum(one.totals.self_ns for one in used if "close" in one.calls_of)
+        # A query that works hard does not spend its time on reading the schema.
+        first = sum(
+            member.self_ns
+            for one in used
+            if one.reads and not _group_works_hard(one) and not _is_setup(one, opened)
+            for member in one.members
+            if member.operation in STATEMENT_OPERATIONS  # without the time for fetching rows
+        )
+        setup = [one for one in used if _is_setup(one, opened)]
+        if any(one.verb == "CREATE" for one in setup):
+            first = 0  # the CREATE already read the schema, so later queries do not pay for it
+        words = " and ".join(sorted({one.verb for one in setup}))
+        is_one_each = executed <= opened
+        threads = tuple(_thread_of_each(program, group))
+        line_ns = opened * (group.line_ns or 0.0) if threads else 0.0  # it starts the thread
+        found = program.finding(
+            "connection_per_query",
+            group,
+            max(group.totals.self_ns, line_ns)
+            + closed
+            + first * shares.FIRST
+            + sum(one.totals.self_ns for one in setup),
+            (
+                (
+                    f"{counted(opened, 'connection')} opened for"
+                    f" {counted(executed, 'statement')}: each one opens the file and reads the"
+                    " schema for its first statement"
+                    + (f", and runs {words} again" if words else "")
+                ),
+                *threads,
+            ),
+            _keep_one(program, group, is_one_each),
+            program.loop_of(group),
+            doubt=(
+                ""
+                if is_one_each
+                else ("This may be one connection per request, as frameworks open them.")
+            ),
+            most=Severity.HIGH if is_one_each else Severity.MEDIUM,
+        )
+        # The time of the thread, or of create_engine(), was not measured.
+        is_least = bool(threads) or program.library(group.statement) == "sqlalchemy"
+        yield replace(found, is_least=True) if found and is_least else found
+
+
+def _keep_one(program: Program, group: Group, is_one_each: bool) -> str:
+    library = program.library(group.statement)
+    if library == "sqlalchemy":
+        return (
+            "Call create_engine() once for the program, with a pool that keeps connections (not"
+            " NullPool): it keeps pool_size connections open, and closes further ones"
+            " (max_overflow) after each use."
+        )
+    if is_unknown(library):
+        return (
+            f"{library} opens a connection for each call. Check its documentation for a way to keep"
+            " one open, or call it less often."
+        )
+    if program.called_library(group.statement) in HANDING:  # each has its own thread
+        return "Open one connection for the whole program, or use a connection pool."
+    long = (
+        "each thread (threading.local), each request"
+        if is_one_each
+        else "each thread (threading.local)"
+    )
+    return f"Open one connection for {long} or the whole program, and keep it."
+
+
+def _is_setup(group: Group, opened: int) -> bool:
+    """Return whether it runs for nearly every connection to prepare it."""
+    return group.verb in SETUP and group.totals.statement_executions >= MIN_USED * opened
+
+
+def _group_works_hard(group: Group) -> bool:
+    return works_hard(group.totals.vm_steps, group.totals.rows_each or 0.0)
+
+
+def _thread_of_each(program: Program, group: Group) -> Iterator[str]:
+    library = program.called_library(group.statement)
+    if library in HANDING:
+        yield (
+            f"{library} starts and ends a thread for each one, which is not included in these times"
+        )
+
+
+def served_by(program: Program, connecting: Finding) -> set[tuple[str, Place]]:
+    """Return the statements and places for which a finding's connections are opened."""
+    by_function = _through_functions(program)
+    return {
+        (one.statement, place_of(one.site.frame))
+        for group in program.groups
+        if group.statement == CONNECT and group.site.frame == connecting.site.frame
+        for one in _used_by(program, group, group.calls_of.get("connect", 0), by_function)[0]
+    }
+
+
+def _through_functions(program: Program) -> Mapping[Function, list[Group]]:
+    """Return the groups by each function on their call paths."""
+    found: dict[Function, list[Group]] = defaultdict(list)
+    for group in program.all_groups:
+        for function in {
+            (frame.file, frame.function) for one in group.members for frame in one.path
+        }:
+            found[function].append(group)
+    return found
+
+
+def _used_by(
+    program: Program, connecting: Group, opened: int, by_function: Mapping[Function, list[Group]]
+) -> tuple[list[Group], int]:
+    """Return the groups that execute on a group's connections, and their number of executions.
+    These belong to the innermost function around the opening that executes enough statements,
+    directly or through others: one helper may open the connection and another close it.
+    """
+    for function in dict.fromkeys((frame.file, frame.function) for frame in connecting.path):
+        used = by_function.get(function, [])
+        executed = sum(
+            _executions_through(one, function)
+            for one in used
+            if (one.reads or one.writes) and not _is_setup(one, opened)
+        )
+        if executed >= MIN_USED * opened:
+            return used, executed
+    return [], sum(
+        one.totals.statement_executions for one in program.all_groups if one.reads or one.writes
+    )
+
+
+def _executions_through(group: Group, function: Function) -> int:
+    """Return how often a statement is executed through a function."""
+    through = [
+        member
+        for member in group.members
+        if any((frame.file, frame.function) == function for frame in member.path)
+    ]
+    return add_up(through).statement_executions

@@ -1,0 +1,220 @@
+"""Findings about covering indexes, which hold all columns that a query needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from queryprof.analysis.baseline_rules import SCANNED_ROWS
+from queryprof.analysis.plans import Steps, signs_of
+from queryprof.analysis.units import average, counted, rows_of_scan
+from queryprof.analysis.units import rows as rows_of
+from queryprof.findings import shares
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.groups import Group
+from queryprof.findings.program import Program
+from queryprof.findings.selectivity import (
+    NEARLY_ALL,
+    READS_MOST_ROWS,
+    order_note,
+    rows_left,
+    wins_of,
+)
+from queryprof.findings.work import ONCE
+from queryprof.planner.facts import Served
+
+INDEX_USED = re.compile(r"(SCAN|SEARCH) \S+ USING INDEX (\S+)")
+
+KEPT = re.compile(r"^(MATERIALIZE|CO-ROUTINE|RECURSIVE STEP|SETUP)\b")
+"""Plan steps that store the rows of a part of the query (https://www.sqlite.org/eqp.html)."""
+
+COVERED_FETCHES = 2
+"""With at least this many page fetches per row, rows are looked up one by one."""
+
+SEARCHED_FETCHES = 1
+"""The same limit if the rows are added up and an index of few columns holds all they need. Rows in
+the order of the index need one fetch per page, not per row.
+"""
+
+SCANNED_FETCHES = 0.5
+"""The same limit for counting the rows of a whole index: 0.99 fetches per row if the table has
+another order, 0.01 if it has the same order.
+"""
+
+FETCH_NS = 3_000
+"""A page fetch from SQLite's cache takes at most this long. Looking up a row of 1,000 bytes takes 3
+fetches and 1.1 to 5.9 us, the latter beside busy processes. If the statement takes longer, the rest
+is work that an index does not save, such as converters and row factories in Python.
+"""
+
+FETCHED = 0.25
+"""With a smaller share of the time in page fetches, an index is not what the statement needs."""
+
+LOOKED_UP_ROWS = 20
+
+WIDTH = (
+    "The gain is an estimate: such an index saved 76 to 99% of the time for rows of 300 bytes, and"
+    " less than 30% for rows of 20 bytes. --prove measures."
+)
+
+OUTER = 0.1
+"""Of the looked-up rows, the largest share that an outer loop may scan."""
+
+REPORTS = 10
+"""A query with at most this many executions is a report, which has to group all rows."""
+
+BETTER = 1.5
+"""A wider index is proposed only if it saves this many times as much as a narrower one."""
+
+GROUPED = frozenset({"GROUP BY", "DISTINCT", "count(DISTINCT)"})
+"""Reasons for sorting rows, as a plan's temporary b-tree names them."""
+
+
+def covering_scan(program: Program) -> Iterator[Finding | None]:
+    """Find full scans for sums, groups or distinct values that need few columns of the table."""
+    for group in program.groups:
+        totals = group.totals
+        read = totals.full_scan_steps or 0.0
+        served = program.served(group) if group.reads and read >= SCANNED_ROWS else None
+        if not (served and served.code) or totals.executions <= ONCE:
+            continue
+        code = served.covering or served.code * served.covers
+        if not code:
+            continue
+        won = _grouping_savings(group, served, read) or _lookup_savings(group, served, read)
+        if won:
+            yield program.finding(
+                "missing_covering_index",
+                group,
+                group.steady_ns * won.share,
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} of"
+                        f" the table each to return {average(totals.rows_each)}"
+                        f"{won.joined_rows_text}"
+                    ),
+                ),
+                won.fix + order_note(group),
+                program.loop_of(group),
+                code=code,
+                doubt=won.doubt,
+                most=Severity.MEDIUM if won.doubt else Severity.HIGH,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Saving:
+    """The share of a statement's time that a covering index saves."""
+
+    share: float
+    joined_rows_text: str
+    fix: str
+    doubt: str = ""
+
+
+def _grouping_savings(group: Group, served: Served, read: float) -> _Saving | None:
+    """Return the savings if rows are sorted into groups that the index already has in order."""
+    sorted_for = [
+        what for plan in group.plans for what in signs_of(plan).temporary if what in GROUPED
+    ]
+    is_report = group.totals.executions <= REPORTS
+    if is_report or not sorted_for or not served.sorts_less or served.searches:
+        return None
+    narrow = (
+        f" An index on {', '.join(dict.fromkeys(served.terms))} alone would be slower than the"
+        " sort, because SQLite would look up each row in the table."
+    )
+    return _Saving(
+        shares.saved_of_groups(read),
+        f", and sort them for {sorted_for[0]}",
+        "Create an index with all columns that the query reads, in the order below. Its rows are"
+        " already grouped, so SQLite neither sorts them nor reads the table."
+        f"{narrow * bool(served.covering)}",
+    )
+
+
+def _lookup_savings(group: Group, served: Served, read: float) -> _Saving | None:
+    """Return the savings if the comparison leaves too many rows to look up."""
+    makes_few = served.is_aggregate or group.is_distinct
+    if not (group.clauses.chooses and makes_few and served.covering):
+        return None
+    left = rows_left(group, served)
+    narrow, wide = (wins_of(one, left, read) for one in (served, replace(served, covers=True)))
+    if wide[0] < BETTER * narrow[0] or left.least > NEARLY_ALL * read:
+        return None
+    compared = ", ".join(dict.fromkeys(served.terms))
+    return _Saving(
+        wide[0],
+        f", made of about {average(left.least)}",
+        "Create an index with all columns that the query reads, in the order below. SQLite then"
+        f" does not read the table. An index on {compared} alone saves less, because SQLite"
+        " looks up each remaining row in the table.",
+        left.doubt if wide[1] < wide[0] / 2 else READS_MOST_ROWS if left.least > read / 2 else "",
+    )
+
+
+def missing_covering_index(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        totals = group.totals
+        rows, pages = totals.rows_each or 0.0, totals.page_fetches
+        found = [one for plan in group.plans for step in plan if (one := INDEX_USED.search(step))]
+        if not (group.reads and pages and found):
+            continue
+        used = found[-1]  # of the innermost loop
+        read = totals.full_scan_steps or 0.0
+        is_scan = used[1] == "SCAN"
+        work = read if is_scan else max(rows, (totals.vm_steps or 0.0) / 12)
+        if work < LOOKED_UP_ROWS or pages < SCANNED_FETCHES * work:
+            continue
+        if not is_scan and read > OUTER * work:
+            continue  # the scan needs these steps
+        served = program.served(group)
+        code = served.widened if served else ""
+        makes_few = bool(code and rows <= work / 2)
+        searched = SEARCHED_FETCHES if makes_few else COVERED_FETCHES
+        if not is_scan and pages < searched * work:
+            continue
+        fetched_ns = totals.executions * pages * FETCH_NS + group.files.read_ns
+        if fetched_ns < FETCHED * group.steady_ns:
+            continue
+        added = shares.saved_of_groups(read) if is_scan else shares.ADDED
+        is_sure = makes_few and (is_scan or not any(map(_is_kept_meanwhile, group.plans)))
+        about = "" if is_scan else "about "
+        yield program.finding(
+            "missing_covering_index",
+            group,
+            min(group.steady_ns * (added if is_sure else shares.COVERED), fetched_ns),
+            (
+                (
+                    f"{average(pages)} page fetches for {about}{rows_of(work)} per execution:"
+                    f" SQLite searches the table for each row of {used[2]}"
+                ),
+                used[0],
+            ),
+            (
+                f"Add the other columns that it reads to {used[2]}: then the index covers the"
+                " query." + f" It replaces {used[2]}, which you can drop." * bool(code)
+            ),
+            code=code,
+            doubt=_doubt_of(is_sure, makes_few, is_scan),
+            most=Severity.HIGH if is_sure and is_scan else Severity.MEDIUM,
+        )
+
+
+def _doubt_of(is_sure: bool, makes_few: bool, is_scan: bool) -> str:
+    if is_sure:
+        return "" if is_scan else WIDTH
+    if makes_few:
+        return (
+            "Some of these pages hold sorted or temporary rows; the gain is an estimate (half of"
+            " the time)."
+        )
+    return "A wider index makes writes slower; the gain is an estimate (half of the time)."
+
+
+def _is_kept_meanwhile(plan: Steps) -> bool:
+    """Return whether the plan stores rows in a temporary table: sorted rows, or a part of the
+    query. Its pages count as well.
+    """
+    return bool(signs_of(plan).temporary) or any(KEPT.search(step) for step in plan)

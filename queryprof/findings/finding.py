@@ -1,0 +1,267 @@
+"""A finding: one cause of slowness, where to change the program, and the most that a fix
+can save.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from queryprof.analysis.call_sites import CallSite
+from queryprof.findings.migrations import migration_of
+
+
+class Severity(StrEnum):
+    """The severity, by the largest share of the program's time that a fix can save."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+    @property
+    def rank(self) -> int:
+        """0 for the most severe."""
+        return list(Severity).index(self)
+
+
+def most_severe(*found: Severity) -> Severity:
+    return min(found, key=lambda one: one.rank)
+
+
+def least_severe(*found: Severity) -> Severity:
+    return max(found, key=lambda one: one.rank)
+
+
+HIGH_SHARE = 0.10
+"""A finding is high from this share of the run ..."""
+
+HIGH_SPAN_NS = 100_000_000
+"""... or from this time per request (span)."""
+
+MEDIUM_SHARE = 0.02
+
+HIGH_DOUBTFUL, MEDIUM_DOUBTFUL = 0.50, 0.20
+"""The limits for high and medium if something is in doubt."""
+
+FEW_NS = 100_000_000
+"""If a fix saves less than this of a whole run, the finding is low: the run is short."""
+
+MIN_SHARE, MIN_NS = 0.005, 1_000_000
+"""A problem below both limits is not a finding ..."""
+
+NO_SHARE = 0.001
+"""... nor is one below this share of a run, however long that is."""
+
+
+class Category(NamedTuple):
+    """A kind of finding: its title, and a sentence that explains it."""
+
+    title: str
+    meaning: str
+
+
+CATEGORIES = {
+    "n_plus_one": Category(
+        "N+1 query",
+        "The same query runs once per row of another query, or once per item of a loop.",
+    ),
+    "duplicate_query": Category(
+        "Duplicate query",
+        "The same query runs again and again with the same parameters.",
+    ),
+    "many_cheap": Category("Many fast queries", "Very many queries that take little time each."),
+    "commit_per_write": Category("Commit per write", "Each write has a transaction of its own."),
+    "single_inserts": Category(
+        "Row-by-row inserts",
+        "Rows are inserted one by one that could be inserted together.",
+    ),
+    "single_changes": Category("Row-by-row changes", "Rows are updated or deleted one by one."),
+    "awaited_rows": Category(
+        "Row-by-row awaits",
+        "Each row is awaited on its own, and each await hands work to a thread.",
+    ),
+    "autocommit_reads": Category(
+        "Reads in autocommit",
+        "Each read takes and releases the file lock on its own.",
+    ),
+    "lock_upgrade": Category(
+        "Refused lock upgrade",
+        "A transaction reads first, then fails when it writes.",
+    ),
+    "lock_wait": Category("Lock wait", "Queries wait for a lock that another connection holds."),
+    "long_transaction": Category(
+        "Long transaction",
+        "A transaction stays open while the program does other work.",
+    ),
+    "pinned_wal": Category(
+        "Write-ahead log not reset",
+        "A read transaction keeps SQLite from resetting the write-ahead log.",
+    ),
+    "re_prepare": Category(
+        "Values in the SQL text",
+        "Values in the SQL text make each text a new statement, which the driver prepares again.",
+    ),
+    "connection_per_query": Category(
+        "Connection per query",
+        "The program opens a connection for each query.",
+    ),
+    "pool_wait": Category(
+        "Waiting for a pool",
+        "Calls wait until another thread or task gives its connection back to the pool.",
+    ),
+    "offset_pagination": Category("OFFSET pagination", "OFFSET reads every row that it skips."),
+    "full_scan": Category("Full table scan", "A query reads a whole table to return a few rows."),
+    "temp_btree_sort": Category(
+        "Sort without an index",
+        "A query sorts many rows each time it runs.",
+    ),
+    "automatic_index": Category(
+        "Automatic index",
+        "SQLite builds a temporary index each time the query runs.",
+    ),
+    "correlated_subquery": Category("Correlated subquery", "A subquery runs again for each row."),
+    "duplicate_rows": Category(
+        "Duplicate rows from a join",
+        "A join returns a row many times, and DISTINCT removes the duplicates.",
+    ),
+    "missing_covering_index": Category(
+        "Missing covering index",
+        "No index holds all the columns that the query reads.",
+    ),
+    "index_defeated": Category(
+        "Index not usable",
+        "The way a query compares a column keeps SQLite from using an index on it.",
+    ),
+    "narrow_index": Category(
+        "Index too narrow",
+        "An index finds many more rows than the query returns.",
+    ),
+    "bad_index_choice": Category(
+        "Wrong index chosen",
+        "Another index fits better, but no statistics show it.",
+    ),
+    "bad_estimate": Category(
+        "Wrong row estimate",
+        "The planner expected many more or fewer rows than there are.",
+    ),
+    "stale_statistics": Category(
+        "Stale statistics",
+        "The planner uses row counts from when tables were small.",
+    ),
+    "redundant_index": Category(
+        "Redundant index",
+        "One index starts with all the columns of another.",
+    ),
+    "large_values": Category(
+        "Large values",
+        "A query reads or writes large values that it may not need.",
+    ),
+    "trigger_work": Category("Slow trigger", "A trigger takes most of the time of a write."),
+    "blocked_loop": Category("Blocked event loop", "The event loop waits for the database."),
+    "over_fetch": Category("Unused rows", "The database returns more rows than the program uses."),
+    "many_objects": Category("Many objects", "A library builds objects for many rows."),
+    "heavy_query": Category(
+        "Heavy query",
+        "One statement takes much of the time, and no other rule explains it.",
+    ),
+}
+"""find.RULES has the order of precedence."""
+
+
+OF_LINES = frozenset(
+    {"n_plus_one", "duplicate_query", "commit_per_write", "single_inserts", "single_changes"}
+)
+"""Categories whose fix makes the program's line run less often, and so saves the library's time."""
+
+TEST_CATEGORIES = frozenset({"n_plus_one", "full_scan"})
+"""Categories that can be found in a test with few rows (few_rows.py)."""
+
+SERVER_CATEGORIES = frozenset({"bad_estimate"})
+"""Categories that need the plans of a database server."""
+
+
+UNKNOWN_FAULT = "queryprof knows no specific cause."
+"""The start of the fix of a finding without a known cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause of slowness.
+
+    Attributes:
+        category: a key of CATEGORIES.
+        share: the largest share of the program's time that a fix can save (0 to 1). gain_ns: the
+            time.
+        statement: as recorded; "" if the finding is not about a statement.
+        site: where to change the program.
+        loop: the loop around the call; None if unknown.
+        evidence: measurements, in sentences.
+        fix: what to do. code: SQL or Python for it, or "".
+        doubt: what is uncertain; "" if nothing is.
+        parent: the statement for whose rows this one is executed; "" if unknown.
+        whole: what the share is of (findings/whole.py).
+        is_least: True if the fix may save more, because the library's time was not measured.
+        library: the package that made the statement; "" if the program did, or if unknown.
+    """
+
+    category: str
+    severity: Severity
+    share: float
+    gain_ns: int
+    statement: str
+    site: CallSite
+    loop: CallSite | None
+    evidence: tuple[str, ...]
+    fix: str
+    code: str = ""
+    doubt: str = ""
+    parent: str = ""
+    whole: str = "run"
+    is_least: bool = False
+    library: str = ""
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether no fix is known, so that `gain_ns` is only the time that the statement takes."""
+        return self.fix.startswith(UNKNOWN_FAULT)
+
+    @property
+    def migration(self) -> str:
+        """The index as a migration of the library; "" if not found."""
+        return migration_of(self.library, self.code)
+
+    @property
+    def identity(self) -> str:
+        """A stable key: it has no line numbers, so it changes only with the statement, file or
+        function.
+        """
+        frame = self.site.frame
+        place = f"{frame.file.rpartition('/')[2]}:{frame.function}" if frame else ""
+        digest = hashlib.sha256(f"{self.statement}\0{place}".encode()).hexdigest()[:8]
+        return f"{self.category}-{digest}"
+
+
+def severity_of(
+    share: float, span_ns: float, is_sure: bool = True, gain_ns: float = FEW_NS
+) -> Severity:
+    """Return the severity of a gain: its share of the run, its time per span, and its total
+    time.
+    """
+    if gain_ns < FEW_NS and not span_ns:
+        return Severity.LOW
+    if not is_sure:
+        is_medium = share >= MEDIUM_DOUBTFUL or span_ns >= HIGH_SPAN_NS
+        doubtful = Severity.MEDIUM if is_medium else Severity.LOW
+        return Severity.HIGH if share >= HIGH_DOUBTFUL else doubtful
+    if share >= HIGH_SHARE or span_ns >= HIGH_SPAN_NS:
+        return Severity.HIGH
+    return Severity.MEDIUM if share >= MEDIUM_SHARE else Severity.LOW
+
+
+def importance(finding: Finding) -> tuple[bool, float, int, str]:
+    """Return the key that sorts findings, the most important first."""
+    fails = finding.category == "lock_upgrade"  # failing calls matter more than slow ones
+    rank = finding.severity.rank + finding.is_unexplained / 2
+    return not fails, rank, -finding.gain_ns, finding.identity

@@ -1,0 +1,377 @@
+"""The facts about one statement at one call site. Findings are made from them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+
+from queryprof.analysis.call_sites import MODULE, CallSite, Function
+from queryprof.analysis.files import Files
+from queryprof.analysis.marks import Mark, mark_of
+from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
+from queryprof.analysis.report import Report
+from queryprof.analysis.totals import Totals, add_up, self_ns_of
+from queryprof.findings.given_values import GivenValues
+from queryprof.model import ALL_PROCESSES, Aggregate, CallPath, Collapsed, LineTime
+from queryprof.operations import FETCH_OPERATIONS
+from queryprof.sql.clauses import (
+    READS,
+    WRITES,
+    Clauses,
+    clauses_of,
+    column_of,
+    compared_of,
+    comparisons_of,
+    is_single,
+    verb_of,
+)
+
+MAX_GROUPS = 5000
+MAIN_THREAD = "MainThread"
+
+OUTLIER_OF = 20
+OUTLIER_NS = 10_000_000
+"""An outlier takes at least this much longer than half of the executions."""
+
+TRIMMED = 0.25
+"""The share of a statement's time from which the longest execution's excess is not counted as a
+gain. With one call of 4 ms among 250 calls (10 ms in total), the advice was low in four recordings
+and medium in two.
+"""
+
+LOOP_EXECUTIONS = 1.5
+"""At this many executions per pass of a line or more, the loop around them is the library's own."""
+
+
+@dataclass
+class Group:
+    """One statement at one call site.
+
+    Attributes:
+        plans: the statement's plans; empty if unknown.
+        planned_here: True if the plans come from an empty copy of the schema, because the driver
+            does not show the program's plans.
+        planned_by: the SQLite version of the planner if it is not the program's.
+        given: facts about the values given to its executions.
+        texts: the fewest different texts of the statement, over all call sites.
+        line_times: of its call paths.
+        handed_ns: the total time to hand its executions to a thread and back: its part of its
+            function's time.
+        skewed_ns: how much longer the line takes for the longest execution than for others, if its
+            rows explain that.
+        inside_ns: the time of other lines inside its line. most_line_ns: that of the line around.
+        overlaps: True if handed_ns is unknown because executions are awaited together.
+    """
+
+    statement: str
+    site: CallSite
+    share: float
+    members: list[Aggregate]
+    files: Files = field(default_factory=Files)
+    plans: tuple[Steps, ...] = ()
+    given: GivenValues = field(default_factory=GivenValues)
+    texts: int = 1
+    line_times: list[LineTime] = field(default_factory=list)
+    planned_here: bool = False
+    planned_by: str = ""
+    handed_ns: float = 0.0
+    skewed_ns: float = 0.0
+    inside_ns: float = 0.0
+    most_line_ns: float = inf
+    overlaps: bool = False
+    collapsed: Collapsed | None = None
+
+    @cached_property
+    def clauses(self) -> Clauses:
+        return clauses_of(self.statement)
+
+    @cached_property
+    def totals(self) -> Totals:
+        return add_up(self.members)
+
+    @cached_property
+    def self_ns(self) -> int:
+        return sum(member.self_ns for member in self.members)
+
+    @cached_property
+    def longest_ns(self) -> int:
+        """How much longer one execution took than the others; 0 if there are few executions or if
+        it is unknown.
+        """
+        totals = self.totals
+        if totals.executions < OUTLIER_OF or totals.has_calls_inside:
+            return 0
+        if totals.p50_ns is None or totals.max_ns is None:
+            return 0
+        return max(0, totals.max_ns - totals.p50_ns - self.files.max_lock_ns)
+
+    @property
+    def outlier_ns(self) -> int:
+        """The longest execution's extra time if it is long and most of the time; else 0."""
+        is_most = self.longest_ns > self.self_ns / 2 and self.longest_ns >= OUTLIER_NS
+        return self.longest_ns if is_most else 0
+
+    @cached_property
+    def work_ns(self) -> int:
+        """The time of the executions without their waits for locks."""
+        return max(0, self.self_ns - self.files.lock_ns)
+
+    @cached_property
+    def steady_ns(self) -> int:
+        """work_ns without the longest execution's excess, if that excess is more than a quarter of
+        self_ns: the next run may not have such an execution.
+        """
+        is_much = self.longest_ns > TRIMMED * self.self_ns and not self.skewed_ns
+        return max(0, self.work_ns - (self.longest_ns if is_much else 0))
+
+    @cached_property
+    def line_ns(self) -> float | None:
+        """The time of the program's line per execution; None if it was not timed, or if a library
+        executes the statement in a loop of its own.
+        """
+        passes = sum(one.passes for one in self.line_times)
+        executions = sum(one.executions for one in self.line_times)
+        if passes <= 0 or not passes <= executions < LOOP_EXECUTIONS * passes:
+            return None
+        if any(_calls_itself(one.path) for one in self.line_times):
+            return None  # a pass includes those that it calls
+        return sum(one.ns for one in self.line_times) / executions
+
+    @property
+    def shares_line(self) -> bool:
+        """Whether the line also executes other statements."""
+        return any(one.others > 0 for one in self.line_times)
+
+    @property
+    def others_each(self) -> float:
+        """The number of other statements that a pass of the line executes."""
+        passes = sum(one.passes for one in self.line_times)
+        return sum(one.others for one in self.line_times) / passes if passes > 0 else 0.0
+
+    @cached_property
+    def cost_ns(self) -> float:
+        """The time that the program saves without these executions: the time of the line that
+        executes them, and their time in another thread. It is at least the driver's measured time.
+        """
+        measured_ns = self.steady_ns + self.handed_ns
+        if self.line_ns is None:
+            return measured_ns
+        elsewhere_ns = measured_ns if self.handed_ns else 0.0
+        line_ns = min(self.all_lines_ns, self.most_line_ns) - self.inside_ns
+        return max(measured_ns, line_ns + elsewhere_ns)
+
+    @property
+    def mean_line_ns(self) -> float:
+        """The time of its line per execution; 0 if it was not timed."""
+        return self.all_lines_ns / max(1, self.totals.statement_executions)
+
+    @property
+    def all_lines_ns(self) -> float:
+        """The time of its line in all executions; 0 if it was not timed."""
+        lines_ns = (self.line_ns or 0.0) * self.totals.statement_executions
+        return lines_ns + self.skewed_ns if lines_ns else 0.0
+
+    @property
+    def alone_ns(self) -> int:
+        """The time of the executions if each took the median: few of them wait, but long."""
+        return (self.totals.p50_ns or 0) * self.totals.executions
+
+    @cached_property
+    def process_ids(self) -> frozenset[int]:
+        return frozenset(member.thread.process_id for member in self.members)
+
+    @property
+    def processes(self) -> int:
+        """The number of processes that execute the statement; in a collapsed trace an upper
+        bound.
+        """
+        found = {member.thread.process_id for member in self.members}
+        others = self.collapsed.executing if self.collapsed and ALL_PROCESSES in found else 0
+        return len(found - {ALL_PROCESSES}) + others
+
+    @cached_property
+    def threads(self) -> int:
+        """The largest number of threads in one process that execute the statement."""
+        threads = {member.thread for member in self.members}
+        found = Counter(thread.process_id for thread in threads)
+        if self.collapsed and ALL_PROCESSES in found:  # thread names from several processes
+            found[ALL_PROCESSES] = min(found[ALL_PROCESSES], self.collapsed.most_threads)
+        return max(found.values(), default=0)
+
+    @property
+    def is_in_main_thread(self) -> bool:
+        return all(member.thread.name == MAIN_THREAD for member in self.members)
+
+    @cached_property
+    def rows(self) -> int:
+        return sum(member.rows for member in self.members)
+
+    @cached_property
+    def more_rows_ns(self) -> float:
+        """The time to fetch its rows beyond the first of each execution, without the longest
+        execution's extra time. Any statement that returns these rows needs it.
+        """
+        executions = self.totals.executions
+        if self.rows <= executions:
+            return 0.0
+        fetched_ns = sum(one.self_ns for one in self.members if one.operation in FETCH_OPERATIONS)
+        longest = max(self.members, key=lambda one: one.max_ns)
+        if longest.operation in FETCH_OPERATIONS:
+            fetched_ns -= self.work_ns - self.steady_ns
+        return max(0, min(fetched_ns, self.steady_ns)) * (1 - executions / self.rows)
+
+    @cached_property
+    def mark(self) -> Mark | None:
+        return mark_of(self.statement, self.plans, self.totals, self.share)
+
+    @cached_property
+    def verb(self) -> str:
+        """The first word of the statement, in capitals."""
+        return verb_of(self.statement)
+
+    @property
+    def compared(self) -> list[str]:
+        """The compared columns of scanned tables according to the statement's text, for unknown
+        schemas.
+        """
+        scans = dict.fromkeys(name for plan in self.plans for name in signs_of(plan).scans)
+        is_only = all(sum(map(_is_of_table, plan)) == 1 for plan in self.plans)
+        return [
+            f"{name}.{one}"
+            for name in scans
+            for one in compared_of(self.statement, name, is_only=is_only)
+        ]
+
+    @property
+    def reads(self) -> bool:
+        """Whether it is a query. A text with several statements is not."""
+        return self.verb in READS and is_single(self.statement)
+
+    @property
+    def writes(self) -> bool:
+        return self.verb in WRITES
+
+    @cached_property
+    def calls_of(self) -> Mapping[str, int]:
+        """Calls by operation."""
+        found: dict[str, int] = {}
+        for member in self.members:
+            found[member.operation] = found.get(member.operation, 0) + member.count
+        return found
+
+    @cached_property
+    def has_list(self) -> bool:
+        """Whether it compares with a list of values. Lists of any length have the same text
+        here.
+        """
+        return any(
+            one.operator == "IN" and [token.text for token in one.right] == ["(", "?", ")"]
+            for one in comparisons_of(self.statement)
+        )
+
+    @property
+    def skips(self) -> bool:
+        """Whether OFFSET skips more rows than the statement returns, as far as known. ORMs also
+        write OFFSET 0.
+        """
+        offset = self.given.offset_of(self.totals.executions)
+        is_small = offset is not None and offset <= max(1.0, self.totals.rows_each or 0.0)
+        return self.clauses.skips and not is_small
+
+    @cached_property
+    def share_of_open(self) -> float | None:
+        """The share of its executions whose patterns begin with a wildcard; None if it has no
+        patterns or if it is unknown.
+        """
+        has_pattern = any(o.operator in ("LIKE", "GLOB") for o in comparisons_of(self.statement))
+        return self.given.share_of_open(self.totals.executions) if has_pattern else None
+
+    @property
+    def fetches(self) -> int:
+        """Calls that fetch its rows."""
+        return sum(self.calls_of.get(operation, 0) for operation in FETCH_OPERATIONS)
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether it removes duplicate rows."""
+        return any("DISTINCT" in what for plan in self.plans for what in signs_of(plan).temporary)
+
+    def compares_more(self, columns: AbstractSet[str]) -> bool:
+        """Return whether its text compares a value with something other than these columns.
+
+        Args:
+            columns: in lower case.
+        """
+        for one in comparisons_of(self.statement):
+            names = [column_of(side).lower() for side in (one.left, one.right)]
+            if not all(names) and columns.isdisjoint(names):
+                return True
+        return False
+
+    @cached_property
+    def executions_outside(self) -> int:
+        """Executions outside any span."""
+        return add_up(member for member in self.members if not member.span).executions
+
+    @cached_property
+    def path(self) -> CallPath:
+        """The call path that took most of its time."""
+        return max(self.members, key=lambda member: member.self_ns).path
+
+    @property
+    def function(self) -> Function | None:
+        frame = self.site.frame
+        return (frame.file, frame.function) if frame else None
+
+
+def _calls_itself(path: CallPath) -> bool:
+    """Return whether the function of the first frame also occurs further out."""
+    functions = [(frame.file, frame.function) for frame in path]
+    return functions[:1] != [] and functions[0] in functions[1:] and functions[0][1] != MODULE
+
+
+def _is_of_table(step: str) -> bool:
+    return step.lstrip().startswith(("SCAN", "SEARCH"))
+
+
+def groups_of(report: Report) -> tuple[Group, ...]:
+    """Return the groups of a report that take most of the time, largest first."""
+    profile, sites, files = report.profile, report.sites, report.files
+    database_ns = self_ns_of(profile.aggregates) or 1
+    by_site, most = report.by_site, list(report.spent_ns.items())[:MAX_GROUPS]
+    plans = plans_by_statement(profile.plans)
+    groups = {
+        key: Group(
+            key[0],
+            sites.site(max(by_site[key], key=lambda a: a.self_ns).path),
+            spent_ns / database_ns,
+            by_site[key],
+            files.get(key, Files()),
+            plans=plans.get(key[0], ()),
+            texts=profile.texts.get(key[0], 1),
+            collapsed=profile.collapsed,
+        )
+        for key, spent_ns in most
+    }
+    for sample in profile.parameters:
+        group = groups.get((sample.statement, sites.place(sample.path)))
+        if group:
+            group.given.add(sample)
+    for one in profile.line_times:
+        group = groups.get((one.statement, sites.place(one.path)))
+        if group:
+            group.line_times.append(one)
+    return tuple(groups.values())
+
+
+def by_function(groups: Iterable[Group]) -> Mapping[Function, list[Group]]:
+    """Return the groups by the function of their call site."""
+    found: dict[Function, list[Group]] = defaultdict(list)
+    for group in groups:
+        if group.function:
+            found[group.function].append(group)
+    return found

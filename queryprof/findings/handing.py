@@ -1,0 +1,41 @@
+"""Divide the time for handing statements to threads among the statements."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+
+from queryprof.analysis.handoffs import Waits
+from queryprof.findings.groups import Group, by_function
+from queryprof.model import Frame
+
+
+def hand_over(
+    groups: Iterable[Group], waits: Mapping[Frame, Waits], is_alone: Callable[[Group], bool]
+) -> None:
+    """Divide the time for handing over among a line's statements, by executions. If a line only
+    fetches, divide it among the statements of its function, by fetches.
+
+    Args:
+        is_alone: returns whether a group's executions are awaited one after the other.
+    """
+    by_line: dict[Frame, list[Group]] = defaultdict(list)
+    for group in groups if waits else ():
+        if group.site.frame:
+            by_line[group.site.frame].append(group)
+    of_functions = by_function(chain(*by_line.values()))
+    for frame, wait in waits.items():
+        some = by_line.get(frame) or of_functions.get((frame.file, frame.function), [])
+        some = [group for group in some if not group.is_in_main_thread] or some
+        weights = [group.totals.statement_executions for group in some]
+        if frame not in by_line and any(group.fetches for group in some):
+            weights = [group.fetches for group in some]
+        if not any(weights):
+            continue
+        if not (wait.are_short or all(map(is_alone, some))):
+            for group in some:  # they overlap
+                group.overlaps = True
+            continue
+        for group, weight in zip(some, weights, strict=True):
+            group.handed_ns += wait.ns * weight / sum(weights)

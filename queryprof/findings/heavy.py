@@ -1,0 +1,238 @@
+"""Findings about statements and kinds of statements that take much of the time, without a rule that
+explains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from queryprof.analysis.units import average, counted, duration, percent
+from queryprof.analysis.units import rows as rows_of
+from queryprof.findings.finding import UNKNOWN_FAULT, Finding, Severity
+from queryprof.findings.groups import Group
+from queryprof.findings.heavy_causes import FEW, Cause, cause_of, python_inside
+from queryprof.findings.program import Program
+
+AWAITED = {
+    "sqlite": "aiosqlite",
+    "postgresql": "psycopg.AsyncConnection or asyncpg",
+    "mysql": "aiomysql",
+    "oracle": "oracledb.AsyncConnection",
+}
+"""Async drivers by database system."""
+
+
+def off_the_loop(program: Program, statement: str) -> str:
+    """Return how to keep an event loop from waiting for a statement."""
+    return (
+        f"Run the query outside the event loop: {_async_driver_advice(program, statement)}await"
+        " asyncio.to_thread(function, ...). Also make the query faster."
+    )
+
+
+def to_thread(program: Program, statement: str) -> str:
+    """Return the same advice as an addition to another fix."""
+    return (
+        "or run it unchanged outside the event loop:"
+        f" {_async_driver_advice(program, statement)}asyncio.to_thread()"
+    )
+
+
+def _async_driver_advice(program: Program, statement: str) -> str:
+    driver = AWAITED.get(program.report.profile.systems.get(statement, ""))
+    return f"{driver}, or " if driver else ""
+
+
+LONG_ON_LOOP_NS = 1_000_000
+"""Far longer than handing a call to a thread and back takes."""
+
+ON_LOOP_SHARE = 0.10
+"""The share of the run in which a statement blocks an event loop."""
+
+NAMED_SHARE = 0.20
+"""Statements with at least this share of the time are reported even if no fault is known."""
+
+
+def _is_on_loop(program: Program, group: Group) -> bool:
+    return any(
+        (cause.statement, cause.site.frame) == (group.statement, group.site.frame)
+        for loop in program.report.loops
+        for function in loop.functions
+        for cause in function.causes
+    )
+
+
+def heavy_query(program: Program) -> Iterator[Finding | None]:
+    """Find statements that take much of the time and that no other rule explains. This rule runs
+    last.
+    """
+    for group in program.groups:
+        totals = group.totals
+        share = program.share_of(group, group.work_ns)
+        each_ns = group.steady_ns / max(totals.executions, 1)
+        is_on_loop = each_ns >= LONG_ON_LOOP_NS and _is_on_loop(program, group)
+        is_known = group.reads or group.writes or any(kind(group) for kind, _, _ in KINDS)
+        if share < (ON_LOOP_SHARE if is_on_loop and group.reads else NAMED_SHARE):
+            continue
+        if not is_known:
+            continue  # the driver's own statement, such as RESET ALL
+        if is_on_loop and group.reads:
+            yield program.finding(
+                "blocked_loop",
+                group,
+                group.steady_ns,
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)} each"
+                        f" block the event loop for {percent(min(1.0, share))} of the"
+                        f" {program.whole}"
+                    ),
+                ),
+                off_the_loop(program, group.statement),
+                program.loop_of(group),
+                doubt="It is unknown whether other callbacks had to wait.",
+                most=Severity.MEDIUM,
+            )
+            continue
+        yield _heavy_finding(program, group, [group])
+
+
+def heavy_kind(program: Program) -> Iterator[Finding | None]:
+    """Find kinds of statements that take much of the time together, though no single one does."""
+    for is_of_kind, _, _ in KINDS:
+        groups = [group for group in program.all_groups if is_of_kind(group)]
+        share = sum(program.share_of(one, one.work_ns) for one in groups)
+        if len(groups) > 1 and share >= NAMED_SHARE:
+            yield _heavy_finding(program, max(groups, key=lambda one: one.work_ns), groups)
+
+
+def _is_commit(group: Group) -> bool:
+    return "commit" in group.calls_of or group.verb in ("COMMIT", "END")
+
+
+def _is_connect(group: Group) -> bool:
+    return "connect" in group.calls_of
+
+
+def _is_single_insert(group: Group) -> bool:
+    runs = group.totals.executions
+    return group.verb in ("INSERT", "REPLACE") and runs >= FEW and group.rows <= 2 * runs
+
+
+def _is_vacuum(group: Group) -> bool:
+    return group.verb == "VACUUM"
+
+
+def _is_definition(group: Group) -> bool:
+    return group.verb in ("CREATE", "DROP", "ALTER")
+
+
+def _heavy_finding(program: Program, group: Group, groups: Sequence[Group]) -> Finding | None:
+    """Return a finding about statements of one kind, at the place that takes most of the time."""
+    runs, steps = sum(one.totals.executions for one in groups), group.totals.vm_steps
+    took_ns = sum(one.work_ns for one in groups)
+    each = " each" if runs > 1 else ""
+    name, fix = _kind_of(program, group, groups)
+    is_sent = program.report.profile.systems.get(group.statement, "") in INSERTS_AT_ONCE
+    is_known = is_sent and _is_single_insert(group) and program.loop_of(group) is not None
+    if fix.startswith(UNKNOWN_FAULT) and (inside := python_inside(program, group)):
+        fix = UNKNOWN_FAULT + inside
+    if is_known:
+        evidence = f"{counted(runs, name)} of {duration(took_ns / max(1, runs))}{each}"
+        gain_ns = took_ns * (1 - 1 / runs)
+        loop = program.loop_of(group)
+        return program.finding("single_inserts", group, gain_ns, (evidence,), fix, loop)
+    cause = cause_of(program, group) or Cause(fix, took_ns)
+    places = f" in {counted(len(groups), 'place')}" if len(groups) > 1 else ""
+    work = "" if steps is None else f", {average(steps)} VM steps{each}"
+    returned = group.totals.rows_each if group.reads else None
+    rows = "" if returned is None else f", {rows_of(returned)}{each}"
+    return program.finding(
+        cause.category,
+        group,
+        cause.gain_ns,
+        (
+            (
+                f"{counted(runs, name)}{places} of {duration(took_ns / max(1, runs))}{each}{work}"
+                f"{rows}"
+            ),
+            *cause.evidence,
+            *_longest_execution_note(groups),
+        ),
+        cause.fix,
+        program.loop_of(group),
+        doubt="" if cause.fix.startswith(UNKNOWN_FAULT) else cause.doubt,
+        most=Severity.MEDIUM if cause.fix is not fix else Severity.LOW,
+    )
+
+
+def _kind_of(program: Program, group: Group, groups: Sequence[Group]) -> tuple[str, str]:
+    """Return the name of a kind of statements, and what to do about many of them."""
+    runs = sum(one.totals.executions for one in groups)
+    name, fix = next(
+        ((name, fix) for is_of_kind, name, fix in KINDS if is_of_kind(group)),
+        ("execution", f"{UNKNOWN_FAULT} Check its plan, and how often it runs."),
+    )
+    if _is_definition(group) and len(groups) == 1 and runs > 1:
+        fix = "The statement creates the same table or index each time: create it once."
+    elif _is_definition(group) and (runs == 1 or _is_in_transactions(program, groups)):
+        fix = f"{UNKNOWN_FAULT} Check how often it runs."
+    if _is_commit(group) and runs < FEW:
+        fix = ONE_COMMIT
+    if _is_single_insert(group):
+        fix = INSERTS_AT_ONCE.get(program.report.profile.systems.get(group.statement, ""), fix)
+    return name, fix
+
+
+def _is_in_transactions(program: Program, groups: Sequence[Group]) -> bool:
+    """Return whether most statements sync no file, as each of its own transactions would."""
+    syncs = sum(one.files.syncs for one in groups)
+    return bool(program.profile.file_work) and syncs < sum(one.totals.executions for one in groups)
+
+
+def _longest_execution_note(groups: Sequence[Group]) -> Iterator[str]:
+    """Return a sentence if a single execution took most of the time."""
+    for totals in (one.totals for one in groups if one.outlier_ns):
+        yield (
+            f"the slowest execution took {duration(totals.max_ns)}; the median is"
+            f" {duration(totals.p50_ns)} (queryprof report --show slowest)"
+        )
+
+
+ONE_COMMIT = (
+    "A commit writes all changed pages and syncs the file: write less, or use a write-ahead log"
+    " with PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
+)
+
+KINDS = (
+    (_is_commit, "commit", "Commit less often: one transaction for several writes."),
+    (_is_connect, "connection", "Keep a connection open and reuse it, or use a pool."),
+    (
+        _is_single_insert,
+        "single-row INSERT",
+        "Insert many rows with one call: executemany().",
+    ),
+    (
+        _is_vacuum,
+        "VACUUM",
+        (
+            "Run it rarely, when PRAGMA freelist_count shows many free pages: it rewrites the whole"
+            " file."
+        ),
+    ),
+    (
+        _is_definition,
+        "schema change",
+        "Put them in one transaction.",
+    ),
+)
+"""Kinds of statements: a pattern, a name, and what to do about many of them."""
+
+INSERTS_AT_ONCE = {
+    "postgresql": "Insert many rows with one call: executemany(), or COPY.",
+    "duckdb": (
+        "Insert many rows with one statement: INSERT INTO t SELECT unnest(?), unnest(?), with a"
+        " list of values for each column. Load files with read_csv() or read_parquet()."
+    ),
+}
+"""By database system: what is faster than INSERTs of single rows."""

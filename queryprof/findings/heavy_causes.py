@@ -1,0 +1,230 @@
+"""Causes of heavy statements that no counter of SQLite shows: the page cache, functions of the
+program, and waits in a server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from queryprof.analysis.units import duration, percent, size
+from queryprof.findings.groups import Group
+from queryprof.findings.program import Program
+from queryprof.findings.scan_words import CALLED
+from queryprof.operations import STATEMENT_OPERATIONS
+from queryprof.sql.tokens import tokens_of
+
+FEW = 20
+"""With at least this many rows or executions, something repeats."""
+
+SPILLED = 0.2
+"""The share of a write's time that pages take which do not fit in the cache."""
+
+SPILLED_BYTES = 10_000_000
+"""The fewest bytes read and also written that exceed the cache, which has 2 MB by default."""
+
+BIGGER_CACHE = (
+    "SQLite's page cache is too small for the statement's pages. Enlarge it (PRAGMA cache_size ="
+    " -200000 is 200 MB), or write the rows in key order."
+)
+
+BIGGER_CACHE_TO_READ = (
+    "The pages do not stay in SQLite's page cache. Enlarge the cache (PRAGMA cache_size = -200000"
+    " is 200 MB), and keep the connection open. Writes of another process also empty the cache."
+)
+
+FEW_READS = 5
+
+SERVERS = frozenset({"postgresql", "mysql", "oracle"})
+"""Database systems with locks on single rows."""
+
+FEW_ROWS = 2
+"""Up to this number of rows per execution, a statement is about a single row."""
+
+LONG_WRITE_NS = 5_000_000
+"""A server takes 0.1 ms to 1 ms to find a row by its key, and a little more for the commit."""
+
+ROW_LOCKS = (
+    "The executions may wait for each other: a transaction locks the rows that it changed until its"
+    " COMMIT. Do slow work (calls, files, rendering) before the first change, or after COMMIT."
+)
+NOT_RECORDED = "The recording does not show what the server does."
+
+AT_TIMES = 10
+"""A statement that takes this many times as long as its fastest execution waits at times. Without
+an index, the fastest of 50 executions took 0.6 to 0.9 of the mean (PostgreSQL 15, two programs).
+"""
+
+LOCKING = frozenset(("FOR", word) for word in ("UPDATE", "SHARE", "NO", "KEY"))
+"""The words that begin a locking clause (https://www.postgresql.org/docs/current/sql-select.html).
+"""
+
+NO_PLAN = (
+    "A server finds a row by an index in less than 1 ms. An index on the compared columns may be"
+    " missing, or {other}."
+)
+READ_PLAN = " --dsn reads the plan."
+OTHER_REASONS = {
+    "SELECT": "the values have another type than the column, such as a Decimal for an integer",
+    "UPDATE": "a trigger reads a table",
+    "DELETE": "the columns that refer to this table have none",
+}
+OTHER_TYPE = (
+    "The server's plan searches an index, which does not take this long. Check the types of the"
+    " values: a Decimal or float for an integer column makes PostgreSQL read the whole table."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a statement is heavy.
+
+    Attributes:
+        gain_ns: the time that the fix may save.
+        evidence: a sentence, or "".
+    """
+
+    fix: str
+    gain_ns: int
+    evidence: tuple[str, ...] = ()
+    doubt: str = "It is unknown whether the program needs all of this work."
+    category: str = "heavy_query"
+
+
+def cause_of(program: Program, group: Group) -> Cause | None:
+    """Return the cause of a heavy statement; None if none is known."""
+    waits = _waits_for_rows(program, group) or _waits_at_times(program, group)
+    if waits:
+        gain_ns = group.work_ns // max(1, group.threads)  # they wait at the same time
+        return Cause(ROW_LOCKS, gain_ns, waits, NOT_RECORDED, "lock_wait")
+    if is_slow_on_server(program, group):
+        return Cause(_slow_on_server(program, group), group.work_ns, (), NOT_RECORDED)
+    called = _program_function_called(program, group)
+    if called:
+        return Cause(CALLED.format(name=called), group.work_ns)
+    spilled = _spill_note(group) or _read_again(group)
+    if spilled:
+        fix = BIGGER_CACHE if group.writes else BIGGER_CACHE_TO_READ
+        return Cause(fix, group.files.read_ns + group.files.write_ns, spilled)
+    return None
+
+
+STEP_NS, FETCH_NS = 1_200, 3_000
+"""The longest time of a VM step, and of a page fetch (covering.py). Twenty kinds of statements took
+49 to 1,217 ns per step, beside busy processes: scans, sorts, groups, JSON, full-text, writes.
+"""
+
+EXPLAINED = 1 / 3
+"""If SQLite's work explains a smaller part of the time, other code took it."""
+
+
+def python_inside(program: Program, group: Group) -> str:
+    """Return a sentence if the driver must have called Python code, such as a generator that
+    executemany() consumes, or a converter; "" otherwise. Threads that wait for each other, or for
+    the CPU, take long without it.
+    """
+    totals, files = group.totals, group.files
+    own = {member.thread for member in group.members}
+    ran_ns = {one.thread: one.user_ns + one.system_ns for one in program.profile.thread_usage}
+    is_waiting = sum(ns for thread, ns in ran_ns.items() if thread in own) < group.work_ns / 2
+    if not totals.counted or is_waiting or len(own) > 1:
+        return ""
+    fetched = STEP_NS * (totals.vm_steps or 0.0) + FETCH_NS * (totals.page_fetches or 0.0)
+    most_ns = fetched * totals.executions + files.read_ns + files.write_ns + files.sync_ns
+    if most_ns >= EXPLAINED * group.work_ns:
+        return ""
+    return (
+        f" SQLite's own work explains at most {duration(most_ns)}. The rest is Python code that"
+        " the driver calls (an iterator given to executemany(), a converter, row_factory, function"
+        " or collation), or the work on large values. Record with --cprofile to see it."
+    )
+
+
+def _program_function_called(program: Program, group: Group) -> str:
+    """Return a function of the program that a query calls for many rows; "" if there is none."""
+    served = program.served(group) if group.reads and group.work_ns else None
+    rows = max(group.totals.rows_each or 0.0, group.totals.full_scan_steps or 0.0)
+    return served.functions[0] if served and served.functions and rows >= FEW else ""
+
+
+def _waits_for_rows(program: Program, group: Group) -> tuple[str, ...]:
+    """Return a sentence if concurrent writes of single rows take long in a server's database."""
+    system = program.report.profile.systems.get(group.statement, "")
+    runs = group.totals.executions
+    each_ns = group.work_ns / max(1, runs)
+    is_of_rows = group.writes and runs >= FEW and group.rows <= 2 * runs
+    if system not in SERVERS or not is_of_rows or each_ns < LONG_WRITE_NS:
+        return ()
+    if group.threads < 2 and not group.overlaps:
+        return ()
+    where = "concurrent tasks" if group.threads > 1 else "tasks side by side"
+    return (f"it changes single rows, from {where}",)
+
+
+def _waits_at_times(program: Program, group: Group) -> tuple[str, ...]:
+    """Return a sentence if a statement that locks rows on a server takes long, but not always. A
+    missing index would make each execution slow.
+    """
+    if not is_slow_on_server(program, group) or not _locks_rows(group):
+        return ()
+    members = [one for one in group.members if one.operation in STATEMENT_OPERATIONS]
+    shortest_ns = min((one.min_ns for one in members), default=0)
+    each_ns = group.work_ns / max(1, group.totals.executions)
+    if shortest_ns * AT_TIMES > each_ns:
+        return ()
+    return (f"the fastest took {duration(shortest_ns)}, so a missing index is hardly the cause",)
+
+
+def _locks_rows(group: Group) -> bool:
+    """Return whether a statement locks the rows that it finds: UPDATE, DELETE, SELECT ... FOR
+    UPDATE.
+    """
+    words = [token.keyword or token.text.upper() for token in tokens_of(group.statement)]
+    return group.verb in ("UPDATE", "DELETE") or not LOCKING.isdisjoint(pairwise(words))
+
+
+def is_slow_on_server(program: Program, group: Group) -> bool:
+    """Return whether a server takes long for each execution, although it is about few rows."""
+    runs = group.totals.executions
+    is_server = program.report.profile.systems.get(group.statement, "") in SERVERS
+    is_of_few = group.rows <= FEW_ROWS * runs and group.verb in OTHER_REASONS
+    return is_server and is_of_few and group.work_ns >= LONG_WRITE_NS * runs > 0
+
+
+def _slow_on_server(program: Program, group: Group) -> str:
+    plan = program.server.plans.get(group.statement)
+    if group.reads and plan and not plan.scans:
+        return OTHER_TYPE
+    return NO_PLAN.format(other=OTHER_REASONS[group.verb]) + READ_PLAN * (plan is None)
+
+
+def _read_again(group: Group) -> tuple[str, ...]:
+    """Return a sentence if a query reads pages from the file in each execution."""
+    files, runs = group.files, group.totals.executions
+    is_much = files.read_ns >= SPILLED * group.work_ns
+    is_again = runs >= FEW_READS and files.read_bytes >= SPILLED_BYTES
+    if not (group.reads and is_much and is_again):
+        return ()
+    return (
+        (
+            f"each execution reads {size(files.read_bytes / runs)} from the file; these reads"
+            f" take {percent(files.read_ns / max(1, group.work_ns))} of the statement's time"
+        ),
+    )
+
+
+def _spill_note(group: Group) -> tuple[str, ...]:
+    """Return a sentence if a write reads and writes pages repeatedly before its commit."""
+    files = group.files
+    moved_ns = files.read_ns + files.write_ns
+    is_much = moved_ns >= max(SPILLED * group.work_ns, 2 * files.sync_ns)
+    is_both = min(files.read_bytes, files.written_bytes) >= SPILLED_BYTES
+    if not (group.writes and is_much and is_both):
+        return ()
+    moved = f"{size(files.read_bytes)} read and {size(files.written_bytes)} written"
+    return (
+        (
+            f"{moved} before its commit, which took {percent(moved_ns / max(1, group.work_ns))} of"
+            " its time"
+        ),
+    )

@@ -1,0 +1,176 @@
+"""Findings about existing indexes that do not help. They need the database's schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from queryprof.analysis.marks import ROW_STEPS
+from queryprof.analysis.totals import Totals
+from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import rows as rows_of
+from queryprof.findings import shares
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.program import Program
+from queryprof.model import Index, Schema
+from queryprof.planner.facts import NO_INDEX
+from queryprof.sql.clauses import (
+    column_of,
+    comparisons_of,
+    keywords_of,
+)
+from queryprof.sql.tokens import tokens_of
+
+STEPS_PER_ROW = 2 * ROW_STEPS
+MIN_STEPS = 1000
+SEARCHING = frozenset({"=", "==", "<", ">", "<=", ">=", "IN", "BETWEEN"})
+"""Comparisons for which SQLite can use an index."""
+
+SCAN_STEPS = 10
+"""VM steps per scanned row. More steps than this do not come from the scan."""
+
+
+def works_hard(vm_steps: float | None, rows: float) -> bool:
+    """Return whether an execution takes many more VM steps than its rows need."""
+    return (vm_steps or 0.0) >= max(MIN_STEPS, STEPS_PER_ROW * (rows + 1))
+
+
+def bad_index_choice(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        totals = group.totals
+        steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
+        if totals.full_scan_steps or steps < MIN_STEPS or steps < STEPS_PER_ROW * (rows + 1):
+            continue
+        used = {
+            found[1]
+            for plan in group.plans
+            for step in plan
+            if (found := re.search(r"USING (?:COVERING )?INDEX (\S+)", step))
+        }
+        for schema in program.schemas.values():
+            other = _better_index(group.statement, used, schema)
+            if other and not schema.has_statistics:
+                is_ordered = "INDEXED" in keywords_of(tokens_of(group.statement))
+                served = program.served(group)
+                code = served.code if served and served.searches and not is_ordered else ""
+                tables = max(sum("SCAN" in s or "SEARCH" in s for s in p) for p in group.plans)
+                yield program.finding(
+                    "bad_index_choice",
+                    group,
+                    group.steady_ns * (1 - shares.needed_share(totals)),
+                    (
+                        (
+                            f"{counted(totals.executions, 'execution')} take {average(steps)} VM"
+                            f" steps to return {rows_of(rows)} by {', '.join(sorted(used))};"
+                            f" {other.name} ({', '.join(other.columns)}) also fits, but SQLite"
+                            " has no statistics to choose it"
+                        ),
+                    ),
+                    (
+                        "Remove INDEXED BY from the statement, and run ANALYZE. INDEXED BY"
+                        " forces SQLite to use the named index."
+                        if is_ordered
+                        else (
+                            "Create an index on all compared columns. Or run ANALYZE (or PRAGMA"
+                            " optimize) once the tables are filled, which may be enough."
+                            if code
+                            else "Run ANALYZE (or PRAGMA optimize) once the tables are filled."
+                        )
+                    ),
+                    program.loop_of(group),
+                    code=code or "ANALYZE;" * (not is_ordered),
+                    doubt="" if code else "The result of ANALYZE is unknown: --prove measures it.",
+                    most=Severity.HIGH if code or tables > 1 else Severity.MEDIUM,
+                )
+                break
+
+
+def _better_index(statement: str, used: set[str], schema: Schema) -> Index | None:
+    taken = [index for index in schema.indexes if index.name in used]
+    tables = {index.table for index in taken}
+    compared = {
+        column_of(operand)
+        for comparison in comparisons_of(statement)
+        for operand in (comparison.left, comparison.right)
+        if comparison.operator in SEARCHING
+    }
+    for index in schema.indexes:
+        is_other = index.name not in used and not any(map(index.begins, taken))
+        if index.is_partial:
+            # only the planner can tell whether the index holds all of the statement's rows
+            continue
+        if index.table in tables and is_other and index.columns[0].lower() in compared:
+            return index
+    return None
+
+
+def _steps_in_words(totals: Totals) -> str:
+    rows = totals.rows_each or 0.0
+    return (
+        f"{counted(totals.executions, 'execution')} took {average(totals.vm_steps)} VM steps"
+        f"{' each' if totals.executions > 1 else ''} to return {rows_of(rows)}"
+    )
+
+
+def stale_statistics(program: Program) -> Iterator[Finding | None]:
+    """Find statements whose plan is based on row counts of ANALYZE, although the tables have grown
+    since.
+    """
+    for group in program.groups:
+        totals = group.totals
+        steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
+        if not works_hard(steps, rows):
+            continue
+        grown = program.stale_statistics(group.statement)
+        if not grown or not program.planner.is_misled(group.statement, group.plans):
+            continue
+        yield program.finding(
+            "stale_statistics",
+            group,
+            group.steady_ns * (1 - shares.needed_share(totals)),
+            (
+                _steps_in_words(totals),
+                *grown,
+            ),
+            "Run ANALYZE now, and PRAGMA optimize when you close connections: SQLite chooses"
+            " plans by the statistics of ANALYZE.",
+            program.loop_of(group),
+            code="ANALYZE;",
+            doubt=(
+                "Without the outdated statistics, SQLite chooses another plan; --prove measures"
+                " what ANALYZE saves."
+            ),
+        )
+
+
+def narrow_index(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        totals = group.totals
+        steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
+        if (totals.full_scan_steps or 0) * SCAN_STEPS > steps:
+            continue  # the scan needs these steps
+        if not works_hard(steps, rows):
+            continue
+        served = program.served(group)
+        throws_all_away = rows < 1 and group.reads  # an aggregate always returns a row
+        code = served.code if served and not totals.full_scan_steps else ""
+        if not served or served.is_other or not (code or throws_all_away):
+            continue
+        searches = [step.strip() for plan in group.plans for step in plan if "SEARCH" in step]
+        yield program.finding(
+            "narrow_index",
+            group,
+            group.steady_ns * (1 - shares.needed_share(totals)),
+            (
+                _steps_in_words(totals),
+                *searches[:1],
+            ),
+            (
+                f"Create an index on all compared{' and sorted' * served.sorts_less} columns:"
+                f" {', '.join(served.terms)}."
+                if code
+                else NO_INDEX
+            ),
+            program.loop_of(group),
+            code=code,
+        )

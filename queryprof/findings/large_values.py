@@ -1,0 +1,131 @@
+"""Findings about large values that are read or written and may not be needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from queryprof.analysis.call_sites import Function
+from queryprof.analysis.units import average, counted, size
+from queryprof.analysis.units import rows as rows_of
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.groups import Group
+from queryprof.findings.program import Program
+from queryprof.findings.transactions import changing_by_function, commits_of, sharing
+from queryprof.sql.tokens import tokens_of
+
+LARGE_ROW_FETCHES = 6
+"""With at least this many page fetches per row, the row's values have pages of their own: a table
+has fewer levels (https://www.sqlite.org/fileformat2.html#ovflpgs).
+"""
+
+FEW_ROWS, MIN_ROWS = 2, 100
+"""The fewest rows per execution and in total. Below these limits, the program asked for the values.
+"""
+
+STEPS_OF_ROW = 12
+"""The fewest VM steps for a row that is read and skipped."""
+
+LARGE_WRITE_BYTES, LARGE_WRITE_PAGES = 256 * 1024, 64
+"""Bytes written, or pages fetched, per changed row. A small row with all its indexes and journals
+takes a few pages.
+"""
+
+MIN_WRITES = 5
+
+LEAVE_OUT = {
+    "django": 'Skip them: `.defer("column")`, or `.only("column", ...)`.',
+    "sqlalchemy": "Skip them: `.options(defer(Model.column))`, or `.options(load_only(...))`.",
+    "peewee": "Skip them: `Model.select(Model.column, ...)`.",
+}
+"""How a query skips large values, by library."""
+
+
+def large_values_read(program: Program) -> Iterator[Finding | None]:
+    """Find queries of many rows whose values have pages of their own."""
+    for group in program.groups:
+        totals = group.totals
+        rows, pages = totals.rows_each or 0.0, totals.page_fetches or 0.0
+        read = max(rows, (totals.vm_steps or 0.0) / STEPS_OF_ROW, totals.full_scan_steps or 0.0)
+        is_list = rows >= FEW_ROWS and rows * totals.executions >= MIN_ROWS
+        if not group.reads or not is_list or pages < LARGE_ROW_FETCHES * read:
+            continue
+        if _reads_more_than_rows(group):
+            continue
+        library = program.called_library(group.statement)
+        yield program.finding(
+            "large_values",
+            group,
+            group.cost_ns * (1 - read / pages),
+            (
+                f"{counted(totals.executions, 'execution')} with {rows_of(rows)} each",
+                f"{average(pages)} page fetches each: {average(pages / read)} per row",
+            ),
+            LEAVE_OUT.get(library, "List only the columns that you need in SELECT."),
+            program.loop_of(group),
+            doubt="The program may need the large values.",
+            most=Severity.MEDIUM,
+        )
+
+
+def _reads_more_than_rows(group: Group) -> bool:
+    """Return whether pages are read in steps that belong to no row: for a count, or in a virtual
+    table.
+    """
+    is_virtual = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
+    return is_virtual or any(one.named == "count" for one in tokens_of(group.statement))
+
+
+def large_values_written(program: Program) -> Iterator[Finding | None]:
+    """Find UPDATEs of single rows that write very much."""
+    by_function = changing_by_function(program)
+    for group in program.groups:
+        rows = group.totals.executions - group.totals.errors
+        if group.verb != "UPDATE" or rows < MIN_WRITES or group.rows > 2 * rows:
+            continue
+        commits = commits_of(program, group, by_function)
+        written = group.files.written_bytes + sum(one.files.written_bytes for one in commits)
+        is_read = _is_read_before(group)
+        is_large = is_read or written >= LARGE_WRITE_BYTES * rows
+        if not is_large or program.planner.triggers(group.statement):
+            continue
+        if commits and not is_read and _others_write_more(program, group, by_function):
+            continue
+        yield program.finding(
+            "large_values",
+            group,
+            group.work_ns + sum(one.work_ns for one in commits),
+            (
+                (
+                    f"{counted(rows, 'row')} changed one by one; with their commits, each writes"
+                    f" {size(written / rows)}"
+                    + f" and fetches {average(group.totals.page_fetches or 0)} pages"
+                    * is_read
+                ),
+            ),
+            "An UPDATE reads the whole row, with its large values, and writes what has changed."
+            " Keep the changing parts in rows of their own, and INSERT or UPDATE one of these.",
+            program.loop_of(group),
+            doubt="" if is_read else "It is unknown whether the whole value changes each time.",
+        )
+
+
+def _is_read_before(group: Group) -> bool:
+    """Return whether an UPDATE fetches the pages of large values, without reading other rows."""
+    totals = group.totals
+    read = max((totals.vm_steps or 0.0) / STEPS_OF_ROW, totals.full_scan_steps or 0.0)
+    return (totals.page_fetches or 0.0) >= max(LARGE_WRITE_PAGES, LARGE_ROW_FETCHES * read)
+
+
+def _others_write_more(
+    program: Program, group: Group, by_function: Mapping[Function, list[Group]]
+) -> bool:
+    """Return whether other statements of the same transactions change more rows. Then the bytes
+    that commits write belong to these.
+    """
+    others = [
+        one
+        for one in sharing(program, [group], by_function)
+        if one.writes and one.statement != group.statement
+    ]
+    rows = sum(max(one.rows, one.totals.executions) for one in others)
+    return rows > 2 * max(group.rows, group.totals.executions)

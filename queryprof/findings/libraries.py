@@ -1,0 +1,267 @@
+"""The libraries that a program executes SQL with, and how to write a fix with each of them."""
+
+from __future__ import annotations
+
+from queryprof.analysis.library_frames import COLUMN, DRIVERS, LAZY, MANY
+
+PASSING = frozenset({"pandas", "polars", "sql", "databases"})
+"""Packages that pass on the program's own statements (`sql` is jupysql's)."""
+
+
+def is_unknown(library: str) -> bool:
+    """Return whether a package is unknown here. The program cannot change its statements."""
+    return bool(library) and library not in {*DRIVERS, *PASSING, *ONE_TRANSACTION}
+
+
+ONE_TRANSACTION = {
+    "django": "Put `with transaction.atomic():` around {what}.",
+    "sqlalchemy": (
+        "Commit once: `with session.begin():` (Core: `engine.begin()`) around {what}, or one"
+        " `session.commit()` after it."
+    ),
+    "peewee": "Put `with db.atomic():` around {what}.",
+    "pony": "Put one `with db_session:` around {what}.",
+    "sqlite_utils": (
+        "Put `with db.atomic():` around it. Otherwise each call commits by itself, even inside"
+        " `with` of the connection, and `insert_all()` and `upsert_all()` commit each batch"
+        " (batch_size)."
+    ),
+    "diskcache": "Put `with cache.transact():` around {what}.",
+    "dataset": "Put `with db:` around {what}.",
+    "tortoise": "Put `async with in_transaction():` around {what}.",
+}
+"""How to put many writes into one transaction."""
+
+EXPIRES = {
+    "sqlalchemy": (
+        " Each commit expires all objects of the session, so the next use reads them again."
+        " `Session(expire_on_commit=False)` keeps them."
+    )
+}
+"""A further cost of each commit."""
+
+ROWS_AT_ONCE = {
+    "django": " Or create all objects with one `Model.objects.bulk_create(objects)`.",
+    "sqlalchemy": " For similar rows: `session.execute(insert(Model), rows)`.",
+    "peewee": " Or insert all rows with one `Model.insert_many(rows)`.",
+    "dataset": " Or insert all rows with one `insert_many(rows)`.",
+    "tortoise": " Or create all objects with one `await Model.bulk_create(objects)`.",
+}
+"""How to replace many INSERTs with one statement."""
+
+SEVERAL = "several labels"
+"""The note of a statement with several labels (statement_labels.c)."""
+
+IN_TEMPLATE = " in template "
+"""Marks a note about what a template reads."""
+
+PRELOADS = frozenset(
+    {"prefetch_related_objects", "SelectInLoader", "_SelectInLoader", "SubqueryLoader"}
+)
+"""Functions and classes of ORMs that load data together with an earlier query."""
+
+AUTOFLUSH = "Session._autoflush"
+"""SQLAlchemy's function that writes new and changed objects before a query."""
+
+NO_AUTOFLUSH = (
+    " Each query first writes the session's new objects (autoflush). Query before you add"
+    " objects, or use `with session.no_autoflush:`."
+)
+
+NAMING = frozenset({"django", "sqlalchemy"})
+"""ORMs that provide such notes."""
+
+
+def without_reader(note: str) -> str:
+    """Return a note without the template or serializer that reads the attribute."""
+    return note.partition(" in ")[0]
+
+
+BOTH = "together with the parent query"
+"""In the fix of nested lazy loads, which includes the fix of the outer one."""
+
+
+def owner_of(note: str) -> str:
+    """Return the class that owns the attribute in a note of a lazy load."""
+    named = note.removeprefix(LAZY).partition(" in ")[0].removeprefix(MANY).removeprefix(COLUMN)
+    return named.rpartition(".")[0]
+
+
+def is_table_of(table: str, owner: str) -> bool:
+    """Return whether a table's name ends with a class's name, perhaps in the plural, as ORMs name
+    tables.
+    """
+    name, of_class = table.replace("_", ""), owner.lower().replace("_", "")
+    plurals = (of_class, f"{of_class}s", f"{of_class}es", f"{of_class.removesuffix('y')}ies")
+    return bool(of_class) and name.endswith(plurals)
+
+
+def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = True) -> str:
+    """Return how to load related data of all objects at once.
+
+    Args:
+        outer: the note of the statement that loads the objects and also runs in a loop; "" if there
+            is none.
+        note: "lazy load of Order.lines", or another note of a library. It has "all" before the
+            class if the attribute holds many objects, "column" if it is a value, and at the end the
+            template or serializer that reads it.
+        is_of_owner: True if the parent query loads objects of the note's class, False if other
+            objects refer to them.
+    """
+    loaded, _, place = note.removeprefix(LAZY).partition(" in ")
+    relation = loaded.removeprefix(MANY).removeprefix(COLUMN)
+    attribute = relation.rpartition(".")[2]
+    around = outer.removeprefix(LAZY).removeprefix(MANY).partition(" in ")[0]
+    if around and not loaded.startswith(COLUMN) and library in ("django", "sqlalchemy"):
+        how = f"`.options(selectinload({around}).selectinload({relation}))`"
+        if library == "django":
+            how = f'`.prefetch_related("{around.rpartition(".")[2]}__{attribute}")`'
+        return f"Load {around} and {relation} {BOTH}: {how}."
+    how = f"`.options(selectinload({relation}))`, or `joinedload()`"
+    path = "" if is_of_owner else "PATH__"
+    if not is_of_owner:
+        how = f"`.options(PATH.selectinload({relation}))`"
+    if library == "django":
+        how = f'`.select_related("{path}{attribute}")`'
+        if loaded.startswith(MANY):
+            how = f'`.prefetch_related("{path}{attribute}")`'
+        if loaded.startswith(COLUMN):
+            how = "list it in `.only()`, or remove it from `.defer()`"
+    if "PATH" in how:
+        how += f", where PATH leads from its objects to {relation.rpartition('.')[0]}"
+    where = f" {place} reads it." if place else ""
+    return f"Load {relation} with the parent query: {how}.{where}"
+
+
+ONE_INSERT = {
+    "django": (
+        "Create all objects with one `Model.objects.bulk_create(objects)`. It sends no signals"
+        " and does not call `save()`. If rows may already exist, add `ignore_conflicts=True`."
+    ),
+    "sqlalchemy": (
+        "Insert all rows with one `session.execute(insert(Model), rows)`, with a dict per"
+        " row. Or commit once after the loop: the session then inserts many at once."
+    ),
+    "peewee": (
+        "Insert all rows with one `Model.insert_many(rows).execute()`, or"
+        " `Model.bulk_create(objects)`. If rows may already exist, add `.on_conflict_ignore()`."
+    ),
+    "sqlite_utils": "Insert all rows with one `db[table].insert_all(rows)`.",
+    "dataset": "Insert all rows with one `table.insert_many(rows)`.",
+}
+"""How to insert many rows at once."""
+
+ONE_CHANGE = {
+    "django": (
+        'Change all objects with one `.update(field=F("field") + ...)` or `.delete()` of a'
+        " query. These send no signals and do not call `save()`. On SQLite, `bulk_update()`"
+        " takes as long as `save()` of each."
+    ),
+    "sqlalchemy": (
+        "Change all rows with one `session.execute(update(Model).where(...).values(...))` or"
+        " `delete(...)`. If Python computes the values, use `session.execute(update(Model),"
+        " rows)`, with a dict per row that has its primary key."
+    ),
+    "peewee": (
+        "Change all rows with one `Model.update(...).where(...).execute()` or"
+        " `Model.delete()`. If Python computes the values, use `Model.bulk_update(objects,"
+        " fields=[...])`."
+    ),
+}
+"""How to change many rows at once."""
+
+FIRST_PER_PARENT_FIXES = {
+    "django": (
+        "Fetch the first of each with the parent query: `.annotate(first=Subquery(query[:1]))`,"
+        " or `Window(RowNumber(), partition_by=...)` and a filter on it."
+    ),
+}
+"""How to find the first related row of many objects at once."""
+
+ONE_QUERY = {
+    "django": (
+        "Load it with the parent query: `.select_related()` for a single related object,"
+        " `.prefetch_related()` for many or for a generic foreign key. Or use one"
+        " `filter(field__in=[...])`."
+    ),
+    "sqlalchemy": (
+        "Load it with the parent query: `.options(selectinload(Model.relation))`. Or use one"
+        " `select(Model).where(Model.id.in_([...]))`."
+    ),
+    "peewee": (
+        "Join it into the parent query: `Model.select(Model, Other).join(Other)`. Or use"
+        " `prefetch(query, Other)`."
+    ),
+    "pony": (
+        "Load it with the parent query: `query.prefetch(Entity.relation)`. Or use one `select(e"
+        " for e in Entity if e.key in keys)`."
+    ),
+    "tortoise": (
+        'Load it with the parent query: `.select_related("relation")` for a single related object,'
+        ' `.prefetch_related("relation")` for many. Or use one `filter(field__in=[...])`.'
+    ),
+}
+"""How to replace a query per object with one query."""
+
+NO_OBJECTS = {
+    "django": (
+        'Read only the columns that you need: `.values_list("column")`, or `.only("column")` for'
+        " objects. Let the database count (`.count()`), check for existence (`.exists()`), and"
+        " find distinct values (`.distinct()`) and sums (`.aggregate()`)."
+    ),
+    "sqlalchemy": (
+        "Read only the columns that you need: `select(Model.column)`, or"
+        " `.options(load_only(...))` for objects. Let the database count (`func.count()`), and"
+        " find distinct values and sums."
+    ),
+    "peewee": (
+        "Read only the columns that you need: `Model.select(Model.column).tuples()`. Let the"
+        " database count (`.count()`), and find distinct values (`.distinct()`) and sums"
+        " (`fn.SUM()`)."
+    ),
+    "pony": (
+        "Read only the attributes that you need: `select(e.attribute for e in Entity)`. Let the"
+        " database count and add up (`count()`, `sum()`)."
+    ),
+    "tortoise": (
+        'Read only the columns that you need: `.values_list("column")`, or `.only("column")` for'
+        " objects. Let the database count (`.count()`) and check for existence (`.exists()`)."
+    ),
+}
+"""How to make a query create fewer objects, or none."""
+
+NO_RELATION = {
+    "django": "Remove the relation from `prefetch_related()` if its objects are not needed.",
+    "sqlalchemy": (
+        "The parent query loads this relation with each object. If you do not need it:"
+        ' `.options(lazyload(Model.relation))`, or `lazy="select"` in the model.'
+    ),
+}
+"""The same for objects that are loaded with each object of another query."""
+
+MANY_AT_ONCE = {
+    "django": (
+        "with one `filter(field__in=[...])`. If the loop goes over a query's rows, load the"
+        " related objects with that query: `.select_related()` for a single one,"
+        " `.prefetch_related()` for many."
+    ),
+    "sqlalchemy": (
+        "with one `select(Model).where(Model.id.in_([...]))`. If the loop goes over a query's"
+        " rows, load the related objects with that query: `.options(selectinload(Model.relation))`."
+    ),
+    "peewee": (
+        "with one `Model.select().where(Model.id.in_([...]))`. If the loop goes over a query's"
+        " rows, load the related objects with that query: `.join(Other)`, or"
+        " `prefetch(query, Other)`."
+    ),
+    "pony": (
+        "with one `select(e for e in Entity if e.id in ids)`. If the loop goes over a query's"
+        " rows, load the related objects with that query: `query.prefetch(Entity.relation)`."
+    ),
+    "tortoise": (
+        "with one `Model.filter(field__in=[...])`. If the loop goes over a query's rows, load the"
+        " related objects with that query: `.select_related()` for a single one,"
+        " `.prefetch_related()` for many."
+    ),
+}
+"""The same if it is unknown for which query's rows they are."""

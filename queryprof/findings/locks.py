@@ -1,0 +1,370 @@
+"""Findings about locks: who waits, and who holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from queryprof.analysis.call_sites import Sites
+from queryprof.analysis.lock_holders import Holders, hosts_of, own_code, sum_of
+from queryprof.analysis.overview import UNKNOWN_STATEMENT
+from queryprof.analysis.units import count, counted, duration, percent, shortened, size
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.immediate import BEGIN_IMMEDIATE, NO_LIBRARY
+from queryprof.findings.lock_waits import WAITED_NS, Waits, by_caller, frame_at
+from queryprof.findings.program import Program
+from queryprof.model import CallPath, LockEvent, LockHold
+from queryprof.sql.clauses import verb_of
+
+OWN_CODE = 0.5
+OTHER_WORK_NS = 200_000
+"""The mean time of the program's own code in a transaction. Below this, it is only the code around
+the calls.
+"""
+
+LOG_BYTES = 1000 * 4096
+"""SQLite checkpoints and restarts a write-ahead log of this size by itself. Both factors are its
+defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
+"""
+LEAVE_FREE = (
+    "Write less in each transaction, or let one thread of one process do all writing. If a"
+    " loop retakes the lock immediately, sleep 100 ms after every few COMMITs: waiting"
+    " connections retry after 1 to 100 ms."
+)
+"""SQLite's busy handler sleeps 1 to 100 ms between attempts (sqliteDefaultBusyCallback() in its
+main.c). If a writer takes the lock again at once, others wait longer. A wait of 330 ms became 1.5 s
+behind 40 short transactions in a row, and at most 23 ms if such a pause followed every fourth.
+"""
+
+WITH_LOG = " With a write-ahead log (PRAGMA journal_mode = WAL), readers do not wait."
+UNSEEN = (
+    "The holder was not seen. It was a process that was not recorded or was killed, a lock from"
+    " before the recording, or many holds of less than a millisecond (--show locks has their"
+    " sums)."
+)
+CLOSED = "(close)"
+NO_END = (UNKNOWN_STATEMENT, CLOSED)
+"""Write transactions that ended without COMMIT or ROLLBACK."""
+
+ENDS = ("COMMIT", "ROLLBACK", "END", "(COMMIT", "(ROLLBACK")
+"""The first words of statements and calls that end a transaction."""
+
+REFUSED = (
+    "database is locked (SQLITE_BUSY of a read transaction)",
+    "database is locked (SQLITE_BUSY_SNAPSHOT)",
+    "database is locked (SQLITE_BUSY_SNAPSHOT of a read transaction)",
+)
+"""The last words of errors from transactions that could not start to write."""
+
+TIMED_OUT = "database is locked (SQLITE_BUSY)"
+"""The last words of errors from calls whose timeout ended before the lock was free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """What a statement causes for others.
+
+    Attributes:
+        is_of_work: True if the statement's own work causes it, and not the program's other work.
+        held_ns: how long the awaited lock was held.
+        otherwise: how to keep a loop from waiting, in addition to another fix.
+    """
+
+    finding: Finding
+    is_of_work: bool
+    held_ns: int = 0
+    otherwise: str = ""
+
+
+def lock_findings(program: Program) -> Iterator[Consequence]:
+    """Yield lock_wait, long_transaction and pinned_wal findings, one per holder."""
+    profile, sites = program.profile, program.report.sites
+    waits = [event for event in profile.lock_events if event.kind == "wait"]
+    holders = Holders(profile.lock_events, hosts_of(profile))
+    total_ns = sum(work.lock_ns for work in profile.file_work)
+    caused: dict[tuple[str, object, object], dict[CallPath, Waits]] = {}
+    of_holder: dict[int, Waits] = {}  # many waits can have the same holder
+    known_ns = 0
+    for wait in waits:
+        of_wait: dict[int, tuple[Waits, int]] = {}
+        for holder, ns in holders.blockers_of(wait):
+            cause = of_holder.get(id(holder))
+            if cause is None:
+                key = (
+                    holder.statement,
+                    frame_at(holder.path, sites),
+                    frame_at(holder.end_path, sites),
+                )
+                callers = sites.site(holder.path).callers[:1]
+                of_callers = caused.setdefault(key, {})
+                cause = of_callers.setdefault(callers, Waits(holder, callers={callers}))
+                of_holder[id(holder)] = cause
+            of_wait[id(cause)] = cause, of_wait.get(id(cause), (cause, 0))[1] + ns
+        for cause, held_ns in of_wait.values():
+            waited_ns = min(held_ns, wait.duration_ns)
+            cause.add(wait, frame_at(wait.path, sites), waited_ns)
+            known_ns += waited_ns
+    for found in chain.from_iterable(map(by_caller, caused.values())):
+        if found.ns < WAITED_NS:
+            continue
+        hold = _sums_of(found, program.report.lock_holds, sites)
+        own = own_code(hold)
+        is_work = own is not None and own * hold.total_ns >= OTHER_WORK_NS * hold.count
+        long = is_work and own is not None and own >= OWN_CODE
+        reads = found.holder.kind == "read"
+        works = reads and _worked_ns(program, found.holder) >= OWN_CODE * hold.total_ns
+        # Parallel waits take the run's time once, but each span takes its own.
+        gain_ns = found.ns if program.spans else min(found.ns, hold.total_ns)
+        with_log = WITH_LOG if found.has_readers and not hold.log_bytes else ""
+        is_endless = not reads and found.holder.end_statement in NO_END
+        is_long = long or is_endless or (reads and not works)
+        finding = program.about(
+            "long_transaction" if is_long else "lock_wait",
+            found.holder.statement,
+            sites.site(found.holder.path),
+            gain_ns,
+            (
+                (
+                    f"blocked {counted(found.count, 'other call')} for {duration(found.ns)}"
+                    f" (longest {duration(found.longest_ns)}):"
+                    f" {', '.join(sorted(found.waiters)[:3])}"
+                ),
+                *_failed_calls_note(program, found),
+                *_of_itself(found),
+                _hold_in_words(hold, sites),
+                *_lost_changes_note(hold, is_endless),
+            ),
+            (
+                f"Make this query faster: its long read keeps writers from committing.{with_log}"
+                if works
+                else (
+                    "COMMIT (or ROLLBACK) before other work: a transaction that has read keeps"
+                    f" writers from committing.{with_log}"
+                    if reads and found.holder.end_statement.upper().startswith(ENDS)
+                    else (
+                        "Fetch all rows at once (fetchall()), or close the cursor, before other"
+                        f" work: a reader keeps writers from committing.{with_log}"
+                        if reads
+                        else (
+                            "COMMIT it, or ROLLBACK after an exception or a cancellation (`with"
+                            " connection:` does both), or close the blob that it wrote to: no"
+                            " COMMIT or ROLLBACK was seen."
+                            if is_endless
+                            else (
+                                "Do the other work (computing, requests to other services) before"
+                                " the transaction takes the lock (at BEGIN IMMEDIATE, or the first"
+                                f" write), or after COMMIT.{_awaited_note(program, found)}"
+                                if long
+                                else f"{LEAVE_FREE}{with_log}"
+                            )
+                        )
+                    )
+                )
+            ),
+        )
+        if finding:
+            yield Consequence(finding, not is_long, hold.total_ns)
+    unknown_ns = total_ns - known_ns
+    if program.groups and unknown_ns >= WAITED_NS and unknown_ns > 0.5 * total_ns:
+        most = max(program.groups, key=lambda group: group.files.lock_ns)
+        finding = program.finding(
+            "lock_wait",
+            most,
+            unknown_ns,
+            (
+                (
+                    f"{counted(most.files.lock_waits, 'call')} waited"
+                    f" {duration(most.files.lock_ns)} (longest"
+                    f" {duration(most.files.max_lock_ns)})"
+                ),
+            ),
+            "Find out who writes to this database, and shorten those transactions.",
+            doubt=UNSEEN,
+        )
+        if finding:
+            yield Consequence(finding, is_of_work=False)
+    yield from _pinning_transactions(program)
+
+
+def _of_itself(waits: Waits) -> Iterator[str]:
+    """Yield a sentence if a thread waited for something that only this thread could end."""
+    if waits.own == waits.count:
+        yield "the waiting thread held the lock itself, on another connection"
+
+
+def _lost_changes_note(hold: LockHold, is_endless: bool) -> Iterator[str]:
+    """Yield a sentence if closing the connection rolled back uncommitted changes."""
+    if is_endless and hold.end_statement == CLOSED and hold.changed_rows:
+        yield "its connection was closed without a COMMIT, so these changes are lost"
+
+
+def _awaited_note(program: Program, waits: Waits) -> str:
+    """Return what else interrupts the holder if its calls are awaited."""
+    handed = {one.site.frame for one in program.report.handoffs}
+    if not handed.intersection(waits.holder.path):
+        return ""
+    return " Its calls are awaited, so this time includes other work of the loop."
+
+
+def _failed_calls_note(program: Program, waits: Waits) -> Iterator[str]:
+    """Yield a sentence about calls that gave up waiting for this holder or for the same
+    statements.
+    """
+    failed = sum(
+        error.count
+        for error in program.profile.errors
+        if (error.statement, error.path[:1]) in waits.places and error.exception.endswith(TIMED_OUT)
+    )
+    if failed:
+        yield f"{count(failed)} of their calls failed at the end of the timeout: database is locked"
+
+
+def _worked_ns(program: Program, holder: LockEvent | LockHold) -> int:
+    """Return the database time of the statement that took a lock, at its place."""
+    return sum(
+        aggregate.self_ns
+        for aggregate in program.profile.aggregates
+        if aggregate.statement == holder.statement and aggregate.path[:1] == holder.path[:1]
+    )
+
+
+def _pinning_transactions(program: Program) -> Iterator[Consequence]:
+    """Yield the read transactions that keep SQLite from restarting the write-ahead log."""
+    writes = [hold for hold in program.report.lock_holds if hold.kind == "write"]
+    written = {hold.database for hold in writes}
+    # A transaction that writes also reads. A SELECT takes the write lock to set up the log.
+    writers = {
+        (hold.statement, hold.path, hold.thread)
+        for hold in writes
+        if verb_of(hold.statement) != "SELECT"
+    }
+    for hold in program.report.lock_holds:
+        is_writer = (hold.statement, hold.path, hold.thread) in writers
+        is_reader = hold.kind != "write" and not is_writer
+        if is_reader and hold.log_bytes > LOG_BYTES and hold.database in written:
+            yield _pinned(program, hold)
+
+
+def _pinned(program: Program, hold: LockHold) -> Consequence:
+    """Return the finding about a read transaction of at least a second. Shorter ones are not
+    recorded.
+    """
+    by_cursor = hold.end_statement == hold.statement
+    finding = Finding(
+        "pinned_wal",
+        Severity.MEDIUM,
+        0.0,
+        0,
+        hold.statement,
+        program.report.sites.site(hold.path),
+        None,
+        (
+            (
+                f"{counted(hold.count, 'read transaction')} stayed open for up to"
+                f" {duration(hold.max_ns)}, and the write-ahead log grew to {size(hold.log_bytes)}."
+                " SQLite cannot reset the log while a transaction reads an older state, so each"
+                " write enlarges it"
+            ),
+        ),
+        (
+            "Fetch all rows at once (fetchall()) or close the cursor: an unfinished SELECT keeps"
+            " its transaction open."
+            if by_cursor
+            else (
+                "COMMIT (or ROLLBACK) as soon as it has read: a transaction sees the same state"
+                " from its first read to its end, however short its SELECT was. An unfinished"
+                " SELECT does the same: call fetchall(), or close it."
+            )
+        ),
+        doubt="A long log costs space, and time to read it. This time is not measured.",
+        whole=program.whole,
+    )
+    own = own_code(hold)
+    worked = _worked_ns(program, hold) if own is None else (1 - own) * hold.total_ns
+    return Consequence(finding, worked >= OWN_CODE * hold.total_ns)
+
+
+def lock_upgrade(program: Program) -> Iterator[Finding | None]:
+    """Find transactions that fail when they start to write.
+
+    If a transaction has read and another one writes, SQLite refuses the write without calling the
+    busy handler, because both would wait forever
+    (https://www.sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions).
+    """
+    refused: dict[tuple[str, object], tuple[int, CallPath]] = {}
+    for error in program.profile.errors:
+        if error.exception.endswith(REFUSED):
+            key = error.statement, error.path[:1]
+            count, path = refused.get(key, (0, error.path))
+            refused[key] = count + error.count, path
+    for (statement, _), (count, path) in refused.items():
+        library = program.library(statement)
+        yield Finding(
+            "lock_upgrade",
+            Severity.HIGH,
+            0.0,
+            0,
+            statement,
+            program.report.sites.site(path),
+            None,
+            (
+                (
+                    f"SQLite refused the write {counted(count, 'time')} without waiting, whatever"
+                    " the timeout: the transaction had read, and another transaction wrote in"
+                    " between"
+                ),
+            ),
+            BEGIN_IMMEDIATE.get(library, NO_LIBRARY),
+            whole=program.whole,
+        )
+
+
+def _sums_of(waits: Waits, holds: Iterable[LockHold], sites: Sites) -> LockHold:
+    """Return the sums of the holds like an awaited one, over all threads and spans and the callers
+    that others waited for.
+    """
+    event = waits.holder
+
+    def place(one: LockEvent | LockHold) -> tuple[object, ...]:
+        at = frame_at(one.path, sites), frame_at(one.end_path, sites)
+        return one.statement, one.kind, one.database, at
+
+    same = [
+        hold
+        for hold in holds
+        if place(hold) == place(event) and sites.site(hold.path).callers[:1] in waits.callers
+    ]
+    if same:
+        return sum_of(same, same[0])
+    return LockHold(
+        event.kind,
+        event.database,
+        event.statement,
+        event.path,
+        event.span,
+        event.thread,
+        event.end_statement,
+        event.end_path,
+        1,
+        event.duration_ns,
+        event.duration_ns,
+        0,
+        0,
+        None,
+        0,
+    )
+
+
+def _hold_in_words(hold: LockHold, sites: Sites) -> str:
+    own = own_code(hold)
+    meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
+    if hold.changed_rows:
+        meanwhile += f"; its thread changed {counted(hold.changed_rows, 'row')} during that time"
+    ended = frame_at(hold.end_path, sites)
+    until = f", until {shortened(hold.end_statement, 40)} in line {ended.line}" if ended else ""
+    return (
+        f"the connection held the {hold.kind} lock {counted(hold.count, 'time')},"
+        f" {duration(hold.total_ns)}"
+        f" in total, longest {duration(hold.max_ns)}{until}{meanwhile}"
+    )

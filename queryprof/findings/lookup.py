@@ -1,0 +1,207 @@
+"""The findings of a report, including facts from sources, schemas and SQLite's planner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from os.path import basename, isabs
+
+from queryprof.analysis.report import Report
+from queryprof.findings.few_rows import RULES, TestProgram, n_plus_one
+from queryprof.findings.find import find
+from queryprof.findings.finding import Finding, Severity, least_severe
+from queryprof.findings.groups import groups_of
+from queryprof.findings.program import Program
+from queryprof.model import Profile
+from queryprof.model.postgresql import NO_SERVER, ServerFacts
+from queryprof.planner.facts import NO_PLANNER
+from queryprof.planner.facts import Planner as ProgramsPlanner
+from queryprof.program.database_schema import read_schema, schemas_of
+from queryprof.program.sources import Sources
+
+MAX_CHECKED = 20
+"""Number of statements to check."""
+
+
+def database_mismatch(report: Report, databases: Iterable[str]) -> str:
+    """Return a sentence if none of the most expensive statements fits a given database; else "".
+
+    Raises:
+        TraceError: one of `databases` cannot be read.
+    """
+    given = {path: read_schema(path) for path in databases}
+    groups = groups_of(report)[:MAX_CHECKED] if given and can_confine() else ()
+    statements = [group.statement for group in groups if group.reads or group.writes]
+    if not statements:
+        return ""
+    from queryprof.planner.planner import Planner
+
+    for path in given:
+        with Planner(given, dict.fromkeys(statements, path), ()) as planner:
+            if any(map(planner.knows, statements)):
+                return ""
+    names = ", ".join(given)
+    return f"{names}: lacks the tables of the recorded statements; is it the program's database?"
+
+
+def can_confine() -> bool:
+    """Return whether a process that executes SQL from strangers can be limited on this system."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return False
+    return hasattr(resource, "setrlimit")
+
+
+def findings_of(
+    report: Report,
+    databases: Iterable[str] = (),
+    *,
+    with_planner: bool = True,
+    sources: Sources | None = None,
+    may_read: Callable[[str], bool] = lambda _: True,
+    server: ServerFacts = NO_SERVER,
+) -> tuple[Finding, ...]:
+    """Return the findings, largest saving first.
+
+    Args:
+        databases: files whose schemas are read. The default is the trace's databases, if they
+            exist.
+        with_planner: show SQL that SQLite's planner would use. This starts a process, on systems
+            where it can be limited.
+        sources: the program's sources; by default the files of the recording.
+        may_read: whether a database named in the trace may be read.
+        server: facts from a PostgreSQL server.
+
+    Raises:
+        TraceError: one of `databases` cannot be read.
+    """
+    profile = report.profile
+    given = {path: read_schema(path) for path in databases}
+    schemas = given or schemas_of(sorted(filter(may_read, profile.databases)))
+    sources = sources or Sources(profile.sources)
+    if not with_planner or not can_confine():
+        return _less_sure(
+            find(
+                report,
+                sources.loop_at,
+                schemas,
+                makes_tasks=sources.makes_tasks,
+                server=server,
+                lines=sources,
+            ),
+            {} if given else _unreadable_databases(profile, schemas),
+        )
+    # late, because its process has limits that not all systems have
+    from queryprof.planner.planner import Planner
+
+    statements = dict.fromkeys(a.statement for a in profile.aggregates)
+    files = {plan.statement: plan.database for plan in profile.plans}
+    if len(given) == 1:  # the program's database may have been elsewhere
+        files = dict.fromkeys(statements, *given)
+    elif len(schemas) == 1:  # a driver may show neither plans nor their databases
+        files = {**dict.fromkeys(statements, *schemas), **files}
+    with Planner(schemas, files, statements, profile.sqlite_versions) as planner:
+        found = find(
+            report,
+            sources.loop_at,
+            schemas,
+            planner,
+            sources.makes_tasks,
+            server,
+            sources,
+        )
+    return _less_sure(found, {} if given else _unreadable_databases(profile, schemas))
+
+
+def _unreadable_databases(profile: Profile, schemas: Collection[str]) -> dict[str, str]:
+    """Return the database of each statement whose database files cannot be read now."""
+    files: dict[str, set[str]] = {}
+    for plan in profile.plans:
+        files.setdefault(plan.statement, set()).add(plan.database)
+    return {
+        statement: min(paths)
+        for statement, paths in files.items()
+        if all(isabs(path) for path in paths) and not paths & set(schemas)
+    }
+
+
+def _less_sure(found: tuple[Finding, ...], gone: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return the findings; no index is sure for a database that is gone."""
+    return tuple(
+        (
+            replace(
+                one,
+                severity=least_severe(one.severity, Severity.MEDIUM),
+                doubt=one.doubt
+                or f"{basename(gone[one.statement])} cannot be read here, so SQLite's planner did"
+                " not check the index: give the database with --db.",
+            )
+            if one.statement in gone and one.code.startswith("CREATE INDEX")
+            else one
+        )
+        for one in found
+    )
+
+
+def findings_of_request(report: Report, sources: Sources) -> tuple[Finding, ...]:
+    """Return the findings of a request, and its queries in loops.
+
+    These are included even if they take no time on the few rows of a development database.
+    """
+    found = findings_of(report, sources=sources)
+    known = {(one.statement, one.site) for one in found}
+    program = Program(
+        report,
+        sources.loop_at,
+        {},
+        makes_tasks=sources.makes_tasks,
+        lines=sources,
+    )
+    loops = n_plus_one(program, lambda _: False)
+    fast = [one for one in loops if (one.statement, one.site) not in known]
+    return (*found, *(replace(one, severity=Severity.LOW) for one in fast))
+
+
+def findings_of_test(
+    report: Report,
+    statements: Iterable[str],
+    categories: Iterable[str],
+    is_test: Callable[[str], bool],
+) -> list[Finding]:
+    """Return the findings of a test, based on counts and plans.
+
+    Args:
+        statements: all statements of the recording. Some may have created the tables.
+        categories: a subset of TEST_CATEGORIES.
+        is_test: returns whether a file contains tests.
+    """
+    profile = report.profile
+    sources, schemas = Sources(profile.sources), schemas_of(sorted(profile.databases))
+
+    def found(planner: ProgramsPlanner) -> list[Finding]:
+        program = TestProgram(
+            report,
+            sources.loop_at,
+            schemas,
+            planner,
+            sources.makes_tasks,
+            lines=sources,
+        )
+        return [one for name in sorted(categories) for one in RULES[name](program, is_test)]
+
+    if not can_confine():
+        return found(NO_PLANNER)
+    from queryprof.planner.planner import Planner
+
+    files = {plan.statement: plan.database for plan in profile.plans}
+    with Planner(schemas, files, statements, profile.sqlite_versions) as planner:
+        return found(planner)
+
+
+def sent_to(report: Report, system: str) -> list[str]:
+    """Return the statements sent to a database system, most time first."""
+    systems = report.profile.systems
+    groups = sorted(groups_of(report), key=lambda group: -group.self_ns)
+    names = dict.fromkeys(group.statement for group in groups)
+    return [one for one in names if systems.get(one) == system]

@@ -1,0 +1,149 @@
+"""Merge findings that have one cause or are about one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from queryprof.analysis.call_sites import place_of
+from queryprof.analysis.units import counted, duration
+from queryprof.findings.finding import Finding, Severity, most_severe, severity_of
+from queryprof.findings.libraries import BOTH
+
+MAX_DIFFERING_SHARE = 0.34
+"""Statements on one line are alike if at most this share of their words differs. The differing
+words are names.
+"""
+
+
+def of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
+    """Merge findings that one index fixes, and findings about one statement in several lines of a
+    function. The place with the largest gain stays.
+    """
+    found: dict[str, list[Finding]] = {}
+    for one in sorted(
+        findings, key=lambda one: -len(one.code)
+    ):  # several indexes precede one of them
+        cause = one.identity
+        if one.code.startswith("CREATE"):
+            cause = next((code for code in found if is_part(one.code, code)), one.code)
+        found.setdefault(cause, []).append(one)
+    merged = [_merge_group(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()]
+    return _with_outer_loads(_of_one_line(merged))
+
+
+def _with_outer_loads(findings: Iterable[Finding]) -> list[Finding]:
+    """Merge a lazy load and the lazy load around it if the fix of the inner one loads both."""
+    found = list(findings)
+    for inner in [one for one in found if BOTH in one.fix]:
+        outer = next(
+            (
+                one
+                for one in found
+                if (one.category, one.statement) == (inner.category, inner.parent) and one != inner
+            ),
+            None,
+        )
+        if outer:
+            found.remove(outer)
+            found[found.index(inner)] = _merge_nested(inner, outer)
+    return found
+
+
+def _merge_nested(inner: Finding, outer: Finding) -> Finding:
+    gain_ns = inner.gain_ns + outer.gain_ns
+    first = max(inner, outer, key=lambda one: one.gain_ns)
+    share = _common_share(first, gain_ns)
+    line = outer.site.frame.line if outer.site.frame else "(unknown)"
+    return replace(
+        inner,
+        gain_ns=gain_ns,
+        share=share,
+        severity=most_severe(inner.severity, outer.severity, _common_severity([inner, outer])),
+        evidence=(
+            *inner.evidence,
+            f"the fix includes the load around it in line {line}: {outer.evidence[0]}",
+        ),
+    )
+
+
+def _of_one_line(findings: Iterable[Finding]) -> list[Finding]:
+    """Merge findings about statements that a line of one loop runs for several names (tables,
+    columns).
+    """
+    found: dict[object, list[Finding]] = {}
+    for one in sorted(findings, key=lambda one: -one.gain_ns):
+        loop = one.loop.frame if one.loop else one.statement
+        key = one.category, place_of(one.site.frame), loop, len(one.statement.split())
+        alike = found.setdefault(key, [])
+        if alike and not is_alike(one.statement, alike[0].statement):
+            found[key, one.statement] = [one]
+        else:
+            alike.append(one)
+    return [_with_others(*alike) for alike in found.values()]
+
+
+def is_alike(statement: str, other: str) -> bool:
+    """Return whether two texts with equally many words differ in a few of them."""
+    words = list(zip(statement.split(), other.split(), strict=True))
+    return sum(one != two for one, two in words) <= MAX_DIFFERING_SHARE * len(words)
+
+
+def _with_others(first: Finding, *others: Finding) -> Finding:
+    if not others:
+        return first
+    gain_ns = sum(one.gain_ns for one in others)
+    more = (
+        f"also applies to {counted(len(others), 'other statement')} on this line (saves up to"
+        f" {duration(gain_ns)} more)"
+    )
+    return replace(
+        first,
+        gain_ns=first.gain_ns + gain_ns,
+        share=_common_share(first, first.gain_ns + gain_ns),
+        severity=most_severe(first.severity, _common_severity([first, *others])),
+        evidence=(*first.evidence, f"{more}: {others[0].statement}"),
+    )
+
+
+def _common_share(first: Finding, gain_ns: float) -> float:
+    """Return the share that several findings can save together, in the units of the first."""
+    return min(1.0, first.share * gain_ns / first.gain_ns) if first.gain_ns else first.share
+
+
+def _common_severity(group: list[Finding]) -> Severity:
+    """Return the severity of their total gain, for findings without doubt."""
+    is_sure = not any(one.doubt for one in group)
+    return severity_of(sum(one.share for one in group), 0.0) if is_sure else Severity.LOW
+
+
+def is_part(code: str, of: str) -> bool:
+    """Return whether SQL creates a part of what other SQL creates, or the first columns of its
+    index.
+    """
+    on, other = (one.partition(" ON ")[2].removesuffix(");") for one in (code, of))
+    return code in of or other.startswith(f"{on}, ")
+
+
+def _merge_group(group: list[Finding]) -> Finding:
+    first, *others = group
+    if not others:
+        return first
+    gain_ns = sum(one.gain_ns for one in group)
+    places = [
+        f"{one.site.frame.function} line {one.site.frame.line}" if one.site.frame else "(unknown)"
+        for one in others
+    ]
+    more = duration(gain_ns - first.gain_ns)
+    serves = (
+        f"the same here, up to {more}"
+        if all(one.identity == first.identity for one in others)
+        else f"it also helps {counted(len(others), 'other statement')}, up to {more}"
+    )
+    return replace(
+        first,
+        gain_ns=gain_ns,
+        share=_common_share(first, gain_ns),
+        severity=most_severe(*(one.severity for one in group), _common_severity(group)),
+        evidence=(*first.evidence, f"{serves}: {', '.join(dict.fromkeys(places))}"),
+    )

@@ -1,0 +1,99 @@
+"""How to put many writes into one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from queryprof.findings.groups import Group
+from queryprof.findings.heavy_causes import SERVERS
+from queryprof.findings.libraries import ONE_TRANSACTION, ROWS_AT_ONCE, is_unknown
+from queryprof.findings.program import Program
+
+MEANWHILE = "This transaction blocks other writers until its end, so do slow work before it."
+
+MEANWHILE_ON_A_SERVER = (
+    "The transaction locks the rows that it changes until its end, so do slow work before it."
+)
+
+BY_ITSELF = (
+    " If each item must be saved separately: one COMMIT for everything written for it, and a"
+    " write-ahead log with PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
+)
+"""Another fix for a loop without an end, or with long passes."""
+
+AROUND_IT = (
+    "Put one transaction around it: BEGIN before it, COMMIT after it. Without one, executemany()"
+    " commits each row."
+)
+AROUND_THE_LOOP = (
+    "Put one transaction around the loop: BEGIN before it, COMMIT after it (`with connection:`"
+    " around the loop, not in it)."
+)
+AROUND_ON_SERVER = (
+    "Put one transaction around {what}: `with connection.transaction():` (asyncpg: `async with`),"
+    " or BEGIN before it and COMMIT after it."
+)
+AFTER_THE_LOOP = "Commit once, after the loop."
+AWAITED = "Commit once, after the loop: `await connection.commit()`."
+OF_A_WORKER = (
+    "Commit once for several items: take what is in the queue, write all rows, then commit."
+)
+
+ITS_OWN_COMMIT = (
+    "{library} commits here. Check its documentation for a transaction around several calls,"
+    " for a call that takes all rows, or for an argument that leaves the commit to you."
+)
+"""The fix for an unknown library that writes and commits in one call of the program."""
+
+LOCKED = (
+    "Several processes or threads change rows with this statement. In a longer transaction, they"
+    " wait for each other's rows longer."
+)
+
+
+def around_each(program: Program, group: Group) -> str:
+    """Return the fix for a statement whose executions have a transaction each."""
+    library = program.library(group.statement)
+    if is_unknown(library):
+        return _one_transaction(program, group, ITS_OWN_COMMIT.format(library=library))
+    is_many = bool(group.calls_of.get("executemany"))
+    plain = AROUND_IT if is_many else AROUND_THE_LOOP
+    if _is_on_server(program, group):
+        plain = AROUND_ON_SERVER
+    return _one_transaction(program, group, plain)
+
+
+def around_the_loop(program: Program, group: Group, commits: Sequence[Group]) -> str:
+    """Return the fix for a statement whose commits are in the same loop."""
+    library = program.library(group.statement)
+    is_inside = any(one.site.frame == group.site.frame for one in commits)
+    if is_unknown(library) and is_inside:
+        return ITS_OWN_COMMIT.format(library=library)
+    plain = AFTER_THE_LOOP if _is_on_server(program, group) else AROUND_THE_LOOP
+    return _one_transaction(program, group, plain)
+
+
+def keeps_rows_locked(program: Program, group: Group) -> str:
+    """Return a doubt if a longer transaction would keep others from changing the same rows; ""
+    otherwise.
+    """
+    is_shared = len(group.process_ids) > 1 or group.threads > 1 or group.overlaps
+    is_change = group.verb in ("UPDATE", "DELETE")
+    return LOCKED if is_change and is_shared and _is_on_server(program, group) else ""
+
+
+def _one_transaction(program: Program, group: Group, plain: str) -> str:
+    library = program.library(group.statement)
+    meanwhile = MEANWHILE_ON_A_SERVER if _is_on_server(program, group) else MEANWHILE
+    if program.runs_endlessly(group):
+        return f"{OF_A_WORKER} {meanwhile}"
+    if program.called_library(group.statement) == "aiosqlite":
+        plain = AWAITED
+    is_single = group.verb == "INSERT" and group.rows <= 2 * group.totals.statement_executions
+    rows = ROWS_AT_ONCE.get(library, "") if is_single else ""
+    what = "the executemany()" if group.calls_of.get("executemany") else "the loop"
+    return f"{ONE_TRANSACTION.get(library, plain).format(what=what)}{rows} {meanwhile}"
+
+
+def _is_on_server(program: Program, group: Group) -> bool:
+    return program.report.profile.systems.get(group.statement, "") in SERVERS

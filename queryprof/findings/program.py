@@ -1,0 +1,138 @@
+"""The program as rules see it: the recorded data, and how to make findings from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+
+from queryprof.analysis.call_sites import CallSite
+from queryprof.findings.finding import (
+    MIN_NS,
+    MIN_SHARE,
+    NO_SHARE,
+    OF_LINES,
+    Finding,
+    Severity,
+    least_severe,
+    severity_of,
+)
+from queryprof.findings.groups import Group
+from queryprof.findings.libraries import ONE_QUERY
+from queryprof.findings.shared_lines import SharedLines
+from queryprof.findings.side_by_side import IN_BACKGROUND, longest_gain_ns
+from queryprof.findings.whole import RUN, SPANS, together_ns
+
+
+@dataclass(frozen=True)
+class Program(SharedLines):
+    """The recorded data, and the methods that make findings from it."""
+
+    def finding(
+        self,
+        category: str,
+        group: Group,
+        gain_ns: float,
+        evidence: tuple[str, ...],
+        fix: str,
+        loop: CallSite | None = None,
+        code: str = "",
+        doubt: str = "",
+        most: Severity = Severity.HIGH,
+    ) -> Finding | None:
+        """Return a finding about a group, or None if it can save too little.
+
+        Args:
+            most: the highest severity.
+        """
+        gain_ns /= self._at_once(group)
+        longest_ns = longest_gain_ns(group, self.profile)
+        if longest_ns < inf:
+            doubt, most = doubt or IN_BACKGROUND, least_severe(most, Severity.MEDIUM)
+        found = self.about(
+            category,
+            group.statement,
+            group.site,
+            min(gain_ns, longest_ns),
+            evidence,
+            fix,
+            loop,
+            code,
+            doubt,
+            most,
+            self.whole_of(group),
+        )
+        is_timed = group.line_ns is not None or category not in OF_LINES
+        is_least = not is_timed and self.called_library(group.statement) in ONE_QUERY
+        is_least = is_least or (group.overlaps and category in OF_LINES)
+        return replace(found, is_least=True) if found and is_least else found
+
+    def whole_of(self, group: Group) -> tuple[int, str]:
+        """Return the time that a group's shares refer to, and its name."""
+        spans_ns = self._spans_ns
+        # Parallel requests each wait their own time, however long the run is.
+        if spans_ns and group.handed_ns > group.steady_ns:
+            return spans_ns, SPANS
+        if spans_ns and all(not member.span for member in group.members):
+            # If no request waits for it, it is a part of the run.
+            return max((one.wall_ns for one in self.profile.processes), default=0), RUN
+        return self.run_ns, self.whole
+
+    def share_of(self, group: Group, ns: float) -> float:
+        whole_ns, _ = self.whole_of(group)
+        return ns / self._at_once(group) / whole_ns if whole_ns else 0.0
+
+    def _at_once(self, group: Group) -> float:
+        """Return how many processes execute a group at the same time, if its share is of the run.
+        SQLite lets one process write at a time, so their writes add up.
+        """
+        is_one = len(group.process_ids) < 2 or self.whole_of(group)[1] != RUN
+        is_sqlite = self.profile.systems.get(group.statement, "sqlite") == "sqlite"
+        if is_one or (is_sqlite and not group.reads):
+            return 1.0
+        ids = group.process_ids
+        together = together_ns(self.profile, ids)
+        walls_ns = sum(one.wall_ns for one in self.profile.processes if one.id in ids)
+        return max(1.0, walls_ns / together) if together else 1.0
+
+    def about(
+        self,
+        category: str,
+        statement: str,
+        site: CallSite,
+        gain_ns: float,
+        evidence: tuple[str, ...],
+        fix: str,
+        loop: CallSite | None = None,
+        code: str = "",
+        doubt: str = "",
+        most: Severity = Severity.HIGH,
+        whole: tuple[int, str] | None = None,
+    ) -> Finding | None:
+        """Return a finding about any statement and call site.
+
+        Args:
+            whole: the time that its share refers to, and its name; None for the default.
+        """
+        is_of_all = whole is None or whole[0] == self.run_ns
+        whole_ns, name = whole or (self.run_ns, self.whole)
+        most_ns = whole_ns if name == RUN or not is_of_all else self.profile.process_ns
+        gain_ns = min(gain_ns, most_ns or gain_ns)
+        share = gain_ns / whole_ns if whole_ns else 0.0
+        if share < NO_SHARE or (share < MIN_SHARE and gain_ns < MIN_NS):
+            return None
+        span_ns = gain_ns / self.spans if self.spans else 0.0
+        severity = least_severe(severity_of(share, span_ns, not doubt, gain_ns), most)
+        return Finding(
+            category,
+            severity,
+            min(share, 1.0),
+            round(gain_ns),
+            statement,
+            site,
+            loop,
+            evidence,
+            fix,
+            code,
+            doubt,
+            whole=name,
+        )

@@ -1,0 +1,169 @@
+"""Replace advice with fixes measured on a copy of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from queryprof.analysis.units import counted, duration, shortened, size, times
+from queryprof.findings.finding import Finding, Severity, importance, severity_of
+from queryprof.model.advice import Advice, Change, Outweighed, Proof, Rewrite
+
+INDEXABLE_CATEGORIES = frozenset(
+    {
+        "full_scan",
+        "temp_btree_sort",
+        "automatic_index",
+        "correlated_subquery",
+        "missing_covering_index",
+        "index_defeated",
+        "narrow_index",
+        "bad_index_choice",
+        "stale_statistics",
+        "offset_pagination",
+        "heavy_query",
+    }
+)
+"""Categories that an index or ANALYZE may resolve."""
+
+
+def planned_in(findings: Iterable[Finding]) -> frozenset[str]:
+    """Return the statements with a finding about their plan, perhaps one made here."""
+    planned = INDEXABLE_CATEGORIES - {"heavy_query"}
+    return frozenset(one.statement for one in findings if one.category in planned)
+
+
+REWRITABLE_CATEGORIES = frozenset(
+    {"index_defeated", "full_scan", "automatic_index", "offset_pagination", "n_plus_one"}
+)
+"""Categories that a rewritten statement may resolve."""
+
+NO_INDEX = (
+    "Measured on a copy: no index and no ANALYZE saves enough here. Make fewer of these queries,"
+    " or keep their result."
+)
+
+DRAWN = "The values come from rows of the database, not from the recording."
+
+
+def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, ...]:
+    """Return the findings, most important first, with the measurements of proved advice."""
+    proofs = {proof.statement: proof for proof in advice.proofs}
+    rewrites = {rewrite.statement: rewrite for rewrite in advice.rewrites}
+    proved = (
+        _with_rewrite(
+            _with_proof(finding, proofs.get(finding.statement), advice),
+            rewrites.get(finding.statement),
+        )
+        for finding in findings
+    )
+    return tuple(sorted(proved, key=importance))
+
+
+def _proved_severity(finding: Finding, is_drawn: bool) -> Severity:
+    """Return the severity of a finding whose fix was measured, so that nothing is in doubt."""
+    if is_drawn:
+        return finding.severity
+    proved = severity_of(finding.share, 0.0, gain_ns=finding.gain_ns)
+    return min(finding.severity, proved, key=lambda one: one.rank)
+
+
+def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
+    """Return the finding with the rewrite as its fix, and with the indexes that it was measured
+    with.
+    """
+    if rewrite is None or finding.category not in REWRITABLE_CATEGORIES:
+        return finding
+    indexes = finding.code if rewrite.with_changes and finding.code.startswith("CREATE") else ""
+    return replace(
+        finding,
+        fix=(
+            f"{finding.fix} In SQL, {rewrite_in_words(rewrite)}. {rewrite.how}"
+            if finding.category == "n_plus_one"
+            else f"{rewrite_in_words(rewrite)}. {rewrite.how}"
+        ),
+        code=" ".join([*([indexes] if indexes else []), f"{rewrite.sql};"]),
+        doubt=DRAWN if rewrite.is_drawn else "",
+        severity=_proved_severity(finding, rewrite.is_drawn),
+    )
+
+
+def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Finding:
+    if proof is None or finding.category not in INDEXABLE_CATEGORIES:
+        return finding
+    if not proof.is_proved and proof.doubt:  # perhaps faster
+        return replace(finding, fix=f"{finding.fix} Measured on a copy: {proof_in_words(proof)}.")
+    if not proof.is_proved:
+        return _without_index(finding, advice)
+    changes = [one for one in advice.changes if one.index in proof.uses] or [
+        one for one in advice.changes if not one.index
+    ]
+    if not changes:
+        return finding
+    return replace(
+        finding,
+        fix=", ".join([proof_in_words(proof), *costs_in_words(changes)]),
+        code=" ".join(change.sql for change in changes),
+        doubt=DRAWN if proof.is_drawn else "",
+        severity=_proved_severity(finding, proof.is_drawn),
+    )
+
+
+def _without_index(finding: Finding, advice: Advice) -> Finding:
+    """Remove the index from the advice for a statement that no change makes faster."""
+    if not finding.code.startswith("CREATE") or not advice.is_complete:
+        return finding
+    for one in advice.outweighed:
+        if finding.statement in one.statements:
+            return replace(
+                finding, fix=f"An index {outweighed_in_words(one)}.", code=one.sql, doubt=""
+            )
+    return replace(finding, fix=NO_INDEX, code="", doubt="")
+
+
+def outweighed_in_words(one: Outweighed) -> str:
+    """Return the reasons for and against indexes."""
+    if one.slower:
+        return (
+            f"would save {duration(one.win_ns)}, and lose {duration(one.loss_ns)} of other"
+            f" statements that SQLite would run with it, such as {shortened(one.slower[0], 80)}"
+        )
+    return (
+        f"would save {duration(one.win_ns)}, and {counted(one.inserts, 'recorded insert')} would"
+        f" lose {duration(one.loss_ns)} to it: worth it if the table is read more often than"
+        " here"
+    )
+
+
+def proof_in_words(proof: Proof) -> str:
+    """Return a sentence with a statement's times before and after."""
+    times = f"{duration(proof.before.ns)} -> {duration(proof.after.ns)}"
+    if proof.is_proved:
+        return f"proved: {times} ({factor(proof)})"
+    if proof.is_slower:
+        return f"slower: {times}, with {', '.join(proof.uses)}"
+    return f"not proved: {times}: {proof.doubt}" if proof.doubt else f"as before: {times}"
+
+
+def factor(proof: Proof) -> str:
+    """Return how many times faster a statement is."""
+    return times(proof.before.ns / max(proof.after.ns, 1))
+
+
+def rewrite_in_words(rewrite: Rewrite) -> str:
+    """Return a sentence with the times of both texts, and where they were measured."""
+    before, after = rewrite.before.ns, rewrite.after.ns
+    where = "with the changes made" if rewrite.with_changes else "on the database as it is"
+    return (
+        f"proved: rewritten {duration(before)} -> {duration(after)}"
+        f" ({times(before / max(after, 1))}) {where}, with equal rows for"
+        f" {counted(rewrite.compared, 'set')} of parameters"
+    )
+
+
+def costs_in_words(changes: Iterable[Change]) -> list[str]:
+    """Return sentences about the total cost of changes."""
+    listed = list(changes)
+    costs = [f"+{size(sum(change.bytes for change in listed))}"]
+    slower_ns = [change.insert_ns for change in listed if change.insert_ns is not None]
+    return costs + ([f"+{duration(sum(slower_ns))} per insert"] if slower_ns else [])

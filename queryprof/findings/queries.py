@@ -1,0 +1,386 @@
+"""Findings about statements in loops: for each row of another query, or for each item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.library_frames import DRIVERS, LAZY, MANY
+from queryprof.analysis.spans import RepeatSummary
+from queryprof.analysis.units import average, counted, duration, each_of, shortened
+from queryprof.findings import shares
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.groups import Group
+from queryprof.findings.indexes import works_hard
+from queryprof.findings.libraries import (
+    FIRST_PER_PARENT_FIXES,
+    IN_TEMPLATE,
+    MANY_AT_ONCE,
+    NO_AUTOFLUSH,
+    ONE_QUERY,
+    PASSING,
+    is_table_of,
+    loaded_before,
+    owner_of,
+)
+from queryprof.findings.library_calls import FILTERED, fix_of, grouped
+from queryprof.findings.program import Program
+from queryprof.findings.side_by_side import share_without_waits, threads_doubt
+from queryprof.findings.whole import RAN
+from queryprof.model import Frame
+from queryprof.sql.clauses import comparisons_of, first_table
+from queryprof.sql.tokens import tokens_of
+
+FEW = 20
+"""A loop with fewer executions is cheap."""
+
+MATCH = 0.1
+"""The largest relative difference between a query's executions and the rows of its parent query."""
+
+ROWS, LOADED = 5, 2
+"""With at least this many rows per execution, another query may run for them. The second limit
+holds if an ORM has reported it.
+"""
+
+POINT_ROWS = 1000
+"""A query for one item returns at most this many rows."""
+
+SLOW_NS = 5_000_000
+"""A query whose median execution takes longer is expensive in itself, if SQLite's counters are
+unknown. The median is the same on a busy machine, where some executions wait for a processor.
+"""
+
+MANY_ROWS = 20
+"""With more rows than this, IN is slower than a query per item: x0.89 of the time with 10 rows,
+x0.98 with 20, x1.08 with 40 (sqlite3_fan_out). So a query in a loop that only the source shows is
+not for one item.
+"""
+
+SIDE_BY_SIDE = "The loop creates tasks, which run concurrently, as requests do."
+
+FOLLOWING = (
+    "If SQL can compute the next value, read all rows with one query (WITH RECURSIVE). Otherwise,"
+    " the queries are necessary."
+)
+ARRIVES = (
+    "The program mostly waits: if the items arrive one by one, such as messages, it cannot fetch"
+    " them together."
+)
+FOLLOWS = "Each query needs a value from the row before."
+
+FIRST_OF_EACH = (
+    "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER"
+    " BY ...) in a subquery, and a WHERE on that number."
+)
+BY_ROWID = "(rowid=?)"
+"""The part of a plan that finds a row by its primary key."""
+
+ADDING = frozenset({"avg", "count", "max", "min", "sum"})
+
+GROUP_BY = (
+    "Compute it for all items with one query (GROUP BY the compared columns), and look up the"
+    " values in a dict."
+)
+RECURSIVE = (
+    "Read all of it with one query (WITH RECURSIVE), or each level with one query: WHERE ... IN"
+    " (...) with the keys of the level before."
+)
+
+
+def n_plus_one(program: Program) -> Iterator[Finding | None]:
+    """Find queries that run for the rows of another query, or repeatedly in one span."""
+    yield from _in_loops(program, surely=True)
+
+
+def query_in_loop(program: Program) -> Iterator[Finding | None]:
+    """Find queries in loops that only the source shows."""
+    yield from _in_loops(program, surely=False)
+
+
+def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
+    repeated = repeated_in_spans(program)
+    for group in program.groups:
+        runs = group.totals.executions
+        if (
+            not group.reads
+            or (group.totals.rows_each or 0) > POINT_ROWS
+            or program.is_inside(group)
+            or _compares_patterns_alone(group)
+        ):
+            continue
+        in_spans = repeated.get((group.statement, group.site.frame))
+        loop = program.loop_of(group)
+        parent = parent_of(program, group)
+        if loop and parent and _is_around_both(loop, group, parent):
+            loop = None  # a template's or library's loop is between them
+        outside = group.executions_outside >= FEW
+        is_sure = bool(in_spans or (outside and parent))
+        chooses = bool(loop) and group.clauses.chooses
+        if is_sure != surely or not (is_sure or (outside and chooses)):
+            continue
+        rows = group.totals.rows_each or 0.0
+        steps = group.totals.vm_steps
+        is_slow = works_hard(steps, rows) if steps else (group.totals.p50_ns or 0) > SLOW_NS
+        is_work = is_slow and group.steady_ns > group.cost_ns / 2
+        takes_first = group.clauses.limits and rows > 1  # of each item, which a JOIN cannot do
+        is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
+        is_for_many = rows > MANY_ROWS or (group.has_list and rows > 1)
+        known_fix = fix_of(program.library(group.statement), program.calls_by(group))
+        depends = not known_fix and reads_what_it_writes(program, group)
+        if not is_sure and (is_for_many or is_work or takes_first or is_matched or depends):
+            continue  # it already handles many items, or each execution does much work
+        each_ns = group.steady_ns / max(runs, 1)
+        line = line_time(program, group)
+        evidence = [f"{counted(runs, 'execution')} of {duration(each_ns)} each{line}"]
+        if in_spans:
+            evidence.append(
+                f"{average(in_spans.each)} times in {each_of(in_spans.spans, 'span')}"
+                f" {in_spans.span}"
+            )
+        if parent:
+            evidence.append(
+                f"{'as' if parent.rows == runs else 'about as'} often as"
+                f" {shortened(parent.statement, 80)} returns rows ({average(parent.totals.rows)}"
+                f" in {counted(parent.totals.executions, 'execution')})"
+            )
+        if IN_TEMPLATE in (program.note_of(group) or ""):
+            loop = None  # the loop is the template's
+        is_recursion = _is_recursion(loop, group)
+        follows = not in_spans and not parent and _follows_rows(program, loop, group)
+        makes_tasks = not in_spans and _makes_tasks(program, loop, group)
+        arrives = program.whole == RAN and not in_spans and not parent
+        if loop and loop.frame:
+            place = f"in line {loop.frame.line} of {loop.frame.function}"
+            evidence.append(f"it calls itself {place}" if is_recursion else f"the loop is {place}")
+        finding = program.finding(
+            "n_plus_one",
+            group,
+            share_without_waits(group)
+            * (group.cost_ns - (1 - shares.JOINED) * group.more_rows_ns)
+            * (1 - 1 / max(runs, 1)),
+            tuple(evidence),
+            (
+                FOLLOWING
+                if follows
+                else RECURSIVE
+                if is_recursion and not parent
+                else one_query(program, group, parent)
+            )
+            + NO_AUTOFLUSH * program.flushed_before(group),
+            loop,
+            doubt=threads_doubt(group)
+            or SIDE_BY_SIDE * makes_tasks
+            or FOLLOWS * follows
+            or ARRIVES * arrives
+            or ("" if in_spans or parent else "The items of the loop may not come from a query."),
+            most=Severity.LOW if makes_tasks or follows or arrives else Severity.HIGH,
+        )
+        yield replace(finding, parent=parent.statement) if finding and parent else finding
+
+
+def _makes_tasks(program: Program, loop: CallSite | None, group: Group) -> bool:
+    """Return whether a loop's function executes a statement in tasks that it creates in the
+    loop.
+    """
+    within = loop.frame if loop else None
+    return within is not None and any(
+        program.makes_tasks(frame)
+        for frame in (within, *group.path)
+        if (frame.file, frame.function) == (within.file, within.function)
+    )
+
+
+def _follows_rows(program: Program, loop: CallSite | None, group: Group) -> bool:
+    """Return whether each execution in the loop needs the row of the one before."""
+    within = loop.frame if loop else None
+    return within is not None and any(
+        program.lines.follows_rows(frame)
+        for frame in group.path
+        if (frame.file, frame.function) == (within.file, within.function)
+    )
+
+
+def _is_recursion(loop: CallSite | None, group: Group) -> bool:
+    """Return whether the loop's line is a recursive call."""
+    if loop is None or loop.frame is None:
+        return False
+    functions = [(frame.file, frame.function) for frame in group.path]
+    again = functions.count((loop.frame.file, loop.frame.function)) > 1
+    # Several generator expressions, or lambdas, may have the same name.
+    has_name = not loop.frame.function.endswith(">")
+    return again and has_name and loop.frame in group.path
+
+
+def reads_what_it_writes(program: Program, group: Group) -> bool:
+    """Return whether it takes the next of some rows, as from a queue: the same function writes to
+    their table about as often.
+    """
+    table = first_table(group.statement)
+    return group.clauses.limits and any(
+        one.writes
+        and one.clauses.changed == table
+        and 2 * one.totals.executions >= group.totals.executions
+        for one in program.near(group.function)
+    )
+
+
+def _compares_patterns_alone(group: Group) -> bool:
+    """Return whether it compares only patterns. IN or JOIN cannot replace these; they would search
+    the table for each pattern.
+    """
+    operators = {one.operator for one in comparisons_of(group.statement) if one.clause != "SET"}
+    return bool(operators) and operators <= {"LIKE", "GLOB"}
+
+
+def _is_around_both(loop: CallSite, group: Group, parent: Group) -> bool:
+    """Return whether one line in a loop calls both the query and its parent."""
+    within = loop.frame
+    return within is not None and any(
+        (frame.file, frame.function) == (within.file, within.function) and frame.line != within.line
+        for frame in group.path
+        if frame in parent.path
+    )
+
+
+def line_time(program: Program, group: Group) -> str:
+    """Return the time of the program's line per execution, as the end of a sentence."""
+    runs = max(1, group.totals.statement_executions)
+    said = ""
+    if group.handed_ns:
+        said = f"; handing it to a thread and back takes {duration(group.handed_ns / runs)}"
+    if group.line_ns is not None:
+        return f"{said}; the line takes {duration(group.mean_line_ns)} each time"
+    library = program.called_library(group.statement)
+    unknown = f"; the time of {library} was not measured, so the gain may be larger"
+    return said + unknown * (library in ONE_QUERY)
+
+
+def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], RepeatSummary]:
+    """Return queries in loops of spans by statement and place, summed over all call paths."""
+    spans = {found.span.name: found.span.count for found in program.report.spans}
+    repeated: dict[tuple[str, Frame | None], RepeatSummary] = {}
+    for found in program.report.repeats:
+        known = repeated.setdefault((found.statement, found.site.frame), found)
+        if known is not found and known.span == found.span:
+            repeated[found.statement, found.site.frame] = replace(
+                known,
+                spans=min(spans[known.span], known.spans + found.spans),
+                executions=known.executions + found.executions,
+                most=max(known.most, found.most),
+            )
+    return repeated
+
+
+def parent_of(program: Program, group: Group) -> Group | None:
+    """Return the query for whose rows the group's statement runs, in its function or one
+    around it.
+    """
+    runs = group.totals.executions
+    note = program.note_of(group) or ""
+    owner = owner_of(note) if note.startswith(LAZY) else ""
+    found = [
+        one
+        for one in _with_as_many_rows(program, group)
+        if one.totals.executions * (LOADED if _is_of(owner, one) else ROWS) <= runs
+    ]
+    return min(found, key=lambda other: abs(other.rows - runs), default=None)
+
+
+def _is_of(owner: str, group: Group) -> bool:
+    return bool(owner) and is_table_of(first_table(group.statement), owner)
+
+
+def _with_as_many_rows(program: Program, group: Group) -> Iterator[Group]:
+    """Yield the queries in functions around a group that return about as many rows as the group has
+    executions.
+    """
+    runs = group.totals.executions
+    lines = {(frame.file, frame.function): frame.line for frame in reversed(group.path)}
+    for function, line in reversed(lines.items()):
+        for other in program.queries_with_rows(function, (1 - MATCH) * runs, (1 + MATCH) * runs):
+            is_behind = other.site.frame is not None and other.site.frame.line > line
+            if other is not group and not (is_behind and program.loop_of(other) is None):
+                yield other
+
+
+def _loaded_before(program: Program, group: Group, parent: Group | None, note: str) -> str:
+    """Return how to load the data of a lazy load with the query whose objects lead to it."""
+    owner = owner_of(note)
+    outer = _lazy_load_note(program, group, owner)
+    near = [one for frame in group.path for one in program.near((frame.file, frame.function))]
+    is_of_other = parent is not None and not is_table_of(first_table(parent.statement), owner)
+    is_preloaded = any(
+        program.is_preload(one) and is_table_of(first_table(one.statement), owner)
+        for one in ([parent] if parent else near)
+    )
+    is_of_owner = not (is_of_other or is_preloaded)
+    library = program.library(group.statement) or program.mapper
+    others = " and ".join(program.also_loaded(group))
+    also = f" Its line also loads {others}: load these in the same way." if others else ""
+    return loaded_before(library, note, outer, is_of_owner) + also
+
+
+def _lazy_load_note(program: Program, group: Group, owner: str) -> str:
+    """Return the note of the lazy load, also in a loop, that loads the objects for which the group
+    runs; "" if not found.
+    """
+    for one in _with_as_many_rows(program, group):
+        note = program.note_of(one) or ""
+        is_outer = note.startswith(LAZY + MANY) or (
+            note.startswith(LAZY) and is_table_of(first_table(one.statement), owner)
+        )
+        if is_outer and one.executions_outside >= FEW:
+            return note
+    return ""
+
+
+def one_query(program: Program, group: Group, parent: Group | None) -> str:
+    """Return how one query can replace the repeated executions of the group's statement."""
+    library = program.library(group.statement)
+    if note := program.note_of(group):
+        return _loaded_before(program, group, parent, note)
+    # It loads again what is loaded with the objects, because it filters, counts or orders them.
+    is_preloaded = first_table(group.statement) in program.preloaded_tables
+    filtered = FILTERED.get(library, "") * (is_preloaded and not program.is_preload(group))
+    if fix := filtered or fix_of(library, program.calls_by(group)):
+        return fix
+    if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
+        return grouped(library, _first_aggregate(group)) or GROUP_BY
+    if _takes_first(group):
+        return FIRST_PER_PARENT_FIXES.get(library, FIRST_OF_EACH)
+    if library in ONE_QUERY and (parent or group.executions_outside < FEW):
+        return ONE_QUERY[library]
+    return _one_text(library, parent, group.totals.rows_each or 0.0)
+
+
+def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
+    if library in MANY_AT_ONCE:
+        return f"Load all rows before the loop: {MANY_AT_ONCE[library]}"
+    if library and library not in (*DRIVERS, *PASSING):
+        return (
+            f"{library} executes it. Check its documentation for one call that fetches many, or"
+            " keep results that do not change."
+        )
+    if parent and rows_each > MANY_ROWS:
+        return (
+            "Join the two queries. One WHERE ... IN (...) that reads this many rows of each may"
+            " take longer than now."
+        )
+    if parent:
+        return "Join the two queries, or fetch all rows with one WHERE ... IN (...)."
+    return "Fetch all rows before the loop with one WHERE ... IN (...), or with a JOIN."
+
+
+def _first_aggregate(group: Group) -> str:
+    """Return the first aggregate function of a statement, in lower case."""
+    named = (token.named for token in tokens_of(group.statement))
+    return next((one for one in named if one in ADDING), "count")
+
+
+def _takes_first(group: Group) -> bool:
+    """Return whether it takes the first rows of each item, which a JOIN cannot do."""
+    if (group.totals.rows_each or 0) > 1:
+        return group.clauses.limits
+    is_unique = any(BY_ROWID in step for plan in group.plans for step in plan)
+    return group.clauses.limits and group.clauses.orders and not is_unique

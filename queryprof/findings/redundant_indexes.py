@@ -1,0 +1,62 @@
+"""Findings about indexes that no query needs because another index covers them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.groups import Group
+from queryprof.findings.program import Program
+
+
+def _in_django(program: Program, group: Group) -> str:
+    if program.library(group.statement) != "django":
+        return ""
+    return (
+        " In Django: db_index=False on the field (a ForeignKey has an index by default), and a"
+        " migration."
+    )
+
+
+def redundant_index(program: Program) -> Iterator[Finding | None]:
+    for schema in program.schemas.values():
+        for index in schema.indexes:
+            wider = next(
+                (
+                    other
+                    for other in schema.indexes
+                    if other is not index
+                    and other.table == index.table
+                    and not index.is_unique
+                    and not index.is_partial
+                    and not other.is_partial
+                    and (len(other.columns), other.name) > (len(index.columns), index.name)
+                    and index.begins(other)
+                ),
+                None,
+            )
+            writers = [
+                group for group in program.groups if group.clauses.changed == index.table.lower()
+            ]
+            if wider is None or not writers:
+                continue
+            of_table = sum(other.table == index.table for other in schema.indexes)
+            most = max(writers, key=lambda group: group.totals.self_ns)
+            yield program.finding(
+                "redundant_index",
+                most,
+                sum(group.steady_ns for group in writers) / (of_table + 1),
+                (
+                    (
+                        f"{index.name} ({', '.join(index.columns)}) has the first columns of"
+                        f" {wider.name} ({', '.join(wider.columns)}); each write to"
+                        f" {index.table} updates both"
+                    ),
+                ),
+                f"Drop {index.name}: {wider.name} serves the same"
+                f" queries.{_in_django(program, most)}",
+                code=f"DROP INDEX {index.name};",
+                doubt="The gain is an estimate: the write time, split equally among the table and"
+                " its indexes.",
+                most=Severity.LOW,
+            )

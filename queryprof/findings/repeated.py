@@ -1,0 +1,168 @@
+"""Findings about statements that repeat with the same parameters, or as texts that differ in
+values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.library_frames import LAZY
+from queryprof.analysis.units import average, counted, percent
+from queryprof.findings import shares
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.groups import Group
+from queryprof.findings.program import Program
+from queryprof.findings.queries import FEW, parent_of
+from queryprof.sql.clauses import functions_in
+from queryprof.sql.tokens import parameters_in, tokens_of
+
+REPEATED_SHARE = 0.5
+MIN_SAMPLES = 4
+SURE_SAMPLES = 12
+"""With this many samples, half are equal in one of twenty recordings if a quarter of the executions
+is (binomial distribution).
+"""
+
+MIN_PREPARE_SHARE = 0.5
+MIN_TEXTS = 50
+CACHED_TEXTS = 128
+"""The number of prepared statements that a sqlite3 connection keeps (`cached_statements` of
+sqlite3.connect).
+"""
+
+
+AS_PARAMETERS = (
+    "Pass the values as parameters, so that the text is prepared once. This also prevents SQL"
+    " injection."
+)
+AS_MANY = (
+    "Pass the values as parameters, a ? for each value of a list (', '.join('?' * len(values))):"
+    " one text per length remains. This also prevents SQL injection."
+)
+
+
+OTHERS_WRITE = (
+    "Another process writes, perhaps between these executions: a kept result may then be outdated."
+)
+
+
+def duplicate_query(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        ratio = (
+            group.given.repeats / group.given.samples if group.given.samples >= MIN_SAMPLES else 0.0
+        )
+        is_sure = group.given.samples >= SURE_SAMPLES
+        runs = group.totals.executions
+        how_many = (
+            f"{percent(ratio)} of {average(group.given.samples)} sampled executions repeated"
+            " recent parameters, and the process wrote nothing in between"
+        )
+        # One sample is enough without parameters and writes.
+        if group.given.repeats and not (program.writes or parameters_in(group.statement)):
+            ratio, how_many, is_sure = (
+                (runs - group.processes) / max(1, runs),
+                "it has no parameters, and nothing was written",
+                True,
+            )
+        others = program.writers - group.process_ids
+        is_said = group.reads and runs >= FEW and ratio >= REPEATED_SHARE
+        is_said = is_said and not is_volatile(group.statement)
+        if is_said and not program.is_inside(group) and not _is_lazy_load(program, group):
+            yield program.finding(
+                "duplicate_query",
+                group,
+                group.cost_ns * ratio,
+                (f"{counted(runs, 'execution')}; {how_many}",),
+                "Run it once and keep the result: before the loop, for the request, or in a"
+                " cache that a write empties (functools.lru_cache; for a coroutine, a dict of"
+                " results).",
+                program.loop_of(group),
+                doubt=OTHERS_WRITE if others else "" if is_sure else "Few executions were sampled.",
+                most=Severity.LOW if others else Severity.HIGH if is_sure else Severity.MEDIUM,
+            )
+
+
+VOLATILE = frozenset(
+    {
+        *("random", "randomblob", "changes", "total_changes", "last_insert_rowid", "rand", "uuid"),
+        *("gen_random_uuid", "nextval", "currval", "lastval", "clock_timestamp", "sysdate"),
+        *("statement_timestamp", "transaction_timestamp", "timeofday", "now"),
+    }
+)
+"""Functions whose result changes from call to call (https://www.sqlite.org/deterministic.html,
+https://www.postgresql.org/docs/current/functions-datetime.html)."""
+
+TIME_ARGUMENT_OFFSETS = {"strftime": 4} | dict.fromkeys(
+    ("date", "time", "datetime", "julianday", "unixepoch"), 2
+)
+"""Functions of a time, which may be 'now', and how many tokens after the function's name the time
+is (https://www.sqlite.org/lang_datefunc.html)."""
+
+NOW = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"})
+
+
+def is_volatile(statement: str) -> bool:
+    """Return whether equal executions may return different rows although nothing was written. A
+    recorded text has no literals, so a date function of a literal may be one of 'now'.
+    """
+    tokens = tokens_of(statement)
+    if VOLATILE & {*functions_in(tokens)} or any(one.keyword in NOW for one in tokens):
+        return True
+    calls = [at for at, one in enumerate(tokens[:-2]) if tokens[at + 1].text == "("]
+    times = [
+        time
+        for at in calls
+        if (further := TIME_ARGUMENT_OFFSETS.get(tokens[at].named))
+        for time in tokens[at + further : at + further + 1]
+    ]
+    return any(time.kind in ("parameter", "text") or time.text == ")" for time in times)
+
+
+def _is_lazy_load(program: Program, group: Group) -> bool:
+    """Return whether it loads an attribute for each row of another query. A preload loads all of
+    them, including equal ones.
+    """
+    note = program.note_of(group) or ""
+    return note.startswith(LAZY) and parent_of(program, group) is not None
+
+
+def re_prepare(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        runs = group.totals.statement_executions
+        if not (group.reads or group.writes):
+            continue  # a savepoint's name cannot be a parameter
+        # If more texts take turns than a connection keeps, none is found there.
+        prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
+        if group.texts >= MIN_TEXTS and prepared >= MIN_PREPARE_SHARE and runs >= MIN_TEXTS:
+            yield program.finding(
+                "re_prepare",
+                group,
+                min(1.0, prepared) * _prepared_ns(program, group),
+                (
+                    (
+                        f"{counted(runs, 'execution')} of about {average(group.texts)} different"
+                        f" texts that differ {'' if group.has_list else 'only '}in their values:"
+                        " SQLite parses and plans each of them"
+                    ),
+                ),
+                AS_MANY if group.has_list else AS_PARAMETERS,
+                program.loop_of(group),
+                code="" if group.has_list else _with_parameters(group.statement),
+                doubt="The gain is an estimate: the time to prepare short statements"
+                + (
+                    ", assuming that more texts take turns than a connection keeps (128)."
+                    if CACHED_TEXTS < group.texts < runs
+                    else "."
+                ),
+            )
+
+
+def _prepared_ns(program: Program, group: Group) -> float:
+    """Return the time to prepare the texts of a group, if each execution has another one."""
+    is_compiled = program.library(group.statement) == "sqlalchemy" and group.line_ns is not None
+    compiled_ns = shares.COMPILED * group.cost_ns if is_compiled else 0.0
+    return max(shares.PREPARED * group.steady_ns, compiled_ns)
+
+
+def _with_parameters(statement: str) -> str:
+    return f'connection.execute("{statement[:120]}", parameters)' if len(statement) <= 120 else ""

@@ -1,0 +1,104 @@
+"""The wording of a scan's fix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from queryprof.analysis.units import average
+from queryprof.findings.groups import Group
+from queryprof.findings.selectivity import MANY_RETURNED
+from queryprof.planner.facts import Served
+from queryprof.sql.clauses import comparisons_of, functions_in
+from queryprof.sql.tokens import Token, tokens_of
+
+IN_JSON = (
+    "It compares a value inside JSON, which SQLite extracts from each row. Keep that value in a"
+    " column of its own, or in a generated column, with an index (Django: a field with"
+    " db_index=True). An index on the expression helps only if the SQL contains"
+    " the JSON path as a literal, not as a parameter."
+)
+
+
+STORED = (
+    "SQLite calls {name}(), which the program registered, for each row that it reads. Store the"
+    " result in a column of its own when you write a row, and create an index on that column."
+)
+CALLED = (
+    "SQLite calls {name}(), which the program registered, for each row. Let other conditions choose"
+    " few rows first, or call it in Python only for the rows that you need."
+)
+
+
+def stored_function(statement: str, served: Served) -> str:
+    """Return how to store the result of a function of the program that a statement compares; "" if
+    there is none, or if a parameter is among its arguments.
+    """
+    sides = [side for one in comparisons_of(statement) for side in (one.left, one.right)]
+    fixes = (called_fix(side, served.functions) for side in sides)
+    return next((one for one in fixes if "Store the result" in one), "")
+
+
+def called_fix(operand: Sequence[Token], functions: Sequence[str]) -> str:
+    """Return how to do without a function of the program in a comparison; "" if it has none."""
+    name = next((one for one in functions_in(operand) if one in functions), "")
+    is_stored = not any(token.kind in ("parameter", "text") for token in operand)
+    return (STORED if is_stored else CALLED).format(name=name) if name else ""
+
+
+def joined_rows_text(needed: float, returned: float) -> str:
+    return (
+        f", made of about {average(needed)}" if needed >= MANY_RETURNED * max(returned, 1) else ""
+    )
+
+
+def index_fix(group: Group, served: Served | None, columns: str, is_unknown: bool) -> str:
+    if columns and served and served.by_reference:
+        several = (
+            "indexes on the compared columns, and"
+            if served.code.count("CREATE") > 1
+            else "an index"
+        )
+        return (
+            f"Create {several} on the referring column ({columns}): the foreign key searches the"
+            " rows that refer to each changed or deleted row."
+        )
+    if columns and is_unknown and not (served and served.covering):
+        return (
+            f"An index on the compared columns ({columns}) helps if few rows share a value:"
+            " --prove measures."
+        )
+    if columns:
+        several = "indexes" if served and served.code.count("CREATE") > 1 else "an index"
+        measure = (
+            " The query still reads another table completely: let --prove measure it."
+            if served and served.still_scans
+            else ""
+        )
+        return f"Create {several} on the compared columns: {columns}.{measure}"
+    if served is None:
+        return "Create an index on the compared columns."
+    if served.functions:
+        stored = stored_function(group.statement, served)
+        return stored or CALLED.format(name=served.functions[0])
+    return IN_JSON if reads_json(group.statement) else served.without_index
+
+
+def reads_json(statement: str) -> bool:
+    """Return whether a statement reads values inside JSON, which can have columns of their own."""
+    return any(one.upper().startswith("JSON") for one in functions_in(tokens_of(statement)))
+
+
+OF_DJANGO = "django_"
+"""The start of the functions that Django adds to SQLite
+(https://docs.djangoproject.com/en/5.2/ref/databases/#sqlite-notes)."""
+
+
+def compare_plainly(operand: Sequence[Token]) -> str:
+    """Return how to avoid a function around a column."""
+    if any(name.startswith(OF_DJANGO) for name in functions_in(operand)):
+        return (
+            "Compare the column itself: filter by a range, such as"
+            " `.filter(time__gte=start, time__lt=end)` instead of `time__date`. No index can be"
+            " created on the expression, because the function exists only in Django."
+        )
+    return "Compare the column itself, or create an index on the compared expression."

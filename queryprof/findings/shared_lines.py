@@ -1,0 +1,139 @@
+"""Lines in which a library executes several statements: find the one that the program calls
+it for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from queryprof.analysis.call_sites import place_of
+from queryprof.analysis.library_frames import COLUMN, LAZY, MANY, is_own
+from queryprof.findings.groups import Group
+from queryprof.findings.libraries import AUTOFLUSH
+from queryprof.findings.recorded import Recorded
+from queryprof.model import Frame
+from queryprof.sql.tokens import tokens_of
+
+AS_OFTEN = 1.2
+"""Statements of a line run equally often if their counts differ by at most this factor."""
+
+IMPORTANCE = {"INSERT": 3, "REPLACE": 3, "UPDATE": 2, "DELETE": 2, "SELECT": 1, "WITH": 1}
+"""The importance of statements that a library executes in one line, by first word. Statements that
+begin and end transactions have none.
+"""
+
+MAX_OTHERS_PER_OWN = 1.1
+"""The most other statements in a library's calls for each statement that it executes for itself.
+Some calls are timed separately.
+"""
+
+
+@dataclass(frozen=True)
+class SharedLines(Recorded):
+    """The recorded data, with lines that several statements share."""
+
+    @cached_property
+    def _callers(self) -> Mapping[object, Group]:
+        """The statement for which the program calls a library, by place. It is the statement that
+        runs most often. Among equally frequent ones it is a write, unless autoflush makes it before
+        a query.
+        """
+        found: dict[object, Group] = {}
+        for group in self.all_groups:
+            place = place_of(group.site.frame)
+            if self._shares_line(group) and group.line_ns is not None:
+                first = found.setdefault(place, group)
+                found[place] = group if self._comes_before(group, first) else first
+        return found
+
+    def _comes_before(self, group: Group, first: Group) -> bool:
+        """Return whether the line's call is made for this statement rather than for `first`."""
+        one, other = (each.totals.statement_executions for each in (group, first))
+        least, most = sorted((self._statement_rank(group), self._statement_rank(first)))
+        if least > 0 and max(one, other) > AS_OFTEN * min(one, other):
+            return one > other
+        if least < most:
+            return self._statement_rank(group) == most
+        return group.cost_ns > first.cost_ns
+
+    def _statement_rank(self, group: Group) -> int:
+        """Return a statement's importance among those that a library executes in one line."""
+        if self.is_flushed(group):
+            return -1
+        return IMPORTANCE.get(group.verb, 0)
+
+    def is_flushed(self, group: Group) -> bool:
+        """Return whether an ORM writes it before a query, so that the query finds it."""
+        return (group.statement, group.site.frame) in self._flushed
+
+    @cached_property
+    def _flushed(self) -> set[tuple[str, Frame | None]]:
+        return {
+            (statement, frame)
+            for statement, stacks in self._stacks.items()
+            for stack in stacks
+            if any(frame.function == AUTOFLUSH for frame in stack)
+            for frame in stack
+        }
+
+    def flushed_before(self, group: Group) -> bool:
+        """Return whether an ORM writes something before each execution of a query that does not
+        look for it.
+        """
+        place = place_of(group.site.frame)
+        written = {
+            one.clauses.changed
+            for one in self.near(group.function)
+            if one.writes and place_of(one.site.frame) == place and self.is_flushed(one)
+        }
+        read = {token.text.strip('"`') for token in tokens_of(group.statement)}
+        return bool(written) and not written & read
+
+    def is_inside(self, group: Group) -> bool:
+        """Return whether a library executes it in a call that the program makes for another
+        statement.
+        """
+        if not self._shares_line(group):
+            return False
+        first = self._callers.get(place_of(group.site.frame))
+        return first is not None and first is not group
+
+    def also_loaded(self, group: Group) -> tuple[str, ...]:
+        """Return the other attributes that an ORM loads in a lazy load's line about as often. The
+        line's time includes these loads.
+        """
+        place, runs = place_of(group.site.frame), group.totals.statement_executions
+        others = {
+            (self.note_of(one) or "").partition(" in ")[0].removeprefix(LAZY)
+            for one in self.near(group.function)
+            if one.statement != group.statement
+            and place_of(one.site.frame) == place
+            and AS_OFTEN * one.totals.statement_executions >= runs
+            and (self.note_of(one) or "").startswith(LAZY)
+        }
+        names = {one.removeprefix(MANY).removeprefix(COLUMN) for one in others}
+        return tuple(sorted(names)) if self._shares_line(group) else ()
+
+    def _shares_line(self, group: Group) -> bool:
+        """Return whether a library's call also executes other statements, apart from the library's
+        own.
+        """
+        return group.shares_line and place_of(group.site.frame) not in self._beside_own
+
+    @cached_property
+    def _beside_own(self) -> set[object]:
+        """The places where all other statements of the libraries' calls are the library's own.
+        Django makes its list of queries with a query for each.
+        """
+        own: dict[object, int] = defaultdict(int)
+        others: dict[object, float] = defaultdict(float)
+        for group in self.all_groups:
+            place, runs = place_of(group.site.frame), group.totals.statement_executions
+            if any(map(is_own, self._stacks.get(group.statement, ()))):
+                own[place] += runs
+            elif group.others_each:
+                others[place] += group.others_each * runs
+        return {place for place, runs in others.items() if runs <= MAX_OTHERS_PER_OWN * own[place]}

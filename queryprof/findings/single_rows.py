@@ -1,0 +1,187 @@
+"""Findings about rows that a library or the program's own loop writes one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.units import counted, duration, shortened
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.groups import Group
+from queryprof.findings.heavy_causes import is_slow_on_server
+from queryprof.findings.libraries import ONE_CHANGE, ONE_INSERT
+from queryprof.findings.library_calls import fix_of
+from queryprof.findings.program import Program
+from queryprof.findings.queries import (
+    FEW,
+    line_time,
+    parent_of,
+    repeated_in_spans,
+)
+from queryprof.findings.side_by_side import share_without_waits, threads_doubt
+from queryprof.findings.transactions import has_own_commits
+
+MAX_ROWS = 2
+"""Statements that write more rows than this are already batched. (A row may also be returned.)"""
+
+SHOWN = 2
+"""The number of functions to name."""
+
+CHANGES = ("UPDATE", "DELETE")
+
+FETCH_MANY = (
+    "Await many rows at once: fetchall(), fetchmany(), or `async for row in cursor`, which fetches"
+    " 64 at a time."
+)
+INSERT_MANY = "Await one executemany() for all rows, or for a few hundred at a time."
+
+AT_ONCE = (
+    "Change all rows with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM)"
+    " if SQL can compute the new values, else with one executemany()."
+)
+DELETE_AT_ONCE = (
+    "Delete all rows with one DELETE whose WHERE finds them (IN (...), or a subquery), else with"
+    " one executemany()."
+)
+"""How to write the fix without a library."""
+
+
+def single_inserts(program: Program) -> Iterator[Finding | None]:
+    """Find loops that insert rows one by one, through a library that takes longer per row than the
+    driver.
+    """
+    for group in _one_by_one(program, ("INSERT",)):
+        library = program.library(group.statement)
+        runs = group.totals.statement_executions
+        if library in ONE_INSERT:
+            # The untimed part takes longer than the driver (benchmarks/gains.py).
+            is_timed = group.line_ns is not None
+            saved_ns = group.cost_ns - group.steady_ns if is_timed else group.steady_ns
+            yield program.finding(
+                "single_inserts",
+                group,
+                share_without_waits(group) * saved_ns * (1 - 1 / runs),
+                (
+                    (
+                        f"{counted(runs, 'row')} inserted in {duration(group.steady_ns / runs)}"
+                        f" each{line_time(program, group)}"
+                    ),
+                ),
+                (fix_of(library, program.calls_by(group)) or ONE_INSERT[library])
+                + _handlers_note(program, group),
+                program.loop_of(group),
+                doubt=threads_doubt(group),
+            )
+
+
+def _handlers_note(program: Program, group: Group) -> str:
+    """Return a sentence about the program's functions that a library calls during the statement's
+    line, such as handlers of signals and events. A bulk insert may not call them.
+    """
+    frame, found = group.site.frame, dict[str, None]()
+    for other in program.all_groups:
+        path = program.path_of(other)
+        place = path.index(frame) if frame in path else 0
+        if place:
+            found.setdefault(f"{path[place - 1].function.rpartition('.')[2]}()")
+    names = list(found)[:SHOWN]
+    return f" Its line also runs {' and '.join(names)}: do that once afterwards." if names else ""
+
+
+STILL_EACH = "If the statement must still run for each row, the fix saves only the time around it."
+COMPUTED = {
+    "django": (
+        "If Python computes the new values, `bulk_update()` is the only way, and saves little on"
+        " SQLite."
+    ),
+}
+"""By library: what saves little if SQL cannot compute the new values."""
+
+
+def single_changes(program: Program) -> Iterator[Finding | None]:
+    """Find loops that change rows one by one where a single statement would do."""
+    for group in _one_by_one(program, CHANGES):
+        if has_own_commits(program, group):
+            continue  # the loop is around transactions, and their commits take the time
+        if is_slow_on_server(program, group):
+            continue  # one statement for all rows takes as long
+        runs, parent = group.totals.statement_executions, parent_of(program, group)
+        library = program.library(group.statement)
+        plain_delete = group.verb == "DELETE" and library not in ONE_CHANGE
+        of_each = duration(group.steady_ns / runs)
+        # Some drivers do not report how many rows a statement changed.
+        rows = f", which change {counted(group.rows, 'row')}" if group.rows else ""
+        changed = f"{counted(runs, 'execution')} of {of_each} each{rows}"
+        evidence = [f"{changed}{line_time(program, group)}"]
+        if parent:
+            evidence.append(
+                f"as often as {shortened(parent.statement, 80)} returns rows"
+                f" ({counted(parent.rows, 'row')})"
+            )
+        yield program.finding(
+            "single_changes",
+            group,
+            share_without_waits(group) * group.cost_ns * (1 - 1 / runs),
+            tuple(evidence),
+            fix_of(library, program.calls_by(group))
+            or (DELETE_AT_ONCE if plain_delete else ONE_CHANGE.get(library, AT_ONCE)).format(
+                verb=group.verb
+            ),
+            program.loop_of(group),
+            doubt=threads_doubt(group) or COMPUTED.get(library, STILL_EACH),
+            most=Severity.MEDIUM if library in COMPUTED else Severity.HIGH,
+        )
+
+
+def awaited_rows(program: Program) -> Iterator[Finding | None]:
+    """Find loops in which an async driver hands each row to its thread. One call can take many
+    rows.
+    """
+    for group in program.groups:
+        if group.handed_ns <= group.steady_ns:
+            continue
+        fetches = group.calls_of.get("fetchone", 0) + group.calls_of.get("next", 0)
+        if group.reads and fetches >= FEW * max(1, group.totals.executions):
+            yield _awaited_rows_finding(program, group, fetches, "fetched", FETCH_MANY)
+    for group in _one_by_one(program, ("INSERT", "REPLACE")):
+        is_library_s = program.library(group.statement) in ONE_INSERT  # see single_inserts
+        if group.handed_ns > group.steady_ns and not (
+            is_library_s or has_own_commits(program, group)
+        ):
+            yield _awaited_rows_finding(
+                program, group, group.totals.executions, "inserted", INSERT_MANY
+            )
+
+
+def _awaited_rows_finding(
+    program: Program, group: Group, calls: int, done: str, fix: str
+) -> Finding | None:
+    each_ns = group.handed_ns / calls
+    return program.finding(
+        "awaited_rows",
+        group,
+        group.handed_ns * (1 - 1 / calls),
+        (
+            (
+                f"{counted(calls, 'row')} {done} by separate calls: handing one to a thread and"
+                f" back takes {duration(each_ns)}, the driver"
+                f" {duration(group.steady_ns / calls)}"
+            ),
+        ),
+        fix,
+        program.loop_of(group),
+    )
+
+
+def _one_by_one(program: Program, verbs: tuple[str, ...]) -> Iterator[Group]:
+    repeated = repeated_in_spans(program)
+    for group in program.groups:
+        runs = group.totals.statement_executions
+        if group.verb not in verbs or runs < FEW or group.rows > MAX_ROWS * runs:
+            continue  # or it writes many at once
+        in_loop = (group.statement, group.site.frame) in repeated or (
+            program.loop_of(group) and group.executions_outside >= FEW
+        )
+        if in_loop and not program.is_inside(
+            group
+        ):  # otherwise another statement of the same call is reported
+            yield group

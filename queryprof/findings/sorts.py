@@ -1,0 +1,151 @@
+"""Findings about sorts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from queryprof.analysis.marks import SCAN, SORT
+from queryprof.analysis.plans import signs_of
+from queryprof.analysis.units import average, counted, rows_of_scan
+from queryprof.analysis.units import rows as rows_of
+from queryprof.findings import shares
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.groups import Group
+from queryprof.findings.indexes import SCAN_STEPS, works_hard
+from queryprof.findings.program import Program
+from queryprof.findings.selectivity import has_enough_rows
+from queryprof.findings.work import (
+    ONCE,
+    code_of,
+    groups_with_mark,
+    sorts_less,
+    step_of,
+    stops_early,
+    unless_changed,
+)
+from queryprof.sql.tokens import Token, tokens_of
+
+AFTER_OFFSET = (
+    " OFFSET still reads the rows that it skips. For far pages, continue after the last row of"
+    " the page before (WHERE key > ?)."
+)
+FEW_MATCH = (
+    "It is unknown how many rows match its WHERE. If they are few, the index makes it slower:"
+    " --prove measures."
+)
+
+
+RANDOM = frozenset({"random", "rand"})
+"""Functions of SQLite, PostgreSQL and MySQL."""
+
+RANDOM_KEYS = (
+    "{sort} makes the database read and sort every row. Read the ids once, draw some of them in"
+    " Python (random.sample()), and read only their rows."
+)
+
+
+def random_order(program: Program) -> Iterator[Finding | None]:
+    """Find queries that sort a whole table in random order to return a few rows."""
+    for group in program.groups:
+        totals = group.totals
+        is_few = group.reads and works_hard(totals.vm_steps or 0.0, totals.rows_each or 0.0)
+        if not is_few or not _is_random(tokens_of(group.statement)):
+            continue
+        is_of_django = program.library(group.statement) == "django"
+        yield program.finding(
+            "temp_btree_sort",
+            group,
+            group.steady_ns * (1 - shares.needed_share(totals)),
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} read and sort"
+                    f" {rows_of_scan(totals.full_scan_steps or 0)} each to return"
+                    f" {average(totals.rows_each)}"
+                ),
+            ),
+            RANDOM_KEYS.format(sort='`.order_by("?")`' if is_of_django else "ORDER BY random()"),
+            program.loop_of(group),
+        )
+
+
+def _is_random(tokens: Sequence[Token]) -> bool:
+    """Return whether a statement is sorted by a random number, and returns a part of the rows."""
+    sorts = [one.keyword == "ORDER" and not one.depth for one in tokens]
+    place = sorts.index(True) if True in sorts else len(tokens)
+    after = tokens[place + 2 : place + 4]  # ORDER BY
+    is_limited = any(one.keyword == "LIMIT" for one in tokens[place:])
+    return len(after) == 2 and after[0].named in RANDOM and after[1].text == "(" and is_limited
+
+
+def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
+    scanning = (group for group in groups_with_mark(program, SCAN) if stops_early(group))
+    for group in (*groups_with_mark(program, SORT), *scanning):
+        totals = group.totals
+        limited = group.clauses.limits
+        scanned = totals.full_scan_steps or 0
+        served = program.served(group)
+        is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
+        if not (served.sorts_less or served.is_other) if served else is_matched:
+            continue  # no index has this order
+        takes_few = limited or (sorts_less(program, group) and _sorts_for_few(group))
+        may_be_few = bool(limited and scanned) and has_enough_rows(group, served) is None
+        read = f", and reads {rows_of_scan(scanned)}," if scanned else ""
+        if totals.executions <= ONCE or not (
+            limited or group.given.repeats or totals.executions > 10
+        ):
+            continue
+        yield program.finding(
+            "temp_btree_sort",
+            group,
+            group.steady_ns * (1 - shares.needed_share(totals) if takes_few else shares.SORTED),
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps)} VM"
+                    f" steps each{read} to return {rows_of(totals.rows_each or 0)}"
+                ),
+                step_of(group, SORT),
+            ),
+            unless_changed(
+                program,
+                group,
+                f"Create an index in the order of {_sorted_for(group)} (the compared columns"
+                " first): the rows then come sorted"
+                + (", and LIMIT stops after the first rows." if limited else "")
+                + (AFTER_OFFSET if group.skips else "")
+                + (
+                    (", and SQLite makes no more rows than the program fetches.")
+                    if takes_few > limited
+                    else ""
+                )
+                + ("" if takes_few else "."),
+            ),
+            code=code_of(program, group) if sorts_less(program, group) else "",
+            doubt=(
+                FEW_MATCH
+                if may_be_few
+                else (
+                    ""
+                    if takes_few
+                    else "All rows are returned: the sort is only a part of the time."
+                )
+            ),
+            most=Severity.HIGH if takes_few and not may_be_few else Severity.MEDIUM,
+        )
+
+
+def _sorted_for(group: Group) -> str:
+    """Return the clause that needs the sorted rows."""
+    words = {word for plan in group.plans for word in signs_of(plan).temporary}
+    return "GROUP BY" if any("GROUP BY" in word for word in words) else "ORDER BY"
+
+
+def _sorts_for_few(group: Group) -> bool:
+    """Return whether it sorts many more rows by ORDER BY alone than the program takes."""
+    totals = group.totals
+    scanned = SCAN_STEPS * (totals.full_scan_steps or 0)
+    is_plain = all(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
+    return (
+        is_plain
+        and not group.clauses.groups
+        and works_hard((totals.vm_steps or 0.0) - scanned, totals.rows_each or 0.0)
+    )

@@ -1,0 +1,87 @@
+"""Findings about subqueries that run for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.marks import CORRELATED, MANY_ROWS
+from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import rows as rows_of
+from queryprof.findings import shares
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.indexes import SCAN_STEPS
+from queryprof.findings.program import Program
+from queryprof.findings.work import code_of, groups_with_mark, step_of, unless_changed
+
+STEPS_OF_SEARCHES = 500
+"""At this many VM steps per row or more, a subquery's searches take most of the time. A search for
+one row takes about 20 steps, a running total over 2,000 rows 4,000 steps per row.
+"""
+
+STEPS_OF_ROWS = 3 * SCAN_STEPS
+"""The same limit if no index helps the outer scan, which then takes at most a third of the steps.
+"""
+
+NOT_CORRELATED = (
+    "Write the subquery without the outer query's columns: join with a grouped query, find the keys"
+    " in one query first, or compute running totals with a window function (sum(...) OVER (ORDER BY"
+    " ...))."
+)
+
+
+def correlated_subquery(program: Program) -> Iterator[Finding | None]:
+    for group in groups_with_mark(program, CORRELATED):
+        totals, code = group.totals, code_of(program, group)
+        with_index = ", or create an index on the columns that the subquery compares"
+        yield program.finding(
+            "correlated_subquery",
+            group,
+            group.steady_ns * (1 - shares.needed_share(totals)),
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)}"
+                    f" VM steps to return {rows_of(totals.rows_each or 0)}"
+                ),
+                step_of(group, CORRELATED),
+            ),
+            unless_changed(
+                program,
+                group,
+                "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key))"
+                f"{with_index if code or not program.served(group) else ''}.",
+            ),
+            code=code,
+        )
+    yield from _searching_subqueries(program)
+
+
+def _searching_subqueries(program: Program) -> Iterator[Finding | None]:
+    """Find subqueries that search many rows by an index for each row, such as a running total. The
+    plan looks good, but its steps do not.
+    """
+    for group in program.groups:
+        totals = group.totals
+        rows = max(totals.rows_each or 0.0, totals.full_scan_steps or 0.0, MANY_ROWS)
+        steps = [step.strip() for plan in group.plans for step in plan if "CORRELATED" in step]
+        if not steps or (totals.vm_steps or 0.0) < STEPS_OF_ROWS * rows:
+            continue
+        is_served = bool(program.served(group)) and bool(code_of(program, group))
+        least = STEPS_OF_SEARCHES if is_served or not totals.full_scan_steps else STEPS_OF_ROWS
+        if (totals.vm_steps or 0.0) < least * rows:
+            continue
+        yield program.finding(
+            "correlated_subquery",
+            group,
+            group.steady_ns * (1 - shares.needed_share(totals)),
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)}"
+                    f" VM steps: {average((totals.vm_steps or 0) / rows)} for each row"
+                ),
+                steps[0],
+            ),
+            NOT_CORRELATED,
+            program.loop_of(group),
+            doubt="It is unknown how many of the steps belong to the subquery.",
+            most=Severity.LOW,
+        )

@@ -1,0 +1,357 @@
+"""Findings about too many transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from queryprof.analysis.call_sites import Function
+from queryprof.analysis.units import average, counted, duration
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.groups import Group
+from queryprof.findings.libraries import EXPIRES
+from queryprof.findings.one_transaction import (
+    BY_ITSELF,
+    MEANWHILE,
+    around_each,
+    around_the_loop,
+    keeps_rows_locked,
+)
+from queryprof.findings.program import Program
+from queryprof.findings.recorded import HEAVY_SHARE, MAX_NEAR
+from queryprof.findings.whole import RAN
+from queryprof.model import Frame
+from queryprof.sql.tokens import tokens_of
+
+FEW, FEWEST = 20, 5
+"""Fewest transactions to report. The second limit applies if they take HEAVY_SHARE of the time."""
+
+A_SPAN = 2
+"""Up to this number of writes per span, they are not in a loop."""
+
+FEW_IN_ONE = 5
+"""Up to this number of executions per transaction, the loop is around the transaction."""
+
+BATCH_ROWS = 500
+"""At this many rows or more, a write is a batch. A commit costs as much as a few hundred rows
+(sqlite3_commits).
+"""
+
+NEVER_IN_ONE = frozenset({"VACUUM", "ATTACH", "DETACH", "PRAGMA"})
+"""Statements that SQLite refuses inside a transaction, or that do nothing there
+(https://www.sqlite.org/lang_vacuum.html, lang_attach.html, pragma.html).
+"""
+
+MIN_COMMITS_PER_WRITE = 0.8
+"""At this many commits per write or more, each write has a commit of its own."""
+
+NEAR_FRAMES = 2
+"""A statement and its commit are near each other within this many frames: the function and its
+caller.
+"""
+
+MOVE_WAITS_OUT = (
+    "The program mostly waits for something else: keep slow work out of the transaction, and"
+    " note that a rollback does not undo what happens outside the database."
+)
+CLAIMS = (
+    "The loop claims one row at a time, which other workers must see: then each claim needs its"
+    " commit."
+)
+
+
+def commit_per_write(program: Program) -> Iterator[Finding | None]:
+    known: set[frozenset[object]] = set()
+    by_function = changing_by_function(program)
+    for group in program.all_groups:  # a write may be quick and its commit slow
+        writes = _writes_of(group)
+        if not group.writes or writes < FEWEST:
+            continue
+        is_many = bool(group.calls_of.get("executemany"))
+        own = program.own_transactions(group)
+        is_known = own >= max(FEW, 2 * group.calls_of.get("executemany", 0))
+        number = own if is_known and own < MIN_COMMITS_PER_WRITE * writes else writes
+        if group.executions_outside < FEW and number <= A_SPAN * _spans_of(program, group):
+            continue  # each request is a transaction, as it should be
+        commits = commits_of(program, group, by_function)
+        committed = sum(one.totals.executions for one in commits)
+        # Locks are not always known. A write that exceeds the cache also syncs before its commit.
+        has_own = is_known or (group.files.syncs >= MIN_COMMITS_PER_WRITE * writes > committed)
+        doubt, most = "", Severity.HIGH
+        library = program.library(group.statement)
+        if has_own:
+            # A checkpoint also syncs a write-ahead log, once per thousand pages, in a single
+            # transaction.
+            is_each_synced = 2 * group.files.syncs >= number
+            cost_ns = group.files.sync_ns * is_each_synced + group.files.write_ns
+            alone = "" if committed else " (no BEGIN before them)"
+            how_many = (
+                f"each is its own transaction{alone}"
+                if number == writes
+                else f"{counted(number, 'separate transaction')}{alone}"
+            )
+            fix = around_each(program, group)
+        elif commits and not is_many:
+            places = frozenset((g.statement, g.site.frame) for g in commits)
+            if places in known:  # another statement has the same commits
+                continue
+            known.add(places)
+            cost_ns = sum(g.work_ns for g in commits)
+            cost_ns = max(cost_ns, round(sum(g.cost_ns for g in commits if g.line_ns)))
+            how_many = f"{counted(committed, 'commit')}"
+            all_writes = _writes_with(program, commits, by_function)
+            number = min(committed, all_writes)  # further writes have no commit
+            doubt, most = _of_several(all_writes / committed, group.totals.rows / max(writes, 1))
+            fix = around_the_loop(program, group, commits)
+        else:
+            continue
+        # A transaction belongs to one file (or to several ATTACHed ones).
+        files = program.files_of([group.statement])
+        if 2 * files > number or not _are_many(program, number, cost_ns):
+            continue
+        syncs = group.files.syncs + sum(g.files.syncs for g in commits)
+        sync_ns = group.files.sync_ns + sum(g.files.sync_ns for g in commits)
+        evidence = [f"{counted(writes, 'write')}, {how_many}"]
+        if syncs:
+            evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
+        if not has_own and cost_ns > 2 * sum(g.work_ns for g in commits):
+            evidence += _slow_line(commits)
+            fix += EXPIRES.get(library, "")
+        against = _claim_doubt(program, group, by_function) or keeps_rows_locked(program, group)
+        is_synced = sync_ns >= cost_ns / 2 and not is_many and 2 * syncs >= number
+        yield program.finding(
+            "commit_per_write",
+            group,
+            cost_ns * (1 - max(1, files) / number),
+            tuple(evidence),
+            fix + BY_ITSELF * is_synced,
+            program.loop_of(group),
+            doubt=against or doubt or MOVE_WAITS_OUT * _waits_between(program, group),
+            most=Severity.LOW if against or _waits_between(program, group) else most,
+        )
+
+
+def _waits_between(program: Program, group: Group) -> bool:
+    """Return whether the program waits between the writes, so that one transaction around the loop
+    would keep others waiting.
+    """
+    loop = program.loop_of(group)
+    sleeps = loop is not None and loop.frame is not None and program.lines.sleeps(loop.frame)
+    return program.whole == RAN or sleeps
+
+
+def _slow_line(commits: Sequence[Group]) -> Iterator[str]:
+    """Return a sentence about the line of the slowest commit, if it was timed."""
+    slowest = max((one for one in commits if one.line_ns), key=lambda g: g.cost_ns, default=None)
+    if slowest:
+        yield (
+            f"the line of the commit takes {duration(slowest.line_ns)} each time, of which the"
+            f" driver takes {duration(slowest.work_ns / max(1, slowest.totals.executions))}"
+        )
+
+
+def commits_of(
+    program: Program, group: Group, by_function: Mapping[Function, list[Group]]
+) -> list[Group]:
+    """Return the commits of a statement's transactions. They are in the same pass of a loop. If no
+    loop is known, they are in its function or the caller, and about as many as its writes.
+
+    Args:
+        by_function: writes and commits, by the functions on their paths.
+    """
+    found = filter(_is_commit, sharing(program, [group], by_function))
+    verdicts = [(commit, _share_loop_pass(program, group, commit)) for commit in found]
+    commits = _nonempty_commits([commit for commit, is_with in verdicts if is_with])
+    if commits:
+        return commits
+    perhaps = _nonempty_commits([commit for commit, is_with in verdicts if is_with is None])
+    committed = sum(one.totals.executions for one in perhaps)
+    is_each = committed >= MIN_COMMITS_PER_WRITE * _writes_with(program, perhaps, by_function)
+    return perhaps if is_each else []
+
+
+def _nonempty_commits(commits: list[Group]) -> list[Group]:
+    """Return the commits that have something to commit. An empty one does no file work."""
+    return [
+        one for one in commits if one.files.calls >= MIN_COMMITS_PER_WRITE * one.totals.executions
+    ] or commits
+
+
+def changing_by_function(program: Program) -> Mapping[Function, list[Group]]:
+    """Return all writes and commits by each function on their paths."""
+    found: dict[Function, list[Group]] = {}
+    for group in program.all_groups:
+        if group.writes or _is_commit(group):
+            for function in _functions(program, group):
+                found.setdefault(function, []).append(group)
+    return found
+
+
+def _functions(program: Program, group: Group) -> set[Function]:
+    return {(frame.file, frame.function) for frame in program.path_of(group)}
+
+
+def sharing(
+    program: Program, groups: Sequence[Group], by_function: Mapping[Function, list[Group]]
+) -> list[Group]:
+    """Return the writes and commits on the paths of some groups; for each group in the first
+    function that has any.
+    """
+    functions = {function for group in groups for function in _functions(program, group)}
+    return list(
+        {
+            id(one): one
+            for function in functions
+            for one in by_function.get(function, ())[:MAX_NEAR]
+        }.values()
+    )
+
+
+def _share_loop_pass(program: Program, group: Group, commit: Group) -> bool | None:
+    """Return whether a statement and a commit run in the same pass of a loop; None if no loop is
+    known but they are in the same function or in the caller.
+    """
+    ours, theirs = program.path_of(group), program.path_of(commit)
+    functions = [(frame.file, frame.function) for frame in theirs]
+    depths = [i for i, frame in enumerate(ours) if (frame.file, frame.function) in functions]
+    if not depths:
+        return False
+    first, second = depths[0], functions.index((ours[depths[0]].file, ours[depths[0]].function))
+    is_near = first < NEAR_FRAMES and second < NEAR_FRAMES
+    while first < len(ours) and second < len(theirs):
+        if (ours[first].file, ours[first].function) != functions[second]:
+            break
+        loop = program.loop_around(commit, second)
+        if loop:
+            return _is_inside(program, program.loop_around(group, first), loop)
+        first, second = first + 1, second + 1
+    return None if is_near else False
+
+
+def _is_inside(program: Program, inner: Frame | None, outer: Frame) -> bool:
+    """Return whether a loop is another one or inside it."""
+    seen: set[Frame] = set()
+    while inner and inner not in seen:
+        if inner == outer:
+            return True
+        seen.add(inner)
+        inner = program.loop_at(inner, "")
+    return False
+
+
+def _writes_with(
+    program: Program, commits: Sequence[Group], by_function: Mapping[Function, list[Group]]
+) -> int:
+    """Return the number of writes in the transactions of some commits."""
+    return sum(
+        one.calls_of.get("executemany", 0)
+        or _writes_of(one)  # its rows are one of the program's writes
+        for one in sharing(program, commits, by_function)
+        if one.writes
+        and any(_share_loop_pass(program, one, commit) is not False for commit in commits)
+    )
+
+
+def has_own_commits(program: Program, group: Group) -> bool:
+    """Return whether nearly every execution of a statement has its own transaction, perhaps with a
+    few others.
+    """
+    commits = commits_of(program, group, changing_by_function(program))
+    committed = sum(one.totals.executions for one in commits)
+    own = max(committed, program.own_transactions(group), group.files.syncs)
+    return FEW_IN_ONE * own >= _writes_of(group)
+
+
+def _are_many(program: Program, transactions: int, cost_ns: float) -> bool:
+    least = FEWEST if cost_ns >= HEAVY_SHARE * program.run_ns else FEW
+    return transactions >= least
+
+
+def statements_alone(program: Program) -> Iterator[Finding | None]:
+    """Find statements of one function that each run in their own transaction, but are too few to be
+    found individually. They create tables, or write to several.
+    """
+    for groups in program.by_function.values():
+        alone = [
+            group
+            for group in groups
+            if not (group.reads or _is_commit(group) or group.verb in NEVER_IN_ONE)
+            and 0 < _writes_of(group) < FEWEST
+            and group.files.syncs >= MIN_COMMITS_PER_WRITE * _writes_of(group)
+        ]
+        number, syncs = sum(map(_writes_of, alone)), sum(group.files.syncs for group in alone)
+        sync_ns = sum(group.files.sync_ns for group in alone)
+        cost_ns = sync_ns + sum(group.files.write_ns for group in alone)
+        if not _are_many(program, number, cost_ns):
+            continue
+        most = max(alone, key=lambda group: group.self_ns)
+        if most.executions_outside < FEW and number <= A_SPAN * _spans_of(program, most):
+            continue
+        yield program.finding(
+            "commit_per_write",
+            most,
+            cost_ns * (1 - 1 / number),
+            (
+                (
+                    f"{counted(len(alone), 'statement')} in this function,"
+                    f" {counted(number, 'execution')}"
+                ),
+                "each is its own transaction (no BEGIN before them)",
+                f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}",
+            ),
+            "Put one transaction around these statements: BEGIN before the first, COMMIT after the"
+            f" last. {MEANWHILE}",
+            program.loop_of(most),
+        )
+
+
+def _claim_doubt(
+    program: Program, group: Group, by_function: Mapping[Function, list[Group]]
+) -> str:
+    """Return the doubt about the commits of a loop that claims jobs: one of its writes changes the
+    first of some rows and returns it. "" for other loops.
+    """
+    near = (one for one in sharing(program, [group], by_function) if one.writes)
+    words = ({token.keyword for token in tokens_of(one.statement)} for one in near)
+    return CLAIMS * any({"LIMIT", "RETURNING"} <= one for one in words)
+
+
+def _of_several(writes_each: float, rows_each: float) -> tuple[str, Severity]:
+    """Return the doubt about commits with this many writes and rows each, and the highest
+    severity.
+    """
+    if rows_each >= BATCH_ROWS:
+        return (
+            (f"Each commit has {average(rows_each)} rows: a batch, after which others can write."),
+            Severity.LOW,
+        )
+    if writes_each <= 1.5:
+        return "", Severity.HIGH
+    return (
+        (
+            f"Each commit has about {average(writes_each)} writes. If they must succeed or fail"
+            " together, keep them in one transaction."
+        ),
+        Severity.LOW if writes_each > FEW_IN_ONE else Severity.MEDIUM,
+    )
+
+
+def _spans_of(program: Program, group: Group) -> int:
+    """Return how many spans have the name of a span that executes the group."""
+    names = {member.span for member in group.members}
+    return sum(found.span.count for found in program.report.spans if found.span.name in names)
+
+
+def _writes_of(group: Group) -> int:
+    """Return its successful executions. For executemany, each row is an execution of SQLite's."""
+    if group.calls_of.get("executemany"):
+        return group.rows
+    return max(0, group.totals.executions - group.totals.errors)
+
+
+def _is_commit(group: Group) -> bool:
+    """Return whether it commits. A RELEASE outside a transaction also does; then it syncs or writes
+    files.
+    """
+    if group.verb == "RELEASE":
+        return group.files.calls >= MIN_COMMITS_PER_WRITE * group.totals.executions
+    return "commit" in group.calls_of or group.verb in ("COMMIT", "END")

@@ -1,0 +1,57 @@
+"""Findings about triggers that take most of a write's time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.units import counted, duration, shortened
+from queryprof.findings.finding import Finding
+from queryprof.findings.program import Program
+
+FEW = 20
+"""Fewest executions to report."""
+
+SHOWN, MAX_CHARACTERS = 3, 60
+"""The number of trigger names to show, and the characters of each."""
+
+LONG_NS, MANY_STEPS = 100_000, 1_000
+"""A write is reported if it takes this much time, or this many VM steps, per row. An UPDATE by key
+took 7 us and 17 steps without its trigger, and 88 us (on a slower machine 250 us) and 4,245 steps
+with a trigger that writes 300 rows (trigger_work.py of the tests' programs). A full-text index
+takes long in few steps.
+"""
+
+
+def trigger_work(program: Program) -> Iterator[Finding | None]:
+    """Find slow writes that fire triggers which write to tables. Time for files is not counted."""
+    for group in program.groups:
+        rows = max(group.rows, group.totals.executions)
+        worked_ns = group.steady_ns - group.files.sync_ns - group.files.write_ns
+        if not group.writes or rows < FEW:
+            continue
+        steps = (group.totals.vm_steps or 0.0) * group.totals.executions / rows
+        if worked_ns < LONG_NS * rows and steps < MANY_STEPS:
+            continue
+        fired = program.planner.triggers(group.statement)
+        if not fired:
+            continue
+        names = ", ".join(shortened(one.name, MAX_CHARACTERS) for one in fired[:SHOWN])
+        more = f" and {len(fired) - SHOWN} more" if len(fired) > SHOWN else ""
+        is_of_all = group.verb == "UPDATE" and not any(one.columns for one in fired)
+        yield program.finding(
+            "trigger_work",
+            group,
+            worked_ns,
+            (
+                f"{counted(rows, 'row')} of {duration(worked_ns / rows)} each, without file work",
+                f"it fires {'the trigger' if len(fired) == 1 else 'the triggers'} {names}{more}",
+            ),
+            (
+                "Let the trigger run only for the columns that it needs: AFTER UPDATE OF column"
+                " ON table. Now it runs for every change."
+                if is_of_all
+                else "Do less in the trigger, or do the work for many rows at once outside it."
+            ),
+            program.loop_of(group),
+            doubt="The trigger's part of the time is not measured.",
+        )

@@ -1,0 +1,39 @@
+"""Findings about virtual tables, which cannot have an index on a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import rows as rows_of
+from queryprof.findings.finding import Finding
+from queryprof.findings.indexes import works_hard
+from queryprof.findings.program import Program
+
+
+def virtual_scan(program: Program) -> Iterator[Finding | None]:
+    """Find scans of full-text tables (https://www.sqlite.org/fts5.html), whose plan 0 is a scan."""
+    for group in program.groups:
+        totals = group.totals
+        scans = [
+            step.strip()
+            for plan in group.plans
+            for step in plan
+            if step.strip().endswith("VIRTUAL TABLE INDEX 0:")
+        ]
+        if scans and group.clauses.chooses and works_hard(totals.vm_steps, totals.rows_each or 0.0):
+            yield program.finding(
+                "full_scan",
+                group,
+                group.steady_ns * (1 - ((totals.rows_each or 0.0) + 1) / (totals.vm_steps or 1.0)),
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} take {average(totals.vm_steps)}"
+                        f" VM steps each to return {rows_of(totals.rows_each or 0)}"
+                    ),
+                    scans[0],
+                ),
+                "A virtual table has no index on a column. Search a full-text table with MATCH"
+                " (WHERE table MATCH 'column:word'), or keep the column in an ordinary table.",
+                program.loop_of(group),
+            )

@@ -1,0 +1,328 @@
+"""Findings about the work of one execution: scans, sorts, subqueries, lookups in the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from queryprof.analysis.marks import INDEX, SCAN, marked_step
+from queryprof.analysis.plans import signs_of
+from queryprof.analysis.units import average, counted, rows_of_scan
+from queryprof.analysis.units import rows as rows_of
+from queryprof.findings.defeated import PREFIX
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.groups import Group
+from queryprof.findings.libraries import loaded_before
+from queryprof.findings.program import Program
+from queryprof.findings.scan_words import (
+    index_fix,
+    joined_rows_text,
+    reads_json,
+    stored_function,
+)
+from queryprof.findings.selectivity import (
+    MANY_RETURNED,
+    NEARLY_ALL,
+    READS_MOST_ROWS,
+    Left,
+    is_aggregate,
+    order_note,
+    rows_left,
+    wins_of,
+)
+from queryprof.planner.facts import Served, partial_note
+
+BUILD_STEPS = 8
+"""VM steps per row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
+FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/opcode.html).
+"""
+
+MANY_LOOKED_UP = 100
+"""At this many rows or more, a covering index saves more than an index on the compared columns:
+0.99 instead of 0.79 for 400 of 40,000 rows.
+"""
+
+ONCE = 2
+"""Up to this number of executions, a statement is a one-off report, whose scans and sorts are not
+findings.
+"""
+
+
+def automatic_index(program: Program) -> Iterator[Finding | None]:
+    for group in groups_with_mark(program, INDEX):
+        totals = group.totals
+        if totals.executions <= ONCE:
+            continue  # creating an index takes as long
+        built = totals.automatic_index_rows or 0.0
+        yield program.finding(
+            "automatic_index",
+            group,
+            group.steady_ns
+            * min(1.0, BUILD_STEPS * built / totals.vm_steps if totals.vm_steps else 1.0),
+            (
+                (
+                    f"{counted(totals.executions, 'execution')}, each builds an index of"
+                    f" {rows_of(built)} and drops it"
+                ),
+                step_of(group, INDEX),
+            ),
+            unless_changed(program, group, "Create an index for the join."),
+            code=code_of(program, group),
+        )
+
+
+def is_chosen_by_scan(group: Group, served: Served | None) -> bool:
+    """Return whether a statement with OFFSET chooses its rows by reading all, where an index would
+    help.
+    """
+    is_known = group.skips and group.clauses.chooses and served is not None
+    return bool(is_known and served and served.code and served.searches and not served.still_scans)
+
+
+def full_scan(program: Program) -> Iterator[Finding | None]:
+    for group in groups_with_mark(program, SCAN):
+        totals = group.totals
+        read = totals.full_scan_steps or 0.0
+        returned = totals.rows_each or 0.0
+        if group.writes and not any(signs_of(plan).scans for plan in group.plans):
+            yield _fired_scan(program, group)
+            continue
+        served = program.served(group)
+        finds_end = bool(served and served.finds_end)
+        is_chosen = is_chosen_by_scan(group, served)
+        if not (group.clauses.chooses or finds_end) or (group.skips and not is_chosen):
+            continue  # it must read all rows
+        is_by_order = served is None or served.is_other or served.sorts_less
+        if stops_early(group) and is_by_order and totals.executions > ONCE and not is_chosen:
+            continue  # its order matters: see temp_btree_sort
+        if group.writes and served and not (served.code or served.is_other):
+            if any("CORRELATED" in step for plan in group.plans for step in plan):
+                continue  # it reads its own table
+            yield _fired_scan(program, group)
+            continue
+        if served and served.code and not served.searches:
+            continue  # an index would return sorted rows: see temp_btree_sort
+        if served and not (served.code or served.is_other) and is_aggregate(group, served):
+            continue  # no index is known, and it may add up all rows
+        columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
+        left = rows_left(group, served)
+        covering = _covering_index(group, served, left)
+        is_once = _is_once(group, served)
+        wins = wins_of(replace(served, covers=True) if served and covering else served, left, read)
+        needed, is_unknown = left.least, wins[1] < wins[0] / 2
+        by_range = bool(served and served.by_range and returned < MANY_RETURNED)
+        is_wide = by_range and not (served and served.row_steps)
+        is_most = bool(served and (covering or served.covers)) and left.least > read / 2
+        is_prefix = bool(served and served.by_prefix and served.code)
+        is_prefix = is_prefix and group.share_of_open != 0.0
+        is_looked_up = bool(served and served.code and not served.covers)
+        is_looked_up = is_looked_up and returned >= MANY_FETCHED * read
+        yield program.finding(
+            "full_scan",
+            group,
+            group.steady_ns * wins[0],
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)}"
+                    f"{' each' if totals.executions > 1 else ''} to"
+                    f" {'change' if group.writes else 'return'} {average(returned)}"
+                    f"{joined_rows_text(needed, returned)}"
+                ),
+                step_of(group, SCAN),
+                *partial_note(served),
+            ),
+            unless_changed(
+                program,
+                group,
+                index_fix(group, served, columns, is_unknown)
+                + covering.fix
+                + order_note(group) * bool(covering),
+            )
+            + _and_loaded_before(program, group),
+            program.loop_of(group),
+            code=(
+                ""
+                if served and (served.still_scans or (is_unknown and not covering.code))
+                else covering.code or code_of(program, group)
+            ),
+            doubt=(
+                "It ran once: a report may have to read all rows."
+                if is_once
+                else (
+                    PREFIX
+                    if is_prefix
+                    else (
+                        "The index is searched by a range: --prove measures how much it leaves"
+                        " to read."
+                        if is_wide
+                        else (
+                            left.doubt
+                            if is_unknown
+                            else (
+                                READS_MOST_ROWS
+                                if is_most
+                                else (
+                                    FETCHED
+                                    if is_looked_up
+                                    else (
+                                        "No helpful index is known: it may have to read all rows."
+                                        if _has_no_help(group, served)
+                                        else ""
+                                    )
+                                )
+                            )
+                        )
+                    )
+                )
+            ),
+            most=_highest_severity(
+                group,
+                served,
+                is_once,
+                is_wide or is_unknown or is_prefix or is_most or is_looked_up,
+            ),
+        )
+
+
+MANY_FETCHED = 0.05
+"""A share of a table's rows. The cost of looking up each row depends on its width and place."""
+
+FETCHED = (
+    "It returns 5% or more of the table, and SQLite would look up each of these rows separately (an"
+    " index saved 23% of the time for 5% of the rows, and 2% for 7%). --prove measures."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Covering:
+    """An index that also holds the columns that are added up, so that no row is looked up."""
+
+    code: str = ""
+    fix: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.code)
+
+
+def _covering_index(group: Group, served: Served | None, left: Left) -> _Covering:
+    """Return the covering index for a statement that may leave many rows to look up."""
+    makes_few = is_aggregate(group, served) or group.is_distinct
+    if served is None or not served.covering or not makes_few or left.most < MANY_LOOKED_UP:
+        return _Covering()
+    if left.least > NEARLY_ALL * (group.totals.full_scan_steps or 0.0):
+        return _Covering()
+    return _Covering(
+        served.covering, " With the other columns that it reads, SQLite does not read the table."
+    )
+
+
+def _and_loaded_before(program: Program, group: Group) -> str:
+    """Return what else to do if an ORM runs the statement for each object."""
+    note = program.note_of(group)
+    if not note or group.totals.executions <= ONCE:
+        return ""
+    return " " + loaded_before(program.library(group.statement), note)
+
+
+def _is_once(group: Group, served: Served | None) -> bool:
+    """Return whether it may be a report: not a foreign key's scan, nor a row of an
+    executemany().
+    """
+    runs = group.rows if group.calls_of.get("executemany") else group.totals.executions
+    return runs <= ONCE and not (served and served.by_reference)
+
+
+def _fired_scan(program: Program, group: Group) -> Finding | None:
+    """Return the finding about a scan that a write causes indirectly."""
+    totals = group.totals
+    return program.finding(
+        "full_scan",
+        group,
+        group.steady_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
+        (
+            (
+                f"each of {counted(totals.executions, 'execution')} scans"
+                f" {rows_of_scan(totals.full_scan_steps or 0)} in full, although the statement"
+                " itself scans nothing"
+            ),
+        ),
+        "A trigger of its table, or a foreign key that refers to it, reads a table. Create an"
+        " index on the column that the trigger compares, or on the referring column"
+        " (REFERENCES).",
+        program.loop_of(group),
+    )
+
+
+def unless_changed(program: Program, group: Group, fix: str) -> str:
+    """Return the fix, or a sentence if the planner's plan differs from the program's."""
+    served = program.served(group)
+    if served is None or not served.is_other:
+        return fix
+    step = next((step.strip() for step in served.plan if "INDEX" in step), served.plan[0].strip())
+    return (
+        f"The schema or the statistics of ANALYZE have changed: its plan is now {step}. Record"
+        " again."
+    )
+
+
+def _has_no_help(group: Group, served: Served | None) -> bool:
+    """Return whether neither an index is known that helps, nor a column for a function's result or
+    a value inside JSON.
+    """
+    if served is None or served.code or served.is_other:
+        return False
+    return not stored_function(group.statement, served) and not reads_json(group.statement)
+
+
+def _highest_severity(
+    group: Group, served: Served | None, is_once: bool, is_wide: bool
+) -> Severity:
+    """Return the highest severity of a scan."""
+    has_none = _has_no_help(group, served)
+    if is_once and has_none:
+        return Severity.LOW  # it may have to read all rows, and no index is known
+    return Severity.MEDIUM if is_once or is_wide or has_none else Severity.HIGH
+
+
+def sorts_less(program: Program, group: Group) -> bool:
+    served = program.served(group)
+    return bool(served and served.sorts_less)
+
+
+def code_of(program: Program, group: Group) -> str:
+    """Return the SQL that helps a group's statement; "" if none is known."""
+    served = program.served(group)
+    return served.code if served else ""
+
+
+def stops_early(group: Group) -> bool:
+    """Return whether it sorts rows of a table to take the first ones, which an index could return
+    in order.
+    """
+    sorts = any(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
+    return sorts and group.clauses.limits and not group.clauses.groups
+
+
+def groups_with_mark(program: Program, kind: str) -> Iterator[Group]:
+    """Yield the groups with a mark of a kind."""
+    for group in program.groups:
+        if group.reads or group.writes:
+            mark = group.mark
+            if mark and mark.kind == kind:
+                yield group
+
+
+def _where_planned(group: Group) -> str:
+    if not group.planned_here:
+        return ""
+    by = f" by SQLite {group.planned_by}, not the program's" if group.planned_by else ""
+    return f" (planned on an empty copy of its schema{by})"
+
+
+def step_of(group: Group, kind: str) -> str:
+    """Return the plan step that a mark is about."""
+    for plan in group.plans:
+        at = marked_step(plan, kind)
+        if at is not None:
+            return plan[at].strip() + (_where_planned(group))
+    return "its plan is unknown"

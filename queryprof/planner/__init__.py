@@ -1,0 +1,1 @@
+"""Plans statements with SQLite's planner on an empty copy of a schema."""

@@ -1,0 +1,397 @@
+"""The judge: a process that executes statements on copies of a database.
+
+`judging.py` starts this program as `PYTHON -I judge.py LIBRARY`, with the interpreter of the
+profiled program. That interpreter need not have queryprof, so the judge uses only the standard
+library (and apsw, if that is the LIBRARY) and a few modules of queryprof with the same restriction.
+Requests and answers are pickles on its standard streams, from and to the process that started it.
+
+The statements may come from a stranger. Each is executed alone, under an authorizer that restricts
+it to the copy.
+
+SQLite's online backup makes the copies. It takes a read lock, and is consistent while others write.
+A copy's file is removed as soon as it is open, so that nothing remains however this process ends.
+Its journal is in memory. The original is opened read-only.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+import pickle
+import re
+import secrets
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import islice
+from types import ModuleType
+from typing import Any
+
+if __name__ == "__main__":  # import queryprof's modules beside this file, whatever is installed
+    package: Any = ModuleType("queryprof")
+    package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    sys.modules["queryprof"] = package
+
+from queryprof.confined.authorizer import DENY, READ, SELECT, Authorizer
+from queryprof.confined.process import confine_process, limit_files, limit_time
+from queryprof.planner.libraries import Apsw, Sqlite3
+
+PROGRESS_STEPS = 100_000
+"""VM steps between two checks of the clock. The cost of a check is too small to measure."""
+
+INSERTED_ROWS = 200
+
+FORMAT_VERSIONS, ROLLBACK_JOURNAL = 18, b"\x01\x01"
+"""Positions in a database's header: the versions of readers and writers, and their values for a
+database without a write-ahead log.
+"""
+
+SIGNIFICANT_DIGITS = 12
+"""Digits of a float that are compared. The last ones depend on the order of a sum."""
+
+FILE_SHARE, FILE_BYTES, TIME_S = 4, 256 << 20, 10.0
+"""Limits of a file (this many times the copied database, plus these bytes), and of CPU time (this
+much more than the time that is left).
+"""
+
+Values = Any  # the parameters of a statement: a tuple or a dict
+
+
+class Executor:
+    """The answers to requests: each public method is one."""
+
+    def __init__(self, library: str) -> None:
+        self._library: Any = Apsw() if library == "apsw" else Sqlite3()
+        self._copies: dict[str, Any] = {}
+        self._references = False
+        self.authorizer = Authorizer()
+        self._end_s = self._limit_s = float("inf")
+
+    def version(self) -> str:
+        """Return the version of SQLite."""
+        return str(self._library.version)
+
+    def deadline(self, left_s: float) -> None:
+        """Interrupt statements after this many seconds."""
+        self._end_s = time.monotonic() + left_s
+        limit_time(left_s + TIME_S)
+
+    def take(self, address: str, name: str, directory: str) -> int:
+        """Copy a database (an SQLite URI, or the name of a copy), and return the copy's size in
+        bytes.
+
+        The file has no name any more when the first page is written.
+        """
+        is_copy = not address.startswith("file:")
+        source = self._copies[address] if is_copy else self._library.open(address)
+        handle, path = tempfile.mkstemp(prefix="queryprof-copy-", dir=directory or None)
+        try:
+            quoted = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+            target, copy = self._library.open(quoted), self._library.open(quoted)
+            os.unlink(path)
+            target.execute("PRAGMA journal_mode = MEMORY").fetchall()
+            self._library.copy(source, target)
+            target.close()
+            # A database in WAL mode would need a file next to it.
+            os.pwrite(handle, ROLLBACK_JOURNAL, FORMAT_VERSIONS)
+        finally:
+            os.close(handle)
+            if not is_copy:
+                source.close()
+        if name in self._copies:
+            self._copies[name].close()
+        self._copies[name] = self._prepare_copy(copy)
+        size = self.size(name)
+        limit_files(FILE_SHARE * size + FILE_BYTES)
+        return size
+
+    def attach(self, name: str, address: str, schema: str) -> None:
+        """Let the statements on a copy read another database, an SQLite URI."""
+        self._library.set_authorizer(self._copies[name], None)
+        self._copies[name].execute(f"ATTACH ? AS {schema}", (address,)).fetchall()
+        self._library.set_authorizer(self._copies[name], self.authorizer)
+
+    def detach(self, name: str, schema: str) -> None:
+        """Undo `attach`."""
+        self._library.set_authorizer(self._copies[name], None)
+        self._copies[name].execute(f"DETACH {schema}").fetchall()
+        self._library.set_authorizer(self._copies[name], self.authorizer)
+
+    def rename(self, name: str, other: str) -> None:
+        self._copies[other] = self._copies.pop(name)
+
+    def blank(self, name: str) -> None:
+        """Create an empty database in memory."""
+        limit_files(FILE_BYTES)
+        copy = self._library.open(":memory:")
+        copy.execute("PRAGMA temp_store = MEMORY")
+        self._copies[name] = self._prepare_copy(copy)
+
+    def _prepare_copy(self, copy: Any) -> Any:
+        copy.execute("PRAGMA journal_mode = MEMORY").fetchall()
+        copy.execute("PRAGMA synchronous = OFF")
+        copy.execute(f"PRAGMA foreign_keys = {int(self._references)}")
+        copy.set_progress_handler(
+            lambda: time.monotonic() > min(self._end_s, self._limit_s), PROGRESS_STEPS
+        )
+        self._library.set_authorizer(copy, self.authorizer)
+        self._library.limit_values(copy)
+        return copy
+
+    def dummies(self, name: str, functions: list[str], collations: list[str]) -> None:
+        """Register dummies for unknown functions and collations. They are only for planning."""
+        for function in functions:
+            self._library.add_function(self._copies[name], function)
+        for collation in collations:
+            self._copies[name].create_collation(
+                collation, lambda left, right: (left > right) - (left < right)
+            )
+
+    def do(self, name: str, sql: str) -> None:
+        self._library.execute(self._copies[name], sql).fetchall()
+
+    def enforce_all_references(self) -> None:
+        """Enforce foreign keys in all copies made from now on."""
+        self._references = True
+
+    def enforce_references(self, name: str, is_on: bool) -> None:
+        """Set whether a connection enforces foreign keys."""
+        self._library.set_authorizer(self._copies[name], None)
+        self._copies[name].execute(f"PRAGMA foreign_keys = {int(is_on)}").fetchall()
+        self._library.set_authorizer(self._copies[name], self.authorizer)
+
+    def create(self, name: str, sql: str) -> None:
+        """Execute a statement that creates something without rows: not one with its own SELECT."""
+        if sql.lstrip()[:6].upper() != "CREATE":  # SQLite's ALTER contains SELECTs
+            self.do(name, sql)
+            return
+
+        def authorize(action: int, *place: Any) -> int:
+            return DENY if action == SELECT else self.authorizer(action, *place)
+
+        self._library.set_authorizer(self._copies[name], authorize)
+        try:
+            self.do(name, sql)
+        finally:
+            self._library.set_authorizer(self._copies[name], self.authorizer)
+
+    def rows(self, name: str, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self._library.execute(self._copies[name], sql, values)]
+
+    def plan(self, name: str, sql: str, values: Values = ()) -> list[str]:
+        """Return the steps of the plan that SQLite chooses for these values."""
+        return [row[3] for row in self.rows(name, "EXPLAIN QUERY PLAN " + sql, values)]
+
+    def chosen(
+        self, name: str, creates: list[str], samples: list[tuple[str, Values]], rounds: int
+    ) -> list[list[int]]:
+        """Return, for each round, the numbers of the indexes that the planner uses in an empty
+        database with all of them. Each round removes the indexes that were chosen before.
+
+        Args:
+            creates: statements that create the indexes, with {} for the name.
+        """
+        left: dict[int, str] = {}
+        found: list[list[int]] = []
+        tried = f"queryprof_{secrets.token_hex(4)}_"  # no name in the database
+        for number, create in enumerate(creates):
+            try:
+                self.do(name, create.replace("{}", f"{tried}{number}"))
+                left[number] = f"{tried}{number}"
+            except Exception:  # noqa: S112  an expression that no index may have
+                continue
+        for _ in range(rounds):
+            plans = " ".join(
+                step for sql, values in samples for step in self.plan(name, sql, values)
+            )
+            used = [n for n, index in left.items() if re.search(rf" {index}\b", plans)]
+            if not used:
+                break
+            found.append(used)
+            for number in used:
+                self.do(name, f"DROP INDEX {left.pop(number)}")
+        for index in left.values():
+            self.do(name, f"DROP INDEX {index}")
+        return found
+
+    def columns(self, name: str, sql: str, values: Values = ()) -> list[tuple[str, str]]:
+        """Return the columns that a statement reads, with their tables, each once. SQLite's
+        authorizer reports them.
+        """
+        met: dict[tuple[str, str], None] = {}
+
+        def authorize(action: int, table: str | None, column: str | None, *place: Any) -> int:
+            if action == READ and table and column:
+                met[table, column] = None
+            return self.authorizer(action, table, column, *place)
+
+        self._library.set_authorizer(self._copies[name], authorize)
+        try:
+            self.rows(name, "EXPLAIN QUERY PLAN " + sql, values)
+        finally:
+            self._library.set_authorizer(self._copies[name], self.authorizer)
+        return list(met)
+
+    def size(self, name: str) -> int:
+        """Return the bytes in use."""
+        pragmas = "pragma_page_count, pragma_freelist_count, pragma_page_size"
+        sql = f"SELECT (page_count - freelist_count) * page_size FROM {pragmas}"
+        return int(self.rows(name, sql)[0][0])
+
+    def measure(
+        self,
+        names: list[str],
+        sql: str,
+        values: Values,
+        writes: bool,
+        rounds: int,
+        enough_ns: int,
+        limit_ns: float,
+        most_rows: int | None,
+    ) -> dict[str, tuple[float, int | None, int | None, int, str]]:
+        """Execute a statement on copies, alternating, and read at most `most_rows` (all if None).
+
+        Returns:
+            By copy: the least time (ns) of the rounds, VM steps, page fetches (None if unknown),
+                rows, and a hash of the rows in any order. Rounds end early after `enough_ns`. A
+                round is interrupted after `limit_ns`, which then is its time.
+        """
+        least, facts = {}, {}
+        start = time.perf_counter_ns()
+        for name in names:
+            self._library.refuse_several(self._copies[name], sql, values)
+            self._limit_s = time.monotonic() + limit_ns / 1e9
+            try:
+                facts[name] = self._measure_work(self._copies[name], sql, values, writes, most_rows)
+            except Exception:
+                if not self._limit_s < time.monotonic() < self._end_s:
+                    raise
+                return dict.fromkeys(names, (limit_ns, None, None, 0, ""))
+            finally:
+                self._limit_s = float("inf")
+            least[name] = facts[name][0]
+        for _ in range(rounds - 1):
+            if time.perf_counter_ns() - start > enough_ns:
+                break
+            for name in names:
+                took_ns, _rows = self._timed(self._copies[name], sql, values, writes, most_rows)
+                least[name] = min(least[name], took_ns)
+        return {name: (least[name], *facts[name][1:]) for name in names}
+
+    def changes(self, name: str, sql: str, values: Values) -> int:
+        """Return how many rows a statement changes, and undo the change."""
+        _, rows = self._timed(self._copies[name], sql, values, True, None)
+        return int(rows[-1][0])
+
+    def _timed(
+        self, copy: Any, sql: str, values: Values, writes: bool, most_rows: int | None
+    ) -> tuple[int, list[Any]]:
+        with _undo_changes(copy) if writes else nullcontext():
+            start = time.perf_counter_ns()
+            cursor = copy.execute(sql, values)
+            rows = list(islice(cursor, most_rows))
+            cursor.close()
+            took_ns = time.perf_counter_ns() - start
+            if writes:
+                rows += copy.execute("SELECT changes()").fetchall()
+            return took_ns, rows
+
+    def _measure_work(self, copy: Any, *arguments: Any) -> Any:
+        counters = self._library.counters
+        if counters:
+            counters.watch(copy)
+        pages = counters.pages(copy) if counters else 0
+        took_ns, rows = self._timed(copy, *arguments)
+        pages = counters.pages(copy) - pages if counters else None
+        steps = counters.steps(copy) if counters else None
+        return took_ns, steps, pages, len(rows), _hash(rows)
+
+    def insert_ns(
+        self, names: list[str], table: str, key: list[str], columns: list[str], rounds: int
+    ) -> dict[str, float]:
+        """Return the least time of an insert into a table, by copy. It removes rows of the table
+        and inserts them again. The result is empty if the table is. All names are SQL; `key`
+        identifies rows, `columns` are inserted.
+        """
+        keys, listed = ", ".join(key), ", ".join(columns)
+        rows = self.rows(
+            names[0],
+            f"SELECT {keys}, {listed} FROM {table}"
+            f" WHERE abs(random()) % (SELECT max(1, count(*) / ?) FROM {table}) = 0 LIMIT ?",
+            (INSERTED_ROWS, INSERTED_ROWS),
+        )
+        if not rows:
+            return {}
+        delete = f"DELETE FROM {table} WHERE " + " AND ".join(f"{one} = ?" for one in key)
+        insert = f"INSERT INTO {table} ({listed}) VALUES ({', '.join('?' * len(columns))})"
+        least = dict.fromkeys(names, float("inf"))
+        for _ in range(rounds):
+            for name in names:
+                copy = self._copies[name]
+                with _undo_changes(copy):
+                    copy.executemany(delete, [row[: len(key)] for row in rows])
+                    inserted = [row[len(key) :] for row in rows]
+                    start = time.perf_counter_ns()
+                    copy.executemany(insert, inserted)
+                    least[name] = min(least[name], (time.perf_counter_ns() - start) / len(rows))
+        return least
+
+
+@contextmanager
+def _undo_changes(copy: Any) -> Iterator[None]:
+    copy.execute("SAVEPOINT queryprof")
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # an interrupted write may already have ended it
+            copy.execute("ROLLBACK TO queryprof")
+            copy.execute("RELEASE queryprof")
+
+
+def _error_in_words(error: Exception, authorizer: Authorizer) -> tuple[str, str]:
+    """Return the kind of an error, and its message in one line."""
+    text = re.sub(r"\s+", " ", str(error)) or type(error).__name__
+    if authorizer.refused and ("authoriz" in text or "prohibited" in text):
+        text = f"refused: {authorizer.refused}"
+    return type(error).__name__, text
+
+
+def _hash(rows: list[Any]) -> str:
+    """Return a hash that is equal for equal rows in any order."""
+    total = 0
+    for row in rows:
+        text = repr([f"{v:.{SIGNIFICANT_DIGITS}g}" if isinstance(v, float) else v for v in row])
+        total += int.from_bytes(
+            hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest(), "big"
+        )
+    return f"{total % 2**128:032x}"
+
+
+def main() -> None:  # answers requests until their stream ends
+    # Ctrl-C is for the command, which interrupts this process with SIGUSR1
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # a library's output must not mix with the answers
+    confine_process()
+    gc.disable()
+    executor = Executor(sys.argv[1])
+    signal.signal(signal.SIGUSR1, lambda *_: executor.deadline(0))
+    while True:
+        try:
+            name, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301  of the process that started it
+        except EOFError:
+            return
+        try:
+            answer: tuple[bool, Any] = (True, getattr(executor, name)(*arguments))
+        except Exception as error:
+            answer = (False, _error_in_words(error, executor.authorizer))
+        pickle.dump(answer, answers, protocol=4)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,319 @@
+"""Start the judge (queryprof.planner.judge) with the interpreter that has the program's SQLite, and
+send it requests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from queryprof.confined.folder import passing_folder
+from queryprof.errors import ProofError
+
+JUDGE = Path(__file__).with_name("judge.py")
+BEFORE, AFTER, EMPTY, WHOLE = "before", "after", "empty", "whole"
+"""The copies: the unchanged database, the database with tried changes, its schema without rows,
+and, if those two are samples, the whole database.
+"""
+
+COPIES = frozenset({BEFORE, AFTER, EMPTY, WHOLE})
+
+UNLIMITED_NS = float("inf")
+
+GRACE_S = 2.0
+"""The time for the judge to notice that its time is over."""
+
+MAX_WAIT_S = 1e6
+INTERRUPTED = frozenset({"InterruptError"})
+
+
+class _Plain(pickle.Unpickler):
+    """Read only numbers, texts, bytes and containers: the judge has executed a stranger's
+    statements.
+    """
+
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        raise pickle.UnpicklingError(f"{module_name}.{global_name} is not a plain value")
+
+
+class StatementError(Exception):
+    """SQLite refuses a statement; the message is SQLite's."""
+
+
+class OutOfTime(Exception):  # noqa: N818  it ends a search, and is no error
+    """The time is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The measurement of one statement with one set of parameters on one copy.
+
+    Attributes:
+        ns: the least of several executions, including the fetch of the rows that the program read;
+            or the limit, if it took longer.
+        vm_steps, page_fetches: per execution; None if unknown.
+        digest: equal for equal rows in any order.
+    """
+
+    ns: float
+    vm_steps: int | None
+    page_fetches: int | None
+    rows: int
+    digest: str
+
+
+class Judge:
+    """Copies of a database, and a process that executes statements on them.
+
+    When the time limit is reached, running statements are interrupted. If SQLite does not react
+    within one of its steps, the process is ended. The next `deadline` starts a new one, which has
+    only the copy of the database.
+    """
+
+    def __init__(self, interpreter: str = sys.executable, library: str = "sqlite3") -> None:
+        """Raise ProofError if the interpreter cannot be started or lacks the library."""
+        self.interpreter, self.library = interpreter, library
+        self.has_references = False
+        self._folder = ExitStack()
+        self._directory = ""
+        self._taken: tuple[str, str] | None = None
+        self.dummy_functions: set[str] = set()
+        self._end_s = float("inf")
+        self._is_ended = False
+        self._start()
+        try:
+            self.version = str(self._ask("version"))
+        except ProofError:
+            self.close()
+            raise
+
+    def _start(self) -> None:
+        try:
+            self._process = subprocess.Popen(
+                [self.interpreter, "-I", str(JUDGE), self.library],
+                env={**os.environ, "QUERYPROF": ""},  # the recording does not include this process
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ProofError(f"{self.interpreter}: cannot be started: {error.strerror}") from error
+        self._answers = select.poll()
+        self._answers.register(self._process.stdout or -1, select.POLLIN)
+        self._is_ended = False
+
+    def close(self) -> None:
+        """End the process, and remove its copies."""
+        self._end()
+        self._folder.close()
+
+    def _end(self) -> None:
+        self._is_ended = True
+        self._process.kill()
+        self._process.communicate()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(self, name: str, *arguments: object) -> Any:
+        assert self._process.stdin
+        if self._is_ended:
+            raise OutOfTime
+        is_sent = False
+        try:
+            # A request is sent, and its answer read, as a unit: no answer can belong to another
+            # request.
+            try:
+                with _without_interrupts():  # an interrupt is raised only at its end
+                    pickle.dump((name, arguments), self._process.stdin, protocol=4)
+                    self._process.stdin.flush()
+                    is_sent = True
+                self._wait(self._end_s)
+            except KeyboardInterrupt:
+                if is_sent:
+                    self._process.send_signal(signal.SIGUSR1)
+                    with contextlib.suppress(OutOfTime):
+                        self._wait(time.monotonic())
+                        self._answer()
+                raise
+            is_good, answer = self._answer()
+        except (EOFError, OSError, pickle.UnpicklingError) as error:
+            errors = self._process.communicate()[1].decode(errors="replace").strip().splitlines()
+            reason = errors[-1] if errors else f"it ended with status {self._process.returncode}"
+            raise ProofError(
+                f"{self.interpreter}: the measuring process failed: {reason}"
+            ) from error
+        if is_good:
+            return answer
+        kind, message = answer
+        if message == "interrupted" or kind in INTERRUPTED:
+            raise OutOfTime
+        raise StatementError(message)
+
+    def _wait(self, end_s: float) -> None:
+        """Wait for an answer. If there is none soon after the deadline, end the process and raise
+        OutOfTime.
+        """
+        left_s = end_s + GRACE_S - time.monotonic()
+        if not self._answers.poll(max(0, left_s) * 1000 if left_s < MAX_WAIT_S else None):
+            self._end()
+            raise OutOfTime
+
+    def _answer(self) -> tuple[bool, Any]:
+        assert self._process.stdout
+        with _without_interrupts():
+            return _Plain(self._process.stdout).load()  # type: ignore[no-any-return]
+
+    def deadline(self, left_s: float) -> None:
+        """See the judge's `deadline`."""
+        self._end_s = float("inf")
+        if self._is_ended:
+            self._start()
+            if self.has_references:
+                self.enforce_all_references()
+            if self._taken:  # a sample may have been about to replace it
+                for name in {self._taken[1], BEFORE}:
+                    self._ask("take", self._taken[0], name, self._directory)
+        self._ask("deadline", left_s)
+        self._end_s = time.monotonic() + left_s
+
+    def take(self, address: str, name: str) -> int:
+        """See the judge's `take`."""
+        if not self._directory:
+            self._directory = self._folder.enter_context(passing_folder())
+        size = int(self._ask("take", address, name, self._directory))
+        if address not in COPIES:
+            self._taken = (address, name)
+        return size
+
+    def attach(self, name: str, address: str, schema: str) -> None:
+        self._ask("attach", name, address, schema)
+
+    def detach(self, name: str, schema: str) -> None:
+        self._ask("detach", name, schema)
+
+    def rename(self, name: str, other: str) -> None:
+        """Replace the copy of the other name."""
+        self._ask("rename", name, other)
+        if self._taken and self._taken[1] == name:
+            self._taken = (self._taken[0], other)
+
+    def blank(self, name: str) -> None:
+        self._ask("blank", name)
+
+    def dummies(self, name: str, functions: Sequence[str], collations: Sequence[str]) -> None:
+        self.dummy_functions.update(one.lower() for one in functions)
+        self._ask("dummies", name, list(functions), list(collations))
+
+    def do(self, name: str, sql: str) -> None:
+        self._ask("do", name, sql)
+
+    def enforce_all_references(self) -> None:
+        self.has_references = True
+        self._ask("enforce_all_references")
+
+    def enforce_references(self, name: str, is_on: bool) -> None:
+        self._ask("enforce_references", name, is_on)
+
+    def create(self, name: str, sql: str) -> None:
+        """See the judge's `create`. Raises StatementError."""
+        self._ask("create", name, sql)
+
+    def rows(self, name: str, sql: str, values: object = ()) -> list[tuple[Any, ...]]:
+        return self._ask("rows", name, sql, values)  # type: ignore[no-any-return]
+
+    def plan(self, name: str, sql: str, values: object = ()) -> tuple[str, ...]:
+        return tuple(self._ask("plan", name, sql, values))
+
+    def columns(self, name: str, sql: str, values: object = ()) -> list[tuple[str, str]]:
+        """See the judge's `columns`. Raises StatementError."""
+        return [(table, column) for table, column in self._ask("columns", name, sql, values)]
+
+    def chosen(
+        self, name: str, creates: Sequence[str], samples: Sequence[tuple[str, object]], rounds: int
+    ) -> list[list[int]]:
+        """See the judge's `chosen`. Raises StatementError if a statement cannot be planned."""
+        return list(self._ask("chosen", name, list(creates), list(samples), rounds))
+
+    def size(self, name: str) -> int:
+        return int(self._ask("size", name))
+
+    def measure(
+        self,
+        names: Sequence[str],
+        sql: str,
+        values: object,
+        writes: bool,
+        rounds: int,
+        enough_ns: int,
+        limit_ns: float = UNLIMITED_NS,
+        most_rows: int | None = None,
+    ) -> Mapping[str, Measured]:
+        """See the judge's `measure`. Raises StatementError, OutOfTime."""
+        found = self._ask(
+            "measure", list(names), sql, values, writes, rounds, enough_ns, limit_ns, most_rows
+        )
+        return {name: Measured(*one) for name, one in found.items()}
+
+    def changes(self, name: str, sql: str, values: object) -> int:
+        """See the judge's `changes`. Raises StatementError, OutOfTime."""
+        return int(self._ask("changes", name, sql, values))
+
+    def insert_ns(
+        self,
+        names: Sequence[str],
+        table: str,
+        key: Sequence[str],
+        columns: Sequence[str],
+        rounds: int,
+    ) -> Mapping[str, float]:
+        return self._ask(  # type: ignore[no-any-return]
+            "insert_ns", list(names), table, list(key), list(columns), rounds
+        )
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Delay Ctrl-C to the end of the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def judge_for(versions: Sequence[str], interpreter: str = sys.executable) -> Judge:
+    """Return a judge with the program's SQLite, or else with the interpreter's own.
+
+    Args:
+        versions: the SQLite versions of the recorded processes.
+        interpreter: a Python. It is never taken from a trace, which anyone may have written.
+
+    Raises:
+        ProofError: it cannot be started, or is not a Python.
+    """
+    judge = Judge(interpreter)
+    if judge.version in versions:
+        return judge
+    try:
+        other = Judge(interpreter, "apsw")
+    except ProofError:
+        return judge  # it lacks that library
+    found, left = (other, judge) if other.version in versions else (judge, other)
+    left.close()
+    return found

@@ -1,0 +1,65 @@
+"""Find columns for which an index would help if they had another type or collation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queryprof.analysis.plans import Steps, signs_of
+from queryprof.planner.better_plans import compared_in
+from queryprof.planner.catalogue import COLUMNS_SQL
+from queryprof.planner.judging import EMPTY, StatementError
+from queryprof.planner.tried_index import TriedIndex, TriedTerm
+from queryprof.planner.tried_plans import in_quotes
+
+if TYPE_CHECKING:
+    from queryprof.planner.trial import Trial
+
+OTHER_TYPES = ("TEXT", "INTEGER", "")
+
+
+def columns_of_other_types(
+    trial: Trial, before: Steps, columns: Mapping[str, tuple[str, ...]]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns of scanned tables for which an index would help with another type, and
+    those for which it would help without their collation.
+    """
+    types: list[str] = []
+    collations: list[str] = []
+    for table, names in columns.items() if signs_of(before).scans else ():
+        listed = trial.judge.rows(EMPTY, COLUMNS_SQL, (table,))
+        own = {name: kind for name, kind, _ in listed}
+        for name in names:
+            if _would_serve(trial, before, table, listed, name, own[name]):
+                collations.append(f"{table}.{name}")
+            elif any(
+                _would_serve(trial, before, table, listed, name, kind) for kind in OTHER_TYPES
+            ):
+                types.append(f"{table}.{name}")
+    return tuple(types), tuple(collations)
+
+
+def _would_serve(
+    trial: Trial,
+    before: Steps,
+    table: str,
+    listed: Sequence[tuple[str, str, int]],
+    name: str,
+    kind: str,
+) -> bool:
+    """Return whether an index on a column would be used if the column had another type."""
+    typed = ", ".join(
+        f"{in_quotes(column)} {kind if column == name else own}"
+        + (" PRIMARY KEY" if key and own.upper() == "INTEGER" else "")
+        for column, own, key in listed
+    )
+    with trial.undone(), suppress(StatementError):
+        trial.judge.do(EMPTY, f"DROP TABLE {in_quotes(table)}")
+        trial.judge.do(EMPTY, f"CREATE TABLE {in_quotes(table)} ({typed})")
+        plan = trial.plan()
+        if plan != before and not any("AUTOMATIC" in step for step in plan):
+            return False  # something else has changed
+        after, used = trial.plan_with([TriedIndex(table, (TriedTerm(name),))])
+        return bool(used) and compared_in(after) > compared_in(before)
+    return False

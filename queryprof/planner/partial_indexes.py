@@ -1,0 +1,113 @@
+"""Partial indexes: which of them a statement uses, and which it misses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from queryprof.analysis.plans import Steps
+from queryprof.planner.better_plans import is_better
+from queryprof.planner.judging import EMPTY, Judge, StatementError
+from queryprof.planner.trial import Trial
+from queryprof.planner.tried_plans import in_quotes
+from queryprof.planner.values import replaced
+from queryprof.sql.clauses import Comparison, column_of, comparisons_of
+from queryprof.sql.tokens import parameters_in, tokens_of
+
+ENDS = frozenset({"SELECT", "FROM", "JOIN", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING"})
+"""Words that end a condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartialIndex:
+    """A partial index, and the comparisons in its condition."""
+
+    name: str
+    comparisons: tuple[Comparison, ...]
+
+
+def partial_indexes(judge: Judge) -> list[PartialIndex]:
+    rows = judge.rows(
+        EMPTY, "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql > ''"
+    )
+    found = (PartialIndex(name, comparisons_of(sql)) for name, sql in rows)
+    return [index for index in found if index.comparisons]
+
+
+def missed_partial_index(
+    judge: Judge, trial: Trial, statement: str, before: Steps
+) -> tuple[str, str, bool] | None:
+    """Return a partial index that the planner would use if it had all rows, and whose condition the
+    statement may imply; its condition; and whether the statement certainly implies it.
+    """
+    for index in partial_indexes(judge):
+        meant = {_is_meant(one, statement) for one in index.comparisons}
+        if None in meant:
+            continue
+        ((sql,),) = judge.rows(EMPTY, "SELECT sql FROM sqlite_schema WHERE name = ?", (index.name,))
+        where = next(one for one in tokens_of(sql) if one.keyword == "WHERE" and not one.depth)
+        with trial.undone(), suppress(StatementError):
+            judge.do(EMPTY, f"DROP INDEX {in_quotes(index.name)}")
+            judge.do(EMPTY, sql[: where.start])
+            after = trial.plan()
+            if is_used(index.name, [after]) and is_better(before, after):
+                condition = sql[where.start + len(where.text) :].strip()
+                return index.name, condition, meant == {True}
+    return None
+
+
+def _is_meant(condition: Comparison, statement: str) -> bool | None:
+    """Return whether a statement implies an index's condition that it writes differently: a column
+    alone, NOT, IS TRUE and the like. It is False if the statement compares the column with an
+    unknown value, and None if it does not imply the condition.
+    """
+    column = column_of(condition.left)
+    if not column or column not in set(_compared_names(statement)):
+        return None
+    own = [one for one in comparisons_of(statement) if column == column_of(one.left)]
+    if any(one.operator == condition.operator for one in own):
+        return False
+    others = [one for one in own if not _is_of_truth(one)]
+    is_truth = condition.operator in ("=", "==", "IS") and not others
+    return True if is_truth else None
+
+
+def _is_of_truth(one: Comparison) -> bool:
+    words = [token.keyword for token in one.tokens[one.left_range.stop : one.right_range.stop]]
+    return words in (["IS", "TRUE"], ["IS", "FALSE"])
+
+
+def _compared_names(statement: str) -> Iterator[str]:
+    """Yield the names in WHERE and ON."""
+    is_inside = False
+    for token in tokens_of(statement):
+        if token.keyword in ("WHERE", "ON"):
+            is_inside = True
+        elif token.keyword in ENDS:
+            is_inside = False
+        elif is_inside and token.named:
+            yield token.named
+
+
+def is_used(index: str, plans: Iterable[Steps]) -> bool:
+    return any(f" INDEX {index} " in f"{step} " for plan in plans for step in plan)
+
+
+def with_values_of(indexes: Iterable[PartialIndex], statement: str) -> str:
+    """Return a statement with the values of partial indexes, if it compares the same column in the
+    same way.
+    """
+    known = {
+        (column_of(one.left), one.operator): one.right[0].text
+        for index in indexes
+        for one in index.comparisons
+        if len(one.right) == 1
+    }
+    values = {
+        one.right[0].start: known[column_of(one.left), one.operator]
+        for one in comparisons_of(statement)
+        if len(one.right) == 1 and (column_of(one.left), one.operator) in known
+    }
+    spans = parameters_in(statement)
+    return replaced(statement, [values.get(start, statement[start:end]) for start, end in spans])

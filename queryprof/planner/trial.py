@@ -1,0 +1,400 @@
+"""Find the index that helps a statement: SQLite's planner chooses on an empty copy of the schema.
+
+The search creates indexes on the columns that the statement reads: of one column, then of two and
+three. It keeps the indexes that the planner uses, without the columns that it does not use. No text
+is searched for columns. SQLite's authorizer reports which columns a statement reads
+(https://www.sqlite.org/c3ref/set_authorizer.html), and the plan shows which columns of an index it
+uses (https://www.sqlite.org/eqp.html).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+from queryprof.analysis.plans import Steps, normal_form, signs_of
+from queryprof.planner.better_plans import (
+    compared_in,
+    is_better,
+    scans_in,
+    searches_more,
+    sorting_in,
+)
+from queryprof.planner.catalogue import (
+    COLUMNS_SQL,
+    INDEXES,
+    KEYS,
+    NAMES_SQL,
+    REFERRING_COLUMNS_SQL,
+    TABLE_OF,
+)
+from queryprof.planner.dummies import with_dummies
+from queryprof.planner.expressions import expressions_of
+from queryprof.planner.facts import Served
+from queryprof.planner.judging import EMPTY, Judge, StatementError
+from queryprof.planner.other_types import columns_of_other_types
+from queryprof.planner.tried_index import (
+    ANYCASE,
+    TriedIndex,
+    TriedTerm,
+    anycase_after,
+    as_used,
+    begins,
+    wider_ones,
+)
+from queryprof.planner.tried_plans import TRIED, USED, in_quotes, is_as_good, is_by_range
+from queryprof.planner.values import all_named, nulls_of
+from queryprof.sql.clauses import functions_in
+from queryprof.sql.tokens import tokens_of
+
+MAX_TERMS = 3
+MAX_STEPS = 500  # of a plan
+MAX_COVERING = 5
+"""The most columns of a covering index. A wider one is a second copy of the table."""
+
+MAX_COLUMNS = 16
+"""The most columns of a table that are tried."""
+
+LOOKED_UP = re.compile(r"(?:SCAN|SEARCH) \S+ USING INDEX (\S+)")
+SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Trial:
+    """One statement on the empty copy."""
+
+    def __init__(self, judge: Judge, statement: str) -> None:
+        self.judge, self._statement = judge, all_named(statement)
+        self._values = nulls_of(self._statement)
+
+    def _explained(self, how: str) -> Sequence[tuple[Any, ...]]:
+        judge, sql = self.judge, f"{how} {self._statement}"
+        return with_dummies(judge, EMPTY, lambda: judge.rows(EMPTY, sql, self._values))
+
+    def program(self) -> Sequence[tuple[int, str, int, int]]:
+        """Return the address, opcode, P1 and P2 of its instructions. Raises StatementError."""
+        return [(at, code, p1, p2) for at, code, p1, p2, *_ in self._explained("EXPLAIN")]
+
+    def plan(self) -> Steps:
+        """Return its plan. Raises StatementError."""
+        rows = self._explained("EXPLAIN QUERY PLAN")
+        if len(rows) > MAX_STEPS:  # nested views can have any number of steps
+            raise StatementError(f"its plan has more than {MAX_STEPS} steps")
+        depths, lines = {0: -1}, []
+        for number, parent, _, detail in rows:
+            depths[number] = depths.get(parent, -1) + 1
+            lines.append("  " * depths[number] + " ".join(detail.splitlines()))
+        return normal_form("\n".join(lines))
+
+    def served(self, before: Steps) -> Served:
+        """Return the indexes that improve the plan, or the columns whose types prevent an index."""
+        columns = self._columns(before)
+        found, after = self._search(before, columns)
+        served = self._described(before, found, after, columns)
+        if found and not searches_more(before, after):
+            others = self._filtering(before, columns)
+            return replace(served, filtering=self._described(before, *others, columns))
+        return served
+
+    def _filtering(
+        self, before: Steps, columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[list[TriedIndex], Steps]:
+        """Return an index by which the statement searches rows, however they are sorted, and the
+        plan with it; one for an equality if possible.
+        """
+        plain = [
+            TriedIndex(table, (TriedTerm(name),))
+            for table, names in columns.items()
+            for name in names
+        ]
+        found: tuple[list[TriedIndex], Steps] = [], before
+        for index in (*plain, *self._on_expressions(columns)):
+            others, after = self._better([], before, [index])
+            if others and searches_more(before, after) and not (found[0] and is_by_range(after)):
+                found = others, after
+                if not is_by_range(after):
+                    break
+        return found
+
+    def _described(
+        self,
+        before: Steps,
+        found: list[TriedIndex],
+        after: Steps,
+        columns: Mapping[str, tuple[str, ...]],
+    ) -> Served:
+        """Return what indexes do for the plan or, without any, why none helps."""
+        found = [one for one in found if not any(begins(one, other) for other in found)]
+        if found:
+            covering = self._all_covering(found, after, columns)
+            return Served(
+                before,
+                self._created(found),
+                tuple(term.column for index in found for term in index.terms),
+                is_plain=not any(term.is_expression for index in found for term in index.terms),
+                covers=covering == found,
+                widened=self._widened(before, columns),
+                covering=self._created(covering) if covering and covering != found else "",
+                still_scans=scans_in(after) > 1,  # one may be the outermost loop
+                searches=searches_more(before, after),
+                finds_end=compared_in(after) <= compared_in(before)
+                and scans_in(after) < scans_in(before),
+                sorts_less=sorting_in(after) < sorting_in(before),
+                by_range=is_by_range(after),
+            )
+        types, collations = columns_of_other_types(self, before, columns)
+        wide = self._widened(before, columns)
+        return Served(before, differing=types, recollated=collations, widened=wide)
+
+    def _widened(self, before: Steps, columns: Mapping[str, tuple[str, ...]]) -> str:
+        """Return SQL for the index of the plan's innermost loop plus the columns that SQLite looks
+        up in the table; "" if not possible.
+        """
+        used = [found[1] for step in before if (found := LOOKED_UP.search(step))][-1:]
+        tables = [str(one) for name in used for (one,) in self.judge.rows(EMPTY, TABLE_OF, (name,))]
+        keys = self.judge.rows(EMPTY, KEYS, tuple(tables)) if tables else ()
+        terms = tuple(TriedTerm(key, bool(falls)) for name, key, falls in keys if name in used)
+        if not terms or any(term.column is None for term in terms):
+            return ""  # it is on an expression, or partial
+        with self.undone():
+            self.judge.do(EMPTY, f"DROP INDEX {in_quotes(used[0])}")
+            wide = self._wider([TriedIndex(tables[0], terms)], columns)
+            after, _ = self.plan_with(wide)
+        is_covering = any(f"USING COVERING INDEX {TRIED}0" in step for step in after)
+        return self._created(wide) if is_covering and is_as_good(before, after) else ""
+
+    def _created(self, indexes: Sequence[TriedIndex]) -> str:
+        return " ".join(f"{index.sql(self._free(index.name), self._quoted)};" for index in indexes)
+
+    def _all_covering(
+        self, indexes: Sequence[TriedIndex], plan: Steps, columns: Mapping[str, tuple[str, ...]]
+    ) -> list[TriedIndex]:
+        """Return the indexes with all columns that the statement reads from their tables. The list
+        is empty if one would be too wide, or if the planner then uses another way or still reads a
+        table.
+        """
+        wide = self._wider(indexes, columns)
+        after, used = self.plan_with(wide)
+        looks_up = any(LOOKED_UP.search(step) for step in after) or signs_of(after).scans
+        is_better = wide and len(used) == len(wide) and is_as_good(plan, after) and not looks_up
+        return wide if is_better else []
+
+    def _wider(
+        self, indexes: Sequence[TriedIndex], columns: Mapping[str, tuple[str, ...]]
+    ) -> list[TriedIndex]:
+        """Return the indexes plus the other columns that the statement reads from their tables;
+        empty if one would be too wide.
+        """
+        wide: list[TriedIndex] = []
+        for index in indexes:
+            names = columns.get(index.table, ())
+            # the index holds the value itself
+            plain = {one.removesuffix(ANYCASE) for one in index.columns}
+            if any(one.is_expression and not one.column.endswith(ANYCASE) for one in index.terms):
+                return []
+            rest = (TriedTerm(name) for name in names if not {name, self._quoted(name)} & plain)
+            wide.append(TriedIndex(index.table, (*index.terms, *rest)))
+            if len(wide[-1].terms) > MAX_COVERING:
+                return []
+        return wide
+
+    def _free(self, name: str) -> str:
+        """Return a name that is unused in the schema."""
+        taken = {str(one).lower() for (one,) in self.judge.rows(EMPTY, NAMES_SQL)}
+        names = (name, *(f"{name}_{number}" for number in range(2, 100)))
+        return next((one for one in names if one.lower() not in taken), name)
+
+    def tables(self) -> frozenset[str]:
+        """Return the tables that it reads. Raises StatementError."""
+        self.plan()  # creates dummies for unknown functions
+        return frozenset(
+            table for table, _ in self.judge.columns(EMPTY, self._statement, self._values)
+        )
+
+    def _columns(self, before: Steps) -> Mapping[str, tuple[str, ...]]:
+        """Return the columns that the statement reads, by table, and the columns of foreign keys
+        that refer to its table.
+        """
+        read = [tuple(one) for one in self.judge.columns(EMPTY, self._statement, self._values)]
+        found: dict[str, tuple[str, ...]] = {}
+        for table in dict.fromkeys(table for table, _ in read):
+            listed = self.judge.rows(EMPTY, COLUMNS_SQL, (table,))
+            keys = [name for name, kind, key in listed if key and kind.upper() == "INTEGER"]
+            rowid = keys if sum(bool(row[2]) for row in listed) == 1 else []
+            names = [name for name, *_ in listed if (table, name) in read and name not in rowid]
+            if names:
+                found[table] = tuple(names[:MAX_COLUMNS])
+        for table in signs_of(before).scans:  # a foreign key's check reads no column
+            referring = self.judge.rows(EMPTY, REFERRING_COLUMNS_SQL, (table,))
+            if table not in found and referring:
+                found[table] = tuple(name for (name,) in referring)
+        return found
+
+    def _search(
+        self, before: Steps, columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[list[TriedIndex], Steps]:
+        """Extend the indexes that the planner uses, as long as it uses the additions.
+
+        Returns:
+            The indexes that improve the plan, and the improved plan.
+        """
+        taken: tuple[TriedIndex, ...] = ()
+        with self.undone():
+            for table in columns:  # otherwise an existing index would be used for its first columns
+                for (name,) in self.judge.rows(EMPTY, INDEXES, (table,)):
+                    self.judge.do(EMPTY, f"DROP INDEX {in_quotes(name)}")
+            for _ in range(MAX_TERMS):
+                wider = self._taken(taken, columns)
+                if wider == taken:
+                    break
+                taken = wider
+            taken = self._with_all_compared(taken or self._grouping(before, columns), columns)
+        found, plan = self._better([], before, taken)
+        found, plan = self._better(found, plan, anycase_after(taken, columns, self._quoted))
+        return (found, plan) if found else self._better([], before, self._on_expressions(columns))
+
+    def _better(
+        self, known: list[TriedIndex], before: Steps, indexes: Sequence[TriedIndex]
+    ) -> tuple[list[TriedIndex], Steps]:
+        """Return the indexes that improve a plan, and the better plan; else the known ones."""
+        new = [index for index in indexes if not self._exists(index)]
+        after, used = self.plan_with(new)
+        if used and is_better(before, after):
+            return [new[number] for number in used], after
+        return known, before
+
+    def _grouping(
+        self, before: Steps, columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[TriedIndex, ...]:
+        """Return an index that begins with the columns of GROUP BY or DISTINCT. An index on one of
+        them does not keep a group together.
+        """
+        if len(columns) != 1 or not sorting_in(before):
+            return ()
+        ((table, names),) = columns.items()
+        for width in range(2, MAX_TERMS + 1) if len(names) <= MAX_COVERING else ():
+            tried = [
+                TriedIndex(table, tuple(map(TriedTerm, terms)))
+                for terms in permutations(names, width)
+            ]
+            after, used = self.plan_with(tried)
+            if used and sorting_in(after) < sorting_in(before):
+                return tuple(tried[number] for number in used)
+        return ()
+
+    def _with_all_compared(
+        self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[TriedIndex, ...]:
+        """Return the indexes with further equality columns in front. The planner prefers an index
+        in order over one that finds fewer rows, because it does not know how many.
+        """
+        for place in range(len(taken)):
+            for name in columns.get(taken[place].table, ()):
+                known = taken[place]
+                if name in known.columns or len(known.terms) > MAX_TERMS:
+                    continue
+                first = TriedIndex(known.table, (TriedTerm(name), *known.terms))
+                wider = (*taken[:place], first, *taken[place + 1 :])
+                (before, _), (after, used) = self.plan_with(taken), self.plan_with(wider)
+                is_better = compared_in(after) > compared_in(before)
+                if place in used and is_better and sorting_in(after) <= sorting_in(before):
+                    taken = wider
+        return taken
+
+    def _on_expressions(self, columns: Mapping[str, tuple[str, ...]]) -> list[TriedIndex]:
+        """Return indexes on the statement's compared expressions, and on its columns without case,
+        as far as SQLite allows them.
+        """
+        found = []
+        for table, names in columns.items():
+            anycase = [f"{self._quoted(name)}{ANYCASE}" for name in names]
+            computed = [
+                one for one in expressions_of(self._statement, names) if not self._is_own(one)
+            ]
+            for expression in (*computed, *anycase):
+                index = TriedIndex(table, (TriedTerm(expression, is_expression=True),))
+                with self.undone(), suppress(StatementError):
+                    self.judge.do(EMPTY, index.sql(f"{TRIED}0", in_quotes))
+                    found.append(index)
+        return found
+
+    def _is_own(self, expression: str) -> bool:
+        """Return whether it calls one of the program's own functions. No index can be created on it
+        elsewhere.
+        """
+        sql = "SELECT count(*) FROM pragma_function_list WHERE name = lower(?) AND builtin"
+        return any(
+            not self.judge.rows(EMPTY, sql, (name,))[0][0]
+            for name in functions_in(tokens_of(expression))
+        )
+
+    def _taken(
+        self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[TriedIndex, ...]:
+        """Return the indexes that the planner uses among those with one more term, without unused
+        terms. Terms compared for equality come first, since SQLite does not search by terms after a
+        range.
+        """
+        before, _ = self.plan_with(taken)
+        wider = list(dict.fromkeys(wider_ones(taken, columns, sorts=bool(sorting_in(before)))))
+        found: tuple[TriedIndex, ...] = ()
+        while True:
+            after, used = self.plan_with(wider)
+            is_sorted = sorting_in(after) < sorting_in(before)
+            by_range = [
+                wider[n] for n, listed in used.items() if wider[n].is_searched_by_range(listed)
+            ]
+            narrowed = as_used(wider, used, is_sorted, taken)
+            if not found or not (by_range or set(narrowed) <= set(taken)):
+                found = narrowed
+            if not by_range:
+                return found or taken
+            wider = [index for index in wider if index not in by_range]
+
+    def plan_with(self, indexes: Sequence[TriedIndex]) -> tuple[Steps, Mapping[int, str]]:
+        """Return the plan with these indexes, and the numbers of the used ones with their compared
+        terms.
+        """
+        with self.undone():
+            for number, index in enumerate(indexes):
+                self.judge.do(EMPTY, index.sql(f"{TRIED}{number}", in_quotes))
+            plan = self.plan()
+        used: dict[int, str] = {}
+        for step in plan:
+            found = USED.search(step)
+            if not found or int(found[1]) >= len(indexes):  # another index belongs to the database
+                continue
+            number = int(found[1])
+            # max() searches the end of the index, like a value
+            is_end = "SEARCH" in step and not found[2]
+            listed = f"{indexes[number].columns[0]}=" if is_end else found[2] or ""
+            used[number] = used.get(number, "") + listed
+        return plan, used
+
+    def _exists(self, index: TriedIndex) -> bool:
+        """Return whether an existing index begins with it."""
+        found: dict[str, list[TriedTerm]] = {}
+        for name, column, is_descending in self.judge.rows(EMPTY, KEYS, (index.table,)):
+            found.setdefault(name, []).append(TriedTerm(column, bool(is_descending)))
+        width = len(index.terms)
+        return any(tuple(terms[:width]) == index.terms for terms in found.values())
+
+    def _quoted(self, name: str) -> str:
+        """Return a name as SQL, in quotes if SQLite needs them."""
+        if SIMPLE.fullmatch(name):
+            with suppress(StatementError):
+                self.judge.rows(EMPTY, f"EXPLAIN SELECT 1 AS {name}")
+                return name
+        return in_quotes(name)
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        self.judge.do(EMPTY, "SAVEPOINT queryprof")
+        try:
+            yield
+        finally:
+            self.judge.do(EMPTY, "ROLLBACK TO queryprof")
+            self.judge.do(EMPTY, "RELEASE queryprof")

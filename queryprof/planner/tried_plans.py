@@ -1,0 +1,28 @@
+"""Compare a plan with tried indexes to the plan before."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+from queryprof.analysis.plans import Steps
+from queryprof.planner.better_plans import compared_in, sorting_in
+
+TRIED = f"queryprof_{secrets.token_hex(4)}_"
+"""The prefix of tried indexes' names. It is random, so that no database contains it."""
+
+USED = re.compile(rf"USING (?:COVERING )?INDEX {TRIED}(\d{{1,4}})(?: \((.*)\))?$")
+
+
+def is_as_good(before: Steps, after: Steps) -> bool:
+    return compared_in(after) >= compared_in(before) and sorting_in(after) <= sorting_in(before)
+
+
+def is_by_range(plan: Steps) -> bool:
+    """Return whether a tried index is searched by a range."""
+    found = [used[2] for step in plan if (used := USED.search(step)) and used[2]]
+    return any("=" not in re.sub("[<>]=", "", listed) for listed in found)
+
+
+def in_quotes(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

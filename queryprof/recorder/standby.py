@@ -1,0 +1,75 @@
+"""QUERYPROF=standby: a program that can be attached to later.
+
+Such a program only gets a signal handler, and a lock around forks. The handler starts a thread and
+returns, because the program may hold locks at that moment. The thread imports code, begins or ends
+the recording, and exits. At other times there is no such thread.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import _thread
+import sys
+
+from queryprof.recorder.forks import forks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Begin = Callable[[str, object], bool]
+    """A function that begins to record for a runner (`Runner.variable`) and an owner. Returns
+    whether recording was off before.
+    """
+
+SIGNAL: int = getattr(_signal, "SIGURG", 0)
+"""The signal that makes a program look for a command. Programs without a handler ignore it
+(signal(7)), so it is harmless if the program executes another one at that moment.
+"""
+
+NO_DESCRIPTOR = (23, 24)
+"""ENFILE and EMFILE (errno(3)): the program may have used all its descriptors."""
+
+STANDBY = "standby"
+"""The value of QUERYPROF for standby."""
+
+
+def stand_by(begin: Begin) -> None:
+    """Look for a command at each signal from now on.
+
+    Raises:
+        OSError, ValueError: the signal does not exist here.
+        RuntimeError: the program uses the signal.
+    """
+    if _signal.getsignal(SIGNAL) is not _signal.SIG_DFL:
+        raise RuntimeError(f"signal {SIGNAL} already has a handler")
+    forks.watch()
+
+    def look(_number: int, _frame: object) -> None:
+        look_for_command(begin)
+
+    _signal.signal(SIGNAL, look)
+
+
+def look_for_command(begin: Begin) -> None:
+    """Look for a command in a new thread."""
+    forks.expect()
+    try:
+        _thread.start_new_thread(_answer, (begin,))
+    except Exception:  # no thread is available, or an audit hook refuses it
+        forks.come()  # the command reports that nothing answers
+
+
+def _answer(begin: Begin) -> None:
+    try:
+        with forks:
+            from queryprof.recorder.answer import answer
+
+            answer(begin)
+    except Exception as error:  # out of memory, for example: the program continues
+        if getattr(error, "errno", None) in NO_DESCRIPTOR:
+            return  # the command reports this
+        try:
+            sys.stderr.write(f"queryprof: attach: {type(error).__name__}: {error}\n")
+        except Exception:
+            pass

@@ -1,0 +1,1 @@
+"""Plans and times from database servers."""

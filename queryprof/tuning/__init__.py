@@ -1,1 +1,0 @@
-"""Tuning: choose the next trial, and evaluate results. Other modules run the trials."""

@@ -1,0 +1,105 @@
+"""A query whose rows change by themselves is no duplicate, and an index that only sorts helps only
+if enough rows match.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from analysis.by_hand import aggregate, profile_of
+from findings.test_causes import Knows, findings
+
+from queryprof.analysis.report import Report
+from queryprof.findings.groups import groups_of
+from queryprof.findings.program import Program
+from queryprof.findings.repeated import is_volatile
+from queryprof.findings.scan_words import compare_plainly
+from queryprof.findings.selectivity import has_enough_rows
+from queryprof.model import Frame, Plan
+from queryprof.planner.facts import LeftOut, RowSteps, Served
+from queryprof.sql.tokens import tokens_of
+
+pytestmark = pytest.mark.once
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("SELECT a FROM t ORDER BY RANDOM() LIMIT ?", True),
+        ("SELECT a FROM t WHERE at < julianday(?)", True),
+        ("SELECT strftime(?, ?) FROM t", True),
+        ("SELECT datetime() FROM t", True),
+        ("SELECT CURRENT_TIMESTAMP", True),
+        ("SELECT now()", True),
+        ("SELECT a FROM t WHERE day = ?", False),
+        ("SELECT date(at) FROM t", False),
+        ("SELECT strftime(?, at) FROM t", False),
+        ("SELECT a, time FROM t WHERE date = ? AND random = ?", False),
+        ("SELECT strftime", False),
+        ("", False),
+    ],
+)
+def test_a_volatile_query_returns_other_rows_each_time(statement: str, expected: bool) -> None:
+    assert is_volatile(statement) == expected
+
+
+SITE = (Frame("page", "/app/a.py", 4),)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (12 + 3 * 10_000 + 10 * 4, False),  # four rows match
+        (12 + 3 * 10_000 + 10 * 5_000, True),
+        (None, None),
+    ],
+)
+def test_an_order_is_worth_an_index_if_many_rows_match(
+    steps: int | None, expected: bool | None
+) -> None:
+    """If few rows match, the scan along the index continues to its end and looks up each row in the
+    table.
+    """
+    known = steps is not None
+    rows = RowSteps((LeftOut(frozenset({""}), 3),), inner=None, taken=13, once=12)
+    served = Served(
+        ("SCAN t", "USE TEMP B-TREE FOR ORDER BY"),
+        "CREATE INDEX t_at ON t (at);",
+        ("at",),
+        searches=False,
+        sorts_less=True,
+        row_steps=rows if known else None,
+    )
+    statement = "SELECT a FROM t WHERE lower(b) = ? ORDER BY at LIMIT ?"
+    one = aggregate(statement, SITE, ns=400_000_000, count=50)._replace(
+        rows=50 * 4, vm_steps=50 * (steps or 90_000), counted=50, full_scan_steps=50 * 10_000
+    )
+    plans = (Plan(statement, "app.db", "\n".join(served.plan)),)
+    profile = dataclasses.replace(profile_of(one), plans=plans)
+    (group,) = groups_of(Report(profile))
+    filtering = Served(served.plan, "CREATE INDEX t_b ON t (lower(b));", ("lower(b)",))
+    filters = dataclasses.replace(served, filtering=filtering)
+    (found,) = findings(profile, Knows(filters))
+    assert ("(lower(b))" in found.fix) == (expected is False)
+    assert has_enough_rows(group, served) == expected
+    assert has_enough_rows(group, dataclasses.replace(served, searches=True)) is True
+
+
+@pytest.mark.parametrize(("name", "expected"), [("walk", True), ("card.<locals>.<genexpr>", False)])
+def test_two_generator_expressions_do_not_call_each_other(name: str, expected: bool) -> None:
+    """They have the same name, and perhaps the same line."""
+    path = (Frame(name, "/app/a.py", 4), Frame(name, "/app/a.py", 4), Frame("main", "/app/a.py", 9))
+    one = aggregate("SELECT a FROM t WHERE b = ?", path, ns=400_000_000, count=50)
+    (group,) = groups_of(Report(profile_of(one)))
+    program = Program(Report(profile_of(one)), lambda *_: None, {})
+    assert bool(program.loop_of(group)) == expected
+
+
+def test_functions_of_django_are_in_no_index() -> None:
+    """Only Django's own connections have these functions: no other client could write to the
+    table.
+    """
+    operand = tokens_of('django_datetime_cast_date("time", ?, ?)')
+    assert "create an index" not in compare_plainly(operand)
+    assert "or create an index" in compare_plainly(tokens_of("lower(name)"))

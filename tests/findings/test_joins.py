@@ -1,0 +1,102 @@
+"""Joins that multiply rows which DISTINCT drops again, by the statement and its plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
+
+from queryprof.analysis.report import Report
+from queryprof.findings.find import find
+from queryprof.findings.finding import Finding, Severity
+from queryprof.model import Frame, Plan, Profile, StackSample
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+SITE = (QUERY, MAIN)
+SELECT = (
+    "SELECT DISTINCT b.id, b.name FROM band b JOIN concert c ON c.band = b.id WHERE c.seats > ?"
+)
+PLAN = "SCAN b\nSEARCH c USING INDEX concert_band (band=?)\nUSE TEMP B-TREE FOR DISTINCT"
+REVERSED = "SCAN c\nSEARCH b USING INTEGER PRIMARY KEY (rowid=?)\nUSE TEMP B-TREE FOR DISTINCT"
+
+
+def joined(
+    sql: str = SELECT, plan: str = PLAN, count: int = 50, steps: int = 90_000, library: str = ""
+) -> Profile:
+    """Executions of 6 ms each, which return 100 rows."""
+    one = aggregate(sql, SITE, ns=6 * count * MS, count=count)._replace(
+        rows=100 * count, vm_steps=steps * count
+    )
+    called = Frame("execute", f"/venv/site-packages/{library}/orm.py", 1, "library")
+    stack = (called, *SITE) if library else SITE
+    return replace(
+        profile_of(one),
+        plans=(Plan(sql, "a.db", plan),),
+        stack_samples=(StackSample(sql, stack, 1, 1),),
+    )
+
+
+def found(profile: Profile) -> Finding | None:
+    findings = find(Report(profile), lambda *_: None, {})
+    return next((one for one in findings if one.category == "duplicate_rows"), None)
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_one"),
+    [
+        (SELECT, True),
+        (SELECT.replace("b.id, b.name", '"b"."id" AS "first", upper(b.name)'), True),
+        (SELECT + " ORDER BY b.name", True),
+        (SELECT.replace("DISTINCT ", ""), False),
+        (SELECT.replace(" b.id, b.name", ""), False),  # no SQL, as a stranger's trace may have
+        (SELECT.replace("b.id, b.name", "id, name"), False),  # of either table
+        (SELECT.replace("b.name", "c.seats"), False),
+        (SELECT + " ORDER BY c.seats", False),
+        (SELECT + " GROUP BY b.id HAVING count(*) > 2", False),
+    ],
+)
+def test_one_table_is_only_compared(sql: str, is_one: bool) -> None:
+    assert bool(found(joined(sql))) == is_one
+
+
+@pytest.mark.parametrize(
+    ("plan", "is_one"),
+    [
+        (PLAN, True),
+        (PLAN.replace("SEARCH c USING INDEX concert_band (band=?)", "SCAN c"), False),
+        (PLAN.replace("INDEX concert_band", "AUTOMATIC COVERING INDEX"), False),
+        ("SCAN x\nUSE TEMP B-TREE FOR DISTINCT", False),  # a view, perhaps
+    ],
+)
+def test_the_other_table_can_be_searched(plan: str, is_one: bool) -> None:
+    assert bool(found(joined(plan=plan))) == is_one
+
+
+@pytest.mark.parametrize(
+    ("count", "steps", "is_one"),
+    [(50, 9_000, True), (50, 8_999, False), (3, 9_000, True), (2, 9_000, False)],
+)
+def test_how_many_rows_are_dropped(count: int, steps: int, is_one: bool) -> None:
+    assert bool(found(joined(count=count, steps=steps))) == is_one
+
+
+def test_a_query_that_begins_with_the_other_table_may_be_right() -> None:
+    certain, doubtful = found(joined()), found(joined(plan=REVERSED))
+    assert certain
+    assert doubtful
+    assert (certain.severity, certain.doubt) == (Severity.HIGH, "")
+    assert doubtful.severity is Severity.MEDIUM
+    assert "begins with c" in doubtful.doubt
+
+
+@pytest.mark.parametrize(
+    ("library", "words"),
+    [("", "WHERE EXISTS"), ("sqlalchemy", ".any("), ("django", "Exists(")],
+)
+def test_the_fix_is_in_the_librarys_words(library: str, words: str) -> None:
+    one = found(joined(library=library))
+    assert one
+    assert words in one.fix

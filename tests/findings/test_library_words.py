@@ -1,0 +1,86 @@
+"""Advice uses the terms of the library that runs the statement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
+
+from queryprof.analysis.report import Report
+from queryprof.findings.amounts import MULTIPLIED
+from queryprof.findings.find import find
+from queryprof.findings.library_calls import grouped
+from queryprof.model import Frame, LineTime, StackSample
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+MAPPER = Frame("Session.scalars", "/venv/site-packages/sqlalchemy/orm/session.py", 1, "library")
+
+
+@pytest.mark.parametrize(
+    ("library", "function", "words"),
+    [
+        ("django", "count", '.annotate(value=Count("relation"))'),
+        ("django", "sum", '.annotate(value=Sum("relation__field"))'),
+        ("sqlalchemy", "count", "func.count())"),
+        ("sqlalchemy", "max", "func.max(Model.column))"),
+        ("peewee", "avg", "fn.AVG(Model.column))"),
+        ("pony", "sum", "sum(e.attribute))"),
+        ("sqlite3", "sum", ""),
+    ],
+)
+def test_the_function_is_that_of_the_statement(library: str, function: str, words: str) -> None:
+    found = grouped(library, function)
+    assert words in found
+    assert bool(found) == bool(words)
+
+
+@pytest.mark.parametrize(("joins", "is_reported"), [(2, True), (1, False)])
+def test_collections_that_are_joined_multiply(joins: int, is_reported: bool) -> None:
+    joined = "".join(f" LEFT OUTER JOIN c{n} ON c{n}.a = a.id" for n in range(joins))
+    sql = f"SELECT a.id FROM a{joined} WHERE a.id = ?"
+    one = aggregate(sql, (QUERY, MAIN), ns=50 * MS, count=20)._replace(rows=20 * 1200)
+    line = LineTime(sql, (QUERY, MAIN), 20, 20, 0, 400 * MS)
+    stack = StackSample(sql, (MAPPER, QUERY, MAIN), 20, 50 * MS)
+    profile = replace(profile_of(one), line_times=(line,), stack_samples=(stack,))
+    (found,) = find(Report(profile), lambda *_: None, {})
+    assert found.category == "many_objects"
+    assert found.fix.startswith(MULTIPLIED) == is_reported
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("Session.refresh", "Leave out `refresh()`"),
+        ("InstanceState._load_expired", "expire_on_commit=False"),
+        ("Session.merge", "on_conflict_do_update"),
+        ("Session.get", "selectinload(Model.relation)"),
+    ],
+)
+def test_what_loads_an_object_again(function: str, words: str) -> None:
+    sql = "SELECT a FROM job WHERE job.id = ?"
+    parent = aggregate("SELECT a FROM job", (MAIN,), ns=MS, count=1)._replace(rows=100)
+    one = aggregate(sql, (QUERY, MAIN), ns=300 * MS, count=100)._replace(rows=100)
+    stack = StackSample(sql, (replace(MAPPER, function=function), QUERY, MAIN), 20, 50 * MS)
+    profile = replace(profile_of(parent, one), stack_samples=(stack,))
+    found = {each.statement: each for each in find(Report(profile), lambda *_: None, {})}[sql]
+    assert found.category == "n_plus_one"
+    assert words in found.fix
+
+
+@pytest.mark.parametrize("has_handler", [True, False])
+def test_signal_handlers_of_a_save_are_mentioned(has_handler: bool) -> None:
+    """A signal handler runs on save(), but not when many rows are inserted at once."""
+    django = Frame("Model.save", "/venv/site-packages/django/db/models/base.py", 1, "library")
+    insert, total = "INSERT INTO line VALUES (?)", "SELECT sum(a) FROM line WHERE b = ?"
+    handler = Frame("refresh_total", "/app/signals.py", 7)
+    one = aggregate(insert, (QUERY, MAIN), ns=100 * MS, count=100)._replace(rows=100)
+    path = (handler, QUERY, MAIN) if has_handler else (handler, MAIN)
+    other = aggregate(total, path, ns=100 * MS, count=100)._replace(rows=100)
+    stack = StackSample(insert, (django, QUERY, MAIN), 20, 50 * MS)
+    profile = replace(profile_of(one, other), stack_samples=(stack,))
+    found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
+    (inserts,) = (each for each in found if each.category == "single_inserts")
+    assert ("also runs refresh_total(): do that once" in inserts.fix) == has_handler

@@ -1,0 +1,92 @@
+"""Lines that call other lines: each time belongs to one statement, and one fix may cover both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import MAIN, QUERY, aggregate
+from findings.line_profiles import MS, READ, findings, loop, profile
+
+from queryprof.analysis.report import Report
+from queryprof.findings.find import find
+from queryprof.findings.libraries import BOTH
+from queryprof.findings.merging import of_one_cause
+from queryprof.findings.source_lines import NoLines
+from queryprof.model import Frame, LineTime, Profile
+
+pytestmark = pytest.mark.once
+
+
+class Chains(NoLines):
+    """Source in which each query needs the row of the one before, or none does."""
+
+    def __init__(self, follows: bool) -> None:
+        self._follows = follows
+
+    def follows_rows(self, frame: Frame) -> bool:
+        return self._follows
+
+
+INNER_READ = "SELECT b FROM u WHERE c = ?"
+INNER = Frame("price", "/app/db.py", 9)
+
+
+def nested(pass_ns: int, inner_ns: int, passes: int = 60, count: int = 200) -> Profile:
+    """Return a line that executes READ 100 times and calls `price`, which executes another
+    query.
+    """
+    path = (INNER, QUERY, MAIN)
+    driver = aggregate(INNER_READ, path, ns=count * 10_000, count=count)
+    inside = LineTime(INNER_READ, path, passes, passes, 0, passes * inner_ns)
+    return profile(loop(READ, 60, 60, others=120, pass_ns=pass_ns), (driver, inside))
+
+
+def gains(one: Profile) -> dict[str, float]:
+    return {each.statement: each.gain_ns / MS for each in findings(one)}
+
+
+def test_a_line_has_no_time_of_a_line_that_it_calls() -> None:
+    """Of 5 ms, two inner queries take 1 ms each."""
+    found = gains(nested(5 * MS, MS))
+    assert found[READ] == pytest.approx(300 * 99 / 100, abs=1)
+    assert found[INNER_READ] == pytest.approx(200 * 199 / 200, abs=1)
+
+
+def test_a_line_takes_no_more_than_the_line_that_calls_it() -> None:
+    """One timed pass was preempted for 100 ms. All 200 passes together take 5 ms in each of 100
+    passes of the outer line.
+    """
+    found = gains(nested(5 * MS, 100 * MS, passes=1))
+    assert found[INNER_READ] <= 500
+
+
+def test_a_statement_that_is_also_executed_elsewhere_has_no_such_limit() -> None:
+    one = nested(5 * MS, 100 * MS)
+    elsewhere = aggregate(INNER_READ, (INNER, MAIN), ns=200 * 10_000, count=200)
+    found = gains(replace(one, aggregates=(*one.aggregates, elsewhere)))
+    assert found[INNER_READ] > 500
+
+
+def test_the_fix_of_nested_lazy_loads_is_one_finding() -> None:
+    outer, inner = sorted(findings(nested(5 * MS, MS)), key=lambda one: one.statement != READ)
+    fixed = replace(inner, fix=f"Load A.b and B.c {BOTH}: ...", parent=READ)
+    (found,) = of_one_cause([outer, fixed])
+    assert (found.statement, found.gain_ns) == (INNER_READ, outer.gain_ns + inner.gain_ns)
+    assert "the fix includes the load around it in line 3" in found.evidence[-1]
+    assert len(of_one_cause([outer, replace(fixed, parent="SELECT 1")])) == 2
+    assert len(of_one_cause([outer, inner])) == 2
+
+
+def test_a_query_that_needs_the_row_before_is_low() -> None:
+    driver, time = loop(READ, 60, 60, pass_ns=8 * MS)
+    report = Report(profile((driver, time)))
+
+    def finding(follows: bool) -> tuple[str, str]:
+        (found,) = find(report, lambda frame, _: replace(frame, line=1), {}, lines=Chains(follows))
+        return found.severity, found.fix
+
+    assert finding(follows=False)[0] == "high"
+    severity, fix = finding(follows=True)
+    assert severity == "low"
+    assert "WITH RECURSIVE" in fix

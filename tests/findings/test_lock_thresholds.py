@@ -1,0 +1,192 @@
+"""Each threshold of the findings about locks, from both sides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import aggregate, profile_of
+from findings.test_thresholds import MS, READ, SITE, findings, has
+
+from queryprof.model import (
+    ErrorCount,
+    Handoff,
+    LockEvent,
+    LockHold,
+    Profile,
+    Thread,
+)
+from queryprof.model.loops import Distribution
+
+pytestmark = pytest.mark.once
+
+
+T1, T2 = Thread(1, "T1"), Thread(1, "T2")
+
+
+def waited(wait_ms: float, database_share: float, held_ms: int = 200, holds: int = 2) -> Profile:
+    """Return a write lock that another thread waits for, twice."""
+    held = LockHold(
+        "write",
+        "a.db",
+        "BEGIN",
+        SITE,
+        "",
+        T1,
+        "COMMIT",
+        SITE,
+        holds,
+        2 * held_ms * MS,
+        held_ms * MS,
+        int(2 * held_ms * MS * database_share),
+        2 * held_ms * MS,
+        0,
+        0,
+    )
+    events = tuple(
+        event
+        for start in (0, 1000 * MS)
+        for event in (
+            LockEvent("write", "a.db", "BEGIN", SITE, "", T1, "COMMIT", SITE, start, held_ms * MS),
+            LockEvent("wait", "a.db", READ, SITE, "", T2, READ, SITE, start, int(wait_ms / 2 * MS)),
+        )
+    )
+    return replace(profile_of(aggregate("BEGIN", SITE)), lock_holds=(held,), lock_events=events)
+
+
+@pytest.mark.parametrize(("ms", "is_reported"), [(10, True), (9.99, False)])
+def test_ten_milliseconds_of_waiting_are_reported(ms: float, is_reported: bool) -> None:
+    assert has("lock_wait", waited(ms, 1.0)) == is_reported
+
+
+@pytest.mark.parametrize(
+    ("share", "holds", "category"),
+    [
+        (0.5, 2, "long_transaction"),
+        (0.51, 2, "lock_wait"),
+        (0.0, 2000, "long_transaction"),
+        (0.0, 2001, "lock_wait"),
+    ],
+)
+def test_a_transaction_is_long_when_half_of_it_is_other_work(
+    share: float, holds: int, category: str
+) -> None:
+    """Half of each transaction is other work, and takes 0.2 ms."""
+    (found,) = findings(waited(50, share, holds=holds))
+    assert found.category == category
+
+
+def test_a_hold_without_any_time_is_no_error() -> None:
+    """Such holds are found in foreign traces."""
+    profile = waited(50, 0.5)
+    (hold,) = profile.lock_holds
+    assert findings(replace(profile, lock_holds=(replace(hold, total_ns=0),))) == ()
+
+
+@pytest.mark.parametrize(
+    ("end", "is_endless"), [("(unknown)", True), ("(close)", True), ("COMMIT", False)]
+)
+def test_a_transaction_that_nothing_has_ended(end: str, is_endless: bool) -> None:
+    """For example, an exception ended its thread."""
+    profile = waited(50, 1.0)
+    events = tuple(
+        replace(event, end_statement=end) if event.kind == "write" else event
+        for event in profile.lock_events
+    )
+    (found,) = findings(replace(profile, lock_events=events))
+    assert found.fix.startswith("COMMIT it, or ROLLBACK") == is_endless
+    assert found.category == ("long_transaction" if is_endless else "lock_wait")
+
+
+def test_own_holds_keep_nobody_waiting() -> None:
+    """A lock that the same thread takes after the wait does not count either."""
+    profile = waited(50, 1.0)
+    hold, wait, *_ = profile.lock_events
+    own = replace(profile, lock_events=(replace(hold, thread=T2, start_unix_ns=50 * MS), wait))
+    assert not has("lock_wait", own)
+
+
+ERROR = "sqlite3.OperationalError: database is locked (SQLITE_BUSY"
+
+
+@pytest.mark.parametrize(
+    ("exception", "is_one"),
+    [
+        (f"{ERROR} of a read transaction)", True),
+        (f"{ERROR}_SNAPSHOT)", True),
+        (f"{ERROR})", False),
+        ("sqlite3.OperationalError", False),
+    ],
+)
+def test_a_refused_upgrade_is_no_wait_in_vain(exception: str, is_one: bool) -> None:
+    profile = replace(
+        profile_of(aggregate(READ, SITE)), errors=(ErrorCount(READ, SITE, "execute", exception, 2),)
+    )
+    assert has("lock_upgrade", profile) == is_one
+
+
+WRITE = "UPDATE t SET a = ?"
+
+
+def reads(thread: Thread, max_ms: int, log_bytes: int, statement: str = WRITE) -> Profile:
+    """Return a read transaction of a thread during a write of the first thread."""
+    held = LockHold(
+        "read",
+        "a.db",
+        statement,
+        SITE,
+        "",
+        thread,
+        "COMMIT",
+        SITE,
+        1,
+        max_ms * MS,
+        max_ms * MS,
+        0,
+        0,
+        None,
+        log_bytes,
+    )
+    write = replace(held, kind="write", thread=T1, total_ns=MS, max_ns=MS, log_bytes=0)
+    return replace(profile_of(aggregate(READ, SITE)), lock_holds=(held, write))
+
+
+@pytest.mark.parametrize(
+    ("thread", "max_ms", "log_bytes", "is_one"),
+    [(T2, 1000, 4_096_001, True), (T2, 1000, 4_096_000, False), (T1, 1000, 4_096_001, False)],
+)
+def test_a_reader_pins_a_log_that_has_grown(
+    thread: Thread, max_ms: int, log_bytes: int, is_one: bool
+) -> None:
+    """The log must exceed the size at which SQLite writes it back, and another thread must write. A
+    writer's own read transaction does not count.
+    """
+    assert has("pinned_wal", reads(thread, max_ms, log_bytes)) == is_one
+
+
+@pytest.mark.parametrize(("statement", "is_one"), [(READ, True), (WRITE, False)])
+def test_a_reader_that_sets_up_the_log_is_no_writer(statement: str, is_one: bool) -> None:
+    """For this a SELECT takes the write lock, at the first read of the file."""
+    assert has("pinned_wal", reads(T1, 1000, 4_096_001, statement)) == is_one
+
+
+@pytest.mark.parametrize(
+    ("exception", "is_reported"),
+    [("database is locked (SQLITE_BUSY)", True), ("database is locked (SQLITE_LOCKED)", False)],
+)
+def test_calls_whose_timeout_was_over_have_failed(exception: str, is_reported: bool) -> None:
+    error = ErrorCount(READ, SITE, "execute", f"sqlite3.OperationalError: {exception}", 2)
+    other = replace(error, statement="SELECT 1")
+    (found,) = findings(replace(waited(50, 1.0), errors=(error, other)))
+    message = "2 of their calls failed at the end of the timeout: database is locked"
+    assert (message in found.evidence) == is_reported
+
+
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_a_long_transaction_s_awaited_calls_wait_for_the_loop(is_awaited: bool) -> None:
+    none = Distribution()
+    handed = Handoff("aiosqlite", SITE, "", 1, 0, 0, none, none, none, none)
+    profile = replace(waited(50, 0.1), handoffs=(handed,) * is_awaited)
+    (found,) = findings(profile)
+    assert found.category == "long_transaction"
+    assert found.fix.endswith("includes other work of the loop.") == is_awaited

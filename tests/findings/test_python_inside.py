@@ -1,0 +1,38 @@
+"""Statements whose time SQLite's work does not explain: the driver calls Python code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import MAIN, aggregate, profile_of
+
+from queryprof.analysis.report import Report
+from queryprof.findings.find import find
+from queryprof.model import Profile, Thread, ThreadUsage
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+READ = "SELECT doc FROM document"
+
+
+def fix_of(profile: Profile, statement: str) -> str:
+    findings = find(Report(profile), lambda *_: None, {})
+    return next(one.fix for one in findings if one.statement == statement)
+
+
+@pytest.mark.parametrize(
+    ("steps", "cpu_ms", "is_inside"),
+    [
+        (83_333, 200, True),  # at most 100 ms of 300
+        (83_334, 200, False),
+        (83_333, 149, False),  # the thread mostly waited
+    ],
+)
+def test_time_that_steps_do_not_explain(steps: int, cpu_ms: int, is_inside: bool) -> None:
+    one = aggregate(READ, (MAIN,), ns=300 * MS)._replace(rows=500, vm_steps=steps)
+    none = (None,) * 4
+    usage = ThreadUsage(Thread(1, "MainThread"), cpu_ms * MS, 0, 1, 1, *none, 1000 * MS, ())
+    profile = replace(profile_of(one), thread_usage=(usage,))
+    assert ("Python code that the driver calls" in fix_of(profile, READ)) == is_inside

@@ -1,0 +1,79 @@
+"""Choose the statement of a library's call that a finding reports. Find other work in the line's
+time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from analysis.by_hand import MAIN, QUERY, aggregate, profile_of
+from findings.line_profiles import MS, READ, SITE, findings, loop, only, profile
+
+from queryprof.findings.finding import Severity
+from queryprof.model import Frame, ParameterSample, Profile, StackSample, Thread
+
+pytestmark = pytest.mark.once
+
+UPDATE = "UPDATE t SET a = ? WHERE b = ?"
+INSERT = "INSERT INTO t VALUES (?)"
+POINT = "SAVEPOINT ?"
+DJANGO = "/venv/site-packages/django/db/models/"
+
+
+def called(one: Profile, function: str) -> Profile:
+    """Return the same, called through a function of Django that a manager calls."""
+    outer = Frame("Manager.manager_method", f"{DJANGO}manager.py", 1, "library")
+    inner = Frame(f"QuerySet.{function}", f"{DJANGO}query.py", 1, "library")
+    stacks = tuple(
+        StackSample(each.statement, (inner, outer, *each.path), 64, each.self_ns)
+        for each in one.aggregates
+    )
+    return replace(one, stack_samples=stacks)
+
+
+@pytest.mark.parametrize("longer", [READ, UPDATE, POINT])
+def test_what_runs_as_often_is_chosen_by_what_it_does(longer: str) -> None:
+    """The finding is the same, whichever statement has a slightly longer line."""
+    loops = [
+        loop(one, 60, 60, others=120, pass_ns=(201 if one == longer else 200) * MS // 100)
+        for one in (READ, UPDATE, POINT)
+    ]
+    found = only(called(profile(*loops), "update_or_create"))
+    assert (found.category, found.statement) == ("single_changes", UPDATE)
+    assert "update_conflicts=True" in found.fix
+
+
+@pytest.mark.parametrize(("inserts", "category"), [(83, "n_plus_one"), (84, "single_inserts")])
+def test_what_runs_in_each_call_comes_before_what_runs_in_some(inserts: int, category: str) -> None:
+    """There are 100 calls."""
+    read = loop(READ, 60, 60, others=60)
+    point = loop(POINT, 60, 60, others=60, count=200)
+    insert = loop(INSERT, 60, 60, others=60, count=inserts)
+    found = only(called(profile(read, point, insert), "get_or_create"))
+    assert found.category == category
+    assert "ignore_conflicts=True" in found.fix
+
+
+@pytest.mark.parametrize(("calls_itself", "is_timed"), [(True, False), (False, True)])
+def test_a_call_has_the_time_of_those_that_it_calls(calls_itself: bool, is_timed: bool) -> None:
+    """The passes of a function that walks a tree add up to more than the run."""
+    driver, time = loop(READ, 60, 60)
+    outer = replace(QUERY, line=QUERY.line + 3) if calls_itself else MAIN
+    path = (QUERY, outer, MAIN)
+    one = (driver._replace(path=path, self_ns=20 * MS, total_ns=20 * MS), replace(time, path=path))
+    found = only(profile(one))
+    assert (found.gain_ns > 100 * MS) == is_timed
+    assert found.is_least != is_timed
+
+
+@pytest.mark.parametrize(("writer", "severity"), [(1, Severity.HIGH), (2, Severity.LOW)])
+def test_what_another_process_may_have_changed(writer: int, severity: Severity) -> None:
+    """A result must not be kept if another process of the recording writes."""
+    read = aggregate("SELECT max(a) FROM t", SITE, ns=500 * MS, count=100)
+    write = aggregate(UPDATE, (MAIN,), ns=MS, count=3)._replace(thread=Thread(writer, "MainThread"))
+    sample = ParameterSample(read.statement, SITE, 40, 39)
+    found = findings(replace(profile_of(read, write), parameters=(sample,)))
+    (one,) = [each for each in found if each.category == "duplicate_query"]
+    assert one.severity is severity
+    assert ("Another process writes" in one.doubt) == (writer == 2)

@@ -1,0 +1,111 @@
+"""What lines of a program do with the rows that they read."""
+
+from __future__ import annotations
+
+import pytest
+from analysis.by_hand import aggregate, profile_of
+from findings.test_cause_choices import MS, SITE
+
+from queryprof.analysis.report import Report
+from queryprof.findings.find import find
+from queryprof.findings.finding import Finding, Severity
+from queryprof.findings.source_lines import NoLines
+from queryprof.model import Frame
+from queryprof.program.source_uses import reduces
+
+pytestmark = pytest.mark.once
+
+ROWS = "SELECT * FROM payment"
+
+
+@pytest.mark.parametrize(
+    ("code", "use"),
+    [
+        ("n = len(Ticket.objects.filter(queue=1))", "count"),
+        ("counts[1] = len(db.execute(q).fetchall())", "count"),
+        ("rows.append(len(Ticket.objects.all()))", "count"),
+        ("n = len(Ticket.objects.all()) + other.count()", ""),
+        ("n = len(','.join(one.text() for one in s.scalars(q)))", ""),
+        ("print(len(args), Ticket.objects.all())", ""),
+        ("return sum(p.cents for p in Payment.filter(a=1))", "sum"),
+        ("return sum(p.cents for p in Payment.filter(a=1) if p.paid)", "sum"),
+        ("return sum(tax(p) for p in Payment.filter(a=1))", ""),
+        ("return sum([p.cents for p in Payment.filter(a=1)], 5)", ""),
+        ("return any(p.late for p in Payment.filter(a=1))", "exists"),
+        ("return sorted(s.scalars(q).all(), key=lambda p: -p.score)[:10]", "first"),
+        ("return sorted(s.scalars(q).all(), key=lambda p: rank(p))[:10]", ""),
+        ("return sorted(s.scalars(q).all(), key=rank)[:10]", ""),
+        ("return sorted(s.scalars(q).all())", ""),
+        ("return sorted(s.scalars(q).all())[5:]", ""),
+        ("return s.scalars(q).all()", ""),
+        ("return [len(Ticket.objects.filter(queue=n)) for n in q]", "count"),
+        ("return [sum(r.stars for r in b.reviews.all()) for b in q]", ""),
+        ("rows = s.scalars(q).all()\n    return sorted(rows)[:3]", "first"),
+        ("rows = s.scalars(q).all()\n    return len(rows)", "count"),
+        ("rows = s.scalars(q).all()\n    return len(rows), rows[0]", ""),
+        ("text = ','.join(one.a() for one in s.scalars(q))\n    return len(text)", ""),
+        ("kinds = {one.kind for one in s.scalars(q)}\n    return len(kinds)", ""),
+        ("kinds = set(s.scalars(q))\n    return len(kinds)", ""),
+        ("some = [one for one in s.scalars(q) if one.is_open]\n    return len(some)", ""),
+        ("names = [one.name for one in s.scalars(q)]\n    return len(names)", "count"),
+        ("rows = s.scalars(q).all()\n    return len(rows), sum(r.a for r in rows)", ""),
+        ("for row in db.execute(q):\n        sums[row[1]] += row[2]", "sum"),
+        ("for row in db.execute(q):\n        if row[3]:\n            n += 1", "sum"),
+        ("for row in db.execute(q):\n        sums[key(row)] += row[2]", ""),
+        ("for row in db.execute(q):\n        sums[row[1]] += row[2]\n        print(row)", ""),
+        ("for row in db.execute(q):\n        found[row[1]] = row", ""),
+        ("return len(", ""),
+    ],
+)
+def test_what_a_line_reduces_its_rows_to(code: str, use: str) -> None:
+    assert reduces(f"def f(db, s, q):\n    {code}\n", 2) == use
+
+
+@pytest.mark.parametrize(
+    ("code", "use"),
+    [
+        ("return len(room.messages)", "count"),
+        ("rows.append((room.name, len(room.messages)))", "count"),
+        ("rows.append((room.messages[0], len(room.messages)))", ""),
+        ("return sum(m.size for m in room.messages)", "sum"),
+        ("return room.messages", ""),
+        ("return len(room.others)", ""),
+    ],
+)
+def test_what_a_line_reduces_a_relation_to(code: str, use: str) -> None:
+    assert reduces(f"def f(room, rows):\n    {code}\n", 2, "messages") == use
+
+
+class Uses(NoLines):
+    """Source whose lines have one use of their rows."""
+
+    def __init__(self, use: str) -> None:
+        self._use = use
+
+    def reduces(self, frame: Frame, attribute: str = "") -> str:
+        return self._use
+
+
+def fetched(rows: int, use: str) -> list[Finding]:
+    one = aggregate(ROWS, SITE, ns=500 * MS, count=1)._replace(rows=rows)
+    found = find(Report(profile_of(one)), lambda *_: None, {}, lines=Uses(use))
+    return [each for each in found if each.category == "over_fetch"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "use", "saved_ms"),
+    [(1000, "count", 480), (999, "count", 0), (1000, "sum", 300), (1000, "", 0)],
+)
+def test_rows_that_the_program_only_reduces(rows: int, use: str, saved_ms: int) -> None:
+    found = fetched(rows, use)
+    assert [each.gain_ns for each in found] == ([saved_ms * MS] if saved_ms else [])
+    assert all(each.severity is Severity.HIGH and not each.doubt for each in found)
+
+
+def test_a_use_has_words_for_each_library() -> None:
+    from queryprof.findings.amounts import INSTEAD, ONLY, SAVED
+    from queryprof.findings.libraries import NO_OBJECTS
+
+    assert INSTEAD.keys() == ONLY.keys() == SAVED.keys()
+    for words in INSTEAD.values():
+        assert words.keys() == {"", *NO_OBJECTS}
